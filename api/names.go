@@ -1,0 +1,46 @@
+package api
+
+// Condition types. Ready, Reconciling and Stalled follow kstatus; the others are those of
+// an external resource and may be true side by side (Failed with any of them).
+const (
+	ConditionReady       = "Ready"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+
+	ConditionCreating = "Creating"
+	ConditionUpdating = "Updating"
+	ConditionDeleting = "Deleting"
+	ConditionFailed   = "Failed"
+	ConditionPaused   = "Paused"
+
+	ConditionDependenciesReady = "DependenciesReady"
+)
+
+// Annotations that people and programs put on an object. A change of one of these wakes
+// the loop; other annotations do not.
+const (
+	// AnnotationPaused stops mutation while observation and reporting go on. "true"
+	// pauses until removed, a time (RFC 3339) until then, "all" holds deletion too.
+	AnnotationPaused = "trimtab.dev/paused"
+
+	// AnnotationReconcile asks for a pass now. Its value is a token of the caller's
+	// choice, unlike the previous one.
+	AnnotationReconcile = "trimtab.dev/reconcile"
+
+	// AnnotationAccess limits what the operator may do to the external thing: letters of
+	// "cud" (create, update, delete), or "none", or "read-only". Absent means all.
+	AnnotationAccess = "trimtab.dev/access-permissions"
+
+	// AnnotationAdoption says when a thing that exists already is taken over: "never",
+	// "if-marked" (the default), "if-identical" or "always".
+	AnnotationAdoption = "trimtab.dev/adoption"
+
+	// AnnotationDeletion says what becomes of the external thing when the object is
+	// deleted: "delete" (the default) or "orphan".
+	AnnotationDeletion = "trimtab.dev/deletion"
+)
+
+// AnnotationExternal is the durable record of the external thing behind an object: its id,
+// its incarnation, and whether a create may be under way. trimtab writes it before it
+// creates and needs it to find the thing again; nobody else should.
+const AnnotationExternal = "trimtab.dev/external"

@@ -1,0 +1,96 @@
+package external
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Driver is all that the author of an external resource must write. T is the custom
+// resource, C the client of the external API, O the external thing exactly as that API
+// returns it. Every method may be called again after any crash.
+type Driver[T client.Object, C, O any] interface {
+	// Observe reads the thing that ref names. It changes nothing. A thing that does not
+	// exist is [Missing], not an error.
+	Observe(ctx context.Context, c C, obj T, ref Ref) (Observation[O], error)
+
+	// Compare tells how the thing differs from what obj asks for. It is pure: no I/O, no
+	// clock, no randomness. What the spec leaves unset is not managed and not compared.
+	Compare(obj T, have O) Changes
+
+	// Create starts creation under in.Name, carrying in.Mark if the API can hold it. Once
+	// the API accepted it, nothing in here may fail.
+	Create(ctx context.Context, c C, obj T, in CreateInput) (Result, error)
+
+	// Delete starts deletion. Absent is success.
+	Delete(ctx context.Context, c C, obj T, ref Ref) (Result, error)
+}
+
+// Updater is a [Driver] of things that can be changed in place. Without it a change with
+// effect [InPlace] counts as [Unsupported].
+type Updater[T client.Object, C, O any] interface {
+	// Update changes the thing to what obj asks for, given what was observed and how it
+	// differs.
+	Update(ctx context.Context, c C, obj T, ref Ref, have O, changes Changes) (Result, error)
+}
+
+// Namer is a [Driver] that names things itself. Without it a thing is named
+// <kind>-<uid of the object>, lower case (seed 000).
+type Namer[T client.Object] interface {
+	// ExternalName returns the name, always the same for one object. An error is final
+	// until the spec changes, and nothing outside is called.
+	ExternalName(obj T) (string, error)
+}
+
+// Reflector is a [Driver] that shows what it observed in the object's status.
+type Reflector[T client.Object, O any] interface {
+	// Reflect writes obj's status, nothing else. Pure.
+	Reflect(obj T, have O)
+}
+
+// Dependent is a [Driver] whose objects need other objects to be Ready first.
+type Dependent[T client.Object] interface {
+	// DependsOn names them. Pure.
+	DependsOn(obj T) []Dependency
+}
+
+// Classifier is a [Driver] that knows what its API's errors mean. Errors that it leaves
+// [ClassUnknown], and those of drivers without it, are classified by the default rules.
+type Classifier interface{ Classify(err error) Class }
+
+// Ref names one external thing.
+type Ref struct {
+	// ID is its identity in its own system, never empty.
+	ID string
+	// Incarnation counts creations for one object, from 1.
+	Incarnation int64
+}
+
+// CreateInput is what a creation must use, so that the thing can be found again.
+type CreateInput struct {
+	// Name is the thing's name: deterministic, durable before Create is called.
+	Name string
+	// Mark tells whose the thing is. Put it into labels, tags or metadata, and return it
+	// in [Observation.Mark].
+	Mark Mark
+}
+
+// Mark is the ownership mark on an external thing, as labels or tags.
+type Mark map[string]string
+
+// Result is the answer to a mutating call that the API accepted. The zero value says:
+// done or under way, look.
+type Result struct {
+	// ID is the thing's identity if the API assigned one. Empty means the name.
+	ID string
+}
+
+// Dependency is an object that must be Ready first.
+type Dependency struct {
+	// Role tells dependencies of one object apart, for example "stream".
+	Role string
+	// To is an empty object of its kind.
+	To client.Object
+	// Namespace and Name say which; an empty Namespace means the object's own.
+	Namespace, Name string
+}

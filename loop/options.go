@@ -1,0 +1,72 @@
+package loop
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/trace"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+// Options tune a [Controller]. The zero value is right for most.
+type Options[T client.Object] struct {
+	// Name is the controller's name in logs, metrics and traces. Empty means the kind in
+	// lower case.
+	Name string
+
+	// Finalizer is the finalizer's name. Empty means <plural>.<group>/finalizer.
+	Finalizer string
+
+	// Workers is how many objects are worked on at a time. Zero means 4.
+	Workers int
+
+	// Deadline bounds one pass. Zero means 2 minutes.
+	Deadline time.Duration
+
+	// Retry is what happens after a failure. The zero value retries for ever, from one
+	// second to ten minutes.
+	Retry Retry
+
+	// MaxInterval is how long an object may go unvisited, give or take a tenth. Zero means
+	// 10 hours; less than zero switches the visit off.
+	MaxInterval time.Duration
+
+	// Generation says when an update of the object itself counts as news.
+	Generation GenerationMode
+
+	// WakeOn names annotations whose change wakes the loop, besides trimtab's own.
+	WakeOn []string
+
+	// Sources are what else wakes the loop.
+	Sources []trigger.Source[T]
+
+	// Needs are permissions that the author's code uses beyond what the loop and its
+	// sources need; they go into the generated role.
+	Needs []Need
+
+	// Trace receives what happens. Nil drops it, or takes the process's own when the
+	// controller runs under operator.Main.
+	Trace trace.Sink
+}
+
+// GenerationMode says which updates of an object wake its controller. The deletion mark,
+// a lost finalizer and the annotations of [Options.WakeOn] always do.
+type GenerationMode int
+
+const (
+	// GenerationAware wakes on a new generation alone: a change of spec.
+	GenerationAware GenerationMode = iota
+	// EveryChange also wakes on labels, annotations and status that others change.
+	EveryChange
+)
+
+// Need is a permission on one kind.
+type Need struct {
+	schema.GroupVersionKind
+	// Subresource is empty for the object itself.
+	Subresource string
+	// Verbs in the terms of RBAC: get, list, watch, create, update, patch, delete.
+	Verbs []string
+}

@@ -1,0 +1,155 @@
+package loop
+
+import (
+	"errors"
+	"time"
+)
+
+// Outcome is what a pass came to. It is one opaque value, so that a result and an error
+// cannot contradict each other. The zero value is [Done].
+type Outcome struct {
+	kind   outcomeKind
+	after  time.Duration
+	reason string
+	err    error
+	deps   []Dep
+}
+
+type outcomeKind int
+
+const (
+	kindDone outcomeKind = iota
+	kindAgain
+	kindAfter
+	kindWait
+	kindFail
+	kindFailAfter
+	kindTerminal
+)
+
+// Dep names an object that a pass waits for.
+type Dep struct {
+	// Kind is the kind in people's words, for example "Stream".
+	Kind      string
+	Namespace string
+	Name      string
+	// Why says what is missing, for example "does not exist" or "is not ready".
+	Why string
+}
+
+// Done: finished. The object is visited again on an event, or after the max interval.
+func Done() Outcome { return Outcome{} }
+
+// Again: once more soon, with a delay that grows while Again is repeated.
+func Again() Outcome { return Outcome{kind: kindAgain} }
+
+// After: succeeded, and to be visited again after d at the latest. An earlier event
+// replaces the appointment. Zero or less means [Done].
+func After(d time.Duration) Outcome {
+	if d <= 0 {
+		return Done()
+	}
+	return Outcome{kind: kindAfter, after: d}
+}
+
+// WaitFor: nothing can be done until deps change. It is not a failure and uses up no
+// attempt; events of the deps, if they are watched, resume the object at once. reason is
+// CamelCase and becomes the reason of Ready=False.
+func WaitFor(reason string, deps ...Dep) Outcome {
+	return Outcome{kind: kindWait, reason: reason, deps: deps}
+}
+
+// Fail: retried by the controller's [Retry] policy. A nil err is a programmer's mistake
+// and fails as such. The text of err reaches the object's status, so it must not hold
+// secrets or values that differ from pass to pass.
+func Fail(err error) Outcome { return Outcome{kind: kindFail, err: orUnnamed(err)} }
+
+// FailAfter: as [Fail], with a delay of its own (seed 004, RetriableError).
+func FailAfter(err error, d time.Duration) Outcome {
+	return Outcome{kind: kindFailAfter, err: orUnnamed(err), after: d}
+}
+
+// Terminal: no retry until an event. The object becomes Stalled with reason.
+func Terminal(reason string, err error) Outcome {
+	return Outcome{kind: kindTerminal, reason: reason, err: orUnnamed(err)}
+}
+
+// Because gives a failing outcome the CamelCase reason under which Ready=False shows it.
+// Without it the reason is "ReconcileFailed".
+func (o Outcome) Because(reason string) Outcome { o.reason = reason; return o }
+
+// CleanupOutcome is what a [Cleaner] came to. The zero value is [KeepUntilEvent], so that
+// forgetting to decide never removes a finalizer.
+type CleanupOutcome struct {
+	kind   cleanupKind
+	after  time.Duration
+	reason string
+	err    error
+}
+
+type cleanupKind int
+
+const (
+	cleanupKeepUntilEvent cleanupKind = iota
+	cleanupKeep
+	cleanupRemoved
+	cleanupFailed
+)
+
+// Removed: nothing is left to undo; the finalizer goes. It cannot carry a schedule.
+func Removed() CleanupOutcome { return CleanupOutcome{kind: cleanupRemoved} }
+
+// Keep: the finalizer stays; look again after d. Zero or less means one second.
+func Keep(d time.Duration) CleanupOutcome {
+	if d <= 0 {
+		d = time.Second
+	}
+	return CleanupOutcome{kind: cleanupKeep, after: d}
+}
+
+// KeepUntilEvent: the finalizer stays until an event says more.
+func KeepUntilEvent() CleanupOutcome { return CleanupOutcome{} }
+
+// CleanupFailed: the finalizer stays; retried by the controller's [Retry] policy.
+func CleanupFailed(err error) CleanupOutcome {
+	return CleanupOutcome{kind: cleanupFailed, err: orUnnamed(err)}
+}
+
+// Because gives the outcome the CamelCase reason under which status shows it.
+func (o CleanupOutcome) Because(reason string) CleanupOutcome { o.reason = reason; return o }
+
+// ErrorOutcome is what an [ErrorHandler] wants after a failure. The zero value is [RetryError].
+type ErrorOutcome struct {
+	kind          errorKind
+	after         time.Duration
+	withoutStatus bool
+}
+
+type errorKind int
+
+const (
+	errorRetry errorKind = iota
+	errorNoRetry
+	errorRetryIn
+)
+
+// RetryError goes on with the controller's [Retry] policy.
+func RetryError() ErrorOutcome { return ErrorOutcome{} }
+
+// NoRetry waits for the next event.
+func NoRetry() ErrorOutcome { return ErrorOutcome{kind: errorNoRetry} }
+
+// RetryIn retries after d instead of the policy's delay.
+func RetryIn(d time.Duration) ErrorOutcome { return ErrorOutcome{kind: errorRetryIn, after: d} }
+
+// WithoutStatus drops what the handler changed in status.
+func (o ErrorOutcome) WithoutStatus() ErrorOutcome { o.withoutStatus = true; return o }
+
+var errUnnamed = errors.New("the controller reported a failure without an error; this is a bug in it")
+
+func orUnnamed(err error) error {
+	if err == nil {
+		return errUnnamed
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package loop
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reconciler brings the world to what an object asks for.
+type Reconciler[T client.Object] interface {
+	// Reconcile is called with the newest object the cache holds, its finalizer in place,
+	// never for an object marked for deletion, and never twice at a time for one object.
+	// It must be safe to repeat from any point. A panic and a passed deadline count as
+	// failures. Changes to r.Obj's status, labels and annotations are committed after it
+	// returns; a change to its spec is a programming error and nothing is written then.
+	Reconcile(ctx context.Context, r *Run[T]) Outcome
+}
+
+// Cleaner is implemented by a [Reconciler] that must undo something before an object
+// goes. Having it is what makes the loop put a finalizer on objects.
+type Cleaner[T client.Object] interface {
+	// Cleanup is called instead of Reconcile from the deletion mark on, until it answers
+	// [Removed]. Safe to repeat; what it undoes may be gone already.
+	Cleanup(ctx context.Context, r *Run[T]) CleanupOutcome
+}
+
+// ErrorHandler is implemented by a [Reconciler] that wants to see failures of Reconcile
+// (not of Cleanup), for example to note them in status.
+type ErrorHandler[T client.Object] interface {
+	// OnError is called once per failed pass, the first with attempt 0. Of what it
+	// changes in r.Obj only status is written.
+	OnError(ctx context.Context, r *Run[T], err error) ErrorOutcome
+}
+
+// Preparer is implemented by a [Reconciler] that must have annotations on an object in
+// the very write that adds the finalizer, so that both are durable at once and at the
+// price of one request.
+type Preparer[T client.Object] interface {
+	// Prepare changes annotations of obj, nothing else. Called before the finalizer is
+	// added; an error fails the pass with nothing written.
+	Prepare(ctx context.Context, obj T) error
+}
