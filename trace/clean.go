@@ -1,0 +1,115 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxText  = 4096 // bytes of one text in an event
+	maxValue = 256  // bytes of one value of a Drift
+)
+
+// NewDrift describes a difference at path. The values are shown as JSON, cut at 256 bytes;
+// of a sensitive field none is shown.
+func NewDrift(path string, want, have any, effect string, sensitive bool) Drift {
+	if sensitive {
+		return Drift{Path: path, Want: Redacted, Have: Redacted, Effect: effect}
+	}
+	return Drift{Path: path, Want: show(want), Have: show(have), Effect: effect}
+}
+
+func show(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "(unset)"
+	case error:
+		return cut(v.Error(), maxValue)
+	case fmt.Stringer:
+		return cut(v.String(), maxValue)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("(%T)", v)
+	}
+	return cut(string(b), maxValue)
+}
+
+// eachText returns e with f applied to all of its texts.
+func eachText(e Event, f func(string) string) Event {
+	switch e := e.(type) {
+	case Start:
+		e.ResourceVersion = f(e.ResourceVersion)
+		return e
+	case Decision:
+		e.Rule, e.Action, e.Because = f(e.Rule), f(e.Action), f(e.Because)
+		return e
+	case Call:
+		e.Op, e.Target, e.Result, e.Err = f(e.Op), f(e.Target), f(e.Result), f(e.Err)
+		return e
+	case Drift:
+		e.Path, e.Want, e.Have, e.Effect = f(e.Path), f(e.Want), f(e.Have), f(e.Effect)
+		return e
+	case Write:
+		e.Verb, e.Subresource, e.ResourceVersion, e.Err = f(e.Verb), f(e.Subresource), f(e.ResourceVersion), f(e.Err)
+		e.Fields = eachOf(e.Fields, f)
+		return e
+	case Transition:
+		e.From, e.To, e.Reason, e.Message = f(e.From), f(e.To), f(e.Reason), f(e.Message)
+		return e
+	case End:
+		e.Outcome, e.Err = f(e.Outcome), f(e.Err)
+		return e
+	}
+	panic(fmt.Sprintf("trace: event %T is not handled in eachText; add it there", e))
+}
+
+// eachOf copies, because a record outlives the caller's slice.
+func eachOf(in []string, f func(string) string) []string {
+	if in == nil {
+		return nil
+	}
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = f(s)
+	}
+	return out
+}
+
+func clean(s string) string { return hideUserinfo(cut(s, maxText)) }
+
+// cut shortens s to at most limit bytes and an ellipsis, between runes.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}
+
+// hideUserinfo replaces what stands between :// and @ in the URLs of s: passwords, and
+// tokens, which some systems put where the user belongs.
+func hideUserinfo(s string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "://")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		out.WriteString("://")
+		authority := rest
+		if end := strings.IndexAny(rest, "/?# \t\r\n\"'`<>,"); end >= 0 {
+			authority = rest[:end]
+		}
+		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+			out.WriteString(Redacted)
+			rest = rest[at:]
+		}
+		s = rest
+	}
+}

@@ -1,0 +1,208 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+type textSink struct {
+	mu    sync.Mutex
+	w     io.Writer
+	width int // of the object's column; grows to fit
+}
+
+// Text writes each record to w as one line for people:
+//
+//	15:04:05.000  Stream default/orders  create   orders -> ok  3ms
+//
+// What w refuses is lost; if it can block, wrap the sink in a [Buffer].
+func Text(w io.Writer) Sink { return &textSink{w: w} }
+
+func (s *textSink) Record(r Record) {
+	const widest = 48
+	object := printable(r.Object.String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.width = max(s.width, min(utf8.RuneCountInString(object), widest))
+	line := fmt.Sprintf("%s  %-*s  %s", r.Time.Format("15:04:05.000"), s.width, object, describe(r.Event))
+	if took := duration(r.Event); took > 0 {
+		line += "  " + brief(took)
+	}
+	_, _ = io.WriteString(s.w, line+"\n") // nobody to tell
+}
+
+// Transcript renders records for comparison: pass by pass, in the order in which passes
+// began, without times, durations of calls, UIDs and resource versions. Passes are counted
+// anew for each object, so that other objects at work do not show.
+func Transcript(records []Record) string {
+	var order []uint64
+	passes := map[uint64][]Record{}
+	for _, r := range records {
+		if passes[r.Pass] == nil {
+			order = append(order, r.Pass)
+		}
+		passes[r.Pass] = append(passes[r.Pass], r)
+	}
+	var out strings.Builder
+	count := map[string]int{}
+	for i, id := range order {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		object := printable(passes[id][0].Object.String())
+		count[object]++
+		fmt.Fprintf(&out, "%s, pass %d\n", object, count[object])
+		for _, r := range passes[id] {
+			fmt.Fprintf(&out, "  %s\n", describe(r.Event))
+		}
+	}
+	return out.String()
+}
+
+// describe is the event on one line, without what differs from run to run.
+func describe(e Event) string {
+	verb, text := words(e)
+	return printable(strings.TrimRight(fmt.Sprintf("%-8s %s", verb, text), " "))
+}
+
+func words(e Event) (verb, text string) {
+	switch e := e.(type) {
+	case Start:
+		return "start", startWords(e)
+	case Decision:
+		return "decide", join(e.Rule, prefixed(e.Action, ": ", e.Because))
+	case Call:
+		return e.Op, join(e.Target, "->", answer(e.Result, e.Err))
+	case Drift:
+		return "drift", fmt.Sprintf("%s: want %s, have %s (%s)", e.Path, e.Want, e.Have, e.Effect)
+	case Write:
+		return e.Verb, writeWords(e)
+	case Transition:
+		return "state", transitionWords(e)
+	case End:
+		return "end", endWords(e)
+	}
+	panic(fmt.Sprintf("trace: event %T has no words; add it to words", e))
+}
+
+func startWords(e Start) string {
+	s := fmt.Sprintf("generation %d", e.Generation)
+	if e.Deleting {
+		s += ", deleting"
+	}
+	if e.Attempt > 0 {
+		s += fmt.Sprintf(", attempt %d", e.Attempt)
+	}
+	return s
+}
+
+func writeWords(e Write) string {
+	s := "object"
+	if e.Subresource != "" {
+		s = e.Subresource
+	}
+	s = prefixed(s, ": ", strings.Join(e.Fields, ", "))
+	if e.Err != "" {
+		s = join(s, "->", answer("", e.Err))
+	}
+	return s
+}
+
+func transitionWords(e Transition) string {
+	from := e.From
+	if from == "" {
+		from = "(new)"
+	}
+	return join(from+" → "+e.To, prefixed(e.Reason, ": ", e.Message))
+}
+
+func endWords(e End) string {
+	s := prefixed(e.Outcome, ": ", e.Err)
+	if e.Again > 0 {
+		s += "; again in " + brief(e.Again)
+	}
+	return s
+}
+
+func answer(result, err string) string {
+	if err != "" {
+		return prefixed(result, ", ", "error: "+err)
+	}
+	if result == "" {
+		return "ok"
+	}
+	return result
+}
+
+// prefixed is a, between and b, or only that of a and b which is not empty.
+func prefixed(a, between, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + between + b
+}
+
+// join puts a space between those that are not empty.
+func join(words ...string) string {
+	s := ""
+	for _, w := range words {
+		s = prefixed(s, " ", w)
+	}
+	return s
+}
+
+// duration is how long the event took, zero for those without extent.
+func duration(e Event) time.Duration {
+	switch e := e.(type) {
+	case Call:
+		return e.Took
+	case End:
+		return e.Took
+	case Start, Decision, Drift, Write, Transition:
+		return 0
+	}
+	panic(fmt.Sprintf("trace: event %T is not handled in duration; add it there", e))
+}
+
+// brief shows three digits at most and no zero units: 1.23s, 10m, 9h12m.
+func brief(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(100 * time.Microsecond)
+	default:
+		d = d.Round(time.Microsecond)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// printable replaces what would break a line or speak to the terminal: texts come from
+// systems outside.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
