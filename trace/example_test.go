@@ -35,6 +35,6 @@ func Example() {
 	// Stream default/orders, pass 1
 	//   start    generation 1
 	//   create   orders -> error: dial nats://(sensitive)@nats.example: connection refused
-	//   state    Pending → Failed Unreachable
+	//   state    Pending → Failed (Unreachable)
 	//   end      Fail; again in 1s
 }

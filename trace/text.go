@@ -30,7 +30,7 @@ func (s *textSink) Record(r Record) {
 	defer s.mu.Unlock()
 	s.width = max(s.width, min(utf8.RuneCountInString(object), widest))
 	line := fmt.Sprintf("%s  %-*s  %s", r.Time.Format("15:04:05.000"), s.width, object, describe(r.Event))
-	if took := duration(r.Event); took > 0 {
+	if took := duration(r.Event); took >= time.Microsecond {
 		line += "  " + brief(took)
 	}
 	_, _ = io.WriteString(s.w, line+"\n") // nobody to tell
@@ -118,7 +118,11 @@ func transitionWords(e Transition) string {
 	if from == "" {
 		from = "(new)"
 	}
-	return join(from+" → "+e.To, prefixed(e.Reason, ": ", e.Message))
+	to := from + " → " + e.To
+	if e.Reason != "" {
+		to += " (" + e.Reason + ")"
+	}
+	return prefixed(to, ": ", e.Message)
 }
 
 func endWords(e End) string {
