@@ -26,6 +26,14 @@ type Driver[T client.Object, C, O any] interface {
 	Delete(ctx context.Context, c C, obj T, ref Ref) (Result, error)
 }
 
+// Unmarker is a [Driver] that can take the ownership mark off a thing. It is called when an
+// object is deleted and its thing is to stay ("orphan"); without it the mark stays too, and
+// whoever takes the thing over removes it.
+type Unmarker[T client.Object, C any] interface {
+	// Unmark removes the mark and changes nothing else. Absent is success.
+	Unmark(ctx context.Context, c C, obj T, ref Ref) error
+}
+
 // Updater is a [Driver] of things that can be changed in place. Without it a change with
 // effect [InPlace] counts as [Unsupported].
 type Updater[T client.Object, C, O any] interface {
@@ -50,7 +58,8 @@ type Reflector[T client.Object, O any] interface {
 
 // Dependent is a [Driver] whose objects need other objects to be Ready first.
 type Dependent[T client.Object] interface {
-	// DependsOn names them. Pure.
+	// DependsOn names them. Pure. It is also called with an empty object when the
+	// controller is made, to learn which kinds to watch.
 	DependsOn(obj T) []Dependency
 }
 

@@ -1,0 +1,52 @@
+package external
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// Object is a custom resource that stands for one thing outside the cluster: its status
+// embeds [api.ExternalStatus].
+type Object interface {
+	client.Object
+	api.ExternalObject
+}
+
+// Options tune the controller of one kind. Connect is required; the rest is right for
+// most when zero.
+type Options[T Object, C any] struct {
+	// Connect makes the client of the external API. It is called until it succeeds once;
+	// all objects of the kind then share the client, which must be safe for concurrent
+	// use. An error is shown in the objects' status and tried again.
+	Connect func(ctx context.Context) (C, error)
+
+	// DriftInterval is how often a thing that is in sync is compared again, give or take a
+	// tenth. Zero means 10 minutes; less than zero means only on events.
+	DriftInterval time.Duration
+
+	// CallDeadline bounds one call of the external API. Zero means 30 s.
+	CallDeadline time.Duration
+
+	// CreateGrace is how long after a create the API may still answer that the thing does
+	// not exist. Within it absence proves nothing: nothing is created again and no
+	// finalizer goes. Zero means 10 s; less than zero means that reads are never behind
+	// writes.
+	CreateGrace time.Duration
+
+	// Unmarked says that the API cannot hold ownership marks. What is there before the
+	// first create is then recognised by looking first, at the price of one more write for
+	// each object.
+	Unmarked bool
+
+	// DependencyKinds are empty objects of the kinds that the driver's DependsOn may name
+	// besides those that it names for an empty object.
+	DependencyKinds []client.Object
+
+	// Loop tunes the loop below. MaxInterval and Sources are filled in.
+	Loop loop.Options[T]
+}
