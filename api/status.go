@@ -22,6 +22,11 @@ type Status struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
+	// HandledReconcile echoes the token of the last annotation
+	// trimtab.dev/reconcile that a pass has honoured.
+	// +optional
+	HandledReconcile string `json:"handledReconcile,omitempty"`
+
 	// Conditions hold Ready always, Reconciling and Stalled only while true, and the
 	// kind's own. Types that others wrote are preserved.
 	// +optional

@@ -13,6 +13,7 @@ type Outcome struct {
 	reason string
 	err    error
 	deps   []Dep
+	low    bool
 }
 
 type outcomeKind int
@@ -77,6 +78,10 @@ func Terminal(reason string, err error) Outcome {
 // Because gives a failing outcome the CamelCase reason under which Ready=False shows it.
 // Without it the reason is "ReconcileFailed".
 func (o Outcome) Because(reason string) Outcome { o.reason = reason; return o }
+
+// LowPriority lets everything else in the queue go before the visit that o schedules: for
+// polls that nobody waits for.
+func (o Outcome) LowPriority() Outcome { o.low = true; return o }
 
 // CleanupOutcome is what a [Cleaner] came to. The zero value is [KeepUntilEvent], so that
 // forgetting to decide never removes a finalizer.

@@ -15,13 +15,21 @@ type Run[T client.Object] struct {
 	// [Reconciler.Reconcile] allows.
 	Obj T
 
-	// unexported fields follow in the implementation
 	client     client.Client
 	conditions *status.Set
 	retry      RetryInfo
 	log        logr.Logger
-	persist    func(context.Context) error
+	stateSet   bool
 	setState   func(string)
+	persist    func(context.Context) error
+	event      func(kind, reason, note string)
+}
+
+func newRun[T client.Object](p *pass[T], retry RetryInfo, log logr.Logger) *Run[T] {
+	return &Run[T]{
+		client: p.c.client, conditions: &status.Set{}, retry: retry, log: log,
+		setState: p.setState, persist: p.persist, event: p.event,
+	}
 }
 
 // Client reads from the cache and writes to the API.
@@ -30,15 +38,24 @@ func (r *Run[T]) Client() client.Client { return r.client }
 // Retry tells where in the ladder of retries this pass stands.
 func (r *Run[T]) Retry() RetryInfo { return r.retry }
 
-// Conditions are the object's conditions as this pass will report them. It starts empty:
-// what is not set again goes, but for conditions that others wrote.
+// Conditions are the object's conditions as this pass will report them. The set starts
+// empty: of trimtab's own types, what is not set again goes. Ready, Reconciling and
+// Stalled are filled in from the outcome if the author leaves them open.
 func (r *Run[T]) Conditions() *status.Set { return r.conditions }
 
 // Log is the pass's logger; it carries the object's identity.
 func (r *Run[T]) Log() logr.Logger { return r.log }
 
-// SetState sets the one word that status.state shows.
-func (r *Run[T]) SetState(s string) { r.setState(s) }
+// SetState sets the one word that status.state shows. Each change within a pass is a
+// transition in the trace; the last one is written.
+func (r *Run[T]) SetState(s string) {
+	r.stateSet = true
+	r.setState(s)
+}
+
+// Event records a Kubernetes event about the object: kind is Normal or Warning, reason is
+// CamelCase. Transitions of Ready and state record theirs without being asked.
+func (r *Run[T]) Event(kind, reason, note string) { r.event(kind, reason, note) }
 
 // Persist makes changes of annotations and labels durable now instead of at the end of
 // the pass: what is needed to find a thing again must be recorded before the thing is

@@ -18,6 +18,9 @@ type Reference[T client.Object] struct {
 	// Names are the objects of that kind that obj refers to. Pure, and cheap: it is
 	// called for every change of obj.
 	Names func(obj T) []types.NamespacedName
+	// Changed tells whether an update of the object referred to can matter. Nil means that
+	// every update does.
+	Changed func(before, after client.Object) bool
 }
 
 func (Reference[T]) source(T) {}

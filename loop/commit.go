@@ -1,0 +1,327 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// ensureFinalizer puts the finalizer on, together with what the author prepares, before
+// anything else happens. The pass goes on with the server's answer.
+func (p *pass[T]) ensureFinalizer(ctx context.Context) error {
+	if p.c.finalizer == "" || controllerutil.ContainsFinalizer(p.base, p.c.finalizer) {
+		return nil
+	}
+	want, _ := p.base.DeepCopyObject().(T)
+	if preparer, ok := p.c.author.(Preparer[T]); ok {
+		if err := preparer.Prepare(ctx, want); err != nil {
+			return fmt.Errorf("prepare: %w", err)
+		}
+	}
+	controllerutil.AddFinalizer(want, p.c.finalizer)
+	p.budget++
+	return p.patchMetadata(ctx, want)
+}
+
+// removeFinalizer takes our entry, and no other, off the object.
+func (p *pass[T]) removeFinalizer(ctx context.Context) error {
+	i := slices.Index(p.base.GetFinalizers(), p.c.finalizer)
+	if i < 0 {
+		return nil
+	}
+	path := fmt.Sprintf("/metadata/finalizers/%d", i)
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": p.base.GetUID()},
+		{"op": "test", "path": path, "value": p.c.finalizer},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return err
+	}
+	obj, _ := p.base.DeepCopyObject().(T)
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	err = p.c.client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), p.c.fieldOwner())
+	p.wrote("patch", "", []string{"metadata.finalizers"}, obj.GetResourceVersion(), err)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = nil
+	case apierrors.IsInvalid(err): // the test failed: others changed the list
+		return apierrors.NewConflict(schemaResource(p.c.gvk), p.key.Name, err)
+	case err != nil:
+		return fmt.Errorf("remove finalizer: %w", err)
+	}
+	p.c.memory.release(p.key, p.base.GetUID())
+	p.setState(stateGone)
+	return nil
+}
+
+// stateGone ends the row of states that a trace shows; no object ever has it.
+const stateGone = "(gone)"
+
+// patchMetadata brings labels, annotations, owner references and finalizers to those of
+// want in one request, locked by resourceVersion; the answer becomes the pass's base.
+func (p *pass[T]) patchMetadata(ctx context.Context, want T) error {
+	target, _ := p.base.DeepCopyObject().(T)
+	target.SetLabels(want.GetLabels())
+	target.SetAnnotations(want.GetAnnotations())
+	target.SetOwnerReferences(want.GetOwnerReferences())
+	target.SetFinalizers(want.GetFinalizers())
+	fields := metadataChanges(p.base, target)
+	if len(fields) == 0 {
+		return nil
+	}
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	patch := client.MergeFromWithOptions(p.base, client.MergeFromWithOptimisticLock{})
+	err := p.c.client.Patch(ctx, target, patch, p.c.fieldOwner())
+	p.wrote("patch", "", fields, target.GetResourceVersion(), err)
+	if err != nil {
+		return fmt.Errorf("write metadata: %w", err)
+	}
+	p.base = target
+	return nil
+}
+
+func metadataChanges(a, b client.Object) []string {
+	var fields []string
+	if !maps.Equal(a.GetLabels(), b.GetLabels()) {
+		fields = append(fields, "metadata.labels")
+	}
+	if !maps.Equal(a.GetAnnotations(), b.GetAnnotations()) {
+		fields = append(fields, "metadata.annotations")
+	}
+	if !equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) {
+		fields = append(fields, "metadata.ownerReferences")
+	}
+	if !slices.Equal(a.GetFinalizers(), b.GetFinalizers()) {
+		fields = append(fields, "metadata.finalizers")
+	}
+	return fields
+}
+
+// persist is [Run.Persist]: metadata only, now.
+func (p *pass[T]) persist(ctx context.Context) error {
+	if !metadataChanged(p.base, p.run.Obj) {
+		return nil
+	}
+	p.budget++
+	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
+		return err
+	}
+	p.run.Obj.SetResourceVersion(p.base.GetResourceVersion())
+	return nil
+}
+
+func metadataChanged(a, b client.Object) bool { return len(metadataChanges(a, b)) > 0 }
+
+// commit writes what the pass changed: at most one metadata patch and one status write.
+func (p *pass[T]) commit(ctx context.Context, v verdict) error {
+	changed, err := p.specChanged()
+	if err != nil {
+		return err
+	}
+	if changed {
+		p.run.Obj, _ = p.base.DeepCopyObject().(T)
+		*p.run.conditions = emptySet()
+		v = verdict{ready: metav1.ConditionFalse, reason: "SpecChanged", message: errSpecChanged.Error(), stalled: true, state: stateFailed}
+		p.run.log.Error(errSpecChanged, "programming error")
+	}
+	// The status to write is settled before the metadata patch, whose answer brings the
+	// server's old one.
+	desired, _ := p.run.Obj.DeepCopyObject().(T)
+	if len(p.run.Obj.GetFinalizers()) != len(p.base.GetFinalizers()) {
+		p.run.Obj.SetFinalizers(p.base.GetFinalizers())
+	}
+	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
+		return err
+	}
+	if s, ok := reporting(desired); ok {
+		return p.report(ctx, desired, s, v)
+	}
+	return p.patchStatus(ctx, desired)
+}
+
+// specChanged tells whether the author touched anything but metadata and status.
+func (p *pass[T]) specChanged() (bool, error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.base)
+	if err != nil {
+		return false, err
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.run.Obj)
+	if err != nil {
+		return false, err
+	}
+	for _, u := range []map[string]any{before, after} {
+		delete(u, "metadata")
+		delete(u, "status")
+		delete(u, "apiVersion")
+		delete(u, "kind")
+	}
+	return !equality.Semantic.DeepEqual(before, after), nil
+}
+
+// report completes the common status and applies it if it differs from the server's.
+func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdict) error {
+	observed, _ := reporting(p.base)
+	v.show(p.run.conditions)
+	generation := p.base.GetGeneration()
+	s.Conditions = p.run.conditions.Merge(observed.Conditions, generation, time.Now())
+	s.ObservedGeneration = generation
+	if v.succeeded {
+		s.AppliedGeneration = generation
+	}
+	if token := p.base.GetAnnotations()[api.AnnotationReconcile]; token != "" {
+		s.HandledReconcile = token
+	}
+	if !p.run.stateSet {
+		p.setState(v.state)
+	}
+	s.State = p.state
+	if p.sameStatus(desired, observed, s) {
+		return nil
+	}
+	if err := p.applyStatus(ctx, desired); err != nil {
+		return err
+	}
+	p.announce(observed, s)
+	return nil
+}
+
+// sameStatus compares the status to report with the server's.
+func (p *pass[T]) sameStatus(desired T, observed, s *api.Status) bool {
+	have, err := statusOf(p.base)
+	if err != nil {
+		return false
+	}
+	want, err := statusOf(desired)
+	if err != nil {
+		return false
+	}
+	if have == nil { // nothing reported yet
+		return want == nil
+	}
+	delete(have, "conditions")
+	delete(want, "conditions")
+	return conditionsEqual(observed, s) && equality.Semantic.DeepEqual(have, want)
+}
+
+// applyStatus sends our part of the status by server-side apply: conditions of others are
+// left out, so that they stay theirs.
+func (p *pass[T]) applyStatus(ctx context.Context, desired T) error {
+	fields, err := statusOf(desired)
+	if err != nil {
+		return err
+	}
+	if list, ok := fields["conditions"].([]any); ok {
+		fields["conditions"] = slices.DeleteFunc(list, func(c any) bool {
+			m, _ := c.(map[string]any)
+			t, _ := m["type"].(string)
+			return p.run.conditions.Foreign(t)
+		})
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	u.SetGroupVersionKind(p.c.gvk)
+	u.SetName(p.key.Name)
+	u.SetNamespace(p.key.Namespace)
+	u.SetUID(p.base.GetUID())
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	err = p.c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, p.c.fieldOwner())
+	p.wrote("apply", "status", []string{"status"}, u.GetResourceVersion(), err)
+	if err != nil {
+		return client.IgnoreNotFound(wrap("write status", err))
+	}
+	return nil
+}
+
+// patchStatus writes what the author changed in the status of a kind whose status is not
+// ours to report on.
+func (p *pass[T]) patchStatus(ctx context.Context, desired T) error {
+	target, _ := p.base.DeepCopyObject().(T)
+	desired.SetResourceVersion(target.GetResourceVersion())
+	patch := client.MergeFrom(target)
+	for _, same := range []func(){
+		func() { desired.SetLabels(target.GetLabels()) },
+		func() { desired.SetAnnotations(target.GetAnnotations()) },
+		func() { desired.SetOwnerReferences(target.GetOwnerReferences()) },
+		func() { desired.SetFinalizers(target.GetFinalizers()) },
+	} {
+		same()
+	}
+	data, err := patch.Data(desired)
+	if err != nil || string(data) == "{}" {
+		return err
+	}
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	err = p.c.client.Status().Patch(ctx, desired, client.RawPatch(patch.Type(), data), p.c.fieldOwner())
+	p.wrote("patch", "status", []string{"status"}, desired.GetResourceVersion(), err)
+	return client.IgnoreNotFound(wrap("write status", err))
+}
+
+// announce records one event for a transition that people can see.
+func (p *pass[T]) announce(before, after *api.Status) {
+	was, is := readiness(before), readiness(after)
+	if was.Status == is.Status && was.Reason == is.Reason && before.State == after.State {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Status == metav1.ConditionFalse && (after.State == stateFailed || failing(after)) {
+		kind = corev1.EventTypeWarning
+	}
+	p.event(kind, is.Reason, is.Message)
+}
+
+func (p *pass[T]) event(kind, reason, note string) {
+	p.c.events.Eventf(p.base, nil, kind, reason, "Reconcile", "%s", note)
+}
+
+func (p *pass[T]) setState(s string) {
+	if s == p.state {
+		return
+	}
+	e := trace.Transition{From: p.state, To: s}
+	if ready := p.run.conditions.Get(api.ConditionReady); ready != nil {
+		e.Reason, e.Message = ready.Reason, ready.Message
+	}
+	p.trace.Emit(e)
+	p.state = s
+}
+
+// wrote notes a write to the object, for the trace, the budget and the stale gate.
+func (p *pass[T]) wrote(verb, subresource string, fields []string, version string, err error) {
+	p.writes++
+	e := trace.Write{Verb: verb, Subresource: subresource, Fields: fields, ResourceVersion: version}
+	result := "ok"
+	if err != nil {
+		e.Err, e.ResourceVersion, result = err.Error(), "", string(apierrors.ReasonForError(err))
+	} else {
+		p.c.memory.wrote(p.base, version)
+	}
+	writes.WithLabelValues(p.c.name, or(subresource, "metadata"), result).Inc()
+	p.trace.Emit(e)
+}
+
+func (c *Controller[T]) fieldOwner() client.FieldOwner { return client.FieldOwner("trimtab-" + c.name) }
+
+// commitContext outlives a deadline and a shutdown, so that what happened is recorded.
+func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+}

@@ -1,0 +1,52 @@
+package loop
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/status"
+)
+
+// statusOf returns obj's status as the API sees it; nil if it is empty.
+func statusOf(obj client.Object) (map[string]any, error) {
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("convert status: %w", err)
+	}
+	fields, _ := u["status"].(map[string]any)
+	return fields, nil
+}
+
+func conditionsEqual(a, b *api.Status) bool { return status.Equal(a.Conditions, b.Conditions) }
+
+func emptySet() status.Set { return status.Set{} }
+
+func readiness(s *api.Status) metav1.Condition {
+	if c := meta.FindStatusCondition(s.Conditions, api.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func failing(s *api.Status) bool {
+	return meta.IsStatusConditionTrue(s.Conditions, api.ConditionFailed) ||
+		meta.IsStatusConditionTrue(s.Conditions, api.ConditionStalled)
+}
+
+func schemaResource(gvk schema.GroupVersionKind) schema.GroupResource {
+	return schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
+}
+
+// wrap says what was being done, and keeps the kind of API error visible.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,247 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/trace"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+// Controller runs a [Reconciler] over the objects of kind T. Make one with [New]; its
+// zero value is not usable.
+type Controller[T client.Object] struct {
+	author  Reconciler[T]
+	options Options[T]
+	memory  *memory
+
+	// The rest is known once the controller is set up with a manager.
+	name      string
+	finalizer string // empty if the author has nothing to clean up
+	gvk       schema.GroupVersionKind
+	scheme    *runtime.Scheme
+	client    client.Client
+	live      client.Reader
+	events    events.EventRecorder
+	log       logr.Logger
+	sink      trace.Sink
+	passes    passCounter
+}
+
+// New makes a controller of r. It panics if r is nil; what else is wrong with the options
+// is told by [Controller.SetupWithManager].
+func New[T client.Object](r Reconciler[T], o Options[T]) *Controller[T] {
+	if r == nil {
+		panic("loop: New needs a Reconciler; pass the value that implements Reconcile")
+	}
+	return &Controller[T]{author: r, options: o, memory: newMemory(), sink: o.Trace}
+}
+
+// TraceTo sends what happens to sink, unless [Options.Trace] names one already. Call it
+// before SetupWithManager.
+func (c *Controller[T]) TraceTo(sink trace.Sink) {
+	if c.sink == nil {
+		c.sink = sink
+	}
+}
+
+// GroupVersionKind returns the kind that scheme has for T.
+func (c *Controller[T]) GroupVersionKind(scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(c.newObject(), scheme)
+}
+
+// Needs returns the permissions the controller uses: those of the loop, of its sources,
+// and of [Options.Needs].
+func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
+	gvk, err := c.GroupVersionKind(scheme)
+	if err != nil {
+		return nil, err
+	}
+	needs := []Need{
+		{GroupVersionKind: gvk, Verbs: []string{"get", "list", "watch", "patch"}},
+		{GroupVersionKind: gvk, Subresource: "status", Verbs: []string{"patch"}},
+		{
+			GroupVersionKind: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+			Verbs:            []string{"create", "patch"},
+		},
+	}
+	for _, s := range c.options.Sources {
+		if ref, ok := s.(trigger.Reference[T]); ok {
+			to, err := apiutil.GVKForObject(ref.To, scheme)
+			if err != nil {
+				return nil, err
+			}
+			needs = append(needs, Need{GroupVersionKind: to, Verbs: []string{"get", "list", "watch"}})
+		}
+	}
+	return append(needs, c.options.Needs...), nil
+}
+
+// SetupWithManager adds the controller to mgr.
+func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
+	if err := c.wire(mgr); err != nil {
+		return err
+	}
+	registerMetrics()
+	ctrl, err := controller.New(c.name, mgr, controller.Options{
+		Reconciler:              c,
+		MaxConcurrentReconciles: c.options.workers(),
+		RateLimiter:             c.memory,
+		EnableWarmup:            new(true),
+	})
+	if err != nil {
+		return fmt.Errorf("set up controller %s: %w", c.name, err)
+	}
+	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents[T](c.memory), newsFilter(c.options, c.finalizer))
+	if err := ctrl.Watch(own); err != nil {
+		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
+	}
+	for n, s := range c.options.Sources {
+		if ref, ok := s.(trigger.Reference[T]); ok {
+			if err := c.watchReference(mgr, ctrl, n, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wire takes from mgr what passes need.
+func (c *Controller[T]) wire(mgr manager.Manager) error {
+	c.scheme = mgr.GetScheme()
+	gvk, err := c.GroupVersionKind(c.scheme)
+	if err != nil {
+		return fmt.Errorf("the manager's scheme lacks the controller's kind; add its AddToScheme: %w", err)
+	}
+	c.gvk = gvk
+	if c.name = c.options.Name; c.name == "" {
+		c.name = strings.ToLower(gvk.Kind)
+	}
+	if err := c.options.check(c.name); err != nil {
+		return err
+	}
+	if c.finalizer, err = c.finalizerName(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
+	c.events = mgr.GetEventRecorder(c.name)
+	c.log = mgr.GetLogger().WithName("Controllers").WithName(c.name)
+	return nil
+}
+
+func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error) {
+	if _, ok := c.author.(Cleaner[T]); !ok {
+		return "", nil
+	}
+	if c.options.Finalizer != "" {
+		return c.options.Finalizer, nil
+	}
+	mapping, err := mapper.RESTMapping(c.gvk.GroupKind(), c.gvk.Version)
+	if err != nil {
+		return "", fmt.Errorf("the API server does not serve %s; install its CRD first: %w", c.gvk.GroupKind(), err)
+	}
+	return mapping.Resource.Resource + "." + mapping.Resource.Group + "/finalizer", nil
+}
+
+// Longest returns the object whose pass has been under way for longest, and since when;
+// the zero time if no pass is. A health check compares it with a limit.
+func (c *Controller[T]) Longest() (types.NamespacedName, time.Time) { return c.memory.longest() }
+
+func (c *Controller[T]) newObject() T {
+	obj, _ := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	return obj
+}
+
+func (c *Controller[T]) newList() (client.ObjectList, error) {
+	list, err := c.scheme.New(c.gvk.GroupVersion().WithKind(c.gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	typed, ok := list.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is registered as list of %s but is no list", list, c.gvk.Kind)
+	}
+	return typed, nil
+}
+
+func keysOf(list client.ObjectList) []types.NamespacedName {
+	var keys []types.NamespacedName
+	_ = apimeta.EachListItem(list, func(o runtime.Object) error {
+		if obj, ok := o.(client.Object); ok {
+			keys = append(keys, client.ObjectKeyFromObject(obj))
+		}
+		return nil
+	})
+	return keys
+}
+
+// check reports every problem of the options at once.
+func (o Options[T]) check(name string) error {
+	var problems []error
+	if o.Finalizer != "" && !strings.Contains(o.Finalizer, "/") {
+		problems = append(problems, fmt.Errorf("finalizer %q needs a domain, for example example.org/%s", o.Finalizer, o.Finalizer))
+	}
+	if o.Deadline < 0 {
+		problems = append(problems, fmt.Errorf("deadline %s is negative; leave it zero for 2 minutes", o.Deadline))
+	}
+	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
+		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("options of controller %s: %w", name, err)
+	}
+	return nil
+}
+
+func (o Options[T]) workers() int {
+	if o.Workers <= 0 {
+		return 4
+	}
+	return o.Workers
+}
+
+func (o Options[T]) deadline() time.Duration {
+	if o.Deadline <= 0 {
+		return 2 * time.Minute
+	}
+	return o.Deadline
+}
+
+// maxInterval is when an object that asked for nothing is visited again, spread by a
+// tenth; zero means never.
+func (o Options[T]) maxInterval() time.Duration {
+	interval := o.MaxInterval
+	if interval < 0 {
+		return 0
+	}
+	if interval == 0 {
+		interval = 10 * time.Hour
+	}
+	return time.Duration(float64(interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spread, not secrecy
+}
+
+// A kind's status can be reported by the loop if it is an api.Object.
+func reporting(obj client.Object) (*api.Status, bool) {
+	o, ok := obj.(api.Object)
+	if !ok {
+		return nil, false
+	}
+	return o.TrimtabStatus(), true
+}

@@ -1,0 +1,132 @@
+package loop
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// memory is what a controller remembers of its objects between passes. Nothing in it
+// decides what is true; losing it costs time, never correctness.
+type memory struct {
+	mu      sync.Mutex
+	objects map[types.NamespacedName]*remembered
+}
+
+type remembered struct {
+	ladder ladder
+	// delay is handed to the work queue for the failure just returned.
+	delay time.Duration
+	// own is the newest version that this process wrote, since when, and of which UID.
+	own      string
+	ownSince time.Time
+	ownUID   types.UID
+	// released is the UID whose finalizer this process removed.
+	released types.UID
+	// started is when the pass under way began; zero when none is.
+	started time.Time
+}
+
+var _ workqueue.TypedRateLimiter[reconcile.Request] = (*memory)(nil)
+
+func newMemory() *memory { return &memory{objects: map[types.NamespacedName]*remembered{}} }
+
+// with runs f on what is remembered of key.
+func (m *memory) with(key types.NamespacedName, f func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.objects[key]
+	if !ok {
+		r = &remembered{}
+		m.objects[key] = r
+	}
+	f(r)
+}
+
+// event notes that an event for key goes into the queue.
+func (m *memory) event(key types.NamespacedName) {
+	m.with(key, func(r *remembered) { r.ladder.event() })
+}
+
+// drop forgets an object that is gone.
+func (m *memory) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, key)
+}
+
+// wrote notes the version that a write of ours produced.
+func (m *memory) wrote(obj client.Object, version string) {
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
+		if r.ownUID == obj.GetUID() && older(version, r.own) {
+			return
+		}
+		r.own, r.ownUID, r.ownSince = version, obj.GetUID(), time.Now()
+	})
+}
+
+// release notes that the finalizer of uid is removed: its passes are over.
+func (m *memory) release(key types.NamespacedName, uid types.UID) {
+	m.with(key, func(r *remembered) { r.released, r.ownSince = uid, time.Now() })
+}
+
+// stale tells whether obj, as read from the cache, is older than our own last write to
+// it, and for how long we have been waiting for the cache to catch up.
+func (m *memory) stale(obj client.Object, finalizer string) (bool, time.Duration) {
+	var behind bool
+	var since time.Duration
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
+		behind = (r.released == obj.GetUID() && controllerutil.ContainsFinalizer(obj, finalizer)) ||
+			(r.ownUID == obj.GetUID() && older(obj.GetResourceVersion(), r.own))
+		since = time.Since(r.ownSince)
+	})
+	return behind, since
+}
+
+// older tells whether version a precedes b. Versions that cannot be compared are not.
+func older(a, b string) bool {
+	if b == "" {
+		return false
+	}
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}
+
+// longest returns the object whose pass has been under way for longest, and since when.
+func (m *memory) longest() (types.NamespacedName, time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var key types.NamespacedName
+	var since time.Time
+	for k, r := range m.objects {
+		if !r.started.IsZero() && (since.IsZero() || r.started.Before(since)) {
+			key, since = k, r.started
+		}
+	}
+	return key, since
+}
+
+// When is asked by the work queue how long to hold back an object whose pass failed. The
+// pass has decided that already.
+func (m *memory) When(req reconcile.Request) time.Duration {
+	var d time.Duration
+	m.with(req.NamespacedName, func(r *remembered) { d = r.delay })
+	return d
+}
+
+// Forget is called by the work queue after a pass without error; successes are noted by
+// the pass itself.
+func (m *memory) Forget(reconcile.Request) {}
+
+// NumRequeues returns the attempt an object is at.
+func (m *memory) NumRequeues(req reconcile.Request) int {
+	var n int
+	m.with(req.NamespacedName, func(r *remembered) { n = r.ladder.attempts })
+	return n
+}

@@ -1,0 +1,32 @@
+package loop
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Metrics carry the controller and closed sets as labels, never an object's name.
+var (
+	passes     = counter("trimtab_passes_total", "Passes over objects.", "controller", "outcome")
+	writes     = counter("trimtab_writes_total", "Writes to the controller's own objects.", "controller", "target", "result")
+	overBudget = counter("trimtab_budget_exceeded_total", "Passes that wrote more often than they may.", "controller")
+	staleSkips = counter("trimtab_stale_skips_total", "Passes put off because the cache lagged behind an own write.", "controller")
+	liveReads  = counter("trimtab_live_fallback_total", "Reads past a cache that lagged for too long.", "controller")
+)
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
+func registerMetrics() {
+	for _, c := range []prometheus.Collector{passes, writes, overBudget, staleSkips, liveReads} {
+		if err := metrics.Registry.Register(c); err != nil {
+			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
+				panic("loop: register metrics: " + err.Error())
+			}
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+const (
+	// staleWait is how long a pass is put off while the cache lags behind our own write.
+	staleWait = 50 * time.Millisecond
+	// staleLimit is how long the cache may lag before the object is read live.
+	staleLimit = 5 * time.Second
+	// commitTime is what writing the result may take, also after a deadline or shutdown.
+	commitTime = 5 * time.Second
+	// lowPriority lets everything else in the queue go first.
+	lowPriority = -100
+)
+
+// passCounter numbers the passes of one controller.
+type passCounter struct{ atomic.Uint64 }
+
+// Reconcile is one pass over the object that req names. controller-runtime calls it; it
+// is never called twice at a time for one object.
+func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj, found, err := c.fetch(ctx, req.NamespacedName)
+	switch {
+	case err != nil:
+		return c.unhandled(req.NamespacedName, fmt.Errorf("read %s %s: %w", c.gvk.Kind, req, err))
+	case !found:
+		c.memory.drop(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if stale, lag := c.memory.stale(obj, c.finalizer); stale {
+		if lag < staleLimit {
+			staleSkips.WithLabelValues(c.name).Inc()
+			return reconcile.Result{RequeueAfter: staleWait}, nil
+		}
+		if obj, found, err = c.fetchLive(ctx, req.NamespacedName); err != nil || !found {
+			return reconcile.Result{RequeueAfter: staleWait}, client.IgnoreNotFound(err)
+		}
+	}
+	return c.visit(ctx, obj)
+}
+
+func (c *Controller[T]) fetch(ctx context.Context, key types.NamespacedName) (T, bool, error) {
+	obj := c.newObject()
+	err := c.client.Get(ctx, key, obj)
+	return obj, err == nil, client.IgnoreNotFound(err)
+}
+
+// fetchLive reads past a cache that has not shown our own write for too long.
+func (c *Controller[T]) fetchLive(ctx context.Context, key types.NamespacedName) (T, bool, error) {
+	liveReads.WithLabelValues(c.name).Inc()
+	obj := c.newObject()
+	err := c.live.Get(ctx, key, obj)
+	return obj, err == nil, client.IgnoreNotFound(err)
+}
+
+// visit does the pass proper over a fresh object.
+func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, error) {
+	p := c.open(ctx, obj)
+	ctx = trace.Into(logf.IntoContext(ctx, p.run.log), p.trace)
+	var end ending
+	switch {
+	case obj.GetDeletionTimestamp().IsZero():
+		end = p.reconcile(ctx)
+	case c.finalizer == "" || !controllerutil.ContainsFinalizer(obj, c.finalizer):
+		end = p.hold(ctx)
+	default:
+		end = p.cleanup(ctx)
+	}
+	return p.close(end)
+}
+
+// ending is what a pass came to, after its commit, as the queue must be told.
+type ending struct {
+	outcome string
+	err     error // counted as a failure and retried after
+	after   time.Duration
+	low     bool
+	never   bool // err is not retried without an event
+}
+
+// pass is one visit of one object.
+type pass[T client.Object] struct {
+	c       *Controller[T]
+	run     *Run[T]
+	key     types.NamespacedName
+	base    T // the object as the server has it, as far as this pass knows
+	trace   *trace.Pass
+	state   string
+	writes  int
+	budget  int
+	started time.Time
+}
+
+func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
+	p := &pass[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, started: time.Now(), budget: 2}
+	var info RetryInfo
+	c.memory.with(p.key, func(r *remembered) {
+		info = r.ladder.start(p.started, c.options.Retry)
+		r.started = p.started
+	})
+	if s, ok := reporting(obj); ok {
+		p.state = s.State
+	}
+	p.trace = trace.NewPass(c.sink, c.name, trace.Object{
+		Kind: c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(obj.GetUID()),
+	}, c.passes.Add(1))
+	p.trace.Emit(trace.Start{
+		Generation: obj.GetGeneration(), ResourceVersion: obj.GetResourceVersion(),
+		Attempt: info.Attempt, Deleting: !obj.GetDeletionTimestamp().IsZero(),
+	})
+	log := logf.FromContext(ctx).WithName("Controllers").WithName(c.name).WithValues(
+		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
+		"resource.name", p.key.Name, "resource.namespace", p.key.Namespace,
+		"resource.resourceVersion", obj.GetResourceVersion(), "resource.generation", obj.GetGeneration(),
+		"resource.uid", obj.GetUID())
+	p.run = newRun(p, info, log)
+	return p
+}
+
+// reconcile sees to the finalizer, calls the author and commits.
+func (p *pass[T]) reconcile(ctx context.Context) ending {
+	if err := p.ensureFinalizer(ctx); err != nil {
+		return p.writeFailed(err)
+	}
+	before := p.base
+	p.run.Obj, _ = before.DeepCopyObject().(T)
+	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
+	outcome := p.guarded(authorCtx)
+	cancel()
+	if isConflict(outcome.err) {
+		return p.writeFailed(outcome.err)
+	}
+	var handled ErrorOutcome
+	if h, ok := p.c.author.(ErrorHandler[T]); ok && outcome.failed() {
+		handled = p.handleError(ctx, h, outcome.err)
+	}
+	next := p.schedule(&outcome, handled)
+	if err := p.commit(ctx, verdictOf(outcome, next.never, p.run.retry)); err != nil {
+		return p.commitFailed(err, next)
+	}
+	return next
+}
+
+// guarded calls the author; a panic is a failure like any other.
+func (p *pass[T]) guarded(ctx context.Context) (o Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.run.log.Error(fmt.Errorf("%v", r), "the reconciler panicked", "stack", string(debug.Stack()))
+			o = Fail(fmt.Errorf("the controller panicked: %v; its log has the stack", r)).Because("Panicked")
+		}
+	}()
+	o = p.c.author.Reconcile(ctx, p.run)
+	if o.failed() && errors.Is(o.err, context.DeadlineExceeded) && ctx.Err() != nil && o.reason == "" {
+		o = o.Because("Timeout")
+	}
+	return o
+}
+
+// handleError lets the author see a failure; of what it changes only status is kept. Its
+// own panic does not replace the error.
+func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause error) (e ErrorOutcome) {
+	kept, _ := p.run.Obj.DeepCopyObject().(T)
+	defer func() {
+		if r := recover(); r != nil {
+			p.run.log.Error(fmt.Errorf("%v", r), "OnError panicked", "stack", string(debug.Stack()))
+			p.run.Obj, e = kept, ErrorOutcome{}
+		}
+	}()
+	e = h.OnError(ctx, p.run, cause)
+	if e.withoutStatus {
+		p.run.Obj = kept
+		return e
+	}
+	p.run.Obj.SetLabels(kept.GetLabels())
+	p.run.Obj.SetAnnotations(kept.GetAnnotations())
+	return e
+}
+
+// schedule notes the outcome in the ladder and says when the object comes again.
+func (p *pass[T]) schedule(o *Outcome, handled ErrorOutcome) ending {
+	policy := p.c.options.Retry
+	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval()}
+	p.c.memory.with(p.key, func(r *remembered) {
+		switch o.kind {
+		case kindDone:
+			next.low = true
+			r.ladder.succeeded()
+		case kindAfter:
+			r.ladder.succeeded()
+			next.after = o.after
+		case kindAgain:
+			next.after = r.ladder.again(policy)
+		case kindWait:
+			r.ladder.waiting()
+		case kindTerminal:
+			r.ladder.waiting()
+			next.err, next.never = o.err, true
+		case kindFail, kindFailAfter:
+			next.err = o.err
+			if handled.kind == errorNoRetry {
+				policy.Attempts = -1
+			}
+			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), rand.Float64()) //nolint:gosec // jitter
+			if next.never = !retried; retried {
+				next.after = wait
+			}
+		}
+	})
+	return next
+}
+
+// cleanup lets the author undo, and removes the finalizer once it has.
+func (p *pass[T]) cleanup(ctx context.Context) ending {
+	p.run.Obj, _ = p.base.DeepCopyObject().(T)
+	cleaner, _ := p.c.author.(Cleaner[T])
+	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
+	o := p.guardedCleanup(authorCtx, cleaner)
+	cancel()
+	if isConflict(o.err) {
+		return p.writeFailed(o.err)
+	}
+	if o.kind == cleanupRemoved {
+		if err := p.removeFinalizer(ctx); err != nil {
+			return p.writeFailed(err)
+		}
+		return ending{outcome: "Removed"}
+	}
+	next := p.scheduleCleanup(o)
+	if err := p.commit(ctx, verdictOfCleanup(o)); err != nil {
+		return p.commitFailed(err, next)
+	}
+	return next
+}
+
+func (p *pass[T]) guardedCleanup(ctx context.Context, cleaner Cleaner[T]) (o CleanupOutcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.run.log.Error(fmt.Errorf("%v", r), "Cleanup panicked", "stack", string(debug.Stack()))
+			o = CleanupFailed(fmt.Errorf("the controller panicked: %v; its log has the stack", r)).Because("Panicked")
+		}
+	}()
+	return cleaner.Cleanup(ctx, p.run)
+}
+
+func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
+	next := ending{outcome: "Keep", after: p.c.options.maxInterval()}
+	p.c.memory.with(p.key, func(r *remembered) {
+		switch o.kind {
+		case cleanupKeep:
+			r.ladder.succeeded()
+			next.after = o.after
+		case cleanupFailed:
+			next.outcome, next.err = "Fail", o.err
+			wait, retried := r.ladder.failed(time.Now(), p.c.options.Retry, 0, rand.Float64()) //nolint:gosec // jitter
+			if next.never = !retried; retried {
+				next.after = wait
+			}
+		case cleanupKeepUntilEvent, cleanupRemoved:
+			r.ladder.waiting()
+		}
+	})
+	return next
+}
+
+// writeFailed ends a pass whose own write was refused. A conflict means that the object
+// moved on while we looked: again with the fresh one, and no attempt is used up.
+func (p *pass[T]) writeFailed(err error) ending {
+	switch {
+	case apierrors.IsNotFound(err):
+		return ending{outcome: "Done"}
+	case isConflict(err):
+		return ending{outcome: "Conflict", after: 10*time.Millisecond + rand.N(40*time.Millisecond)} //nolint:gosec // jitter
+	}
+	next := ending{outcome: "Fail", err: err}
+	p.c.memory.with(p.key, func(r *remembered) {
+		next.after, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64()) //nolint:gosec // jitter
+	})
+	return next
+}
+
+// commitFailed ends a pass whose result could not be written; the author's own failure,
+// if there was one, stays the one that is told.
+func (p *pass[T]) commitFailed(err error, next ending) ending {
+	if next.err != nil && !isConflict(err) {
+		p.run.log.Error(err, "cannot write the result of a failed pass")
+		return next
+	}
+	return p.writeFailed(err)
+}
+
+// close tells the queue and the trace how the pass ended.
+func (p *pass[T]) close(end ending) (reconcile.Result, error) {
+	p.c.memory.with(p.key, func(r *remembered) { r.started, r.delay = time.Time{}, end.after })
+	passes.WithLabelValues(p.c.name, end.outcome).Inc()
+	if p.writes > p.budget {
+		overBudget.WithLabelValues(p.c.name).Inc()
+		p.run.log.Info("the pass wrote more often than its budget allows", "writes", p.writes, "budget", p.budget)
+	}
+	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started)}
+	if end.err != nil {
+		event.Err = end.err.Error()
+	}
+	p.trace.Emit(event)
+	switch {
+	case end.err != nil && end.never && end.after == 0:
+		return reconcile.Result{}, reconcile.TerminalError(end.err)
+	case end.err != nil:
+		return reconcile.Result{}, end.err
+	case end.low:
+		return reconcile.Result{RequeueAfter: end.after, Priority: new(lowPriority)}, nil
+	}
+	return reconcile.Result{RequeueAfter: end.after}, nil
+}
+
+// unhandled ends a pass that could not even read its object.
+func (c *Controller[T]) unhandled(key types.NamespacedName, err error) (reconcile.Result, error) {
+	c.memory.with(key, func(r *remembered) {
+		r.delay, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64()) //nolint:gosec // jitter
+	})
+	return reconcile.Result{}, err
+}
+
+func isConflict(err error) bool { return err != nil && apierrors.IsConflict(err) }
