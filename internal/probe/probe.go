@@ -1,0 +1,73 @@
+// Package probe is a kind without meaning, for tests of the loop: its controller does
+// whatever a test says.
+//
+// +kubebuilder:object:generate=true
+// +groupName=probe.trimtab.dev
+package probe
+
+import (
+	"embed"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// GroupVersion of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "probe.trimtab.dev", Version: "v1"}
+
+// CRDs holds the custom resource definition of Probe.
+//
+//go:embed crd
+var CRDs embed.FS
+
+// Probe carries the common status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
+type Probe struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ProbeSpec   `json:"spec,omitempty"`
+	Status ProbeStatus `json:"status,omitempty"`
+}
+
+// ProbeSpec is what a test asks for.
+type ProbeSpec struct {
+	// +optional
+	Size int `json:"size,omitempty"`
+	// Needs names another Probe in the same namespace.
+	// +optional
+	Needs string `json:"needs,omitempty"`
+}
+
+// ProbeStatus is the common status and one field of its own.
+type ProbeStatus struct {
+	api.Status `json:",inline"`
+	// +optional
+	Note string `json:"note,omitempty"`
+}
+
+// TrimtabStatus implements api.Object.
+func (p *Probe) TrimtabStatus() *api.Status { return &p.Status.Status }
+
+// ProbeList is a list of Probe.
+//
+// +kubebuilder:object:root=true
+type ProbeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Probe `json:"items"`
+}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Probe{}, &ProbeList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
