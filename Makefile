@@ -1,0 +1,61 @@
+# Run make without a target to see this list.
+
+GO      ?= go
+MODULES := . test devcluster
+# Race detection needs a C compiler; without one Go itself says CGO_ENABLED=0.
+RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+TIMEOUT ?= 20m
+# The path of the pinned linter, built on first use. -modfile does not go with a workspace,
+# but the linter itself has to see it.
+LINT     = $$(GOWORK=off $(GO) tool -modfile=go.tools.mod -n golangci-lint)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+.PHONY: demo
+demo: ## one real operator at work, from nothing but Go
+	$(GO) run ./cmd/trimtab demo
+
+.PHONY: test
+test: cluster ## the whole suite; with -race where a C compiler is present
+	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./devcluster/...
+	$(GO) test $(RACE) -shuffle=on -timeout=$(TIMEOUT) ./... ./test/...
+
+# The control plane that tests start. devcluster itself is tested without -race: a race
+# build of Kubernetes takes many minutes, and the code there is a launcher.
+.PHONY: cluster
+cluster: ## build the control plane; minutes on first use, then cached
+	$(GO) run ./cmd/trimtab cluster build
+
+.PHONY: check
+check: ## before a commit: build, vet, lint and test what changed
+	$(GO) build ./... ./test/...
+	$(GO) vet ./... ./test/...
+	$(LINT) run --new ./... ./test/...
+	$(GO) test ./...
+
+.PHONY: gen
+gen: ## deep copies, CRDs, code shown in documents
+	$(GO) run ./internal/gen
+
+.PHONY: verify
+verify: tidy lint ## generated files current, go.mod files tidy, lint
+	$(GO) run ./internal/gen -check
+
+.PHONY: tidy
+tidy: ## fail if a go.mod or go.sum is not tidy
+	@for m in $(MODULES); do echo "go mod tidy -diff in $$m"; \
+		(cd $$m && GOWORK=off $(GO) mod tidy -diff) || exit 1; done
+
+.PHONY: lint
+lint: ## linters and formatters over all modules
+	$(LINT) run ./... ./test/... ./devcluster/...
+
+.PHONY: format
+format: ## write what the formatters want
+	$(LINT) fmt
+
+.PHONY: deep
+deep: cluster ## the long forms of tests
+	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h ./... ./test/...
