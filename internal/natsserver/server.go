@@ -1,0 +1,149 @@
+// Package natsserver runs a NATS server with JetStream inside this process, on loopback
+// with a data folder of its own, and keeps a log of every JetStream API request that the
+// server received: what NATS really got, whoever sent it.
+//
+// It serves tests and the demo; it is no way to run NATS for anything that matters.
+package natsserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Options say how a server runs. The zero value is right for most.
+type Options struct {
+	// Dir holds the server's data and is kept by Stop. Empty means a temporary folder
+	// that Stop removes.
+	Dir string
+	// Port is the port on 127.0.0.1. Zero means any free one.
+	Port int
+	// MaxStore limits what streams on disk may take, in bytes. Zero means 1 GiB.
+	MaxStore int64
+	// MaxMemory limits what streams in memory may take, in bytes. Zero means 256 MiB.
+	MaxMemory int64
+}
+
+// Server is a running NATS server.
+type Server struct {
+	nats   *server.Server
+	log    *callLog
+	remove string // temporary folder, or empty
+}
+
+// startTimeout is how long a server that works never takes.
+const startTimeout = 20 * time.Second
+
+// Start starts a server and waits until it takes connections and JetStream is up.
+func Start(o Options) (*Server, error) {
+	dir, remove, err := o.dir()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{remove: remove}
+	if err := s.start(o, dir); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("start a NATS server in %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (s *Server) start(o Options, dir string) error {
+	if err := o.checkPort(); err != nil {
+		return err
+	}
+	port := o.Port
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	ns, err := server.NewServer(&server.Options{
+		ServerName:         "natsserver",
+		Host:               "127.0.0.1",
+		Port:               port,
+		NoLog:              true,
+		NoSigs:             true, // signals belong to the process around it
+		JetStream:          true,
+		StoreDir:           dir,
+		JetStreamMaxStore:  orDefault(o.MaxStore, 1<<30),
+		JetStreamMaxMemory: orDefault(o.MaxMemory, 256<<20),
+	})
+	if err != nil {
+		return err
+	}
+	s.nats = ns
+	ns.Start()
+	if !ns.ReadyForConnections(startTimeout) || !ns.JetStreamEnabled() {
+		return fmt.Errorf("not ready after %s; is the folder writable?", startTimeout)
+	}
+	s.log, err = openCallLog(ns)
+	return err
+}
+
+// checkPort finds a taken port before the server does: the server would only log it.
+func (o Options) checkPort() error {
+	if o.Port == 0 {
+		return nil
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("port %d is taken; choose another, or 0 for any free one: %w", o.Port, err)
+	}
+	return l.Close()
+}
+
+func (o Options) dir() (dir, remove string, err error) {
+	if o.Dir != "" {
+		dir, err = filepath.Abs(o.Dir)
+		return dir, "", err
+	}
+	dir, err = os.MkdirTemp("", "natsserver-")
+	return dir, dir, err
+}
+
+// URL is the address for clients.
+func (s *Server) URL() string { return s.nats.ClientURL() }
+
+// Port is the port that the server listens on.
+func (s *Server) Port() int {
+	if a, ok := s.nats.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
+}
+
+// Connect opens a connection under a name, by which [Call.Client] tells callers apart.
+func (s *Server) Connect(name string) (*nats.Conn, error) {
+	return nats.Connect(s.URL(), nats.Name(name))
+}
+
+// Stop stops the server and waits until it is down. It may be called twice.
+func (s *Server) Stop() {
+	if s.log != nil {
+		s.log.close()
+	}
+	if s.nats != nil {
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+	}
+	if s.remove != "" {
+		// What cannot be removed lies in the system's temporary folder, which is cleaned.
+		_ = os.RemoveAll(s.remove)
+	}
+}
+
+var errStopped = errors.New("the NATS server is stopped; its calls can no longer be read")
+
+func orDefault(v, d int64) int64 {
+	if v == 0 {
+		return d
+	}
+	return v
+}
