@@ -1,0 +1,266 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// checkout writes a small module in the place of devcluster and answers its source.
+func checkout(t *testing.T, main string) source {
+	t.Helper()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "devcluster", "go.mod"), "module "+clusterModule+"\n\ngo 1.26\n")
+	write(t, filepath.Join(root, "devcluster", "cmd", "devcluster", "main.go"), main)
+	s, ok := sourceInCheckout(root)
+	if !ok {
+		t.Fatalf("no source in %q", root)
+	}
+	return s
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newBuilder(cache string, progress Progress) builder {
+	return builder{cache: cache, goTool: "go", meter: newMeter(progress, filepath.Join(cache, "progress.json"))}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range entries {
+		found = append(found, e.Name())
+	}
+	return found
+}
+
+func TestBuildOnceForAll(t *testing.T) {
+	src := checkout(t, "package main\n\nfunc main() { println(\"here\") }\n")
+	cache := filepath.Join(t.TempDir(), "not", "yet", "there")
+	var mu sync.Mutex
+	built := 0
+	var all sync.WaitGroup
+	paths := make([]string, 8)
+	for i := range paths {
+		all.Go(func() {
+			b := newBuilder(cache, func(s Step) {
+				mu.Lock()
+				defer mu.Unlock()
+				if s.Phase == Built {
+					built++
+				}
+			})
+			var err error
+			if paths[i], err = b.binary(t.Context(), src); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if built != 1 {
+		t.Errorf("built %d times, want once", built)
+	}
+	for _, p := range paths {
+		if p != paths[0] {
+			t.Errorf("paths differ: %q and %q", p, paths[0])
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), paths[0]).CombinedOutput()
+	if err != nil || string(out) != "here\n" {
+		t.Errorf("the binary answers %q, %v", out, err)
+	}
+	want := []string{filepath.Base(filepath.Dir(paths[0])), "lock"}
+	if diff := cmp.Diff(want, names(t, cache)); diff != "" {
+		t.Errorf("left in the cache (-want +got):\n%s", diff)
+	}
+}
+
+func TestInterruptedBuildLeavesNothing(t *testing.T) {
+	src := checkout(t, "package main\n\nfunc main() {}\n")
+	cache := t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped by the test")
+	b := newBuilder(cache, func(Step) { cancel(stopped) })
+	if _, err := b.binary(ctx, src); !errors.Is(err, stopped) {
+		t.Errorf("error is %v, want the cause of the interruption", err)
+	}
+	if diff := cmp.Diff([]string{"lock"}, names(t, cache)); diff != "" {
+		t.Errorf("left in the cache (-want +got):\n%s", diff)
+	}
+	b = newBuilder(cache, nil)
+	if _, err := b.binary(t.Context(), src); err != nil {
+		t.Errorf("the next build: %v", err)
+	}
+}
+
+func TestWaitersAreToldWhatTheyWaitFor(t *testing.T) {
+	cache := t.TempDir()
+	builds, waits := newBuilder(cache, nil), Step{}
+	unlock, err := builds.lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	builds.meter.set(Compiling, 3, 7)
+	builds.meter.publish(builds.meter.now())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBuilder(cache, func(s Step) { waits = s; cancel() })
+	if _, err := b.lock(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want context.Canceled", err)
+	}
+	if got, want := waits.String(), "waiting for another process: compiling 3 of 7 packages, 0s"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	cache := t.TempDir()
+	now := time.Now()
+	for i, name := range []string{"used-now", "used-before", "old", "older", "half-made" + unfinished} {
+		dir := filepath.Join(cache, name)
+		write(t, filepath.Join(dir, "devcluster"), "x")
+		used := now.Add(-time.Duration(i) * time.Hour)
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := newBuilder(cache, nil)
+	if err := b.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"used-before", "used-now"}, names(t, cache)); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	readonly := filepath.Join(t.TempDir(), "readonly")
+	write(t, readonly, "a file where a folder should be")
+	fine := "package main\n\nfunc main() {}\n"
+	tests := map[string]struct {
+		why   string
+		main  string
+		cache string
+		tool  string
+		says  []string
+	}{
+		"no go":        {why: "the first thing a stranger lacks", main: fine, tool: "no-such-go", says: []string{"no-such-go", "install Go", EnvBinary}},
+		"bad cache":    {why: "a home that cannot be written", main: fine, cache: filepath.Join(readonly, "x"), tool: "go", says: []string{readonly, "XDG_CACHE_HOME"}},
+		"bad source":   {why: "the compiler's own words are the best", main: "package main\n\nfunc main() { nonsense() }\n", tool: "go", says: []string{"main.go:3:15: undefined: nonsense"}},
+		"bad import":   {why: "a module that is not required", main: "package main\n\nimport _ \"example.invalid/x\"\n\nfunc main() {}\n", tool: "go", says: []string{"example.invalid/x"}},
+		"no main func": {why: "an error of the linker stage", main: "package main\n", tool: "go", says: []string{"function main is undeclared"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tt.cache == "" {
+				tt.cache = t.TempDir()
+			}
+			b := newBuilder(tt.cache, nil)
+			b.goTool = tt.tool
+			_, err := b.binary(t.Context(), checkout(t, tt.main))
+			if err == nil {
+				t.Fatalf("no error; %s", tt.why)
+			}
+			for _, want := range tt.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q; %s", err, want, tt.why)
+				}
+			}
+		})
+	}
+}
+
+func TestKey(t *testing.T) {
+	const main = "package main\n\nfunc main() {}\n"
+	src := checkout(t, main)
+	key := func() string {
+		t.Helper()
+		k, err := src.key()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	before := key()
+	write(t, filepath.Join(src.dir, "x_test.go"), "package x")
+	write(t, filepath.Join(src.dir, "testdata", "x.yaml"), "x")
+	write(t, filepath.Join(src.dir, ".editor", "x.go"), "x")
+	if got := key(); got != before {
+		t.Errorf("key changed from %q to %q with files that no build depends on", before, got)
+	}
+	write(t, filepath.Join(src.dir, "stage.yaml"), "embedded")
+	if got := key(); got == before {
+		t.Error("key did not change with a file that may be embedded")
+	}
+}
+
+func TestSourceBeside(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Dir(filepath.Dir(filepath.Dir(here)))
+	tests := map[string]struct {
+		why  string
+		file string
+		want source
+		ok   bool
+	}{
+		"checkout":     {"a contributor, or a replace line", here, source{dir: filepath.Join(root, "devcluster")}, true},
+		"module cache": {"a user's test", "/home/x/go/pkg/mod/" + rootModule + "@v0.3.1/internal/controlplane/source.go", source{version: "v0.3.1"}, true},
+		"trimpath":     {"a released binary", rootModule + "@v0.3.1/internal/controlplane/source.go", source{version: "v0.3.1"}, true},
+		"unknown":      {"-trimpath in a checkout", rootModule + "/internal/controlplane/source.go", source{}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, ok := sourceBeside(tt.file)
+			if ok != tt.ok || got != tt.want {
+				t.Errorf("got %+v, %v; want %+v, %v; %s", got, ok, tt.want, tt.ok, tt.why)
+			}
+		})
+	}
+}
+
+func TestSourceOfBuild(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		info debug.BuildInfo
+		want source
+		ok   bool
+	}{
+		"installed": {"go install ...@v0.3.1", debug.BuildInfo{Main: debug.Module{Path: rootModule, Version: "v0.3.1"}}, source{version: "v0.3.1"}, true},
+		"required":  {"a user's binary", debug.BuildInfo{Deps: []*debug.Module{{Path: "x"}, {Path: rootModule, Version: "v0.3.1"}}}, source{version: "v0.3.1"}, true},
+		"devel":     {"go run in a checkout", debug.BuildInfo{Main: debug.Module{Path: rootModule, Version: "(devel)"}}, source{}, false},
+		"dirty":     {"nobody published this", debug.BuildInfo{Main: debug.Module{Path: rootModule, Version: "v0.3.1+dirty"}}, source{}, false},
+		"replaced":  {"by a folder, which has no version", debug.BuildInfo{Deps: []*debug.Module{{Path: rootModule, Version: "v0.3.1", Replace: &debug.Module{Path: "../trimtab"}}}}, source{}, false},
+		"absent":    {"something else altogether", debug.BuildInfo{}, source{}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, ok := sourceOfBuild(&tt.info)
+			if ok != tt.ok || ok && got != tt.want {
+				t.Errorf("got %+v, %v; want %+v, %v; %s", got, ok, tt.want, tt.ok, tt.why)
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// gotool runs the go command on one source.
+type gotool struct {
+	path  string
+	dir   string
+	env   []string
+	meter *meter
+}
+
+// newGo finds the go command and, if src is a published version, downloads it. scratch is
+// for the go command's own temporary files, so that no interruption leaves them elsewhere.
+func newGo(ctx context.Context, name string, src source, scratch string, m *meter) (*gotool, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, fmt.Errorf("build the control plane, which is needed once: %w; "+
+			"install Go 1.26 or later (https://go.dev/dl), or name a devcluster binary in %s", err, EnvBinary)
+	}
+	dir, work, err := src.folder(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return &gotool{
+		path:  path,
+		dir:   dir,
+		env:   []string{"GOWORK=" + work, "GOTMPDIR=" + scratch},
+		meter: m,
+	}, nil
+}
+
+// goCommand prepares a run of the go command for this machine, whatever machine the
+// environment asks others to be built for.
+func goCommand(ctx context.Context, path, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return interruptGroup(cmd) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// download gets the published module devcluster and answers its folder.
+func download(ctx context.Context, goTool, version string) (string, error) {
+	cmd := goCommand(ctx, goTool, os.TempDir(), "mod", "download", "-json", clusterModule+"@"+version)
+	cmd.Env = append(cmd.Env, "GOWORK=off", "GOFLAGS=")
+	out, err := cmd.Output()
+	var got struct{ Dir, Error string }
+	if parsed := json.Unmarshal(out, &got); err == nil && parsed == nil && got.Dir != "" {
+		return got.Dir, nil
+	}
+	if got.Error == "" && err != nil {
+		got.Error = err.Error()
+	}
+	return "", noModules(got.Error)
+}
+
+func noModules(why string) error {
+	return fmt.Errorf("get the control plane's modules: %s; the first build needs a Go module proxy that can be reached (go env GOPROXY), or %s",
+		why, EnvBinary)
+}
+
+// stale counts the packages that the build cache does not hold. It downloads the modules
+// that are missing.
+func (g *gotool) stale(ctx context.Context) (int, error) {
+	var out bytes.Buffer
+	downloads := 0
+	said, err := g.run(ctx, &out, func(line string) {
+		if strings.HasPrefix(line, "go: downloading ") {
+			downloads++
+			g.meter.set(Downloading, downloads, 0)
+		}
+	}, "list", "-mod=readonly", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", clusterMain)
+	switch {
+	case err == nil:
+		return len(bytes.Fields(out.Bytes())), nil
+	case ctx.Err() == nil && downloads > 0:
+		return 0, noModules(said)
+	}
+	return 0, g.failed(ctx, "load the control plane's source", said, err)
+}
+
+// build compiles and links into the file out, and counts packages up to total on the way.
+func (g *gotool) build(ctx context.Context, out string, total int) error {
+	begun := 0
+	g.meter.set(Compiling, 0, total)
+	said, err := g.run(ctx, nil, func(line string) {
+		switch {
+		case strings.ContainsAny(line, " \t:"): // not the name of a package
+		case strings.HasPrefix(line, clusterModule) && strings.HasSuffix(line, filepath.Base(clusterMain)):
+			g.meter.set(Linking, 0, 0)
+		default:
+			begun++
+			g.meter.set(Compiling, begun, max(begun, total))
+		}
+	}, "build", "-mod=readonly", "-buildvcs=false", "-v", "-o", out, clusterMain)
+	if err != nil {
+		return g.failed(ctx, "build the control plane", said, err)
+	}
+	return nil
+}
+
+// run calls line for each line that the go command prints on its standard error, and
+// answers those that tell of more than progress.
+func (g *gotool) run(ctx context.Context, stdout *bytes.Buffer, line func(string), args ...string) (string, error) {
+	cmd := goCommand(ctx, g.path, g.dir, args...)
+	cmd.Env = append(cmd.Env, g.env...)
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
+	lines := &lineWriter{line: line}
+	cmd.Stderr = lines
+	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		_ = killGroup(cmd) // compilers that did not hear the interrupt
+	}
+	return lines.said(), err
+}
+
+// failed words a failure of the go command.
+func (g *gotool) failed(ctx context.Context, doing, said string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	if strings.Contains(said, syscall.ENOSPC.Error()) || errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%s: %w; a first build takes 3 GB in the folders that go env GOCACHE GOMODCACHE prints", doing, syscall.ENOSPC)
+	}
+	if said == "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %s", doing, said)
+}
+
+// keptLines is how much of what the go command says goes into an error.
+const keptLines = 12
+
+// lineWriter hands on what is written to it line by line.
+type lineWriter struct {
+	line func(string)
+	rest []byte
+	kept []string
+}
+
+// Write never fails.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.rest = append(w.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		w.add(string(line))
+		w.rest = rest
+	}
+}
+
+func (w *lineWriter) add(line string) {
+	w.line(line)
+	if strings.ContainsAny(line, " \t") && !strings.HasPrefix(line, "go: downloading ") && len(w.kept) < keptLines {
+		w.kept = append(w.kept, line)
+	}
+}
+
+// said is what was written but for progress.
+func (w *lineWriter) said() string {
+	if len(w.rest) > 0 {
+		w.add(string(w.rest))
+		w.rest = nil
+	}
+	return strings.Join(w.kept, "\n")
+}

@@ -1,0 +1,28 @@
+package controlplane
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+const detachedProcess = 0x00000008
+
+// ownGroup takes cmd out of the console's process group: Ctrl-C reaches this process
+// alone, which then ends cmd in order.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+// ownSession lets cmd outlive the console.
+func ownSession(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: detachedProcess}
+}
+
+// interruptGroup ends cmd; there is no way to ask.
+func interruptGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+
+// terminateGroup ends cmd; there is no way to ask.
+func terminateGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+
+// killGroup ends cmd.
+func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }

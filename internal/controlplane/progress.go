@@ -1,0 +1,99 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Phase is what the making of the binary is busy with.
+type Phase string
+
+// The phases in their order. Waiting takes the place of all others while another process
+// builds the same binary.
+const (
+	Waiting     Phase = "waiting"
+	Preparing   Phase = "preparing"
+	Downloading Phase = "downloading"
+	Compiling   Phase = "compiling"
+	Linking     Phase = "linking"
+	Built       Phase = "built"
+)
+
+// Progress is told about once a second how the making of the binary goes, and at last
+// with [Built]. It is not called at all when the binary is found. Nil tells nobody.
+type Progress func(Step)
+
+// Step is a moment in the making of the binary.
+type Step struct {
+	Phase Phase `json:"phase"`
+	// Done and Total count packages while compiling, of those that the build cache does
+	// not hold, and modules while downloading. A Total of zero is not known.
+	Done  int `json:"done,omitempty"`
+	Total int `json:"total,omitempty"`
+	// Elapsed is the time since the call of [Binary].
+	Elapsed time.Duration `json:"elapsed"`
+	// Other is what the process that is waited for last said of itself, if anything.
+	Other *Step `json:"-"`
+}
+
+// String is the step in a few words, for example "compiling 812 of 1630 packages, 2m5s".
+func (s Step) String() string {
+	return fmt.Sprintf("%s, %s", s.what(), s.Elapsed.Round(time.Second))
+}
+
+func (s Step) what() string {
+	switch s.Phase {
+	case Downloading:
+		return fmt.Sprintf("downloading modules (%d)", s.Done)
+	case Compiling:
+		if s.Total == 0 {
+			return fmt.Sprintf("compiling package %d", s.Done)
+		}
+		return fmt.Sprintf("compiling %d of %d packages", s.Done, s.Total)
+	case Waiting:
+		if s.Other == nil {
+			return "waiting for another process that builds it"
+		}
+		return "waiting for another process: " + s.Other.what()
+	case Preparing, Linking, Built:
+		return string(s.Phase)
+	}
+	return string(s.Phase)
+}
+
+// lineEvery is how often progress makes a new line where lines cannot be rewritten.
+const lineEvery = 10 * time.Second
+
+// Print returns a Progress that writes to w: one line that is rewritten where w is a
+// terminal, elsewhere a line at each new phase and every ten seconds.
+func Print(w io.Writer) Progress {
+	if IsTerminal(w) {
+		return func(s Step) {
+			end := ""
+			if s.Phase == Built {
+				end = "\n"
+			}
+			fmt.Fprintf(w, "\r\033[Kcontrol plane, first use: %s%s", s, end)
+		}
+	}
+	var last Step
+	return func(s Step) {
+		if s.Phase == last.Phase && s.Elapsed-last.Elapsed < lineEvery {
+			return
+		}
+		last = s
+		fmt.Fprintf(w, "control plane, first use: %s\n", s)
+	}
+}
+
+// IsTerminal tells whether a person watches w.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,21 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+)
+
+// eventually waits for something that happens in another process and tells nobody.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited 10 s for %s", what)
+		}
+	}
+}
