@@ -1,20 +1,17 @@
 package natsserver
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 )
 
 // Call is one request that the server's JetStream API received.
 type Call struct {
+	// Time is when it arrived.
 	Time time.Time
 	// Client is the name of the connection that sent it.
 	Client string
@@ -24,20 +21,18 @@ type Call struct {
 	Stream, Consumer string
 	// Request is the body.
 	Request string
+	// Answered is true once the server has answered.
+	Answered bool
 	// Err is the server's reason for refusing, or empty.
 	Err string
+
+	reply string // where the answer goes
 }
 
 // Mutating tells whether the request can change a stream or a consumer.
 func (c Call) Mutating() bool {
-	switch c.Op {
-	case "STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "STREAM.MSG.DELETE",
-		"STREAM.RESTORE", "STREAM.PEER.REMOVE", "STREAM.LEADER.STEPDOWN",
-		"CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE", "CONSUMER.DELETE", "CONSUMER.PAUSE",
-		"CONSUMER.UNPIN", "CONSUMER.RESET", "CONSUMER.LEADER.STEPDOWN":
-		return true
-	}
-	return false
+	i := slices.IndexFunc(operations, func(o operation) bool { return o.name == c.Op })
+	return i >= 0 && operations[i].mutating
 }
 
 // String is for people: the operation, what it is about, and why it was refused.
@@ -52,134 +47,113 @@ func (c Call) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Calls returns the requests answered so far, oldest first, without those of the log itself.
-func (s *Server) Calls(ctx context.Context) ([]Call, error) { return s.log.read(ctx) }
+// Calls returns the requests received so far, oldest first. What a caller has an answer
+// to is in it.
+func (s *Server) Calls() []Call { return s.log.read() }
 
-// Mutations returns the requests answered so far that can change something.
-func (s *Server) Mutations(ctx context.Context) ([]Call, error) {
-	all, err := s.Calls(ctx)
-	return slices.DeleteFunc(all, func(c Call) bool { return !c.Mutating() }), err
+// Mutations returns the requests received so far that can change something.
+func (s *Server) Mutations() []Call {
+	return slices.DeleteFunc(s.Calls(), func(c Call) bool { return !c.Mutating() })
 }
 
-// logClient is the name of the log's own connection.
-const logClient = "natsserver call log"
-
-// callLog listens to the audit advisories that the server publishes for each request it
-// answers.
+// callLog holds what the proxy saw.
 type callLog struct {
-	conn *nats.Conn
+	answered func(Call)
 
 	mu    sync.Mutex
 	calls []Call
-	own   chan struct{} // one for each of the log's own requests
 }
 
-func openCallLog(s *server.Server) (*callLog, error) {
-	conn, err := nats.Connect("", nats.InProcessServer(s), nats.Name(logClient))
-	if err != nil {
-		return nil, fmt.Errorf("connect the call log: %w", err)
-	}
-	l := &callLog{conn: conn, own: make(chan struct{}, 1)}
-	sub, err := conn.Subscribe(server.JSAuditAdvisory, l.advisory)
-	if err == nil {
-		err = sub.SetPendingLimits(-1, -1)
-	}
-	if err == nil {
-		err = conn.Flush()
-	}
-	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("subscribe the call log: %w", err)
-	}
-	return l, nil
+func (l *callLog) read() []Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.calls)
 }
 
-func (l *callLog) close() { l.conn.Close() }
-
-func (l *callLog) advisory(m *nats.Msg) {
-	var a server.JSAPIAudit
-	if err := json.Unmarshal(m.Data, &a); err != nil {
-		return // no audit; the subject carries nothing else
-	}
-	if a.Client != nil && a.Client.Name == logClient {
-		l.own <- struct{}{}
+// request notes a request if it is one to the JetStream API.
+func (l *callLog) request(client, subject, reply string, body []byte) {
+	c := Call{Time: time.Now(), Client: client, Request: string(body), reply: reply}
+	var ok bool
+	if c.Op, c.Stream, c.Consumer, ok = parseSubject(subject); !ok {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, newCall(a))
+	l.calls = append(l.calls, c)
 }
 
-// read waits until every request answered before it has arrived: the server publishes
-// audits in the order of its answers, so after the audit of a request of its own the log
-// is complete. It asks twice because a request's answer leaves the server a moment before
-// its audit does.
-func (l *callLog) read(ctx context.Context) ([]Call, error) {
-	for range 2 {
-		if l.conn.IsClosed() {
-			return nil, errStopped
-		}
-		if _, err := l.conn.RequestWithContext(ctx, server.JSApiAccountInfo, nil); err != nil {
-			return nil, fmt.Errorf("read the call log: %w", err)
-		}
-		select {
-		case <-l.own:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("read the call log: %w", ctx.Err())
-		}
+// answer notes the answer that goes to subject, if one is awaited there.
+func (l *callLog) answer(subject string, body []byte) {
+	if c, ok := l.settle(subject, body); ok && l.answered != nil {
+		l.answered(c)
 	}
+}
+
+func (l *callLog) settle(subject string, body []byte) (Call, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.calls), nil
-}
-
-func newCall(a server.JSAPIAudit) Call {
-	c := Call{Time: a.Time, Request: a.Request, Err: refusal(a.Response)}
-	if a.Client != nil {
-		c.Client = a.Client.Name
-	}
-	c.Op, c.Stream, c.Consumer = parseSubject(a.Subject)
-	return c
-}
-
-// parseSubject takes a request's subject apart: $JS.API.<operation>[.<stream>[.<consumer>]].
-// Operations are words of capitals; what follows the stream and the consumer is a filter.
-func parseSubject(subject string) (op, stream, consumer string) {
-	_, rest, ok := strings.Cut(subject, ".API.")
-	if !ok {
-		return subject, "", ""
-	}
-	for _, known := range operations {
-		names, ok := strings.CutPrefix(rest, known)
-		if !ok || names != "" && names[0] != '.' {
+	for i, c := range slices.Backward(l.calls) {
+		if c.reply == "" || c.reply != subject || c.Answered {
 			continue
 		}
-		parts := strings.Split(strings.TrimPrefix(names, "."), ".")
-		stream = parts[0]
-		if strings.HasPrefix(known, "CONSUMER.") && len(parts) > 1 {
+		l.calls[i].Answered, l.calls[i].Err = true, refusal(body)
+		return l.calls[i], true
+	}
+	return Call{}, false
+}
+
+// parseSubject takes a request's subject apart: $JS.API.<operation>[.<stream>[.<consumer>]],
+// where a domain may stand before API. What follows the consumer is a filter.
+func parseSubject(subject string) (op, stream, consumer string, ok bool) {
+	if !strings.HasPrefix(subject, "$JS.") {
+		return "", "", "", false
+	}
+	_, rest, ok := strings.Cut(subject, ".API.")
+	if !ok {
+		return "", "", "", false
+	}
+	for _, o := range operations {
+		names, ok := strings.CutPrefix(rest, o.name+".")
+		if !ok {
+			continue
+		}
+		parts := strings.Split(names, ".")
+		if strings.HasPrefix(o.name, "CONSUMER.") && len(parts) > 1 {
 			consumer = parts[1]
 		}
-		return known, stream, consumer
+		return o.name, parts[0], consumer, true
 	}
-	return rest, "", ""
+	return rest, "", "", true
 }
 
-// operations are those with names behind them, longer ones before their prefixes.
-var operations = []string{ //nolint:gochecknoglobals // a constant table
-	"STREAM.CREATE", "STREAM.UPDATE", "STREAM.INFO", "STREAM.DELETE", "STREAM.PURGE",
-	"STREAM.SNAPSHOT", "STREAM.RESTORE", "STREAM.MSG.GET", "STREAM.MSG.DELETE",
-	"STREAM.PEER.REMOVE", "STREAM.LEADER.STEPDOWN",
-	"CONSUMER.DURABLE.CREATE", "CONSUMER.CREATE", "CONSUMER.INFO", "CONSUMER.DELETE",
-	"CONSUMER.PAUSE", "CONSUMER.UNPIN", "CONSUMER.RESET", "CONSUMER.NAMES", "CONSUMER.LIST",
-	"CONSUMER.LEADER.STEPDOWN",
+type operation struct {
+	name     string
+	mutating bool
 }
 
-func refusal(response string) string {
+// operations are those of the JetStream API that name a stream, longer ones before their
+// prefixes.
+var operations = []operation{ //nolint:gochecknoglobals // a constant table
+	{"STREAM.CREATE", true}, {"STREAM.UPDATE", true}, {"STREAM.DELETE", true}, {"STREAM.PURGE", true},
+	{"STREAM.RESTORE", true}, {"STREAM.MSG.DELETE", true}, {"STREAM.PEER.REMOVE", true},
+	{"STREAM.LEADER.STEPDOWN", true},
+	{"STREAM.INFO", false}, {"STREAM.SNAPSHOT", false}, {"STREAM.MSG.GET", false},
+	{"CONSUMER.DURABLE.CREATE", true}, {"CONSUMER.CREATE", true}, {"CONSUMER.DELETE", true},
+	{"CONSUMER.PAUSE", true}, {"CONSUMER.UNPIN", true}, {"CONSUMER.RESET", true},
+	{"CONSUMER.LEADER.STEPDOWN", true},
+	{"CONSUMER.INFO", false}, {"CONSUMER.NAMES", false}, {"CONSUMER.LIST", false},
+	{"CONSUMER.MSG.NEXT", false},
+}
+
+func refusal(response []byte) string {
 	var r struct {
-		Error *server.ApiError `json:"error"`
+		Error *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
 	}
-	if json.Unmarshal([]byte(response), &r) != nil || r.Error == nil {
+	if json.Unmarshal(response, &r) != nil || r.Error == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s (%d)", r.Error.Description, r.Error.ErrCode)
+	return fmt.Sprintf("%s (%d)", r.Error.Description, r.Error.Code)
 }

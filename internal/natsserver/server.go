@@ -29,11 +29,15 @@ type Options struct {
 	MaxStore int64
 	// MaxMemory limits what streams in memory may take, in bytes. Zero means 256 MiB.
 	MaxMemory int64
+	// Answered is called with each request once the server has answered it and before the
+	// caller learns of the answer, which waits until Answered returns. Nil means nothing.
+	Answered func(Call)
 }
 
 // Server is a running NATS server.
 type Server struct {
 	nats   *server.Server
+	proxy  *proxy
 	log    *callLog
 	remove string // temporary folder, or empty
 }
@@ -56,17 +60,14 @@ func Start(o Options) (*Server, error) {
 }
 
 func (s *Server) start(o Options, dir string) error {
-	if err := o.checkPort(); err != nil {
-		return err
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)))
+	if err != nil {
+		return fmt.Errorf("port %d is not free; choose another, or 0 for any free one: %w", o.Port, err)
 	}
-	port := o.Port
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
-	ns, err := server.NewServer(&server.Options{
+	s.nats, err = server.NewServer(&server.Options{
 		ServerName:         "natsserver",
 		Host:               "127.0.0.1",
-		Port:               port,
+		Port:               server.RANDOM_PORT,
 		NoLog:              true,
 		NoSigs:             true, // signals belong to the process around it
 		JetStream:          true,
@@ -75,28 +76,15 @@ func (s *Server) start(o Options, dir string) error {
 		JetStreamMaxMemory: orDefault(o.MaxMemory, 256<<20),
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
-	s.nats = ns
-	ns.Start()
-	if !ns.ReadyForConnections(startTimeout) || !ns.JetStreamEnabled() {
-		return fmt.Errorf("not ready after %s; is the folder writable?", startTimeout)
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(startTimeout) || !s.nats.JetStreamEnabled() {
+		return errors.Join(fmt.Errorf("not ready after %s; is the folder writable?", startTimeout), listener.Close())
 	}
-	s.log, err = openCallLog(ns)
-	return err
-}
-
-// checkPort finds a taken port before the server does: the server would only log it.
-func (o Options) checkPort() error {
-	if o.Port == 0 {
-		return nil
-	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("port %d is taken; choose another, or 0 for any free one: %w", o.Port, err)
-	}
-	return l.Close()
+	s.log = &callLog{answered: o.Answered}
+	s.proxy = openProxy(listener, s.nats.Addr().String(), s.log)
+	return nil
 }
 
 func (o Options) dir() (dir, remove string, err error) {
@@ -109,11 +97,11 @@ func (o Options) dir() (dir, remove string, err error) {
 }
 
 // URL is the address for clients.
-func (s *Server) URL() string { return s.nats.ClientURL() }
+func (s *Server) URL() string { return "nats://" + s.proxy.listener.Addr().String() }
 
 // Port is the port that the server listens on.
 func (s *Server) Port() int {
-	if a, ok := s.nats.Addr().(*net.TCPAddr); ok {
+	if a, ok := s.proxy.listener.Addr().(*net.TCPAddr); ok {
 		return a.Port
 	}
 	return 0
@@ -124,10 +112,11 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	return nats.Connect(s.URL(), nats.Name(name))
 }
 
-// Stop stops the server and waits until it is down. It may be called twice.
+// Stop stops the server and waits until it is down. It may be called twice. The log of
+// calls stays readable.
 func (s *Server) Stop() {
-	if s.log != nil {
-		s.log.close()
+	if s.proxy != nil {
+		s.proxy.close()
 	}
 	if s.nats != nil {
 		s.nats.Shutdown()
@@ -138,8 +127,6 @@ func (s *Server) Stop() {
 		_ = os.RemoveAll(s.remove)
 	}
 }
-
-var errStopped = errors.New("the NATS server is stopped; its calls can no longer be read")
 
 func orDefault(v, d int64) int64 {
 	if v == 0 {

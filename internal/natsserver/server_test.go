@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,12 +30,8 @@ func TestCallsAreWhatTheServerReceived(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	calls, err := s.Mutations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make([]string, 0, len(calls))
-	for _, c := range calls {
+	var got []string
+	for _, c := range s.Mutations() {
 		got = append(got, c.Client+": "+c.String())
 	}
 	want := []string{
@@ -56,11 +53,8 @@ func TestCallsMissNothingUnderLoad(t *testing.T) {
 	for i := range streams {
 		name := fmt.Sprintf("s%02d", i)
 		must(t)(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Storage: jetstream.MemoryStorage}))
-		calls, err := s.Mutations(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(calls) != i+1 || calls[i].Stream != name {
+		calls := s.Mutations()
+		if len(calls) != i+1 || calls[i].Stream != name || !calls[i].Answered {
 			t.Fatalf("after %d creates the log holds %d calls", i+1, len(calls))
 		}
 	}
@@ -89,9 +83,6 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if _, err := s.Calls(t.Context()); err == nil {
-		t.Error("a stopped server still answers with calls")
-	}
 }
 
 func TestATakenPortIsAClearError(t *testing.T) {
@@ -101,7 +92,60 @@ func TestATakenPortIsAClearError(t *testing.T) {
 		second.Stop()
 		t.Fatal("two servers on one port")
 	}
-	t.Log(err)
+	if want := "choose another"; !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q names no way out (%q)", err, want)
+	}
+}
+
+func TestAnsweredComesBeforeTheCallerKnows(t *testing.T) {
+	answered, release := make(chan natsserver.Call), make(chan struct{})
+	s := start(t, natsserver.Options{Answered: func(c natsserver.Call) {
+		if c.Op == "STREAM.CREATE" {
+			answered <- c
+			<-release
+		}
+	}})
+	js := connect(t, s, "caller")
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "held"})
+		done <- err
+	}()
+	call := <-answered
+	// The server has the stream, the caller has no answer.
+	must(t)(connect(t, s, "onlooker").Stream(t.Context(), "held"))
+	select {
+	case <-done:
+		t.Error("the caller has its answer before Answered returned")
+	default:
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff("STREAM.CREATE held", call.String()); diff != "" {
+		t.Errorf("call (-want +got):\n%s", diff)
+	}
+}
+
+func TestACallThatNobodyAnsweredIsInTheLog(t *testing.T) {
+	s := start(t, natsserver.Options{})
+	conn, err := s.Connect("hasty")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Publish("$JS.API.STREAM.DELETE.orders", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	calls := s.Mutations()
+	if len(calls) != 1 || calls[0].String() != "STREAM.DELETE orders" || calls[0].Answered {
+		t.Errorf("calls %+v, want one delete without an answer", calls)
+	}
 }
 
 func start(t *testing.T, o natsserver.Options) *natsserver.Server {

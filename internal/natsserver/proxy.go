@@ -1,0 +1,208 @@
+package natsserver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+)
+
+// proxy stands between clients and the server and reads along: a request is in the log
+// before the server gets it, and its answer before the client does. The server's own audit
+// advisories would not do: they come in any order and after the answers.
+//
+// It speaks as much of the client protocol as telling messages apart takes; see
+// https://docs.nats.io/reference/reference-protocols/nats-protocol.
+type proxy struct {
+	listener net.Listener
+	target   string
+	log      *callLog
+
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	closed bool
+	wg     sync.WaitGroup
+}
+
+func openProxy(l net.Listener, target string, log *callLog) *proxy {
+	p := &proxy{listener: l, target: target, log: log, conns: map[net.Conn]bool{}}
+	p.wg.Go(p.accept)
+	return p
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		p.wg.Go(func() { p.serve(client) })
+	}
+}
+
+// serve carries one connection until either side ends it.
+func (p *proxy) serve(client net.Conn) {
+	defer p.drop(client)
+	server, err := net.Dial("tcp", p.target)
+	if err != nil || !p.keep(client, server) {
+		return // the client sees its connection end
+	}
+	defer p.drop(server)
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer p.drop(server)
+		_ = carry(client, server, (&requests{log: p.log}).see)
+	})
+	wg.Go(func() {
+		defer p.drop(client)
+		_ = carry(server, client, answers{log: p.log}.see)
+	})
+	wg.Wait()
+}
+
+func (p *proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.closed {
+			_ = c.Close()
+			continue
+		}
+		p.conns[c] = true
+	}
+	return !p.closed
+}
+
+func (p *proxy) drop(c net.Conn) {
+	_ = c.Close() // closing twice is harmless
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}
+
+// frame is one protocol line with what belongs to it.
+type frame struct {
+	op   string
+	args []string
+	// line is the whole line, body what follows it, both with their ends.
+	line, body []byte
+}
+
+// payload is the message of a frame without headers and line end.
+func (f frame) payload() []byte {
+	b := bytes.TrimSuffix(f.body, []byte("\r\n"))
+	if f.op != "HPUB" && f.op != "HMSG" || len(f.args) < 2 {
+		return b
+	}
+	n, err := strconv.Atoi(f.args[len(f.args)-2])
+	if err != nil || n < 0 || n > len(b) {
+		return b
+	}
+	return b[n:]
+}
+
+// carry copies frames until the connection ends, showing each before it goes on.
+func carry(from io.Reader, to io.Writer, see func(frame)) error {
+	r := bufio.NewReader(from)
+	for {
+		f, err := read(r)
+		if err != nil {
+			return err
+		}
+		see(f)
+		if _, err := to.Write(append(f.line, f.body...)); err != nil {
+			return err
+		}
+	}
+}
+
+// errFrame ends a connection that speaks something else.
+var errFrame = errors.New("not the NATS client protocol")
+
+// maxBody is more than any server accepts.
+const maxBody = 64 << 20
+
+func read(r *bufio.Reader) (frame, error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return frame{}, err
+	}
+	f := frame{line: line}
+	op, rest, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+	f.op = string(bytes.ToUpper(op))
+	switch f.op {
+	case "PUB", "HPUB", "MSG", "HMSG":
+	case "CONNECT":
+		f.args = []string{string(rest)}
+		return f, nil
+	default:
+		return f, nil
+	}
+	for _, a := range bytes.Fields(rest) {
+		f.args = append(f.args, string(a))
+	}
+	if len(f.args) < 2 {
+		return f, fmt.Errorf("%w: %q", errFrame, line)
+	}
+	n, err := strconv.Atoi(f.args[len(f.args)-1])
+	if err != nil || n < 0 || n > maxBody {
+		return f, fmt.Errorf("%w: %q", errFrame, line)
+	}
+	f.body = make([]byte, n+len("\r\n"))
+	_, err = io.ReadFull(r, f.body)
+	return f, err
+}
+
+// requests reads what one client sends.
+type requests struct {
+	log  *callLog
+	name string
+}
+
+func (s *requests) see(f frame) {
+	switch f.op {
+	case "CONNECT":
+		var c struct{ Name string }
+		if json.Unmarshal([]byte(f.args[0]), &c) == nil {
+			s.name = c.Name
+		}
+	case "PUB": // PUB <subject> [reply] <size>
+		s.note(f, len(f.args) == 3)
+	case "HPUB": // HPUB <subject> [reply] <header size> <size>
+		s.note(f, len(f.args) == 4)
+	}
+}
+
+func (s *requests) note(f frame, hasReply bool) {
+	reply := ""
+	if hasReply {
+		reply = f.args[1]
+	}
+	s.log.request(s.name, f.args[0], reply, f.payload())
+}
+
+// answers reads what the server sends to one client.
+type answers struct{ log *callLog }
+
+func (s answers) see(f frame) {
+	if f.op == "MSG" || f.op == "HMSG" { // MSG <subject> <sid> [reply] <size>
+		s.log.answer(f.args[0], f.payload())
+	}
+}
