@@ -1,0 +1,182 @@
+package arch
+
+import (
+	"go/ast"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ranks order the root module's top folders: one may import those of lower rank, never its
+// equals. A rank of zero imports nothing of ours. internal has none; what a package
+// reaches through it counts as its own.
+func ranks() map[string]int {
+	return map[string]int{
+		"api": 0, "trace": 0,
+		"status": 1, "health": 1, "trigger": 1,
+		"loop":     2,
+		"external": 3, "component": 3,
+		"operator": 4,
+		"samples":  5,
+		".":        6, "cmd": 6,
+	}
+}
+
+// isKit tells test kits: they may import everything, and only tests import them.
+func isKit(dir string) bool {
+	name := path.Base(dir)
+	return name == "testenv" || name != "test" && strings.HasSuffix(name, "test")
+}
+
+func top(dir string) string {
+	first, _, _ := strings.Cut(dir, "/")
+	return first
+}
+
+// layers finds packages that reach a package of their own rank or above.
+func layers(t *tree) []string {
+	var findings []string
+	graph := ownImports(t)
+	for _, p := range t.packages {
+		if p.module.dir != "." || isKit(p.dir) || top(p.dir) == "internal" || len(p.product()) == 0 {
+			continue
+		}
+		rank, ok := ranks()[top(p.dir)]
+		if !ok {
+			findings = append(findings, finding(p.dir, "has no rank; give it one in internal/arch and a line in ARCHITECTURE.md"))
+			continue
+		}
+		for dir, via := range reach(graph, p.dir) {
+			other, ranked := ranks()[top(dir)]
+			if top(dir) == top(p.dir) || !ranked && top(dir) != "internal" {
+				continue
+			}
+			if ranked && other >= rank || rank == 0 {
+				findings = append(findings, finding(p.dir, "must not reach %s (%s)", dir, strings.Join(via, " → ")))
+			}
+		}
+	}
+	return findings
+}
+
+// ownImports maps each folder to the folders of ours that its product code imports.
+func ownImports(t *tree) map[string][]string {
+	graph := map[string][]string{}
+	for _, p := range t.packages {
+		imported := map[string]bool{}
+		for _, f := range p.product() {
+			for name := range f.imports() {
+				if dir, ok := t.ours(name); ok {
+					imported[dir] = true
+				}
+			}
+		}
+		graph[p.dir] = slices.Sorted(maps.Keys(imported))
+	}
+	return graph
+}
+
+// reach returns the folders that can be reached from one, each with the shortest way there.
+func reach(graph map[string][]string, from string) map[string][]string {
+	ways := map[string][]string{}
+	queue := [][]string{{from}}
+	for len(queue) > 0 {
+		way := queue[0]
+		queue = queue[1:]
+		for _, next := range graph[way[len(way)-1]] {
+			if _, seen := ways[next]; seen || next == from {
+				continue
+			}
+			ways[next] = append(slices.Clone(way), next)
+			queue = append(queue, ways[next])
+		}
+	}
+	return ways
+}
+
+// kits finds product code that imports a test kit.
+func kits(t *tree) []string {
+	var findings []string
+	for _, p := range t.packages {
+		if isKit(p.dir) || p.module.dir == "test" {
+			continue
+		}
+		for _, f := range p.product() {
+			for name, pos := range f.imports() {
+				if dir, ok := t.ours(name); ok && isKit(dir) {
+					findings = append(findings, t.at(pos, "imports the test kit %s; only tests and test kits do", dir))
+				}
+			}
+		}
+	}
+	return findings
+}
+
+// managers finds imports of controller-runtime's machinery outside the packages that run it.
+func managers(t *tree) []string {
+	const base = "sigs.k8s.io/controller-runtime"
+	banned := []string{base, base + "/pkg/builder", base + "/pkg/controller", base + "/pkg/manager", base + "/pkg/source"}
+	allowed := []string{"loop", "trigger", "operator"}
+	var findings []string
+	for _, p := range t.packages {
+		if p.module.dir != "." || slices.Contains(allowed, top(p.dir)) || isKit(p.dir) || p.files[0].syntax.Name.Name == "main" {
+			continue
+		}
+		for _, f := range p.product() {
+			for name, pos := range f.imports() {
+				if slices.Contains(banned, name) {
+					findings = append(findings, t.at(pos, "imports %s; that is for %s", name, strings.Join(allowed, ", ")))
+				}
+			}
+		}
+	}
+	return findings
+}
+
+// pure finds what reads the world in files named decide*.go.
+func pure(t *tree) []string {
+	var findings []string
+	for _, p := range t.packages {
+		for _, f := range p.product() {
+			if !strings.HasPrefix(path.Base(f.path), "decide") {
+				continue
+			}
+			for name, pos := range f.imports() {
+				if impure(name) {
+					findings = append(findings, t.at(pos, "imports %q; a decision takes facts and returns a choice", name))
+				}
+			}
+			findings = append(findings, clockReads(t, f)...)
+		}
+	}
+	return findings
+}
+
+func impure(importPath string) bool {
+	for _, banned := range []string{
+		"context", "log", "os", "net", "io", "sync", "crypto/rand", "math/rand",
+		"github.com/go-logr/logr", "k8s.io/klog/v2", "k8s.io/client-go", "k8s.io/utils/clock",
+		"sigs.k8s.io/controller-runtime",
+	} {
+		if importPath == banned || strings.HasPrefix(importPath, banned+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// clockReads finds uses of package time that ask what time it is or wait.
+func clockReads(t *tree, f file) []string {
+	reads := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"}
+	var findings []string
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(reads, s.Sel.Name) {
+				findings = append(findings, t.at(s.Pos(), "time.%s reads the clock; take the time as a fact", s.Sel.Name))
+			}
+		}
+		return true
+	})
+	return findings
+}
