@@ -84,9 +84,6 @@ type CreateInput struct {
 	Mark Mark
 }
 
-// Mark is the ownership mark on an external thing, as labels or tags.
-type Mark map[string]string
-
 // Result is the answer to a mutating call that the API accepted. The zero value says:
 // done or under way, look.
 type Result struct {

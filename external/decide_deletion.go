@@ -1,0 +1,190 @@
+package external
+
+// decideDeletion decides for an object that is to go. The finalizer goes only by rows 26,
+// 27 and 30; whatever is unclear keeps it.
+func decideDeletion(f Facts) Decision {
+	switch {
+	case f.Paused == PauseAll:
+		d := terminating(Decision{Row: 1, Reason: ReasonPaused, Wake: WakeEvent})
+		d.Show.Paused = ShowTrue
+		return d
+	case f.Policy.DeletionUnclear:
+		return heldBack(31, ReasonPolicyInvalid)
+	case f.Policy.Orphan || !f.Policy.Delete:
+		return decideOrphan(f)
+	case f.Record.Trouble == TroubleCorrupt:
+		return heldBack(28, ReasonRecordCorrupt)
+	case neverCreated(f):
+		return letGo(27, ReasonNeverCreated)
+	}
+	if d, stop := decideDeletionScope(f); stop {
+		return d
+	}
+	if f.Last.Failed {
+		return decideFailedDeletion(f)
+	}
+	if f.Op.State != OpNone && f.Op.Of == ActionDelete {
+		return decideDeletionOp(f)
+	}
+	if !f.Record.KnownID {
+		return decideDeletionUnknownID(f)
+	}
+	if !f.Seen.Looked {
+		d := look(f)
+		d.State = StateTerminating
+		return d
+	}
+	return decideDeletionSeen(f)
+}
+
+// terminating gives d what every decision of a deletion shows.
+func terminating(d Decision) Decision {
+	d.State = StateTerminating
+	d.Show.Ready, d.Show.Creating, d.Show.Updating, d.Show.Deleting = ShowFalse, ShowFalse, ShowFalse, ShowTrue
+	return d
+}
+
+// letGo removes the finalizer.
+func letGo(row Row, reason Reason) Decision {
+	return terminating(Decision{Row: row, Action: ActionRemoveFinalizer, Reason: reason})
+}
+
+// heldBack keeps the finalizer until somebody changes something.
+func heldBack(row Row, reason Reason) Decision {
+	d := terminating(Decision{Row: row, Action: ActionStop, Reason: reason, Wake: WakeEvent})
+	d.Show.Failed = ShowTrue
+	return d
+}
+
+// decideOrphan is row 26: the thing stays. Its mark is taken off if its API allows that, so
+// that others can take it over; an API that refuses for good does not hold the object back.
+func decideOrphan(f Facts) Decision {
+	done := letGo(26, ReasonOrphaned)
+	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable && !neverCreated(f)
+	switch {
+	case !strip:
+		return done
+	case f.Scope == ScopeThrottled:
+		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
+	case !f.Did.Unmark:
+		done.Action = ActionUnmark
+		return done
+	case !f.Last.Failed || f.Last.Class == ClassInvalid || f.Last.Class == ClassTerminal || f.Last.Class == ClassDenied:
+		return done
+	}
+	return deletionFailed(f)
+}
+
+// neverCreated: no create of any incarnation that may live was ever called.
+func neverCreated(f Facts) bool {
+	if f.Creation != CreationNone || f.Record.Trouble == TroubleCorrupt {
+		return false
+	}
+	return f.Record.Marker == MarkerPending || !f.Record.KnownID
+}
+
+// decideDeletionScope is rows 2 and 3 for deletion.
+func decideDeletionScope(f Facts) (d Decision, stop bool) {
+	switch f.Scope {
+	case ScopeUnconnectable:
+		d = terminating(Decision{Row: 31, Reason: ReasonConnectFailed, Wake: WakeBackoff})
+		d.Show.Failed = ShowTrue
+		return d, true
+	case ScopeThrottled:
+		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}), true
+	case ScopeOpen:
+	}
+	return Decision{}, false
+}
+
+// decideFailedDeletion is rows 31 and 32. That the thing cannot be deleted just now is no
+// failure.
+func decideFailedDeletion(f Facts) Decision {
+	if d, ok := decideUnclear(f); ok {
+		return d
+	}
+	switch f.Last.Class {
+	case ClassThrottled:
+		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
+	case ClassConflict, ClassNotReady:
+		if f.Last.Of == ActionDelete {
+			d := terminating(Decision{Row: 29, Reason: ReasonDeleting, Wake: WakePoll})
+			d.Show.Failed = ShowFalse
+			return d
+		}
+	case ClassUnknown, ClassTransient, ClassDenied, ClassInvalid, ClassTerminal, ClassAmbiguous:
+	}
+	return deletionFailed(f)
+}
+
+// deletionFailed is row 31.
+func deletionFailed(f Facts) Decision {
+	d := terminating(Decision{Row: 31, Reason: failureReason(f.Last), Wake: WakeBackoff})
+	d.Show.Failed = ShowTrue
+	return d
+}
+
+// decideDeletionOp is rows 6 and 7 for a delete that goes on.
+func decideDeletionOp(f Facts) Decision {
+	d := decideOp(f)
+	failed := d.Show.Failed
+	d = terminating(d)
+	d.Show.Failed = failed
+	d.Show.DependenciesReady = ShowSame
+	if d.Row == 6 {
+		d.Reason = ReasonDeleting
+	}
+	return d
+}
+
+// decideDeletionUnknownID is row 28: something may have been created whose identity nobody
+// knows. It is found first, by rows 8 to 10; until then the finalizer stays.
+func decideDeletionUnknownID(f Facts) Decision {
+	d := decideLost(f)
+	if d.Action == ActionStop {
+		return heldBack(28, d.Reason)
+	}
+	if f.Identity == IdentityMark && f.Found == FoundNothing {
+		if f.SinceCreate >= f.Grace {
+			return letGo(30, ReasonAbsent)
+		}
+		return terminating(Decision{Row: 28, Reason: ReasonVerifying, Wake: WakeSoon})
+	}
+	d.Row = 28
+	return terminating(d)
+}
+
+// decideDeletionSeen is rows 29 and 30.
+func decideDeletionSeen(f Facts) Decision {
+	if f.Seen.Phase == PhaseMissing {
+		if f.goneForGood() {
+			return letGo(30, ReasonAbsent)
+		}
+		return terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
+	}
+	if !ownsForDeletion(f) {
+		return letGo(30, ReasonNotOurs)
+	}
+	d := terminating(Decision{Row: 29, Action: ActionDelete, Reason: ReasonDeleting, Wake: WakePoll})
+	d.Show.Failed = ShowFalse
+	switch {
+	case f.Seen.Phase == PhaseDeleting || f.Did.Delete:
+		d.Action = ActionNone
+	case f.Unprepared:
+		d.Action = ActionPrepareDelete
+	}
+	return d
+}
+
+// goneForGood: the thing is missing, and no create of ours can still make it appear.
+func (f Facts) goneForGood() bool {
+	switch f.Creation {
+	case CreationNone:
+		return true
+	case CreationSeen:
+		return f.DeleteAccepted || f.SinceCreate >= f.Grace
+	case CreationPossible, CreationCalled:
+		return f.SinceCreate >= f.Grace
+	}
+	return false
+}

@@ -1,0 +1,290 @@
+package external
+
+import "time"
+
+// Facts is all that a decision may rest on. The struct is comparable, holds no text and no
+// time of day, and its zero value is a new object of which nothing is known. Status is not
+// among the facts: what people write there changes nothing.
+type Facts struct {
+	// Deleting: the object carries the deletion mark.
+	Deleting bool
+	// Paused is what the object's pause annotation stops.
+	Paused Pause
+	// Policy is what may be done to the thing.
+	Policy Policy
+	// Scope tells whether the external API can be called at all.
+	Scope Scope
+	// Dependencies tells whether the objects that this one needs are ready.
+	Dependencies Dependencies
+	// Identity is how a thing is found again whose creation nobody saw end.
+	Identity Identity
+	// Record is what is durable about the thing.
+	Record RecordFacts
+	// Creation is what is known about creating the record's incarnation.
+	Creation Creation
+	// SinceCreate is how long ago the last create was, or may have been.
+	SinceCreate time.Duration
+	// Grace is how long after a create the API may deny what exists.
+	Grace time.Duration
+	// Seen is what the last look in this pass showed. It is cleared by every call that
+	// can change the outside.
+	Seen Seen
+	// Found is what a search by mark showed.
+	Found Found
+	// Differs is how the thing differs from the spec.
+	Differs Differs
+	// SameUpdates counts updates that the API accepted and that left this very difference,
+	// for this generation.
+	SameUpdates int
+	// Refused is the call that the API refused for good for this very spec and policy.
+	Refused Action
+	// NewSpec: the spec changed after the thing was first seen to have failed.
+	NewSpec bool
+	// Op is a long-running operation that the API lets us follow.
+	Op Op
+	// Approval is whether a person must agree to losing what the thing holds.
+	Approval Approval
+	// Unpublished: outputs for other objects are not as they should be.
+	Unpublished bool
+	// Unprepared: the driver has something to do before a deletion, and has not done it.
+	Unprepared bool
+	// CanUnmark: the driver can take the ownership mark off.
+	CanUnmark bool
+	// Did is what this pass has called already.
+	Did Did
+	// DeleteAccepted: the API accepted a delete of the thing since it was last created.
+	DeleteAccepted bool
+	// Last is what the last call of this pass came to.
+	Last Answer
+}
+
+// Pause is what the pause annotation stops.
+type Pause int
+
+const (
+	// PauseNone stops nothing.
+	PauseNone Pause = iota
+	// PauseChanges stops changes of the thing; deletion goes on.
+	PauseChanges
+	// PauseAll stops deletion too.
+	PauseAll
+)
+
+// Policy is what may be done to the thing. Its zero value is read-only and adopts nothing.
+type Policy struct {
+	// Create, Update and Delete are the permissions.
+	Create, Update, Delete bool
+	// Adoption says when something that exists already is taken over.
+	Adoption Adoption
+	// Orphan leaves the thing when the object goes.
+	Orphan bool
+	// DeletionUnclear: the deletion policy cannot be read, so nothing is deleted or left.
+	DeletionUnclear bool
+}
+
+// Adoption says when something that exists already is taken over.
+type Adoption int
+
+const (
+	// AdoptNever: only what the record vouches for is ours.
+	AdoptNever Adoption = iota
+	// AdoptIfMarked: what bears our mark is ours.
+	AdoptIfMarked
+	// AdoptIfIdentical: besides, what bears no mark and does not differ.
+	AdoptIfIdentical
+	// AdoptAlways: besides, whatever no other living object has marked.
+	AdoptAlways
+)
+
+// Scope tells whether the external API can be called.
+type Scope int
+
+const (
+	// ScopeOpen: it can, as far as is known.
+	ScopeOpen Scope = iota
+	// ScopeUnconnectable: there is no client.
+	ScopeUnconnectable
+	// ScopeThrottled: it asked for fewer calls, or its circuit is open.
+	ScopeThrottled
+)
+
+// Dependencies tells whether the objects that this one needs are ready.
+type Dependencies int
+
+const (
+	// DependenciesReady: all are, or there are none.
+	DependenciesReady Dependencies = iota
+	// DependenciesUnready: one does not exist or is not ready.
+	DependenciesUnready
+)
+
+// Identity is how a thing is found again whose creation nobody saw end, best first.
+type Identity int
+
+const (
+	// IdentityDeterministic: its name is chosen before it is created.
+	IdentityDeterministic Identity = iota
+	// IdentityToken: repeating the create with the same token answers with the first thing.
+	IdentityToken
+	// IdentityMark: it can be searched for by its ownership mark.
+	IdentityMark
+	// IdentityNone: it cannot be found.
+	IdentityNone
+)
+
+// RecordFacts is what is durable about the thing.
+type RecordFacts struct {
+	// KnownID: the thing's identity is known.
+	KnownID bool
+	// Incarnation counts creations, 0 before the first.
+	Incarnation int64
+	// Marker is how far the creation of this incarnation is recorded.
+	Marker Marker
+	// Fresh: this process wrote the marker, so that the object it read cannot be a stale
+	// one that was deleted meanwhile.
+	Fresh bool
+	// Trouble is why the record cannot be used.
+	Trouble Trouble
+}
+
+// Marker is how far a creation is recorded.
+type Marker int
+
+const (
+	// MarkerNone: no create was ever prepared.
+	MarkerNone Marker = iota
+	// MarkerPending: a create may have been called.
+	MarkerPending
+	// MarkerDone: the thing is known to have existed.
+	MarkerDone
+)
+
+// Trouble is why the record cannot be used.
+type Trouble int
+
+const (
+	// TroubleNone: it can.
+	TroubleNone Trouble = iota
+	// TroubleCorrupt: it cannot be read.
+	TroubleCorrupt
+	// TroubleName: the spec gives no valid name.
+	TroubleName
+	// TroubleRenamed: the spec gives another name than the recorded one.
+	TroubleRenamed
+)
+
+// Creation is what is known about creating the record's incarnation.
+type Creation int
+
+const (
+	// CreationNone: create was certainly not called, or certainly refused.
+	CreationNone Creation = iota
+	// CreationPossible: an earlier process may have called it.
+	CreationPossible
+	// CreationCalled: this process called it and has not seen the thing since.
+	CreationCalled
+	// CreationSeen: the thing was seen after its creation.
+	CreationSeen
+)
+
+// Seen is what a look showed.
+type Seen struct {
+	// Looked is false until there was one.
+	Looked bool
+	// Phase is where the thing stands.
+	Phase Phase
+	// Recoverable tells for PhaseFailed whether trying again can help.
+	Recoverable bool
+	// Owner is whose the thing is.
+	Owner Owner
+}
+
+// Owner is whose a thing is.
+type Owner int
+
+const (
+	// OwnerNobody: it bears no mark, and the record does not vouch for it.
+	OwnerNobody Owner = iota
+	// OwnerUs: it is ours.
+	OwnerUs
+	// OwnerRestored: it bears the mark of our object as it was before a backup was
+	// restored, and the record vouches for that.
+	OwnerRestored
+	// OwnerNamesake: it bears the mark of another object of our kind and name.
+	OwnerNamesake
+	// OwnerOther: it bears another object's mark.
+	OwnerOther
+)
+
+// Found is what a search by mark showed.
+type Found int
+
+const (
+	// FoundNotAsked: there was no search in this pass.
+	FoundNotAsked Found = iota
+	// FoundNothing, FoundOne and FoundMany count what bears our mark.
+	FoundNothing
+	FoundOne
+	FoundMany
+)
+
+// Differs is how the thing differs from the spec, by what it takes.
+type Differs struct {
+	// InPlace, Recreate and Unsupported tell whether there is a change of that effect.
+	InPlace, Recreate, Unsupported bool
+}
+
+// any tells whether there is a difference to act on.
+func (d Differs) any() bool { return d.InPlace || d.Recreate || d.Unsupported }
+
+// Op is a long-running operation that the API lets us follow.
+type Op struct {
+	// State is where it stands.
+	State OpState
+	// Of is the call that started it: ActionCreate, ActionUpdate or ActionDelete.
+	Of Action
+	// Polled: this pass asked already.
+	Polled bool
+	// Cancellable: the driver can cancel it.
+	Cancellable bool
+}
+
+// OpState is where an operation stands.
+type OpState int
+
+const (
+	// OpNone: there is none, or it has ended.
+	OpNone OpState = iota
+	// OpRunning: it goes on.
+	OpRunning
+	// OpOverdue: it goes on past its deadline.
+	OpOverdue
+)
+
+// Approval is whether a person must agree to losing what a thing holds.
+type Approval int
+
+const (
+	// ApprovalNotNeeded: nobody is asked.
+	ApprovalNotNeeded Approval = iota
+	// ApprovalMissing: somebody must agree first.
+	ApprovalMissing
+	// ApprovalGiven: somebody agreed.
+	ApprovalGiven
+)
+
+// Did is what a pass has called already. Each is called at most once per pass.
+type Did struct {
+	Create, Update, Delete, Cancel, Unmark bool
+}
+
+// Answer is what the last call of a pass came to.
+type Answer struct {
+	// Of is the call; ActionNone before the first.
+	Of Action
+	// Failed tells an error; Class is what it means.
+	Failed bool
+	Class  Class
+	// Timeout: the call ran into its deadline.
+	Timeout bool
+}

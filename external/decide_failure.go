@@ -1,0 +1,121 @@
+package external
+
+// decideFailedCall decides after a call that was answered with an error, while the object
+// is to exist.
+func decideFailedCall(f Facts) Decision {
+	if d, ok := decideUnclear(f); ok {
+		return d
+	}
+	d := Decision{Row: 25, State: StateFailed, Reason: failureReason(f.Last), Wake: WakeBackoff}
+	d.Show = failedShow(f.Last.Of)
+	switch f.Last.Class {
+	case ClassInvalid, ClassTerminal:
+		d.Action, d.Wake = ActionStop, WakeEvent
+	case ClassNotReady:
+		d.Row, d.State, d.Reason, d.Wake = 4, StatePending, ReasonNotReady, WakePoll
+		d.Show.Failed = ShowFalse
+	case ClassThrottled:
+		d = Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}
+	case ClassUnknown, ClassTransient, ClassDenied, ClassConflict, ClassAmbiguous:
+	}
+	return d
+}
+
+// decideUnclear is row 32: nobody knows whether a change took effect, so only a look helps.
+func decideUnclear(f Facts) (d Decision, ok bool) {
+	if f.Last.Class != ClassAmbiguous || !f.Last.Of.mutates() {
+		return Decision{}, false
+	}
+	d = Decision{Row: 32, Action: ActionObserve, Reason: ReasonVerifying}
+	if f.Record.KnownID {
+		return d, true
+	}
+	if f.Identity == IdentityMark && f.Found == FoundNotAsked {
+		d.Action = ActionFindOwned
+		return d, true
+	}
+	d.Action, d.State, d.Wake, d.Show.Creating = ActionNone, StateCreating, WakeSoon, ShowTrue
+	if f.Deleting {
+		d = terminating(d)
+	}
+	return d, true
+}
+
+// mutates tells the actions that can change the outside.
+func (a Action) mutates() bool {
+	switch a {
+	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionUnmark:
+		return true
+	case ActionNone, ActionObserve, ActionWriteMarker, ActionPoll, ActionFindOwned,
+		ActionAdopt, ActionPublish, ActionRemoveFinalizer, ActionStop:
+	}
+	return false
+}
+
+// failedShow is what conditions say after a failed call. Failed stands beside what was
+// going on, which a read that failed does not change.
+func failedShow(a Action) Show {
+	s := Show{Failed: ShowTrue}
+	switch a {
+	case ActionCreate:
+		s.Ready, s.Creating = ShowFalse, ShowFalse
+	case ActionUpdate:
+		s.Updating = ShowTrue
+	case ActionDelete:
+		s.Ready, s.Updating = ShowFalse, ShowTrue
+	default:
+	}
+	return s
+}
+
+// failureReason names the call that failed and what its error means.
+func failureReason(a Answer) Reason {
+	if a.Timeout {
+		return ReasonTimeout
+	}
+	return callName(a.Of) + classSuffix(a.Class)
+}
+
+func callName(a Action) Reason {
+	switch a {
+	case ActionObserve, ActionFindOwned, ActionPoll:
+		return "Observe"
+	case ActionCreate:
+		return "Create"
+	case ActionUpdate:
+		return "Update"
+	case ActionDelete, ActionPrepareDelete:
+		return "Delete"
+	case ActionPublish:
+		return "Publish"
+	case ActionCancel:
+		return "Cancel"
+	case ActionUnmark:
+		return "Unmark"
+	case ActionNone, ActionWriteMarker, ActionAdopt, ActionRemoveFinalizer, ActionStop:
+	}
+	return "Reconcile"
+}
+
+func classSuffix(c Class) Reason {
+	switch c {
+	case ClassDenied:
+		return "Denied"
+	case ClassInvalid:
+		return "Invalid"
+	case ClassConflict:
+		return "Conflict"
+	case ClassTerminal:
+		return "Refused"
+	case ClassUnknown, ClassTransient, ClassThrottled, ClassAmbiguous, ClassNotReady:
+	}
+	return "Failed"
+}
+
+// refused is the second half of row 25: the API refused this very call for good, and
+// nothing that it depends on has changed since.
+func refused(a Action) Decision {
+	d := stopped(25, callName(a)+classSuffix(ClassInvalid))
+	d.Show = failedShow(a)
+	return d
+}

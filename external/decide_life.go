@@ -1,0 +1,414 @@
+package external
+
+// decideLife decides for an object that is to exist.
+func decideLife(f Facts) Decision {
+	if f.Paused != PauseNone {
+		return decidePaused(f)
+	}
+	if f.Record.Trouble != TroubleNone {
+		return decideTrouble(f)
+	}
+	if d, stop := decideScope(f); stop {
+		return d
+	}
+	if f.Dependencies == DependenciesUnready {
+		return decideUnready(f)
+	}
+	if f.Last.Failed {
+		return decideFailedCall(f)
+	}
+	if f.Op.State != OpNone {
+		return decideOp(f)
+	}
+	if !f.Record.KnownID {
+		return decideUnknownID(f)
+	}
+	if !f.Seen.Looked {
+		return look(f)
+	}
+	if f.Seen.Phase == PhaseMissing {
+		return decideMissing(f)
+	}
+	return decideExisting(f)
+}
+
+// look is the read that comes before every decision about the thing itself.
+func look(f Facts) Decision {
+	d := Decision{Action: ActionObserve, Reason: ReasonObserving}
+	if f.Record.Marker == MarkerPending && f.uncertain() {
+		d.Row, d.State = 8, StateCreating
+	}
+	return d
+}
+
+// uncertain: a create may have happened that nobody saw succeed.
+func (f Facts) uncertain() bool {
+	return f.Creation == CreationPossible || f.Creation == CreationCalled
+}
+
+// decidePaused is row 1: change nothing, but look and report.
+func decidePaused(f Facts) Decision {
+	d := Decision{Row: 1, Reason: ReasonPaused, Wake: WakeDrift, Show: Show{Paused: ShowTrue}}
+	if f.Scope != ScopeOpen || f.Last.Failed || f.Record.Trouble != TroubleNone || !f.Record.KnownID {
+		return d
+	}
+	if !f.Seen.Looked {
+		d.Action = ActionObserve
+		return d
+	}
+	d.Show.Ready = readiness(f)
+	return d
+}
+
+// readiness is what Ready says of a thing that was looked at and is left alone.
+func readiness(f Facts) Shown {
+	if f.Seen.Phase == PhaseAvailable && f.Seen.Owner == OwnerUs {
+		return ShowTrue
+	}
+	return ShowFalse
+}
+
+// decideTrouble: the record or the name cannot be used, so nothing is.
+func decideTrouble(f Facts) Decision {
+	switch f.Record.Trouble {
+	case TroubleName:
+		return stopped(23, ReasonInvalidName)
+	case TroubleRenamed:
+		return stopped(23, ReasonRenamed)
+	case TroubleCorrupt, TroubleNone:
+	}
+	return stopped(10, ReasonRecordCorrupt)
+}
+
+// decideScope is rows 2 and 3.
+func decideScope(f Facts) (d Decision, stop bool) {
+	switch f.Scope {
+	case ScopeUnconnectable:
+		return Decision{
+			Row: 2, State: StatePending, Reason: ReasonConnectFailed, Wake: WakeBackoff,
+			Show: Show{Failed: ShowTrue},
+		}, true
+	case ScopeThrottled:
+		return Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}, true
+	case ScopeOpen:
+	}
+	return Decision{}, false
+}
+
+// decideUnready is rows 4 and 5: a dependency is absent or not ready. That is not a
+// failure, nor is an error met meanwhile. What was made already is only looked at.
+func decideUnready(f Facts) Decision {
+	d := Decision{
+		Row: 5, State: StatePending, Reason: ReasonDependenciesNotReady, Wake: WakeDependency,
+		Show: Show{DependenciesReady: ShowFalse, Failed: ShowFalse, Creating: ShowFalse, Updating: ShowFalse},
+	}
+	made := f.Creation != CreationNone && f.Record.KnownID
+	missing := f.Seen.Looked && f.Seen.Phase == PhaseMissing
+	switch {
+	case !made || missing:
+		d.Row, d.Show.Ready = 4, ShowFalse
+	case f.Last.Failed:
+	case !f.Seen.Looked:
+		d.Action = ActionObserve
+	default:
+		d.Show.Ready = readiness(f)
+	}
+	return d
+}
+
+// decideOp is rows 6 and 7: an operation goes on.
+func decideOp(f Facts) Decision {
+	d := inProgress(f.Op.Of)
+	if f.Op.State == OpOverdue {
+		d.Row, d.State, d.Reason, d.Wake = 7, StateFailed, ReasonTimeout, WakeBackoff
+		d.Show.Failed = ShowTrue
+		if f.Op.Cancellable && !f.Did.Cancel {
+			d.Action = ActionCancel
+		}
+		return d
+	}
+	if !f.Op.Polled {
+		d.Action = ActionPoll
+	}
+	return d
+}
+
+// inProgress is row 6 for what was started by a call of kind a.
+func inProgress(a Action) Decision {
+	d := Decision{
+		Row: 6, State: StateCreating, Reason: ReasonCreating, Wake: WakePoll,
+		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	switch a {
+	case ActionUpdate:
+		d.State, d.Reason = StateUpdating, ReasonUpdating
+		d.Show.Creating, d.Show.Updating = ShowFalse, ShowTrue
+	case ActionDelete:
+		d.State, d.Reason = StateRecreating, ReasonRecreating
+		d.Show.Creating, d.Show.Updating = ShowFalse, ShowTrue
+	default:
+	}
+	return d
+}
+
+// decideUnknownID: nobody knows under which identity to look.
+func decideUnknownID(f Facts) Decision {
+	if f.Record.Marker == MarkerNone || !f.uncertain() {
+		return decideMissing(f)
+	}
+	return decideLost(f)
+}
+
+// decideLost is rows 8, 9 and 10: a create was called and its answer was not kept. It
+// serves life and deletion alike.
+func decideLost(f Facts) Decision {
+	d := Decision{Row: 8, State: StateCreating, Reason: ReasonVerifying, Show: Show{Creating: ShowTrue, Ready: ShowFalse}}
+	switch f.Identity {
+	case IdentityDeterministic, IdentityToken:
+		return reissue(f, d)
+	case IdentityMark:
+		return decideFound(f, d)
+	case IdentityNone:
+	}
+	return stopped(10, ReasonCreateUnknown)
+}
+
+// reissue repeats a create under the same token, which is answered with the first thing.
+func reissue(f Facts, d Decision) Decision {
+	switch {
+	case f.Did.Create:
+		d.Wake = WakeSoon
+		return d
+	case !f.Record.Fresh:
+		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation
+		return d
+	case !f.Policy.Create:
+		return stopped(12, ReasonCreateNotPermitted)
+	}
+	d.Action = ActionCreate
+	return d
+}
+
+// decideFound is row 9: search by mark, and go by the count.
+func decideFound(f Facts, d Decision) Decision {
+	d.Row = 9
+	switch f.Found {
+	case FoundNotAsked:
+		d.Action = ActionFindOwned
+		return d
+	case FoundOne:
+		d.Action = ActionAdopt
+		return d
+	case FoundMany:
+		return stopped(9, ReasonDuplicate)
+	case FoundNothing:
+	}
+	return decideMissing(f)
+}
+
+// decideMissing is rows 11 to 14: the thing is not there.
+func decideMissing(f Facts) Decision {
+	lost := f.Creation == CreationSeen || f.Record.Marker == MarkerDone
+	d := Decision{
+		Row: 13, State: StateCreating, Reason: ReasonCreating,
+		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	switch {
+	case !f.absenceProven():
+		d.Row, d.State, d.Reason, d.Wake = 11, StateVerifying, ReasonVerifying, WakeSoon
+		d.Show.Failed = ShowFalse
+		return d
+	case !f.Policy.Create:
+		d = stopped(12, ReasonCreateNotPermitted)
+		d.Wake = WakeDrift
+		return d
+	case f.Refused == ActionCreate:
+		return refused(ActionCreate)
+	case lost && !f.DeleteAccepted:
+		d.Row, d.Reason = 14, ReasonRecreatedAfterLoss
+		if f.Approval == ApprovalMissing {
+			return stopped(14, ReasonApprovalRequired)
+		}
+	case lost:
+		d.State, d.Reason = StateRecreating, ReasonRecreating
+	}
+	return markThenCreate(f, d, lost)
+}
+
+// markThenCreate writes the marker unless it is durable already. Another incarnation needs
+// its own; a marker that an earlier process wrote is written again, because only a write on
+// top of what was read proves that the object has not been deleted meanwhile.
+func markThenCreate(f Facts, d Decision, lost bool) Decision {
+	switch {
+	case f.Record.Marker == MarkerNone || lost:
+		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
+	case !f.Record.Fresh:
+		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation
+	default:
+		d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
+	}
+	return d
+}
+
+// absenceProven: that the thing was not seen means that it does not exist. It may come
+// into sight late after a create, unless the API has accepted its deletion since. A name of
+// our own choosing can be created twice without harm, so that a create by an earlier
+// process proves nothing against repeating it.
+func (f Facts) absenceProven() bool {
+	recent := f.SinceCreate < f.Grace
+	switch f.Creation {
+	case CreationNone:
+		return true
+	case CreationPossible:
+		return (!recent || f.Identity == IdentityDeterministic) && !f.Did.Create
+	case CreationCalled:
+		return !recent && !f.Did.Create
+	case CreationSeen:
+		return f.DeleteAccepted || !recent && !f.Did.Create
+	}
+	return false
+}
+
+// decideExisting is rows 15 and 24 and what follows from the thing's phase.
+func decideExisting(f Facts) Decision {
+	switch claimed(f) {
+	case claimRefused:
+		return stopped(15, ReasonNotOurs)
+	case claimAdopt:
+		return Decision{Row: 9, Action: ActionAdopt, State: StateVerifying, Reason: ReasonVerifying}
+	case claimOurs:
+	}
+	switch f.Seen.Phase {
+	case PhaseCreating:
+		return inProgress(ActionCreate)
+	case PhaseUpdating:
+		return inProgress(ActionUpdate)
+	case PhaseDeleting:
+		return decideVanishing(f)
+	case PhaseFailed:
+		return decideFailedThing(f)
+	case PhaseAvailable, PhaseDegraded, PhaseMissing:
+	}
+	return decideChanges(f)
+}
+
+// decideVanishing is row 24: the thing is being deleted while its object lives.
+func decideVanishing(f Facts) Decision {
+	d := Decision{
+		Row: 24, State: StateVerifying, Reason: ReasonExternalDeletion, Wake: WakePoll,
+		Show: Show{Ready: ShowFalse, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	if f.DeleteAccepted {
+		d.State, d.Reason, d.Show.Updating = StateRecreating, ReasonRecreating, ShowTrue
+	}
+	return d
+}
+
+// decideFailedThing is the first half of row 25: its system gave up on the thing. What
+// differs may be the cause, so a change is tried if that can help.
+func decideFailedThing(f Facts) Decision {
+	if f.Differs.any() && (f.Seen.Recoverable || f.NewSpec) {
+		d := decideChanges(f)
+		d.Show.Failed = ShowTrue
+		if d.Action == ActionNone {
+			d.Wake = WakeBackoff
+		}
+		return d
+	}
+	d := stopped(25, ReasonExternalFailed)
+	if f.Seen.Recoverable {
+		d.Action, d.Wake = ActionNone, WakeBackoff
+	}
+	return d
+}
+
+// decideChanges is rows 16 to 23: the thing is there, is ours and can be changed.
+func decideChanges(f Facts) Decision {
+	switch {
+	case f.Differs.Unsupported:
+		return keepReady(f, stopped(23, ReasonImmutable))
+	case f.Differs.Recreate:
+		return decideRecreate(f)
+	case f.Differs.InPlace:
+		return decideUpdate(f)
+	}
+	return decideInSync(f)
+}
+
+// decideUpdate is rows 18, 19 and 20.
+func decideUpdate(f Facts) Decision {
+	switch {
+	case !f.Policy.Update:
+		d := keepReady(f, stopped(19, ReasonUpdateNotPermitted))
+		d.Wake = WakeDrift
+		return d
+	case f.SameUpdates >= NotConvergingAfter:
+		return keepReady(f, stopped(20, ReasonNotConverging))
+	case f.Refused == ActionUpdate:
+		return keepReady(f, refused(ActionUpdate))
+	}
+	d := Decision{
+		Row: 18, Action: ActionUpdate, State: StateUpdating, Reason: ReasonUpdating,
+		Show: Show{Ready: readiness(f), Creating: ShowFalse, Updating: ShowTrue, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	if f.Did.Update {
+		d.Action, d.Wake = ActionNone, WakeSoon
+	}
+	return d
+}
+
+// decideRecreate is rows 21 and 22: nothing is deleted that may not be created again.
+func decideRecreate(f Facts) Decision {
+	switch {
+	case !f.Policy.Delete || !f.Policy.Create:
+		d := keepReady(f, stopped(22, ReasonRecreateNotPermitted))
+		d.Wake = WakeDrift
+		return d
+	case f.Approval == ApprovalMissing:
+		return keepReady(f, stopped(22, ReasonApprovalRequired))
+	case f.Refused == ActionDelete:
+		return keepReady(f, refused(ActionDelete))
+	}
+	d := Decision{
+		Row: 21, Action: ActionDelete, State: StateRecreating, Reason: ReasonRecreating,
+		Show: Show{Ready: ShowFalse, Creating: ShowFalse, Updating: ShowTrue, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	switch {
+	case f.Did.Delete:
+		d.Action, d.Wake = ActionNone, WakePoll
+	case f.Unprepared:
+		d.Action = ActionPrepareDelete
+	}
+	return d
+}
+
+// decideInSync is rows 16 and 17.
+func decideInSync(f Facts) Decision {
+	d := Decision{
+		Row: 17, State: StateSucceeded, Reason: ReasonAvailable, Wake: WakeDrift,
+		Show: Show{Ready: ShowTrue, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	if f.Seen.Phase == PhaseDegraded {
+		d.State, d.Reason, d.Wake, d.Show.Ready = StateVerifying, ReasonDegraded, WakePoll, ShowFalse
+		return d
+	}
+	if f.Unpublished {
+		d.Row, d.Action, d.State, d.Reason, d.Wake = 16, ActionPublish, StateCompleting, ReasonCompleting, WakeNow
+		d.Show.Ready = ShowSame
+	}
+	return d
+}
+
+// keepReady lets Ready tell the truth about a thing that works but is not as it should be.
+func keepReady(f Facts, d Decision) Decision {
+	d.Show.Ready = readiness(f)
+	return d
+}
+
+// stopped is a state that only a person, or a change, ends.
+func stopped(row Row, reason Reason) Decision {
+	return Decision{
+		Row: row, Action: ActionStop, State: StateFailed, Reason: reason, Wake: WakeEvent,
+		Show: Show{Ready: ShowFalse, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowTrue},
+	}
+}

@@ -1,0 +1,117 @@
+package external
+
+import (
+	"maps"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The keys of an ownership mark. They and the values are made of what labels, tags and
+// metadata of most APIs allow.
+const (
+	// MarkUID holds the UID of the object that owns the thing.
+	MarkUID = "trimtab-uid"
+	// MarkKind holds its kind, as "Stream.example.org".
+	MarkKind = "trimtab-kind"
+	// MarkNamespace holds its namespace, empty for a cluster-wide kind.
+	MarkNamespace = "trimtab-namespace"
+	// MarkName holds its name.
+	MarkName = "trimtab-name"
+	// MarkIncarnation holds the incarnation of the thing, from 1.
+	MarkIncarnation = "trimtab-incarnation"
+)
+
+// Mark is the ownership mark on an external thing, as labels or tags: which object owns it,
+// and the how manieth thing it is for that object.
+type Mark map[string]string
+
+// markFor makes the mark of an incarnation.
+func markFor(obj client.Object, kind schema.GroupVersionKind, incarnation int64) Mark {
+	return Mark{
+		MarkUID:         string(obj.GetUID()),
+		MarkKind:        kind.GroupKind().String(),
+		MarkNamespace:   obj.GetNamespace(),
+		MarkName:        obj.GetName(),
+		MarkIncarnation: strconv.FormatInt(incarnation, 10),
+	}
+}
+
+// MarkOf picks the ownership mark out of all the labels, tags or metadata that a thing
+// carries. It is nil if they hold none.
+func MarkOf(all map[string]string) Mark {
+	if all[MarkUID] == "" {
+		return nil
+	}
+	m := Mark{}
+	for _, key := range markKeys() {
+		if v, ok := all[key]; ok {
+			m[key] = v
+		}
+	}
+	return m
+}
+
+// On adds the mark to the labels, tags or metadata that a thing is to carry and returns
+// them; all itself does not change.
+func (m Mark) On(all map[string]string) map[string]string {
+	out := make(map[string]string, len(all)+len(m))
+	maps.Copy(out, all)
+	maps.Copy(out, m)
+	return out
+}
+
+// Unmark returns labels, tags or metadata without any ownership mark: for [Unmarker], and
+// for comparing what a thing carries with what the spec asks for. all itself does not
+// change; nil stays nil.
+func Unmark(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	for _, key := range markKeys() {
+		delete(out, key)
+	}
+	return out
+}
+
+func markKeys() []string {
+	return []string{MarkUID, MarkKind, MarkNamespace, MarkName, MarkIncarnation}
+}
+
+// claimant says who asks whose a thing is.
+type claimant struct {
+	mark     Mark
+	record   record
+	unmarked bool
+}
+
+// ownerOf says whose the thing with the mark found is.
+func (c claimant) ownerOf(found Mark) Owner {
+	ours := c.record.exists() && c.record.UID == c.mark[MarkUID]
+	uid := found[MarkUID]
+	switch {
+	case c.unmarked && ours:
+		return OwnerUs
+	case uid == "" && ours && c.record.Adopted:
+		return OwnerUs
+	case uid == "":
+		return OwnerNobody
+	case uid == c.mark[MarkUID]:
+		return OwnerUs
+	case !c.namesake(found):
+		return OwnerOther
+	case ours && c.record.Adopted:
+		return OwnerUs
+	case c.record.exists() && c.record.UID == uid:
+		return OwnerRestored
+	}
+	return OwnerNamesake
+}
+
+func (c claimant) namesake(found Mark) bool {
+	for _, key := range []string{MarkKind, MarkNamespace, MarkName} {
+		if found[key] != c.mark[key] {
+			return false
+		}
+	}
+	return true
+}

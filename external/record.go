@@ -1,0 +1,137 @@
+package external
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// record is what is durable about the thing behind an object: the content of
+// [api.AnnotationExternal]. It is written before a create, so that whatever happens the
+// thing can be found, recognised and deleted. The zero record says that no create was ever
+// prepared.
+type record struct {
+	// ID is the thing's identity in its own system; empty while unknown.
+	ID string `json:"id,omitempty"`
+	// Incarnation counts creations, from 1.
+	Incarnation int64 `json:"inc"`
+	// UID is the object for which the record was written. Another one means that the
+	// annotation was copied, or restored from a backup.
+	UID string `json:"uid"`
+	// Create tells that a create may have been called.
+	Create marker `json:"create"`
+	// Done is when the thing was known to exist; zero if that was never written down.
+	Done time.Time `json:"done,omitzero"`
+	// Adopted: the thing existed before and was taken over.
+	Adopted bool `json:"adopted,omitempty"`
+}
+
+// marker is the mark of a create that may have been called.
+type marker struct {
+	// At is when the marker was written.
+	At time.Time `json:"at"`
+	// By tells processes apart.
+	By string `json:"by"`
+}
+
+// longestRecord bounds the annotation; an id is the only part that can grow.
+const longestRecord = 4096
+
+// exists tells whether a create was ever prepared.
+func (r record) exists() bool { return r.Incarnation > 0 }
+
+// progress is how far the creation is recorded.
+func (r record) progress() Marker {
+	switch {
+	case !r.exists():
+		return MarkerNone
+	case r.Done.IsZero():
+		return MarkerPending
+	}
+	return MarkerDone
+}
+
+// encode returns the annotation's value.
+func (r record) encode() (string, error) {
+	if err := r.check(); err != nil {
+		return "", fmt.Errorf("encode the record of an external thing: %w", err)
+	}
+	r.Create.At, r.Done = r.Create.At.UTC(), r.Done.UTC()
+	b, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("encode the record of an external thing: %w", err)
+	}
+	return string(b), nil
+}
+
+// parseRecord reads the annotation's value. The empty value is the zero record; all else
+// must be exactly what encode writes, because a guess about what exists could create a
+// thing twice or leak one.
+func parseRecord(value string) (record, error) {
+	if value == "" {
+		return record{}, nil
+	}
+	r, err := decodeRecord(value)
+	if err != nil {
+		return record{}, fmt.Errorf("annotation %s cannot be read (%w); nothing is created or deleted until it is restored, "+
+			"for example from a backup, or removed to look for the thing by its name", api.AnnotationExternal, err)
+	}
+	return r, nil
+}
+
+func decodeRecord(value string) (record, error) {
+	if len(value) > longestRecord {
+		return record{}, fmt.Errorf("it is longer than %d bytes", longestRecord)
+	}
+	var r record
+	d := json.NewDecoder(strings.NewReader(value))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return record{}, describeJSON(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return record{}, errors.New("something follows the record")
+	}
+	if err := r.check(); err != nil {
+		return record{}, err
+	}
+	again, err := json.Marshal(r)
+	if err != nil || !bytes.Equal(again, []byte(value)) {
+		return record{}, errors.New("it is not as trimtab writes it")
+	}
+	return r, nil
+}
+
+// describeJSON keeps Go's own words and types out of a message for people.
+func describeJSON(err error) error {
+	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("it is no JSON at byte %d", s.Offset)
+	}
+	if u, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("field %q holds a %s", u.Field, u.Value)
+	}
+	return errors.New("it is not as trimtab writes it")
+}
+
+func (r record) check() error {
+	switch {
+	case r.Incarnation < 1:
+		return fmt.Errorf("its incarnation is %d, less than 1", r.Incarnation)
+	case r.UID == "":
+		return errors.New("it names no object")
+	case r.Create.At.IsZero():
+		return errors.New("it does not say when the creation was prepared")
+	case r.Create.By == "":
+		return errors.New("it does not say who prepared the creation")
+	case !utf8.ValidString(r.ID) || len(r.ID) > longestRecord/2:
+		return errors.New("its id is no usable text")
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package external
+
+import "time"
+
+// track is what this process remembers about creating and changing one thing. It makes
+// passes cheaper and sees through stale reads; a process that starts without it is slower
+// to decide, never wrong.
+type track struct {
+	// marker is the one this process wrote last; zero if it wrote none.
+	marker marker
+	// incarnation is the highest one seen.
+	incarnation int64
+	// creation is what is known about creating it.
+	creation Creation
+	// called is when a create was called, or may have been.
+	called time.Time
+	// doubt is when a create was or may have been called whose effect nobody knows, and
+	// which may therefore still come. Zero: there is none.
+	doubt time.Time
+	// deleteAccepted: the API accepted a delete since the last create.
+	deleteAccepted bool
+	// updates counts accepted updates that left one difference.
+	updates updateCount
+	// refusal is the call that the API refused for good.
+	refusal refusal
+	// stale is since when only objects were read that are older than our own writes.
+	stale time.Time
+}
+
+// staleFor is how long an object is taken for a stale copy when its record is behind what
+// this process wrote. Caches catch up in seconds; after that somebody changed the record.
+const staleFor = 30 * time.Second
+
+// updateCount counts accepted updates that left the same difference.
+type updateCount struct {
+	generation int64
+	hash       string
+	count      int
+}
+
+// refusal is a call that the API refused for good, and what it depended on.
+type refusal struct {
+	action Action
+	// basis is what was asked for: generation, policy and difference.
+	basis string
+	err   error
+}
+
+// read takes in the record of an object that was just read. It answers false if the object
+// is older than what this process wrote itself, so that nothing may be done with it.
+func (t *track) read(r record, now time.Time) bool {
+	if t.ahead(r) {
+		if t.stale.IsZero() {
+			t.stale = now
+		}
+		if now.Sub(t.stale) < staleFor {
+			return false
+		}
+		t.meet(r, now)
+		return true
+	}
+	t.stale = time.Time{}
+	known := r.Create == t.marker || t.marker == (marker{}) && t.creation != CreationNone
+	if r.exists() && r.Incarnation == t.incarnation && known {
+		return true
+	}
+	t.meet(r, now)
+	return true
+}
+
+// ahead: this process wrote something later than r.
+func (t *track) ahead(r record) bool {
+	if r.Incarnation != t.incarnation {
+		return r.Incarnation < t.incarnation
+	}
+	return r.Create.At.Before(t.marker.At)
+}
+
+// meet takes in a record that another process wrote. What it did after that is unknown, and
+// it may have done it a moment ago.
+func (t *track) meet(r record, now time.Time) {
+	*t = track{incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal}
+	switch r.progress() {
+	case MarkerNone:
+	case MarkerPending:
+		t.creation, t.called, t.doubt = CreationPossible, now, now
+	case MarkerDone:
+		t.creation, t.called = CreationSeen, r.Done
+	}
+}
+
+// wroteMarker notes that m is durable for an incarnation.
+func (t *track) wroteMarker(m marker, incarnation int64) {
+	if incarnation != t.incarnation {
+		t.creation, t.called, t.deleteAccepted = CreationNone, time.Time{}, false
+	}
+	t.marker, t.incarnation = m, incarnation
+}
+
+// createAnswered notes what a create came to. Only an answer that can mean nothing else
+// says that nothing was created.
+func (t *track) createAnswered(failed bool, c Class, now time.Time) {
+	switch {
+	case !failed:
+		t.creation = CreationCalled
+		t.called, t.deleteAccepted = now, false
+	case noEffect(c):
+	default:
+		t.creation = max(t.creation, CreationPossible)
+		t.called, t.doubt, t.deleteAccepted = now, now, false
+	}
+}
+
+// noEffect tells the errors that can only mean that nothing was done.
+func noEffect(c Class) bool {
+	switch c {
+	case ClassThrottled, ClassDenied, ClassInvalid, ClassConflict, ClassTerminal, ClassNotReady:
+		return true
+	case ClassUnknown, ClassTransient, ClassAmbiguous:
+	}
+	return false
+}
+
+// saw notes that the thing exists and is ours.
+func (t *track) saw() { t.creation = CreationSeen }
+
+// deleteAnswered notes what a delete came to.
+func (t *track) deleteAnswered(failed bool) {
+	if !failed {
+		t.deleteAccepted = true
+	}
+}
+
+// updateAnswered notes an accepted update.
+func (t *track) updateAnswered(generation int64, hash string) {
+	if t.updates.generation != generation || t.updates.hash != hash {
+		t.updates = updateCount{generation: generation, hash: hash}
+	}
+	t.updates.count++
+}
+
+// inSync forgets failed attempts to bring the thing into sync.
+func (t *track) inSync() { t.updates, t.refusal = updateCount{}, refusal{} }
+
+// sameUpdates is how often this difference outlived an update.
+func (t *track) sameUpdates(generation int64, hash string) int {
+	if t.updates.generation != generation || t.updates.hash != hash {
+		return 0
+	}
+	return t.updates.count
+}
+
+// facts fills in what the track knows.
+func (t *track) facts(f *Facts, r record, now time.Time) {
+	f.Record.Fresh = r.exists() && r.Create == t.marker
+	f.Creation = t.creation
+	f.SinceCreate = now.Sub(t.called)
+	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
+	f.DeleteAccepted = t.deleteAccepted && !unsure
+}
