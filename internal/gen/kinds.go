@@ -126,12 +126,12 @@ func collect(tmp, dir string) (files, error) {
 	return got, nil
 }
 
-// crdFolder says where the CRDs of an API package go: config/crd beside the folder called
-// api, or crd within the package if there is none.
+// crdFolder says where the CRDs of an API package go: the folder crds beside the folder
+// called api, or in the package itself if it is in none.
 func crdFolder(dir string) string {
 	parts := strings.Split(dir, "/")
 	if i := slices.Index(parts, "api"); i >= 0 {
-		return path.Join(path.Join(parts[:i]...), "config", "crd")
+		return path.Join(path.Join(parts[:i]...), "crds")
 	}
-	return path.Join(dir, "crd")
+	return path.Join(dir, "crds")
 }

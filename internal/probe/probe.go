@@ -20,7 +20,7 @@ var GroupVersion = schema.GroupVersion{Group: "probe.trimtab.dev", Version: "v1"
 
 // CRDs holds the custom resource definition of Probe.
 //
-//go:embed crd
+//go:embed crds
 var CRDs embed.FS
 
 // Probe carries the common status.
