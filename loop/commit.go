@@ -31,13 +31,18 @@ func (p *pass[T]) ensureFinalizer(ctx context.Context) error {
 	want, _ := p.base.DeepCopyObject().(T)
 	if preparer, ok := p.c.author.(Preparer[T]); ok {
 		if err := preparer.Prepare(ctx, want); err != nil {
-			return fmt.Errorf("prepare: %w", err)
+			return prepareError{err}
 		}
 	}
 	controllerutil.AddFinalizer(want, p.c.finalizer)
 	p.budget++
 	return p.patchMetadata(ctx, want)
 }
+
+// prepareError is the author's failure to prepare, as against one of our write.
+type prepareError struct{ error }
+
+func (e prepareError) Unwrap() error { return e.error }
 
 // removeFinalizer takes our entry, and no other, off the object.
 func (p *pass[T]) removeFinalizer(ctx context.Context) error {
@@ -146,9 +151,7 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 	// The status to write is settled before the metadata patch, whose answer brings the
 	// server's old one.
 	desired, _ := p.run.Obj.DeepCopyObject().(T)
-	if len(p.run.Obj.GetFinalizers()) != len(p.base.GetFinalizers()) {
-		p.run.Obj.SetFinalizers(p.base.GetFinalizers())
-	}
+	p.run.Obj.SetFinalizers(p.base.GetFinalizers()) // ours alone
 	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
 		return err
 	}
@@ -254,20 +257,21 @@ func (p *pass[T]) applyStatus(ctx context.Context, desired T) error {
 // patchStatus writes what the author changed in the status of a kind whose status is not
 // ours to report on.
 func (p *pass[T]) patchStatus(ctx context.Context, desired T) error {
-	target, _ := p.base.DeepCopyObject().(T)
-	desired.SetResourceVersion(target.GetResourceVersion())
-	patch := client.MergeFrom(target)
-	for _, same := range []func(){
-		func() { desired.SetLabels(target.GetLabels()) },
-		func() { desired.SetAnnotations(target.GetAnnotations()) },
-		func() { desired.SetOwnerReferences(target.GetOwnerReferences()) },
-		func() { desired.SetFinalizers(target.GetFinalizers()) },
-	} {
-		same()
-	}
-	data, err := patch.Data(desired)
-	if err != nil || string(data) == "{}" {
+	have, err := statusOf(p.base)
+	if err != nil {
 		return err
+	}
+	want, err := statusOf(desired)
+	if err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(have, want) {
+		return nil
+	}
+	patch := client.MergeFrom(&unstructured.Unstructured{Object: map[string]any{"status": have}})
+	data, err := patch.Data(&unstructured.Unstructured{Object: map[string]any{"status": want}})
+	if err != nil {
+		return fmt.Errorf("compute the status patch: %w", err)
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()

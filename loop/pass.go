@@ -136,11 +136,14 @@ func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
 
 // reconcile sees to the finalizer, calls the author and commits.
 func (p *pass[T]) reconcile(ctx context.Context) ending {
-	if err := p.ensureFinalizer(ctx); err != nil {
+	err := p.ensureFinalizer(ctx)
+	p.run.Obj, _ = p.base.DeepCopyObject().(T)
+	if unprepared, ok := errors.AsType[prepareError](err); ok {
+		return p.finish(ctx, Fail(unprepared.error).Because("PrepareFailed"), ErrorOutcome{})
+	}
+	if err != nil {
 		return p.writeFailed(err)
 	}
-	before := p.base
-	p.run.Obj, _ = before.DeepCopyObject().(T)
 	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
 	outcome := p.guarded(authorCtx)
 	cancel()
@@ -151,8 +154,13 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 	if h, ok := p.c.author.(ErrorHandler[T]); ok && outcome.failed() {
 		handled = p.handleError(ctx, h, outcome.err)
 	}
-	next := p.schedule(&outcome, handled)
-	if err := p.commit(ctx, verdictOf(outcome, next.never, p.run.retry)); err != nil {
+	return p.finish(ctx, outcome, handled)
+}
+
+// finish commits an outcome and says when the object comes again.
+func (p *pass[T]) finish(ctx context.Context, o Outcome, handled ErrorOutcome) ending {
+	next := p.schedule(o, handled)
+	if err := p.commit(ctx, verdictOf(o, next.never, p.run.retry)); err != nil {
 		return p.commitFailed(err, next)
 	}
 	return next
@@ -194,7 +202,7 @@ func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause erro
 }
 
 // schedule notes the outcome in the ladder and says when the object comes again.
-func (p *pass[T]) schedule(o *Outcome, handled ErrorOutcome) ending {
+func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 	policy := p.c.options.Retry
 	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval()}
 	p.c.memory.with(p.key, func(r *remembered) {
