@@ -1,0 +1,108 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+)
+
+// access asks the API server whether the process has the permissions it needs. It asks
+// until it has them all and then no more, because an idle operator must not cost requests:
+// a permission that is taken away later shows in the cache's checks and in the status of
+// objects.
+type access struct {
+	name    string // of the operator's program
+	needed  []authorizationv1.ResourceAttributes
+	reviews authorizationclient.SelfSubjectAccessReviewInterface
+	log     logr.Logger
+
+	mu      sync.Mutex
+	problem error // nil once all are granted
+}
+
+var errNotAsked = errors.New("the API server has not answered yet")
+
+// attributes spells p out, one for each verb.
+func (p permission) attributes(namespace string) []authorizationv1.ResourceAttributes {
+	resource, subresource, _ := strings.Cut(p.resource, "/")
+	var out []authorizationv1.ResourceAttributes
+	for _, verb := range p.verbs {
+		out = append(out, authorizationv1.ResourceAttributes{
+			Group: p.group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace,
+		})
+	}
+	return out
+}
+
+// check fails while a permission is missing and names it.
+func (a *access) check(*http.Request) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.problem
+}
+
+// watch asks every few seconds until all permissions are there or ctx ends.
+func (a *access) watch(ctx context.Context) {
+	const pause = 3 * time.Second
+	for {
+		problem := a.ask(ctx)
+		a.mu.Lock()
+		news := problem != nil && (a.problem == nil || a.problem.Error() != problem.Error())
+		a.problem = problem
+		a.mu.Unlock()
+		if problem == nil {
+			return
+		}
+		if news && ctx.Err() == nil {
+			a.log.Error(nil, problem.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (a *access) ask(ctx context.Context) error {
+	var missing []string
+	for _, attributes := range a.needed {
+		answer, err := a.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("ask the API server for own permissions: %w", err)
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, wording(attributes))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("not permitted: %s; grant with: %s manifests rbac | kubectl apply --server-side -f -",
+		strings.Join(missing, ", "), a.name)
+}
+
+// wording is the permission in the words of kubectl auth can-i.
+func wording(a authorizationv1.ResourceAttributes) string {
+	p := permission{group: a.Group, resource: a.Resource, verbs: []string{a.Verb}}
+	if a.Subresource != "" {
+		p.resource += "/" + a.Subresource
+	}
+	if a.Namespace != "" {
+		return p.String() + " in namespace " + a.Namespace
+	}
+	return p.String()
+}

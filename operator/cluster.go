@@ -1,0 +1,114 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// target is the cluster an operator works on.
+type target struct {
+	config    *rest.Config
+	namespace string // where the operator itself lives
+}
+
+// findCluster looks where controller-runtime does: --kubeconfig, $KUBECONFIG, the pod's own
+// cluster, ~/.kube/config.
+func findCluster(s settings) (target, error) {
+	if s.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if config, err := rest.InClusterConfig(); err == nil {
+			namespace, _ := os.ReadFile(podNamespace)
+			return newTarget(config, s.namespace, string(namespace)), nil
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = s.kubeconfig
+	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	config, err := file.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return target{}, errors.New("no cluster is configured; name one with --kubeconfig or KUBECONFIG, or run in a pod")
+	case err != nil:
+		return target{}, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := file.Namespace()
+	if err != nil {
+		return target{}, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return newTarget(config, s.namespace, namespace), nil
+}
+
+func newTarget(config *rest.Config, namespaces ...string) target {
+	config.QPS = -1 // the API server's own priority and fairness does better
+	t := target{config: config, namespace: "default"}
+	if i := slices.IndexFunc(namespaces, func(n string) bool { return n != "" }); i >= 0 {
+		t.namespace = namespaces[i]
+	}
+	return t
+}
+
+// reachable asks the API server for its version.
+func (t target) reachable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client, err := discovery.NewDiscoveryClientForConfig(t.config)
+	if err != nil {
+		return fmt.Errorf("the configuration of the cluster is no good: %w", err)
+	}
+	err = client.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server at %s does not accept our credentials; renew them in the kubeconfig", t.config.Host)
+	}
+	return fmt.Errorf("no API server answers at %s; start it, or name another with --kubeconfig: %w", t.config.Host, err)
+}
+
+// served fails if the API server lacks one of kinds, and says how to install those whose
+// definition the operator brings.
+func (d *design) served(mapper meta.RESTMapper, kinds []schema.GroupVersionKind) error {
+	var ours, foreign []string
+	for _, kind := range kinds {
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case err == nil:
+		case !meta.IsNoMatchError(err):
+			return fmt.Errorf("ask the API server for %s: %w", kind.GroupKind(), err)
+		case d.resources.defines(kind.GroupKind()):
+			ours = append(ours, kind.GroupKind().String()+"/"+kind.Version)
+		default:
+			foreign = append(foreign, kind.GroupKind().String()+"/"+kind.Version)
+		}
+	}
+	var problems []string
+	if len(ours) > 0 {
+		problems = append(problems, fmt.Sprintf("the cluster lacks %s; install with: %s manifests crds | kubectl apply --server-side -f -",
+			strings.Join(distinct(ours), ", "), d.options.Name))
+	}
+	if len(foreign) > 0 {
+		problems = append(problems, fmt.Sprintf("the cluster lacks %s; install what defines it first", strings.Join(distinct(foreign), ", ")))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, ", and "))
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

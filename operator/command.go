@@ -1,0 +1,151 @@
+package operator
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const managerCommand = "manager"
+
+// withDefaultCommand makes "manager" the command of arguments that name none.
+func withDefaultCommand(args []string) []string {
+	if len(args) == 0 {
+		return []string{managerCommand}
+	}
+	if first := args[0]; strings.HasPrefix(first, "-") && !slices.Contains([]string{"-h", "--help"}, first) {
+		return append([]string{managerCommand}, args...)
+	}
+	return args
+}
+
+func command(o Options, useLog func(logr.Logger)) *cobra.Command {
+	root := &cobra.Command{
+		Use:           o.Name,
+		Short:         "Runs the operator, and prints the manifests that install it",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), versionCmd(o))
+	return root
+}
+
+// settings are the flags that every operator has.
+type settings struct {
+	kubeconfig      string
+	namespace       string
+	leaderElect     bool
+	metricsAddress  string
+	healthAddress   string
+	debugAddress    string
+	shutdownTimeout time.Duration
+	stuckAfter      time.Duration
+	trace           string
+	logFormat       string
+	logLevel        string
+}
+
+// flags binds s, and the operator's own flags, to f.
+func (s *settings) flags(f *pflag.FlagSet, o Options) {
+	f.StringVar(&s.kubeconfig, "kubeconfig", "", "file that says which cluster; empty means $KUBECONFIG, the pod's own cluster, or ~/.kube/config")
+	f.StringVar(&s.namespace, "namespace", "", "where the operator's lease lives; empty means the pod's or the kubeconfig's namespace")
+	f.BoolVar(&s.leaderElect, "leader-elect", true, "work only while holding the lease, so that replicas stand by for one another")
+	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "serve /metrics here; 0 switches it off")
+	f.StringVar(&s.healthAddress, "health-address", ":8081", "serve /livez and /readyz here; 0 switches them off")
+	f.StringVar(&s.debugAddress, "debug-address", "127.0.0.1:8082", "serve /debug/trace and /debug/pprof here, on loopback only; 0 switches them off")
+	f.DurationVar(&s.shutdownTimeout, "shutdown-timeout", 30*time.Second, "how long passes under way may take to finish on stop")
+	f.DurationVar(&s.stuckAfter, "stuck-after", 10*time.Minute, "how long one pass may take before /livez fails and the pod is restarted")
+	f.StringVar(&s.trace, "trace", "", "append what every pass does to this file as JSON lines; - means standard output")
+	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	if o.Flags != nil {
+		o.Flags(f)
+	}
+}
+
+func managerCmd(o Options, useLog func(logr.Logger)) *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   managerCommand,
+		Short: "Run the controllers (what happens without a command, too)",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(cmd.ErrOrStderr(), s.logFormat, s.logLevel)
+			if err != nil {
+				return err
+			}
+			useLog(log)
+			if err := runManager(cmd.Context(), o, s, log, cmd.OutOrStdout()); err != nil {
+				log.Error(nil, err.Error())
+				return errReported
+			}
+			return nil
+		},
+	}
+	s.flags(cmd.Flags(), o)
+	return cmd
+}
+
+func manifestsCmd(o Options) *cobra.Command {
+	var m ManifestOptions
+	cmd := &cobra.Command{
+		Use:   "manifests [crds|rbac|all] [-- MANAGER-FLAG...]",
+		Short: "Print what installs the operator, for kubectl apply --server-side -f -",
+		Long: "Print what installs the operator, for kubectl apply --server-side -f -\n\n" +
+			"Everything is derived from the controllers; no cluster is needed. What follows -- are\n" +
+			"flags that the operator runs with.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wanted := partAll
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				args, m.Args = args[:n], args[n:]
+			}
+			switch len(args) {
+			case 0:
+			case 1:
+				wanted = part(args[0])
+			default:
+				return fmt.Errorf("too many arguments %q; see %s --help", args[1:], cmd.CommandPath())
+			}
+			objects, err := manifests(o, m, wanted)
+			if err != nil {
+				return err
+			}
+			return printYAML(cmd.OutOrStdout(), objects)
+		},
+	}
+	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "where the operator runs; empty means "+o.Name)
+	cmd.Flags().StringVar(&m.Image, "image", "", "the operator's image; empty means "+o.Name+":latest")
+	return cmd
+}
+
+func versionCmd(o Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", o.Name, version(), runtime.Version())
+			return err
+		},
+	}
+}
+
+// version is what the build recorded: the module's version, or the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown version)"
+	}
+	return info.Main.Version
+}

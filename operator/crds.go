@@ -1,0 +1,106 @@
+package operator
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// readCRDs returns the definitions in the YAML files of files, sorted by name.
+func readCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if files == nil {
+		return nil, nil
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		found, err := parseCRDs(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		crds = append(crds, found...)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the operator's CRDs: %w", err)
+	}
+	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	return crds, nil
+}
+
+func parseCRDs(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return crds, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(document, &crd); err != nil {
+			return nil, err
+		}
+		switch crd.Kind {
+		case "": // a document of comments alone
+		case "CustomResourceDefinition":
+			crds = append(crds, &crd)
+		default:
+			return nil, fmt.Errorf("holds a %s; only CustomResourceDefinitions belong here", crd.Kind)
+		}
+	}
+}
+
+// resources tells what a kind is called in URLs and roles.
+type resources struct {
+	crds []*apiextensionsv1.CustomResourceDefinition
+}
+
+// of returns the resource of a kind: from the operator's CRDs, else by the rules of English
+// that Kubernetes itself follows for its kinds.
+func (r resources) of(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	ours := false
+	for _, crd := range r.crds {
+		if crd.Spec.Group != gvk.Group {
+			continue
+		}
+		ours = true
+		if crd.Spec.Names.Kind == gvk.Kind {
+			return gvk.GroupVersion().WithResource(crd.Spec.Names.Plural), nil
+		}
+	}
+	if ours {
+		return schema.GroupVersionResource{}, fmt.Errorf("no CRD of the operator defines %s; run its code generation again", gvk.GroupKind())
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return plural, nil
+}
+
+// defines tells whether the operator brings the kind's definition.
+func (r resources) defines(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(r.crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Spec.Group == gk.Group && crd.Spec.Names.Kind == gk.Kind
+	})
+}

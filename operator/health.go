@@ -1,0 +1,84 @@
+package operator
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// health answers /livez and /readyz. Unlike controller-runtime's handler it says what is
+// wrong: whoever sees an operator that is not ready needs the reason, and reasons here name
+// kinds and permissions, never contents.
+type health struct {
+	mu    sync.Mutex
+	live  map[string]healthz.Checker
+	ready map[string]healthz.Checker
+}
+
+func newHealth() *health {
+	return &health{live: map[string]healthz.Checker{}, ready: map[string]healthz.Checker{}}
+}
+
+func (h *health) addLive(name string, check healthz.Checker) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.live[name] = check
+}
+
+func (h *health) addReady(name string, check healthz.Checker) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready[name] = check
+}
+
+func (h *health) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.live) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.ready) })
+	return mux
+}
+
+func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]healthz.Checker) {
+	h.mu.Lock()
+	checks := maps.Clone(of)
+	h.mu.Unlock()
+	var problems []string
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		if err := checks[name](r); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v\n", name, err))
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if len(problems) > 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(strings.Join(problems, "")))
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// watched is a controller that knows how long its passes take.
+type watched interface {
+	// Longest is the object whose pass has been under way for longest, and since when; the
+	// zero time if there is none.
+	Longest() (types.NamespacedName, time.Time)
+}
+
+// notStuck fails while a pass of c takes longer than limit.
+func notStuck(kind string, c watched, limit time.Duration) healthz.Checker {
+	return func(*http.Request) error {
+		key, since := c.Longest()
+		if since.IsZero() || time.Since(since) <= limit {
+			return nil
+		}
+		return fmt.Errorf("the pass over %s %s began %s ago and may take %s; it is stuck", kind, key, time.Since(since).Round(time.Second), limit)
+	}
+}

@@ -1,0 +1,98 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/go-logr/logr"
+)
+
+// newLogger returns the process's logger. Its debug level shows logr's V(1) to V(4).
+func newLogger(w io.Writer, format, level string) (logr.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return logr.Logger{}, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
+	}
+	switch format {
+	case "auto":
+		if !isTerminal(w) {
+			return jsonLogger(w, l), nil
+		}
+		return textLogger(w, l), nil
+	case "json":
+		return jsonLogger(w, l), nil
+	case "text":
+		return textLogger(w, l), nil
+	}
+	return logr.Logger{}, fmt.Errorf("--log-format %q: use text, json or auto", format)
+}
+
+func jsonLogger(w io.Writer, l slog.Level) logr.Logger {
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// textHandler writes for people: time, level and message in columns, then the attributes
+// as slog's own text handler writes them.
+type textHandler struct {
+	attributes slog.Handler // writes to line
+	line       *bytes.Buffer
+	mu         *sync.Mutex // guards line and w, shared by handlers derived from one another
+	w          io.Writer
+}
+
+func textLogger(w io.Writer, l slog.Level) logr.Logger {
+	line := &bytes.Buffer{}
+	builtin := []string{slog.TimeKey, slog.LevelKey, slog.MessageKey}
+	attributes := slog.NewTextHandler(line, &slog.HandlerOptions{
+		Level: l,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			for _, key := range builtin {
+				if len(groups) == 0 && a.Key == key {
+					return slog.Attr{}
+				}
+			}
+			return a
+		},
+	})
+	return logr.FromSlogHandler(textHandler{attributes: attributes, line: line, mu: &sync.Mutex{}, w: w})
+}
+
+func (h textHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.attributes.Enabled(ctx, l)
+}
+
+func (h textHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	h.attributes = h.attributes.WithAttrs(a)
+	return h
+}
+
+func (h textHandler) WithGroup(name string) slog.Handler {
+	h.attributes = h.attributes.WithGroup(name)
+	return h
+}
+
+func (h textHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.line.Reset()
+	fmt.Fprintf(h.line, "%s  %-5s  %s  ", r.Time.Format("15:04:05.000"), r.Level, r.Message)
+	if err := h.attributes.Handle(ctx, r); err != nil {
+		return err
+	}
+	_, err := h.w.Write(h.line.Bytes())
+	return err
+}

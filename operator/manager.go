@@ -1,0 +1,332 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// process is one run of the manager.
+type process struct {
+	design    *design
+	settings  settings
+	target    target
+	log       logr.Logger
+	health    *health
+	metrics   *http.ServeMux
+	informers *informers
+	ring      *trace.Ring
+	servers   servers
+	access    *access
+	started   chan struct{} // closed when caches are filled and work may begin
+}
+
+// runManager runs the controllers until ctx ends.
+func runManager(ctx context.Context, o Options, s settings, log logr.Logger, stdout io.Writer) (err error) {
+	d, err := o.read()
+	if err != nil {
+		return err
+	}
+	p := &process{
+		design: d, settings: s, log: log, health: newHealth(), metrics: http.NewServeMux(),
+		informers: &informers{scheme: d.scheme}, ring: trace.NewRing(trace.RingOptions{}), started: make(chan struct{}),
+	}
+	if p.target, err = findCluster(s); err != nil {
+		return err
+	}
+	sink, closeTrace, err := traceTo(s.trace, stdout)
+	if err != nil {
+		return err
+	}
+	defer closeTrace(ctx)
+	if err := p.serve(ctx); err != nil {
+		return err
+	}
+	defer p.servers.stop(ctx)
+	mgr, err := p.setUp(ctx, trace.Multi(p.ring, sink))
+	if err != nil {
+		return err
+	}
+	return p.start(ctx, mgr)
+}
+
+// serve binds all addresses, so that a taken one is told before anything else happens,
+// and answers on them.
+func (p *process) serve(ctx context.Context) error {
+	addresses := []struct {
+		flag, address string
+		listen        func(context.Context, string, string) (net.Listener, error)
+		handler       http.Handler
+	}{
+		{"metrics-address", p.settings.metricsAddress, listen, p.metrics},
+		{"health-address", p.settings.healthAddress, listen, p.health.handler()},
+		{"debug-address", p.settings.debugAddress, listenLoopback, debugHandler(p.ring)},
+	}
+	p.metrics.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	p.health.addReady("manager", p.hasStarted)
+	log := p.log.WithValues("name", p.design.options.Name, "version", version(), "namespace", p.target.namespace)
+	for _, a := range addresses {
+		l, err := a.listen(ctx, a.flag, a.address)
+		if err != nil {
+			p.servers.stop(ctx)
+			return err
+		}
+		p.servers.serve(l, a.handler)
+		log = log.WithValues(a.flag, addressOf(l))
+	}
+	log.Info("starting")
+	return nil
+}
+
+// setUp makes the manager, after it has looked whether the cluster can be worked on.
+func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, error) {
+	if err := p.target.reachable(ctx); err != nil {
+		return nil, err
+	}
+	mgr, err := manager.New(p.target.config, p.managerOptions(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	if err := p.design.served(mgr.GetRESTMapper(), p.design.needed()); err != nil {
+		return nil, err
+	}
+	if err := p.watchOver(mgr); err != nil {
+		return nil, err
+	}
+	for i, c := range p.design.controllers {
+		c.TraceTo(sink)
+		if err := c.SetupWithManager(mounted{mgr, p}); err != nil {
+			return nil, err
+		}
+		if w, ok := c.(watched); ok {
+			kind := p.design.kinds[i].Kind
+			p.health.addLive(kind, notStuck(kind, w, p.settings.stuckAfter))
+		}
+	}
+	return mgr, nil
+}
+
+// needed are the kinds that the API server must serve.
+func (d *design) needed() []schema.GroupVersionKind {
+	kinds := append([]schema.GroupVersionKind(nil), d.kinds...)
+	for _, n := range d.needs {
+		kinds = append(kinds, n.GroupVersionKind)
+	}
+	return kinds
+}
+
+func (p *process) managerOptions(ctx context.Context) manager.Options {
+	secret := &corev1.Secret{}
+	return manager.Options{
+		Scheme:                        p.design.scheme,
+		Logger:                        p.log,
+		LeaderElection:                p.settings.leaderElect,
+		LeaderElectionID:              p.design.options.Name,
+		LeaderElectionNamespace:       p.target.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(p.settings.shutdownTimeout),
+		BaseContext:                   func() context.Context { return context.WithoutCancel(ctx) },
+		// Served here instead: before the manager starts, and with reasons.
+		Metrics: metricsserver.Options{BindAddress: off},
+		Cache: cache.Options{
+			NewInformer:      p.informers.make,
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
+		},
+		// Secrets are read live, because the cache holds nothing but their metadata.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{secret}}},
+		Controller: config.Controller{
+			EnableWarmup: new(true),
+			// A kind that cannot be read shows in readiness and is tried again; it is no
+			// reason to end the process and with it the work on other kinds.
+			CacheSyncTimeout: 365 * 24 * time.Hour,
+			// Processes that embed operators may run two with controllers of one name.
+			SkipNameValidation: new(true),
+		},
+	}
+}
+
+// watchOver installs the checks of readiness.
+func (p *process) watchOver(mgr manager.Manager) error {
+	reviews, err := authorizationclient.NewForConfigAndClient(p.target.config, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("set up the check of permissions: %w", err)
+	}
+	needed, err := permissions(p.design.needs, p.design.resources)
+	if err != nil {
+		return err
+	}
+	p.access = &access{
+		name: p.design.options.Name, log: p.log, problem: errNotAsked,
+		reviews: reviews.SelfSubjectAccessReviews(), needed: p.election(),
+	}
+	for _, n := range needed {
+		p.access.needed = append(p.access.needed, n.attributes("")...)
+	}
+	p.health.addReady("permissions", p.access.check)
+	p.health.addReady("cache", p.informers.check(p.design.kinds))
+	return nil
+}
+
+func (p *process) hasStarted(*http.Request) error {
+	select {
+	case <-p.started:
+		return nil
+	default:
+		return errors.New("starting")
+	}
+}
+
+// election is what the manager itself must be allowed to do.
+func (p *process) election() []authorizationv1.ResourceAttributes {
+	if !p.settings.leaderElect {
+		return nil
+	}
+	var out []authorizationv1.ResourceAttributes
+	for _, verb := range []string{"get", "create", "update"} {
+		a := authorizationv1.ResourceAttributes{
+			Group: "coordination.k8s.io", Resource: "leases", Verb: verb, Namespace: p.target.namespace,
+		}
+		if verb != "create" {
+			a.Name = p.design.options.Name
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// start runs mgr until ctx ends and what is under way has finished.
+func (p *process) start(ctx context.Context, mgr manager.Manager) error {
+	started := manager.RunnableFunc(func(context.Context) error {
+		close(p.started)
+		return nil
+	})
+	if err := mgr.Add(always{started}); err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	asking, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { p.access.watch(asking) })
+	defer wg.Wait()
+	defer cancel()
+	err := p.await(ctx, mgr)
+	switch {
+	case err == nil:
+		p.log.Info("stopped")
+		return nil
+	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("stopped while passes were still running after %s; the next process repeats them", p.settings.shutdownTimeout)
+	}
+	return fmt.Errorf("run the manager: %w", err)
+}
+
+// await is mgr.Start, except that it returns when ctx ends while caches are being filled:
+// controller-runtime 0.25 waits for them all the same, for ever if one cannot be read. No
+// controller runs at that point, so nothing is cut off.
+func (p *process) await(ctx context.Context, mgr manager.Manager) error {
+	result := make(chan error, 1)
+	go func() { result <- mgr.Start(ctx) }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-p.started:
+		return <-result
+	default:
+		return nil
+	}
+}
+
+// always runs without being the leader.
+type always struct{ manager.Runnable }
+
+// NeedLeaderElection is what the manager asks.
+func (always) NeedLeaderElection() bool { return false }
+
+// mounted is the manager as controllers see it: their checks and handlers go to the
+// process's own servers.
+type mounted struct {
+	manager.Manager
+	process *process
+}
+
+// AddHealthzCheck adds a check to /livez.
+func (m mounted) AddHealthzCheck(name string, check healthz.Checker) error {
+	m.process.health.addLive(name, check)
+	return nil
+}
+
+// AddReadyzCheck adds a check to /readyz.
+func (m mounted) AddReadyzCheck(name string, check healthz.Checker) error {
+	m.process.health.addReady(name, check)
+	return nil
+}
+
+// AddMetricsServerExtraHandler serves h beside the metrics.
+func (m mounted) AddMetricsServerExtraHandler(path string, h http.Handler) error {
+	m.process.metrics.Handle(path, h)
+	return nil
+}
+
+// traceTo opens what --trace names. A regular file is written at once, so that its lines
+// survive the death of the process; all else may block and goes through a buffer.
+func traceTo(name string, stdout io.Writer) (trace.Sink, func(context.Context), error) {
+	out := stdout
+	closeFile := func() error { return nil }
+	switch name {
+	case "":
+		return nil, func(context.Context) {}, nil
+	case "-":
+	default:
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--trace: %w", err)
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return trace.JSON(f), func(context.Context) { _ = f.Close() }, nil
+		}
+		out, closeFile = f, f.Close
+	}
+	buffer := trace.NewBuffer(trace.JSON(out), 0)
+	return buffer, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = buffer.Close(ctx)
+		_ = closeFile()
+	}, nil
+}
+
+// stripSecret keeps the metadata of Secrets, which is enough to notice a change.
+func stripSecret(in any) (any, error) {
+	if s, ok := in.(*corev1.Secret); ok {
+		in = &corev1.Secret{TypeMeta: s.TypeMeta, ObjectMeta: s.ObjectMeta, Type: s.Type}
+	}
+	return cache.TransformStripManagedFields()(in)
+}
+
+var _ Controller = (*loop.Controller[*corev1.ConfigMap])(nil)

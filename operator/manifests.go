@@ -1,0 +1,253 @@
+package operator
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// ManifestOptions say how an operator is installed. The zero value is right for a look.
+type ManifestOptions struct {
+	// Namespace is where the operator runs. Empty means one of the operator's name. It is
+	// among the manifests unless it is one that every cluster has.
+	Namespace string
+	// Image is the operator's image. Empty means the operator's name, latest.
+	Image string
+	// Args are flags of the manager: the operator's own, and those it has from here. Ports
+	// and grace periods in the manifests follow them.
+	Args []string
+}
+
+// Manifests returns what installs the operator, in the order in which to apply it: CRDs,
+// namespace, service account, roles and bindings, deployment. It needs no cluster. The
+// roles hold what the controllers need and nothing else.
+func Manifests(o Options, m ManifestOptions) ([]client.Object, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return manifests(o, m, partAll)
+}
+
+// part is a part of the manifests.
+type part string
+
+const (
+	partAll  part = "all"
+	partCRDs part = "crds"
+	partRBAC part = "rbac"
+)
+
+func manifests(o Options, m ManifestOptions, p part) ([]client.Object, error) {
+	m.Namespace = cmp.Or(m.Namespace, o.Name)
+	m.Image = cmp.Or(m.Image, o.Name+":latest")
+	var s settings
+	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
+	s.flags(f, o)
+	if err := f.Parse(m.Args); err != nil {
+		return nil, fmt.Errorf("flags of the manager: %w", err)
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("flags of the manager: %q is not a flag", f.Arg(0))
+	}
+	d, err := o.read()
+	if err != nil {
+		return nil, err
+	}
+	switch p {
+	case partAll:
+		access, err := d.rbac(m)
+		if err != nil {
+			return nil, err
+		}
+		deployment, err := d.deployment(m, s)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(d.definitions(), namespace(m), access, []client.Object{deployment}), nil
+	case partCRDs:
+		return d.definitions(), nil
+	case partRBAC:
+		access, err := d.rbac(m)
+		return slices.Concat(namespace(m), access), err
+	}
+	return nil, fmt.Errorf("there are no manifests called %q; use crds, rbac or all", p)
+}
+
+func (d *design) definitions() []client.Object {
+	var out []client.Object
+	for _, crd := range d.resources.crds {
+		out = append(out, crd)
+	}
+	return out
+}
+
+func namespace(m ManifestOptions) []client.Object {
+	if m.Namespace == metav1.NamespaceDefault || strings.HasPrefix(m.Namespace, "kube-") {
+		return nil
+	}
+	return []client.Object{&corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: m.Namespace},
+	}}
+}
+
+func (d *design) labels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": d.options.Name}
+}
+
+// rbac returns the service account and what it may do.
+func (d *design) rbac(m ManifestOptions) ([]client.Object, error) {
+	needed, err := permissions(d.needs, d.resources)
+	if err != nil {
+		return nil, err
+	}
+	name := d.options.Name
+	meta := func(name, namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: d.labels()}
+	}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: m.Namespace}}
+	role := func(kind, name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	election := name + "-leader-election"
+	return []client.Object{
+		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(name, m.Namespace)},
+		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name, ""), Rules: rules(needed)},
+		&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(name, ""), RoleRef: role("ClusterRole", name), Subjects: subjects},
+		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(election, m.Namespace), Rules: electionRules(name)},
+		&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(election, m.Namespace), RoleRef: role("Role", election), Subjects: subjects},
+	}, nil
+}
+
+// electionRules are what leader election does. A create cannot be limited to a name.
+func electionRules(lease string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+func (d *design) deployment(m ManifestOptions, s settings) (*appsv1.Deployment, error) {
+	container := corev1.Container{
+		Name:  "manager",
+		Image: m.Image,
+		Args:  append([]string{managerCommand}, m.Args...),
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("10m"),
+			corev1.ResourceMemory: resource.MustParse("64Mi"),
+		}},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			ReadOnlyRootFilesystem:   new(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	if err := addPorts(&container, s); err != nil {
+		return nil, err
+	}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: d.options.Name, Namespace: m.Namespace, Labels: d.labels()},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: d.labels()},
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: d.labels()},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: d.options.Name,
+					// A little more than the manager gives itself, so that it is never cut off.
+					TerminationGracePeriodSeconds: new(int64((s.shutdownTimeout + 10*time.Second).Seconds())),
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot:   new(true),
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{container},
+				},
+			},
+		},
+	}, nil
+}
+
+// addPorts makes the container's ports and probes those that s serves.
+func addPorts(c *corev1.Container, s settings) error {
+	if s.metricsAddress != off {
+		port, err := portOf("metrics-address", s.metricsAddress)
+		if err != nil {
+			return err
+		}
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "metrics", ContainerPort: port})
+	}
+	if s.healthAddress == off {
+		return nil
+	}
+	port, err := portOf("health-address", s.healthAddress)
+	if err != nil {
+		return err
+	}
+	c.Ports = append(c.Ports, corev1.ContainerPort{Name: "health", ContainerPort: port})
+	probe := func(path string, every int32) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}},
+			PeriodSeconds: every,
+		}
+	}
+	c.LivenessProbe, c.ReadinessProbe = probe("/livez", 20), probe("/readyz", 10)
+	return nil
+}
+
+func portOf(flag, address string) (int32, error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", flag, err)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return 0, fmt.Errorf("--%s %s: a manifest needs a port by number", flag, address)
+	}
+	return int32(port), nil
+}
+
+// printYAML writes objects as one stream, without the status that nobody has yet.
+func printYAML(w io.Writer, objects []client.Object) error {
+	var out bytes.Buffer
+	for i, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", o.GetName(), err)
+		}
+		unstructured.RemoveNestedField(content, "status")
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", o.GetName(), err)
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}

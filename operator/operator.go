@@ -1,0 +1,169 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// Options describe an operator. Name and Controllers are required.
+type Options struct {
+	// Name is the operator's name in manifests, of its lease and in logs: a DNS label such
+	// as "nats-operator".
+	Name string
+
+	// AddToScheme registers the operator's kinds. Those of Kubernetes itself are
+	// registered already. Nil means there are no others.
+	AddToScheme func(*runtime.Scheme) error
+
+	// CRDs holds the generated CustomResourceDefinitions as YAML files, usually embedded.
+	// Nil means the operator brings none.
+	CRDs fs.FS
+
+	// Flags adds the operator's own flags. Nil means it has none.
+	Flags func(*pflag.FlagSet)
+
+	// Controllers makes the controllers once flags are parsed. It is also called to print
+	// manifests, with nothing to connect to and flags at their defaults, so it only makes
+	// values: connections are opened by the first pass that needs one.
+	Controllers func() ([]Controller, error)
+}
+
+// Controller is what an operator runs. *loop.Controller is one.
+type Controller interface {
+	// GroupVersionKind is the kind it reconciles.
+	GroupVersionKind(*runtime.Scheme) (schema.GroupVersionKind, error)
+	// Needs are the permissions it uses; the generated role consists of them.
+	Needs(*runtime.Scheme) ([]loop.Need, error)
+	// TraceTo is called before SetupWithManager with the process's own sink.
+	TraceTo(trace.Sink)
+	// SetupWithManager adds it to the manager.
+	SetupWithManager(manager.Manager) error
+}
+
+// Main runs the operator that o describes with the process's arguments, and exits. SIGTERM
+// and SIGINT stop it gracefully; a second one, at once.
+func Main(o Options) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, o, logForProcess)) //nolint:forbidigo // the one place where operators exit
+}
+
+// Run is [Main] for tests and for programs that embed an operator: it returns the exit
+// code, ends when ctx does, and leaves the process's loggers and signals alone.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options) int {
+	return run(ctx, args, stdout, stderr, o, func(logr.Logger) {})
+}
+
+// logForProcess sends what libraries log on their own the same way.
+func logForProcess(log logr.Logger) {
+	ctrllog.SetLogger(log)
+	klog.SetLogger(log)
+}
+
+// errReported is returned for a failure that is in the log already.
+var errReported = errors.New("reported already")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options, useLog func(logr.Logger)) int {
+	err := o.check()
+	if err == nil {
+		cmd := command(o, useLog)
+		cmd.SetArgs(withDefaultCommand(args))
+		cmd.SetOut(stdout)
+		cmd.SetErr(stderr)
+		err = cmd.ExecuteContext(ctx)
+	}
+	switch {
+	case err == nil:
+		return 0
+	case !errors.Is(err, errReported):
+		_, _ = fmt.Fprintf(stderr, "%s: %v\n", o.Name, err) // nobody to tell
+	}
+	return 1
+}
+
+// check reports every problem of the options at once.
+func (o Options) check() error {
+	var problems []error
+	if msgs := validation.IsDNS1123Label(o.Name); len(msgs) > 0 {
+		problems = append(problems, fmt.Errorf("operator name %q: %s", o.Name, strings.Join(msgs, "; ")))
+	}
+	if o.Controllers == nil {
+		problems = append(problems, errors.New("operator.Options.Controllers is nil; return the controllers to run"))
+	}
+	return errors.Join(problems...)
+}
+
+// scheme returns the kinds of Kubernetes and those of the operator.
+func (o Options) scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the kinds of Kubernetes: %w", err)
+	}
+	if o.AddToScheme == nil {
+		return scheme, nil
+	}
+	if err := o.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the operator's kinds: %w", err)
+	}
+	return scheme, nil
+}
+
+// design is what an operator consists of, known without a cluster.
+type design struct {
+	options     Options
+	scheme      *runtime.Scheme
+	controllers []Controller
+	kinds       []schema.GroupVersionKind // of controllers, in their order
+	needs       []loop.Need
+	resources   resources
+}
+
+// read makes the controllers and asks them what they need.
+func (o Options) read() (*design, error) {
+	scheme, err := o.scheme()
+	if err != nil {
+		return nil, err
+	}
+	crds, err := readCRDs(o.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	controllers, err := o.Controllers()
+	if err != nil {
+		return nil, err
+	}
+	d := &design{options: o, scheme: scheme, controllers: controllers, resources: resources{crds}}
+	for _, c := range controllers {
+		gvk, err := c.GroupVersionKind(scheme)
+		if err != nil {
+			return nil, fmt.Errorf("a controller's kind is not registered; add it in operator.Options.AddToScheme: %w", err)
+		}
+		needs, err := c.Needs(scheme)
+		if err != nil {
+			return nil, fmt.Errorf("the permissions of controller %s: %w", gvk.Kind, err)
+		}
+		d.kinds = append(d.kinds, gvk)
+		d.needs = append(d.needs, needs...)
+	}
+	return d, nil
+}

@@ -1,0 +1,94 @@
+package operator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// permission is the right to use verbs on one resource.
+type permission struct {
+	group    string
+	resource string   // with /subresource, if one is meant
+	verbs    []string // sorted as people write them, without duplicates
+}
+
+// String is the permission as kubectl auth can-i writes it.
+func (p permission) String() string {
+	resource, subresource, _ := strings.Cut(p.resource, "/")
+	if p.group != "" {
+		resource += "." + p.group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return strings.Join(p.verbs, ",") + " " + resource
+}
+
+// permissions merges needs, sorted by group and resource. It reports every problem at once.
+func permissions(needs []loop.Need, names resources) ([]permission, error) {
+	type key struct{ group, resource string }
+	verbs := map[key][]string{}
+	var problems []error
+	for _, n := range needs {
+		if n.Kind == "" || len(n.Verbs) == 0 {
+			problems = append(problems, fmt.Errorf("a need must name a kind and verbs, this one does not: %s %q", n.GroupVersionKind, n.Verbs))
+			continue
+		}
+		r, err := names.of(n.GroupVersionKind)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		k := key{group: r.Group, resource: r.Resource}
+		if n.Subresource != "" {
+			k.resource += "/" + n.Subresource
+		}
+		verbs[k] = append(verbs[k], n.Verbs...)
+	}
+	byName := func(a, b key) int {
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource))
+	}
+	var merged []permission
+	for _, k := range slices.SortedFunc(maps.Keys(verbs), byName) {
+		merged = append(merged, permission{group: k.group, resource: k.resource, verbs: sortVerbs(verbs[k])})
+	}
+	return merged, errors.Join(problems...)
+}
+
+func sortVerbs(verbs []string) []string {
+	usual := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	rank := func(v string) int {
+		if i := slices.Index(usual, v); i >= 0 {
+			return i
+		}
+		return len(usual)
+	}
+	sorted := slices.SortedFunc(slices.Values(verbs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})
+	return slices.Compact(sorted)
+}
+
+// rules puts resources of one group with the same verbs into one rule.
+func rules(permissions []permission) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, p := range permissions {
+		i := slices.IndexFunc(out, func(r rbacv1.PolicyRule) bool {
+			return r.APIGroups[0] == p.group && slices.Equal(r.Verbs, p.verbs)
+		})
+		if i >= 0 {
+			out[i].Resources = append(out[i].Resources, p.resource)
+			continue
+		}
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{p.group}, Resources: []string{p.resource}, Verbs: p.verbs})
+	}
+	return out
+}
