@@ -1,0 +1,121 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"github.com/trimtab-dev/trimtab/devcluster/internal/pki"
+)
+
+const serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
+
+// auditPolicy records every request once, when it is answered.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
+// startAPIServer goes through the server's options and Run. Its cobra command
+// would install a signal handler for the whole process.
+func (c *Cluster) startAPIServer(ctx context.Context) error {
+	opts := options.NewServerRunOptions()
+	args, err := c.apiServerArgs()
+	if err != nil {
+		return err
+	}
+	if err := parse(opts.Flags(), args); err != nil {
+		return fmt.Errorf("kube-apiserver's flags: %w", err)
+	}
+	opts.SecureServing.Listener = c.listener
+	if err := opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return fmt.Errorf("kube-apiserver's feature gates: %w", err)
+	}
+	completed, err := opts.Complete(ctx)
+	if err != nil {
+		return fmt.Errorf("kube-apiserver's options: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return fmt.Errorf("kube-apiserver's options: %w", errors.Join(errs...))
+	}
+	c.run("kube-apiserver", func(ctx context.Context) error { return app.Run(ctx, completed) })
+	return c.waitForAPIServer(ctx)
+}
+
+func (c *Cluster) apiServerArgs() ([]string, error) {
+	args := []string{
+		"--etcd-servers=" + c.etcdSocket().String(),
+		"--bind-address=127.0.0.1",
+		// Endpoints may not name loopback, so nobody maintains those of the Service
+		// kubernetes; and the laptop may have no other address.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--tls-cert-file=" + c.pki.Cert(pki.APIServer),
+		"--tls-private-key-file=" + c.pki.Key(pki.APIServer),
+		"--client-ca-file=" + c.pki.Cert(pki.CA),
+		"--requestheader-client-ca-file=" + c.pki.Cert(pki.FrontProxyCA),
+		"--requestheader-allowed-names=" + pki.FrontProxy,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + c.pki.Cert(pki.FrontProxy),
+		"--proxy-client-key-file=" + c.pki.Key(pki.FrontProxy),
+		"--service-account-issuer=" + serviceAccountIssuer,
+		"--service-account-key-file=" + c.pki.Key(pki.ServiceAccounts),
+		"--service-account-signing-key-file=" + c.pki.Key(pki.ServiceAccounts),
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--profiling=false",
+	}
+	if c.options.AuditLog == "" {
+		return args, nil
+	}
+	const file = "audit-policy.yaml"
+	if err := c.folder.Write(file, []byte(auditPolicy)); err != nil {
+		return nil, fmt.Errorf("write the audit policy: %w", err)
+	}
+	return append(args, "--audit-policy-file="+c.folder.Join(file), "--audit-log-path="+c.options.AuditLog), nil
+}
+
+// waitForAPIServer asks until the server says that it is ready.
+func (c *Cluster) waitForAPIServer(ctx context.Context) error {
+	const patience, pause = time.Minute, 20 * time.Millisecond
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("kube-apiserver is not ready after %s; its log says why: %s", patience, c.log.Name()))
+	defer cancel()
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		if _, err := clients.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// parse applies args to the flags of a component, which is the one interface
+// of its options that Kubernetes keeps stable.
+func parse(flags cliflag.NamedFlagSets, args []string) error {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, fs := range flags.FlagSets {
+		all.AddFlagSet(fs)
+	}
+	return all.Parse(args)
+}

@@ -1,0 +1,108 @@
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	controlleroptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	scheduleroptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/trimtab-dev/trimtab/devcluster/internal/pki"
+)
+
+// controllers are those whose absence an operator or a kubectl user would
+// notice. The others need clouds, volumes, kubelets or metrics.
+func controllers() []string {
+	return []string{
+		// Identity and namespaces.
+		names.NamespaceController,
+		names.ServiceAccountController,
+		names.ServiceAccountTokenController,
+		names.RootCACertificatePublisherController,
+		names.ClusterRoleAggregationController,
+		names.ResourceQuotaController,
+		// Deletion. Claims and volumes are given a finalizer at admission; without
+		// their controllers it would never go, nor would their namespace.
+		names.GarbageCollectorController,
+		names.PodGarbageCollectorController,
+		names.TTLAfterFinishedController,
+		names.PersistentVolumeClaimProtectionController,
+		names.PersistentVolumeProtectionController,
+		// Workloads.
+		names.DeploymentController,
+		names.ReplicaSetController,
+		names.ReplicationControllerController,
+		names.StatefulSetController,
+		names.DaemonSetController,
+		names.JobController,
+		names.CronJobController,
+		names.DisruptionController,
+		// Nodes: taints by condition, eviction by taint.
+		names.NodeLifecycleController,
+		names.TaintEvictionController,
+		// Services.
+		names.EndpointsController,
+		names.EndpointSliceController,
+		names.EndpointSliceMirroringController,
+		// Admission.
+		names.ValidatingAdmissionPolicyStatusController,
+	}
+}
+
+// startControllers goes through the manager's options, Config and Run. Its
+// cobra command refuses a process whose logging is set up already.
+func (c *Cluster) startControllers(ctx context.Context) error {
+	opts, err := controlleroptions.NewKubeControllerManagerOptions()
+	if err != nil {
+		return fmt.Errorf("kube-controller-manager's options: %w", err)
+	}
+	known, disabled, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(), controllermanager.ControllerAliases()
+	if err := parse(opts.Flags(known, disabled, aliases), []string{
+		"--kubeconfig=" + c.kubeconfigFor(pki.Controllers),
+		"--controllers=" + strings.Join(controllers(), ","),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.pki.Key(pki.ServiceAccounts),
+		"--root-ca-file=" + c.pki.Cert(pki.CA),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--profiling=false",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		// Fake nodes send no heartbeats, which keeps an idle cluster idle.
+		"--node-monitor-grace-period=87600h",
+	}); err != nil {
+		return fmt.Errorf("kube-controller-manager's flags: %w", err)
+	}
+	config, err := opts.Config(ctx, known, disabled, aliases)
+	if err != nil {
+		return fmt.Errorf("kube-controller-manager's options: %w", err)
+	}
+	c.run("kube-controller-manager", func(ctx context.Context) error {
+		return controllermanager.Run(ctx, config.Complete())
+	})
+	return nil
+}
+
+func (c *Cluster) startScheduler(context.Context) error {
+	opts := scheduleroptions.NewOptions()
+	if err := parse(*opts.Flags, []string{
+		"--kubeconfig=" + c.kubeconfigFor(pki.Scheduler),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--profiling=false",
+	}); err != nil {
+		return fmt.Errorf("kube-scheduler's flags: %w", err)
+	}
+	c.run("kube-scheduler", func(ctx context.Context) error {
+		config, instance, err := scheduler.Setup(ctx, opts)
+		if err != nil {
+			return err
+		}
+		return scheduler.Run(ctx, config, instance)
+	})
+	return nil
+}

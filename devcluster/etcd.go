@@ -1,0 +1,98 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/trimtab-dev/trimtab/devcluster/internal/folder"
+)
+
+// openSockets finds a place for etcd's sockets. etcd listens on sockets in a
+// folder that only its owner may enter, because a TCP port would let every
+// local user read and write past RBAC. The path of a socket is limited to
+// about 100 bytes, which data folders may well exceed, so a named one gets a
+// temporary folder beside it.
+func (c *Cluster) openSockets(context.Context) error {
+	const limit = 100
+	c.sockets = c.folder
+	if !c.folder.Temporary() {
+		var err error
+		if c.sockets, err = folder.Temp(); err != nil {
+			return err
+		}
+		c.onStop(c.sockets.Close)
+	}
+	if path := c.etcdSocket().Path; len(path) > limit {
+		return fmt.Errorf("path %q is too long for a socket; set TMPDIR to a shorter one", path)
+	}
+	return nil
+}
+
+func (c *Cluster) etcdSocket() *url.URL {
+	return &url.URL{Scheme: "unix", Path: c.sockets.Join("etcd.sock")}
+}
+
+func (c *Cluster) startEtcd(ctx context.Context) error {
+	etcd, err := c.openEtcd()
+	if err != nil {
+		return c.damaged(fmt.Errorf("etcd: %w", err))
+	}
+	c.onStop(func() error {
+		etcd.Close()
+		return nil
+	})
+	const patience = 30 * time.Second // replaying a long log takes a while
+	select {
+	case <-etcd.Server.ReadyNotify():
+	case err := <-etcd.Err():
+		return c.damaged(fmt.Errorf("etcd: %w", err))
+	case <-time.After(patience):
+		return fmt.Errorf("etcd is not ready after %s; its log says why: %s", patience, c.log.Name())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// openEtcd opens the data. etcd finds damage in three ways: it returns an
+// error, it logs a fatal entry, or it panics.
+func (c *Cluster) openEtcd() (*embed.Etcd, error) {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				results <- result{err: fmt.Errorf("%v", p)}
+			}
+		}()
+		etcd, err := embed.StartEtcd(c.etcdConfig(func(reason string) {
+			results <- result{err: errors.New(reason)}
+		}))
+		results <- result{etcd, err}
+	}()
+	r := <-results
+	return r.etcd, r.err
+}
+
+func (c *Cluster) etcdConfig(fatal func(string)) *embed.Config {
+	client := *c.etcdSocket()
+	peer := url.URL{Scheme: "unix", Path: c.sockets.Join("peer.sock")}
+	cfg := embed.NewConfig()
+	cfg.Dir = c.folder.Join("etcd")
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.UnsafeNoFsync = c.folder.Temporary()
+	// A single member elects itself; waiting a second for a rival is for others.
+	cfg.TickMs, cfg.ElectionMs = 10, 100
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(c.etcdLogger(fatal))
+	return cfg
+}

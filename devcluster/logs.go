@@ -1,0 +1,64 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// openLog sends what all components say to one file and keeps them from ending
+// the process.
+func (c *Cluster) openLog(context.Context) error {
+	path := c.options.Log
+	if path == "" {
+		path = c.folder.Join("devcluster.log")
+	}
+	var err error
+	c.log, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log: %w; name a file that you may write", err)
+	}
+	c.slog = slog.New(slog.NewTextHandler(c.log, nil))
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.log))))
+	klog.OsExit = func(int) { c.giveUp("a Kubernetes component gave up; its log says why: " + path) }
+	c.onStop(c.log.Close)
+	return nil
+}
+
+// giveUp is for components that would end the process. It ends the cluster in
+// good order and the calling goroutine, which must not go on.
+func (c *Cluster) giveUp(reason string) {
+	c.fail(errors.New(reason))
+	runtime.Goexit()
+}
+
+// etcdLogger writes etcd's warnings to the log. etcd reports damage by a fatal
+// entry; fatal gets its text.
+func (c *Cluster) etcdLogger(fatal func(reason string)) *zap.Logger {
+	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
+	core := zapcore.NewCore(encoder, zapcore.AddSync(c.log), zapcore.WarnLevel)
+	return zap.New(core, zap.WithFatalHook(fatalHook(fatal)))
+}
+
+// fatalHook gets zap's fatal entries.
+type fatalHook func(reason string)
+
+// OnWrite turns the entry into one line. It does not return.
+func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	reason := entry.Message
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			reason += ": " + err.Error()
+		}
+	}
+	h(reason)
+	runtime.Goexit()
+}

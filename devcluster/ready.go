@@ -1,0 +1,59 @@
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
+)
+
+// waitUntilUsable waits for what users take for granted: the ServiceAccount
+// without which no pod is admitted, and nodes to schedule on.
+func (c *Cluster) waitUntilUsable(ctx context.Context) error {
+	const patience = time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	core := clients.CoreV1().RESTClient()
+	if err := waitFor(ctx, core, "serviceaccounts", "default", "default", &corev1.ServiceAccount{}, exists); err != nil {
+		return fmt.Errorf("wait for the ServiceAccount default: %w; the log may say why: %s", err, c.log.Name())
+	}
+	for i := range c.options.nodes() {
+		name := node(i).Name
+		if err := waitFor(ctx, core, "nodes", "", name, &corev1.Node{}, schedulable); err != nil {
+			return fmt.Errorf("wait for node %q: %w; the log may say why: %s", name, err, c.log.Name())
+		}
+	}
+	return nil
+}
+
+// waitFor watches one object until done says so.
+func waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
+	byName := fields.OneTermEqualSelector("metadata.name", name)
+	lw := cache.NewListWatchFromClient(client, kind, namespace, byName)
+	_, err := toolswatch.UntilWithSync(ctx, lw, object, nil, func(e watch.Event) (bool, error) {
+		return e.Type != watch.Deleted && done(e.Object), nil
+	})
+	return err
+}
+
+func exists(runtime.Object) bool { return true }
+
+func schedulable(o runtime.Object) bool {
+	n, ok := o.(*corev1.Node)
+	return ok && len(n.Spec.Taints) == 0 && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
