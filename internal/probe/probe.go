@@ -3,6 +3,7 @@
 //
 // +kubebuilder:object:generate=true
 // +groupName=probe.trimtab.dev
+// +versionName=v1
 package probe
 
 import (
