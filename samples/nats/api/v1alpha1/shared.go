@@ -1,0 +1,146 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RecreatePolicy says whether a thing may be deleted and created anew when a change needs it.
+//
+// +kubebuilder:validation:Enum=Refused;Allowed
+type RecreatePolicy string
+
+const (
+	// RecreateRefused leaves the thing as it is and reports the change as impossible.
+	RecreateRefused RecreatePolicy = "Refused"
+	// RecreateAllowed deletes the thing with all it holds and creates it anew.
+	RecreateAllowed RecreatePolicy = "Allowed"
+)
+
+// Storage is where messages are kept.
+//
+// +kubebuilder:validation:Enum=file;memory
+type Storage string
+
+// Duration is a length of time as Go writes it, for example 1h30m or 250ms.
+//
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:MaxLength=40
+// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="the duration is too long"
+type Duration struct{ metav1.Duration }
+
+// Placement guides on which servers of a NATS cluster something lives.
+type Placement struct {
+	// Name of the NATS cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Cluster string `json:"cluster,omitempty"`
+
+	// Tags that a server must have, all of them.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	Tags []string `json:"tags,omitempty"`
+}
+
+// StreamSource is another stream to copy messages from.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.optStartSeq) || !has(self.optStartTime)",message="set optStartSeq or optStartTime, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.filterSubject) || !has(self.subjectTransforms) || size(self.subjectTransforms) == 0",message="filterSubject and subjectTransforms exclude each other: a transform's source filters already"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalDeliverPrefix) || has(self.externalApiPrefix)",message="externalDeliverPrefix needs externalApiPrefix"
+// +kubebuilder:validation:XValidation:rule="!has(self.consumer) || !(has(self.optStartSeq) || has(self.optStartTime) || has(self.filterSubject))",message="with a consumer of its own, where to start and what to filter is the consumer's matter: leave optStartSeq, optStartTime and filterSubject out"
+// +kubebuilder:validation:XValidation:rule="has(self.name) || !(has(self.optStartSeq) || has(self.optStartTime) || has(self.filterSubject) || has(self.subjectTransforms) || has(self.externalApiPrefix) || has(self.consumer))",message="name is required"
+type StreamSource struct {
+	// Name of the stream to copy from.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^\s.*>/\\]+$`
+	Name string `json:"name,omitempty"`
+
+	// Sequence number of the first message to copy.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	OptStartSeq *int64 `json:"optStartSeq,omitempty"`
+
+	// Time of the first message to copy.
+	// +optional
+	OptStartTime *metav1.Time `json:"optStartTime,omitempty"`
+
+	// Only messages on this subject are copied; wildcards are allowed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	FilterSubject string `json:"filterSubject,omitempty"`
+
+	// Only messages that match one of the transforms are copied, under their new subjects.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	SubjectTransforms []SubjectTransform `json:"subjectTransforms,omitempty"`
+
+	// Prefix of the JetStream API of another account or domain, where the stream lives,
+	// for example $JS.hub.API.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	ExternalAPIPrefix string `json:"externalApiPrefix,omitempty"`
+
+	// Prefix of the subjects on which that account or domain delivers.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	ExternalDeliverPrefix string `json:"externalDeliverPrefix,omitempty"`
+
+	// A durable push consumer of that stream to copy through, instead of one that the
+	// server makes for itself. Its ack policy must be flowControl.
+	// +optional
+	Consumer *SourceConsumer `json:"consumer,omitempty"`
+}
+
+// SourceConsumer names a durable consumer to copy through.
+type SourceConsumer struct {
+	// Name of the consumer.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^\s.*>/\\]+$`
+	Name string `json:"name"`
+
+	// Subject on which it delivers, without wildcards.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	DeliverSubject string `json:"deliverSubject"`
+}
+
+// SubjectTransform maps subjects that match a pattern to others.
+type SubjectTransform struct {
+	// Pattern that a subject must match. Empty means every subject.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Source string `json:"source,omitempty"`
+
+	// What the subject becomes, with {{wildcard(1)}} and the like for parts of it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Dest string `json:"dest,omitempty"`
+}
+
+// Republish sends messages on under another subject once they are stored.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.destination) || !(has(self.source) || has(self.headersOnly))",message="destination is required; leave republish empty ({}) to switch it off"
+type Republish struct {
+	// Pattern of the subjects to send on. Left out means all.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Source string `json:"source,omitempty"`
+
+	// Subject to send them to, with {{wildcard(1)}} and the like for parts of the old one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Destination string `json:"destination,omitempty"`
+
+	// Send headers without the message's body.
+	// +optional
+	HeadersOnly bool `json:"headersOnly,omitempty"`
+}

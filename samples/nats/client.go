@@ -1,0 +1,207 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab-dev/trimtab/external"
+)
+
+// Config says how to reach NATS.
+type Config struct {
+	// URL is the server's address, or several with commas between.
+	URL string
+	// Creds is a file with the user's JWT and seed. Empty means none.
+	Creds string
+	// CA, Cert and Key are files for TLS. Empty means the system's authorities and no
+	// certificate of our own.
+	CA, Cert, Key string
+	// Domain is the JetStream domain to work in. Empty means the server's own.
+	Domain string
+}
+
+// Client sends requests to the JetStream API.
+//
+// The client library's own calls are made for applications: there is one set of them for
+// pull and another for push consumers, creating a bucket asks for the account first, and an
+// update resets settings that a newer server has and the library does not know. So this
+// is one request for each intention, with the library's types in it.
+type Client struct {
+	conn   *natsgo.Conn
+	where  string // the address without secrets
+	prefix string // of the subjects of the JetStream API
+
+	mu     sync.Mutex
+	denied map[string]bool // subjects to which NATS does not let us publish
+}
+
+// requestTimeout bounds one request. NATS answers within milliseconds; a cluster that
+// elects a leader takes seconds.
+const requestTimeout = 10 * time.Second
+
+// Connect returns a client at once, whether NATS answers or not: it keeps connecting for
+// as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
+func Connect(cfg Config) (*Client, error) {
+	c := &Client{where: redacted(cfg.URL), prefix: "$JS.API.", denied: map[string]bool{}}
+	if cfg.Domain != "" {
+		c.prefix = "$JS." + cfg.Domain + ".API."
+	}
+	options := []natsgo.Option{
+		natsgo.Name("nats-operator"),
+		natsgo.RetryOnFailedConnect(true),
+		natsgo.MaxReconnects(-1),
+		natsgo.ReconnectWait(time.Second),
+		// Nothing waits in a buffer for NATS to come back: a request that was given up
+		// must not take effect later.
+		natsgo.ReconnectBufSize(-1),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { c.note(err) }),
+		natsgo.ReconnectHandler(func(*natsgo.Conn) { c.forget() }),
+	}
+	if cfg.Creds != "" {
+		options = append(options, natsgo.UserCredentials(cfg.Creds))
+	}
+	if cfg.CA != "" {
+		options = append(options, natsgo.RootCAs(cfg.CA))
+	}
+	if cfg.Cert != "" || cfg.Key != "" {
+		options = append(options, natsgo.ClientCert(cfg.Cert, cfg.Key))
+	}
+	conn, err := natsgo.Connect(cfg.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", c.where, err)
+	}
+	c.conn = conn
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() { c.conn.Close() }
+
+// read sends a request that changes nothing.
+func (c *Client) read(ctx context.Context, subject string, in, out any) error {
+	_, err := c.request(ctx, subject, in, out)
+	return err
+}
+
+// change sends a request that changes something. If it was sent and no answer came, the
+// error says that only looking tells whether it took effect.
+func (c *Client) change(ctx context.Context, subject string, in, out any) error {
+	sent, err := c.request(ctx, subject, in, out)
+	if _, answered := errors.AsType[*refusal](err); err != nil && sent && !answered {
+		return external.Ambiguous(err)
+	}
+	return err
+}
+
+// request sends one request and decodes the answer into out. An answer that refuses it is
+// a *refusal.
+func (c *Client) request(ctx context.Context, subject string, in, out any) (sent bool, err error) {
+	body, err := encode(in)
+	if err != nil {
+		return false, fmt.Errorf("encode a request to %s: %w", subject, err)
+	}
+	if !c.conn.IsConnected() {
+		return false, c.unreachable()
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := c.conn.RequestWithContext(ctx, c.prefix+subject, body)
+	if err != nil {
+		return c.explain(c.prefix+subject, err)
+	}
+	var answer struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return true, fmt.Errorf("NATS at %s answers no JSON to %s: %w", c.where, subject, err)
+	}
+	if answer.Error != nil {
+		return true, &refusal{api: *answer.Error}
+	}
+	if err := json.Unmarshal(m.Data, out); err != nil {
+		return true, fmt.Errorf("NATS at %s answers %s in a way that this operator does not understand: %w", c.where, subject, err)
+	}
+	return true, nil
+}
+
+// explain turns an error of the connection into one for people.
+func (c *Client) explain(subject string, err error) (sent bool, _ error) {
+	switch {
+	case errors.Is(err, natsgo.ErrNoResponders):
+		return false, external.Transient(fmt.Errorf(
+			"NATS at %s answers, but JetStream does not: switch it on for the server and the operator's account", c.where))
+	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionReconnecting):
+		return false, c.unreachable()
+	case c.isDenied(subject):
+		return false, external.Denied(fmt.Errorf(
+			"NATS at %s does not let the operator publish to %s: allow it for the operator's user", c.where, subject))
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, natsgo.ErrTimeout):
+		return true, fmt.Errorf("NATS at %s does not answer within %s", c.where, requestTimeout)
+	}
+	return true, fmt.Errorf("NATS at %s: %w", c.where, err)
+}
+
+func (c *Client) unreachable() error {
+	return external.Transient(fmt.Errorf(
+		"NATS at %s does not answer; start it, or correct the operator's --nats-url and credentials", c.where))
+}
+
+// note keeps which subjects are forbidden: NATS says so apart from the request, which then
+// only times out.
+func (c *Client) note(err error) {
+	if !errors.Is(err, natsgo.ErrPermissionViolation) {
+		return
+	}
+	_, rest, _ := strings.Cut(err.Error(), `Publish to "`)
+	if subject, _, ok := strings.Cut(rest, `"`); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.denied[subject] = true
+	}
+}
+
+// isDenied tells once for every time that NATS said so.
+func (c *Client) isDenied(subject string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	denied := c.denied[subject]
+	delete(c.denied, subject)
+	return denied
+}
+
+// forget drops what was forbidden on an earlier connection.
+func (c *Client) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.denied)
+}
+
+func encode(in any) ([]byte, error) {
+	if in == nil {
+		return nil, nil
+	}
+	return json.Marshal(in)
+}
+
+// redacted is an address for people: without user and password.
+func redacted(addresses string) string {
+	all := strings.Split(addresses, ",")
+	for i, a := range all {
+		u, err := url.Parse(strings.TrimSpace(a))
+		if err != nil || u.Host == "" {
+			all[i] = strings.TrimSpace(a[strings.LastIndex(a, "@")+1:])
+			continue
+		}
+		all[i] = u.Scheme + "://" + u.Host
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,174 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+)
+
+// Consumers is the driver of [v1alpha1.Consumer]. A consumer is known outside as
+// <stream>/<consumer>.
+type Consumers struct{}
+
+// LiveConsumer is a consumer as NATS reports it.
+type LiveConsumer struct {
+	jetstream.ConsumerInfo
+	// Reported is the configuration as it came, with what this operator does not know.
+	Reported json.RawMessage
+}
+
+// UnmarshalJSON reads the server's answer.
+func (l *LiveConsumer) UnmarshalJSON(b []byte) error {
+	var raw struct {
+		Config json.RawMessage `json:"config"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	l.Reported = raw.Config
+	return json.Unmarshal(b, &l.ConsumerInfo)
+}
+
+// ExternalName is the stream and the consumer; each is named in the spec or after its object.
+func (Consumers) ExternalName(o *v1alpha1.Consumer) (string, error) {
+	stream := o.Spec.Stream
+	if stream == "" && o.Spec.StreamRef != nil {
+		stream = o.Spec.StreamRef.Name
+	}
+	if stream == "" {
+		return "", fmt.Errorf("consumer %q belongs to no stream; set spec.stream or spec.streamRef", o.Name)
+	}
+	return stream + "/" + firstOf(o.Spec.Name, o.Name), nil
+}
+
+// DependsOn is the Stream object that streamRef names.
+func (Consumers) DependsOn(o *v1alpha1.Consumer) []external.Dependency {
+	stream := external.Dependency{Role: "stream", To: &v1alpha1.Stream{}}
+	if r := o.Spec.StreamRef; r != nil {
+		stream.Namespace, stream.Name = r.Namespace, r.Name
+	} else if o.Spec.Stream != "" {
+		return nil
+	}
+	return []external.Dependency{stream}
+}
+
+// Observe asks for the consumer. One whose stream is gone is gone too.
+func (Consumers) Observe(ctx context.Context, c *Client, _ *v1alpha1.Consumer, ref external.Ref) (external.Observation[*LiveConsumer], error) {
+	stream, name := split(ref.ID)
+	have := &LiveConsumer{}
+	err := c.read(ctx, "CONSUMER.INFO."+stream+"."+name, nil, have)
+	if isCode(err, codeConsumerNotFound, codeStreamNotFound) {
+		return external.Missing[*LiveConsumer](), nil
+	}
+	if err != nil {
+		return external.Observation[*LiveConsumer]{}, fmt.Errorf("read consumer %q of stream %q: %w", name, stream, err)
+	}
+	seen := external.Available(have, external.MarkOf(have.Config.Metadata))
+	if have.Paused {
+		seen.External = "paused"
+	}
+	return seen, nil
+}
+
+// Compare goes through the table.
+func (Consumers) Compare(o *v1alpha1.Consumer, have *LiveConsumer) external.Changes {
+	cfg := have.Config
+	return differences(consumerTable(o.Spec, &cfg), o.Spec.Recreate)
+}
+
+// Create asks for a new durable consumer.
+func (Consumers) Create(ctx context.Context, c *Client, o *v1alpha1.Consumer, in external.CreateInput) (external.Result, error) {
+	stream, name := split(in.Name)
+	cfg := jetstream.ConsumerConfig{Name: name, Durable: name}
+	applyAll(consumerTable(o.Spec, &cfg))
+	cfg.Metadata = in.Mark.On(cfg.Metadata)
+	body, err := json.Marshal(cfg)
+	if err == nil {
+		err = sendConsumer(ctx, c, "create", stream, cfg, body)
+	}
+	if err != nil {
+		return external.Result{}, fmt.Errorf("create consumer %q of stream %q: %w", name, stream, err)
+	}
+	return external.Result{}, nil
+}
+
+// Update sends the configuration that is there with the spec's settings over it.
+func (Consumers) Update(ctx context.Context, c *Client, o *v1alpha1.Consumer, _ external.Ref, have *LiveConsumer, _ external.Changes) (external.Result, error) {
+	cfg := have.Config
+	applyAll(consumerTable(o.Spec, &cfg))
+	return external.Result{}, updateConsumer(ctx, c, have, cfg)
+}
+
+// Delete removes the consumer with its position in the stream.
+func (Consumers) Delete(ctx context.Context, c *Client, _ *v1alpha1.Consumer, ref external.Ref) (external.Result, error) {
+	stream, name := split(ref.ID)
+	err := c.change(ctx, "CONSUMER.DELETE."+stream+"."+name, nil, &struct{}{})
+	if err != nil && !isCode(err, codeConsumerNotFound, codeStreamNotFound) {
+		return external.Result{}, fmt.Errorf("delete consumer %q of stream %q: %w", name, stream, err)
+	}
+	return external.Result{}, nil
+}
+
+// Unmark takes the ownership mark off a consumer that is to stay.
+func (d Consumers) Unmark(ctx context.Context, c *Client, o *v1alpha1.Consumer, ref external.Ref) error {
+	seen, err := d.Observe(ctx, c, o, ref)
+	if err != nil || seen.Mark == nil {
+		return err
+	}
+	cfg := seen.Have.Config
+	cfg.Metadata = external.Unmark(cfg.Metadata)
+	return updateConsumer(ctx, c, seen.Have, cfg)
+}
+
+// Classify tells what NATS's errors mean.
+func (Consumers) Classify(err error) external.Class { return classify(err) }
+
+// Reflect shows what a consumer is; where it stands changes too often to be written here.
+func (Consumers) Reflect(o *v1alpha1.Consumer, have *LiveConsumer) {
+	o.Status.Stream = have.Stream
+	o.Status.Name = have.Name
+	o.Status.Mode = "pull"
+	if have.Config.DeliverSubject != "" {
+		o.Status.Mode = "push"
+	}
+	o.Status.AckPolicy = wordFor(ackPolicies, have.Config.AckPolicy)
+	o.Status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
+}
+
+func updateConsumer(ctx context.Context, c *Client, have *LiveConsumer, cfg jetstream.ConsumerConfig) error {
+	body, err := patched(have.Reported, have.Config, cfg)
+	if err == nil {
+		err = sendConsumer(ctx, c, "update", have.Stream, cfg, body)
+	}
+	if err != nil {
+		return fmt.Errorf("update consumer %q of stream %q: %w", have.Name, have.Stream, err)
+	}
+	return nil
+}
+
+// sendConsumer creates or updates. NATS wants a single filter in the subject too, so that
+// permissions can be given by it.
+func sendConsumer(ctx context.Context, c *Client, action, stream string, cfg jetstream.ConsumerConfig, body json.RawMessage) error {
+	subject := "CONSUMER.CREATE." + stream + "." + cfg.Durable
+	if cfg.FilterSubject != "" {
+		subject += "." + cfg.FilterSubject
+	}
+	return c.change(ctx, subject, struct {
+		Stream string          `json:"stream_name"`
+		Config json.RawMessage `json:"config"`
+		Action string          `json:"action"`
+	}{stream, body, action}, &LiveConsumer{})
+}
+
+// split takes a consumer's identity apart. Neither name can hold a slash.
+func split(id string) (stream, consumer string) {
+	stream, consumer, _ = strings.Cut(id, "/")
+	return stream, consumer
+}

@@ -1,0 +1,140 @@
+package nats
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+)
+
+// The words of the spec for NATS's values.
+var ( //nolint:gochecknoglobals // constant tables
+	deliverPolicies = map[string]jetstream.DeliverPolicy{
+		"all": jetstream.DeliverAllPolicy, "last": jetstream.DeliverLastPolicy, "new": jetstream.DeliverNewPolicy,
+		"byStartSequence": jetstream.DeliverByStartSequencePolicy, "byStartTime": jetstream.DeliverByStartTimePolicy,
+		"lastPerSubject": jetstream.DeliverLastPerSubjectPolicy,
+	}
+	ackPolicies = map[string]jetstream.AckPolicy{
+		"explicit": jetstream.AckExplicitPolicy, "all": jetstream.AckAllPolicy, "none": jetstream.AckNonePolicy,
+		"flowControl": jetstream.AckFlowControlPolicy,
+	}
+	replayPolicies = map[string]jetstream.ReplayPolicy{
+		"instant": jetstream.ReplayInstantPolicy, "original": jetstream.ReplayOriginalPolicy,
+	}
+	priorityPolicies = map[string]jetstream.PriorityPolicy{
+		"none": jetstream.PriorityPolicyNone, "pinnedClient": jetstream.PriorityPolicyPinned,
+		"overflow": jetstream.PriorityPolicyOverflow, "prioritized": jetstream.PriorityPolicyPrioritized,
+	}
+)
+
+// consumerTable is every setting of a consumer: where the spec has it, where NATS has it,
+// and how it can change. That it is complete, and that NATS does with each change what the
+// last column says, are tests.
+func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) []setting {
+	// NATS takes the first backoff for the wait.
+	backedOff := s.Backoff == nil && len(c.BackOff) > 0
+	return []setting{
+		plain("spec.description", s.Description, &c.Description, inPlace),
+		choice("spec.deliverPolicy", s.DeliverPolicy, &c.DeliverPolicy, deliverPolicies, fixed),
+		number("spec.optStartSeq", s.OptStartSeq, &c.OptStartSeq, fixed),
+		moment("spec.optStartTime", s.OptStartTime, &c.OptStartTime, fixed),
+		choice("spec.ackPolicy", s.AckPolicy, &c.AckPolicy, ackPolicies, fixed),
+		ignoredIf(backedOff, length("spec.ackWait", s.AckWait, &c.AckWait, inPlace)),
+		limit("spec.maxDeliver", s.MaxDeliver, &c.MaxDeliver, inPlace),
+		backoff("spec.backoff", s.Backoff, &c.BackOff),
+		filters(s, c),
+		choice("spec.replayPolicy", s.ReplayPolicy, &c.ReplayPolicy, replayPolicies, fixed),
+		plain("spec.sampleFreq", s.SampleFreq, &c.SampleFrequency, inPlace),
+		plain("spec.maxWaiting", s.MaxWaiting, &c.MaxWaiting, fixed),
+		plain("spec.maxAckPending", s.MaxAckPending, &c.MaxAckPending, inPlace),
+		plain("spec.headersOnly", s.HeadersOnly, &c.HeadersOnly, inPlace),
+		plain("spec.maxRequestBatch", s.MaxRequestBatch, &c.MaxRequestBatch, inPlace),
+		length("spec.maxRequestExpires", s.MaxRequestExpires, &c.MaxRequestExpires, inPlace),
+		plain("spec.maxRequestMaxBytes", s.MaxRequestMaxBytes, &c.MaxRequestMaxBytes, inPlace),
+		plain("spec.deliverSubject", s.DeliverSubject, &c.DeliverSubject, deliveryChange),
+		plain("spec.deliverGroup", s.DeliverGroup, &c.DeliverGroup, inPlace),
+		plain("spec.flowControl", s.FlowControl, &c.FlowControl, fixed),
+		length("spec.heartbeatInterval", s.HeartbeatInterval, &c.IdleHeartbeat, fixed),
+		number("spec.rateLimitBps", s.RateLimitBps, &c.RateLimit, inPlace),
+		length("spec.inactiveThreshold", s.InactiveThreshold, &c.InactiveThreshold, inPlace),
+		plain("spec.replicas", s.Replicas, &c.Replicas, inPlace),
+		plain("spec.memStorage", s.MemStorage, &c.MemoryStorage, fixed),
+		moment("spec.pauseUntil", s.PauseUntil, &c.PauseUntil, inPlace),
+		choice("spec.priorityPolicy", s.PriorityPolicy, &c.PriorityPolicy, priorityPolicies, inPlace),
+		whole("spec.priorityGroups", list(s.PriorityGroups), &c.PriorityGroups, inPlace),
+		length("spec.pinnedTtl", s.PinnedTTL, &c.PinnedTTL, inPlace),
+		metadata("spec.metadata", s.Metadata, &c.Metadata),
+	}
+}
+
+// deliveryChange: a push consumer may deliver elsewhere; between push and pull there is no
+// way.
+func deliveryChange(have, want string) external.Effect {
+	if have == "" || want == "" {
+		return external.Recreate
+	}
+	return external.InPlace
+}
+
+// moment is a point in time. A nil want is not managed.
+func moment(path string, want *metav1.Time, have **time.Time, e effect[*time.Time]) setting {
+	if want == nil {
+		return setting{}
+	}
+	same := func(a, b *time.Time) bool { return a != nil && b != nil && a.Equal(*b) }
+	return compared(path, new(new(want.UTC())), have, same, e)
+}
+
+// backoff is the waits between deliveries. A nil want is not managed.
+func backoff(path string, want []v1alpha1.Duration, have *[]time.Duration) setting {
+	if want == nil {
+		return setting{}
+	}
+	next := make([]time.Duration, 0, len(want))
+	for _, d := range want {
+		next = append(next, d.Duration.Duration)
+	}
+	return compared(path, &next, have, slices.Equal[[]time.Duration], inPlace)
+}
+
+// filters is one filter or several: NATS has a field for either.
+func filters(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) setting {
+	path, want := "spec.filterSubjects", s.FilterSubjects
+	if s.FilterSubject != nil {
+		path, want = "spec.filterSubject", nonEmpty(*s.FilterSubject)
+	}
+	if want == nil {
+		return setting{}
+	}
+	have := append(nonEmpty(c.FilterSubject), c.FilterSubjects...)
+	return setting{
+		differs: external.Set(path, want, have),
+		apply: func() {
+			c.FilterSubject, c.FilterSubjects = "", nil
+			if len(want) == 1 {
+				c.FilterSubject = want[0]
+				return
+			}
+			c.FilterSubjects = slices.Clone(want)
+		},
+	}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return []string{}
+	}
+	return []string{s}
+}
+
+// list is a list as a whole; nil is not managed.
+func list(in []string) *[]string {
+	if in == nil {
+		return nil
+	}
+	return &in
+}

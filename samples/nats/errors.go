@@ -1,0 +1,135 @@
+package nats
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab-dev/trimtab/external"
+)
+
+// refusal is NATS's answer to a request that it does not carry out.
+type refusal struct{ api jetstream.APIError }
+
+// Error is NATS's own reason with its number, under which it is found in NATS's documentation.
+func (r *refusal) Error() string {
+	text := fmt.Sprintf("NATS refuses: %s (error %d)", r.api.Description, r.api.ErrorCode)
+	if out := wayOut[r.api.ErrorCode]; out != "" {
+		text += "; " + out
+	}
+	return text
+}
+
+// Error codes of the JetStream API, as in the server's errors.json.
+const (
+	codeAccountResources   = 10002
+	codeNoPeers            = 10005
+	codeConsumerCreate     = 10012
+	codeConsumerNameInUse  = 10013
+	codeConsumerNotFound   = 10014
+	codeInsufficient       = 10023
+	codeMaxConsumers       = 10026
+	codeMaxStreams         = 10027
+	codeMemoryExceeded     = 10028
+	codeNoAccount          = 10035
+	codeNotEnabledForUs    = 10039
+	codeStorageExceeded    = 10047
+	codeStreamInvalid      = 10052
+	codeStreamLimits       = 10053
+	codeStreamNameInUse    = 10058
+	codeStreamNotFound     = 10059
+	codeSubjectsOverlap    = 10065
+	codeReplicasStandalone = 10074
+	codeNotEnabled         = 10076
+	codeWQUnfiltered       = 10099
+	codeWQNotUnique        = 10100
+	codeConsumerActive     = 10105
+	codeNoLimits           = 10120
+	codeMoveInProgress     = 10124
+	codeConsumerExists     = 10148
+	codeConsumerGone       = 10149
+	codeReconfiguring      = 10226
+)
+
+// wayOut is what to do about a refusal whose text alone leaves one guessing.
+var wayOut = map[jetstream.ErrorCode]string{ //nolint:gochecknoglobals // a constant table
+	codeSubjectsOverlap:    "choose other subjects, or free these in the stream that has them",
+	codeReplicasStandalone: "set spec.replicas to 1, or run NATS as a cluster",
+	codeStreamNotFound:     "create the stream; if a Stream object makes it, name that in spec.streamRef",
+	codeNotEnabledForUs:    "give the operator's account JetStream",
+	codeNoPeers:            "relax spec.placement or spec.replicas, or add servers that match",
+	codeStorageExceeded:    "free some, or raise the server's limit",
+	codeMemoryExceeded:     "free some, or raise the server's limit",
+}
+
+// classes are what NATS's reasons mean where the status code that comes with them does not
+// tell.
+var classes = map[jetstream.ErrorCode]external.Class{ //nolint:gochecknoglobals // a constant table
+	// Something else stands in the way, and may go.
+	codeStreamNameInUse:   external.ClassConflict,
+	codeStreamNotFound:    external.ClassConflict,
+	codeSubjectsOverlap:   external.ClassConflict,
+	codeConsumerNameInUse: external.ClassConflict,
+	codeConsumerNotFound:  external.ClassConflict,
+	codeConsumerActive:    external.ClassConflict,
+	codeConsumerExists:    external.ClassConflict,
+	codeConsumerGone:      external.ClassConflict,
+	codeWQUnfiltered:      external.ClassConflict,
+	codeWQNotUnique:       external.ClassConflict,
+	codeMoveInProgress:    external.ClassConflict,
+	codeReconfiguring:     external.ClassConflict,
+
+	// Room may be made, servers may be added.
+	codeAccountResources: external.ClassTransient,
+	codeInsufficient:     external.ClassTransient,
+	codeMemoryExceeded:   external.ClassTransient,
+	codeStorageExceeded:  external.ClassTransient,
+	codeMaxConsumers:     external.ClassTransient,
+	codeMaxStreams:       external.ClassTransient,
+	codeNoPeers:          external.ClassTransient,
+
+	// The account has no JetStream, or none for this.
+	codeNoAccount:       external.ClassDenied,
+	codeNotEnabledForUs: external.ClassDenied,
+	codeNotEnabled:      external.ClassDenied,
+	codeNoLimits:        external.ClassDenied,
+
+	// Reasons in the spec that come as faults of the server.
+	codeConsumerCreate:     external.ClassInvalid,
+	codeStreamInvalid:      external.ClassInvalid,
+	codeStreamLimits:       external.ClassInvalid,
+	codeReplicasStandalone: external.ClassInvalid,
+}
+
+// classify tells what an error means; all drivers share it.
+func classify(err error) external.Class {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return external.ClassUnknown
+	}
+	if c, ok := classes[r.api.ErrorCode]; ok {
+		return c
+	}
+	switch {
+	case r.api.Code == 429:
+		return external.ClassThrottled
+	case r.api.Code >= 500:
+		return external.ClassTransient
+	}
+	return external.ClassInvalid
+}
+
+// isCode tells whether NATS refused for one of these reasons.
+func isCode(err error, codes ...jetstream.ErrorCode) bool {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return false
+	}
+	for _, c := range codes {
+		if r.api.ErrorCode == c {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package nats
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+)
+
+// setting is one line of a kind's table: a field of the spec beside the field of the
+// configuration that it stands for. The table is all there is to know about a field: it
+// gives the differences, the next configuration and the first one.
+type setting struct {
+	differs external.Changes
+	apply   func()
+}
+
+// effect tells what it takes to bring a setting from have to want.
+type effect[V any] func(have, want V) external.Effect
+
+// inPlace: NATS changes the setting of a living thing.
+func inPlace[V any](_, _ V) external.Effect { return external.InPlace }
+
+// fixed: NATS never changes it; the thing must be made anew.
+func fixed[V any](_, _ V) external.Effect { return external.Recreate }
+
+// oneWay: NATS switches it on and never off again.
+func oneWay(have, _ bool) external.Effect {
+	if have {
+		return external.Recreate
+	}
+	return external.InPlace
+}
+
+// plain is a setting with the same value on both sides. A nil want is not managed.
+func plain[V comparable](path string, want *V, have *V, e effect[V]) setting {
+	return compared(path, want, have, func(a, b V) bool { return a == b }, e)
+}
+
+// limit is a number for which NATS turns 0 into -1: no limit.
+func limit[V int | int32 | int64](path string, want *V, have *V, e effect[V]) setting {
+	if want != nil && *want == 0 {
+		want = new(V(-1))
+	}
+	return plain(path, want, have, e)
+}
+
+// length is a time span.
+func length(path string, want *v1alpha1.Duration, have *time.Duration, e effect[time.Duration]) setting {
+	if want == nil {
+		return setting{}
+	}
+	return plain(path, &want.Duration.Duration, have, e)
+}
+
+// number is a count without a sign on NATS's side.
+func number(path string, want *int64, have *uint64, e effect[uint64]) setting {
+	if want == nil {
+		return setting{}
+	}
+	return plain(path, new(uint64(*want)), have, e)
+}
+
+// choice is a word of ours for a value of NATS.
+func choice[W ~string, V comparable](path string, want *W, have *V, words map[W]V, e effect[V]) setting {
+	if want == nil {
+		return setting{}
+	}
+	s := plain(path, new(words[*want]), have, e)
+	for i := range s.differs {
+		s.differs[i].Want, s.differs[i].Have = *want, wordFor(words, *have)
+	}
+	return s
+}
+
+// wordFor is the first word for a value, so that the answer does not vary.
+func wordFor[W ~string, V comparable](words map[W]V, value V) W {
+	for _, w := range slices.Sorted(maps.Keys(words)) {
+		if words[w] == value {
+			return w
+		}
+	}
+	return "unknown"
+}
+
+// unordered is a list whose order means nothing. A nil want is not managed.
+func unordered(path string, want []string, have *[]string) setting {
+	if want == nil {
+		return setting{}
+	}
+	return setting{
+		differs: external.Set(path, want, *have),
+		apply:   func() { *have = slices.Clone(want) },
+	}
+}
+
+// whole is a setting of several fields, compared as NATS would send it. A nil want is not
+// managed.
+func whole[V any](path string, want *V, have *V, e effect[V]) setting {
+	same := func(a, b V) bool { return text(a) == text(b) }
+	s := compared(path, want, have, same, e)
+	for i := range s.differs {
+		s.differs[i].Want, s.differs[i].Have = json.RawMessage(text(*want)), json.RawMessage(text(*have))
+	}
+	return s
+}
+
+func compared[V any](path string, want *V, have *V, same func(a, b V) bool, e effect[V]) setting {
+	if want == nil {
+		return setting{}
+	}
+	s := setting{apply: func() { *have = *want }}
+	if !same(*want, *have) {
+		s.differs = external.Changes{{Path: path, Want: *want, Have: *have, Effect: e(*have, *want)}}
+	}
+	return s
+}
+
+// natsKeys is the beginning of the metadata keys that NATS writes.
+const natsKeys = "_nats."
+
+// metadata is the user's labels. Those of NATS and the ownership mark stay as they are.
+func metadata(path string, want map[string]string, have *map[string]string) setting {
+	if want == nil {
+		return setting{}
+	}
+	theirs := external.Unmark(*have)
+	maps.DeleteFunc(theirs, func(k, _ string) bool { return strings.HasPrefix(k, natsKeys) })
+	return setting{
+		differs: external.Field(path, want, theirs),
+		apply: func() {
+			next := maps.Clone(*have)
+			maps.DeleteFunc(next, func(k, _ string) bool { _, user := theirs[k]; return user })
+			if next == nil {
+				next = map[string]string{}
+			}
+			maps.Copy(next, want)
+			*have = next
+		},
+	}
+}
+
+// differences are those of a table. Without leave to re-create, a change that needs it is
+// one that only a person can make possible.
+func differences(table []setting, recreate v1alpha1.RecreatePolicy) external.Changes {
+	var parts []external.Changes
+	for _, s := range table {
+		parts = append(parts, s.differs)
+	}
+	all := external.Diff(parts...)
+	for i := range all {
+		if all[i].Effect == external.Recreate && recreate != v1alpha1.RecreateAllowed {
+			all[i].Effect = external.Unsupported
+		}
+	}
+	return all
+}
+
+// applyAll brings the configuration behind a table to what the spec asks for.
+func applyAll(table []setting) {
+	for _, s := range table {
+		if s.apply != nil {
+			s.apply()
+		}
+	}
+}
+
+// text is a value as NATS would send it.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error() // cannot happen for NATS's own types; differs from every value
+	}
+	return string(b)
+}
+
+// patched is the configuration that the server reported, with nothing changed but what
+// differs between before and after. What the server has and this operator does not know
+// stays as it is.
+func patched(reported json.RawMessage, before, after any) (json.RawMessage, error) {
+	var all, old, next map[string]json.RawMessage
+	for _, x := range []struct {
+		from any
+		to   *map[string]json.RawMessage
+	}{{reported, &all}, {before, &old}, {after, &next}} {
+		b, err := json.Marshal(x.from)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(b, x.to); err != nil {
+			return nil, err
+		}
+	}
+	for key := range old {
+		if _, kept := next[key]; !kept {
+			delete(all, key)
+		}
+	}
+	for key, value := range next {
+		if string(old[key]) != string(value) {
+			all[key] = value
+		}
+	}
+	return json.Marshal(all)
+}
+
+// source is a stream to copy from in NATS's terms.
+func source(s v1alpha1.StreamSource) jetstream.StreamSource {
+	out := jetstream.StreamSource{Name: s.Name, FilterSubject: s.FilterSubject}
+	if s.OptStartSeq != nil {
+		out.OptStartSeq = uint64(*s.OptStartSeq)
+	}
+	if s.OptStartTime != nil {
+		out.OptStartTime = new(s.OptStartTime.UTC())
+	}
+	for _, t := range s.SubjectTransforms {
+		out.SubjectTransforms = append(out.SubjectTransforms, jetstream.SubjectTransformConfig{Source: t.Source, Destination: t.Dest})
+	}
+	if s.ExternalAPIPrefix != "" {
+		out.External = &jetstream.ExternalStream{APIPrefix: s.ExternalAPIPrefix, DeliverPrefix: s.ExternalDeliverPrefix}
+	}
+	if s.Consumer != nil {
+		out.Consumer = &jetstream.StreamConsumerSource{Name: s.Consumer.Name, DeliverSubject: s.Consumer.DeliverSubject}
+	}
+	return out
+}
