@@ -35,6 +35,7 @@ func rules() map[string]struct {
 		"nested":       {"a module linked to Kubernetes itself must not need an unpublished sibling", nested},
 		"versions":     {"with different versions each module compiles Kubernetes again", versions},
 		"dependencies": {"each direct dependency costs all users; the sentence says what for", dependencies},
+		"described":    {"a reader finds a package's place in ARCHITECTURE.md", described},
 		"comments":     {"a reader starts at the package comment", comments},
 		"sizes":        {"what does not fit on a screen or two is not read", sizes},
 		"init":         {"code that runs by being imported cannot be tested or left out", initFunctions},

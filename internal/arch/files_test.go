@@ -26,6 +26,28 @@ func comments(t *tree) []string {
 	return findings
 }
 
+// described finds packages, down to the second level, and modules that ARCHITECTURE.md does
+// not link to. Folders below are their parent's matter.
+func described(t *tree) []string {
+	const document = "ARCHITECTURE.md"
+	var findings []string
+	for _, p := range t.packages {
+		place := p.dir
+		switch parts := strings.Split(p.dir, "/"); {
+		case p.module.dir != ".":
+			place = p.module.dir
+		case len(parts) > 1 && slices.Contains([]string{"internal", "samples", "cmd"}, parts[0]):
+			place = path.Join(parts[:2]...)
+		default:
+			place = parts[0]
+		}
+		if place != "." && !strings.Contains(t.documents[document], "[`"+place+"`]("+place+")") {
+			findings = append(findings, finding(document, "has no line about %s in its tables", place))
+		}
+	}
+	return findings
+}
+
 func opening(p pkg, f file) string {
 	if f.syntax.Name.Name == "main" {
 		return "Command " + path.Base(p.path) + " "

@@ -50,7 +50,7 @@ type file struct {
 	test   bool
 }
 
-// load parses the repository in fsys. testdata and hidden folders are left out.
+// load parses the repository in fsys, but for what is in testdata and hidden folders.
 func load(fsys fs.FS) (*tree, error) {
 	t := &tree{documents: map[string]string{}, fset: token.NewFileSet()}
 	folders := map[string][]file{}
@@ -59,12 +59,15 @@ func load(fsys fs.FS) (*tree, error) {
 			return err
 		}
 		if d.IsDir() {
-			if d.Name() == "testdata" || name != "." && strings.HasPrefix(d.Name(), ".") {
+			if name != "." && strings.HasPrefix(d.Name(), ".") {
 				return fs.SkipDir
 			}
 			return nil
 		}
 		t.paths = append(t.paths, name)
+		if slices.Contains(strings.Split(name, "/"), "testdata") {
+			return nil
+		}
 		content, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return err
