@@ -88,7 +88,8 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 	}, "list", "-mod=readonly", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", clusterMain)
 	switch {
 	case err == nil:
-		return len(bytes.Fields(out.Bytes())), nil
+		// The command itself always counts as stale: its binary is not installed.
+		return max(0, len(bytes.Fields(out.Bytes()))-1), nil
 	case ctx.Err() == nil && downloads > 0:
 		return 0, noModules(said)
 	}
@@ -98,7 +99,11 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 // build compiles and links into the file out, and counts packages up to total on the way.
 func (g *gotool) build(ctx context.Context, out string, total int) error {
 	begun := 0
-	g.meter.set(Compiling, 0, total)
+	if total == 0 {
+		g.meter.set(Linking, 0, 0)
+	} else {
+		g.meter.set(Compiling, 0, total)
+	}
 	said, err := g.run(ctx, nil, func(line string) {
 		switch {
 		case strings.ContainsAny(line, " \t:"): // not the name of a package

@@ -28,9 +28,9 @@ type Progress func(Step)
 // Step is a moment in the making of the binary.
 type Step struct {
 	Phase Phase `json:"phase"`
-	// Done and Total count packages while compiling, of those that the build cache does
-	// not hold, and modules while downloading. A Total of zero is not known.
-	Done  int `json:"done,omitempty"`
+	// Done counts modules while downloading and packages while compiling.
+	Done int `json:"done,omitempty"`
+	// Total is how many packages there are to compile that the build cache does not hold.
 	Total int `json:"total,omitempty"`
 	// Elapsed is the time since the call of [Binary].
 	Elapsed time.Duration `json:"elapsed"`
@@ -48,9 +48,6 @@ func (s Step) what() string {
 	case Downloading:
 		return fmt.Sprintf("downloading modules (%d)", s.Done)
 	case Compiling:
-		if s.Total == 0 {
-			return fmt.Sprintf("compiling package %d", s.Done)
-		}
 		return fmt.Sprintf("compiling %d of %d packages", s.Done, s.Total)
 	case Waiting:
 		if s.Other == nil {

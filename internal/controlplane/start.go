@@ -81,7 +81,8 @@ type Cluster struct {
 }
 
 // Start runs a control plane and answers when it is ready. Unless detached it ends, and
-// its temporary data goes, when ctx ends, with Stop, or when this process dies.
+// its temporary data goes, when ctx ends, with Stop, when nothing refers to the Cluster any
+// more, or when this process dies.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Binary == "" {
 		var err error

@@ -1,0 +1,160 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fieldOwner owns what Install applies.
+const fieldOwner = client.FieldOwner("trimtab-testenv")
+
+// Install applies objects by server-side apply, CRDs for the most part, and answers when
+// each CRD is established and its kinds can be used. It may be repeated. What it installed
+// stays: the server is shared by all tests of the binary.
+func Install(t testing.TB, cfg *rest.Config, objs ...client.Object) {
+	t.Helper()
+	c := Client(t, cfg)
+	var crds []*unstructured.Unstructured
+	for _, obj := range objs {
+		u, err := toApply(c, obj)
+		if err != nil {
+			t.Fatalf("install %T %q: %v", obj, obj.GetName(), err)
+		}
+		err = c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership)
+		if err != nil {
+			t.Fatalf("install %s %q: %v", u.GetKind(), u.GetName(), err)
+		}
+		if u.GroupVersionKind().GroupKind() == apiextensionsv1.Kind("CustomResourceDefinition") {
+			crds = append(crds, u)
+		}
+	}
+	for _, crd := range crds {
+		awaitServed(t, c, crd.GetName())
+	}
+}
+
+// InstallFS is [Install] for all objects in the files below fsys whose names end in .yaml,
+// .yml or .json, for example os.DirFS("config/crd").
+func InstallFS(t testing.TB, cfg *rest.Config, fsys fs.FS) {
+	t.Helper()
+	objs, err := readAll(fsys)
+	if err != nil {
+		t.Fatalf("read the objects to install: %v", err)
+	}
+	if len(objs) == 0 {
+		t.Fatal("there is no object to install: no file ends in .yaml, .yml or .json, or all are empty")
+	}
+	Install(t, cfg, objs...)
+}
+
+// toApply is obj as a request to the server: with its kind, without what only a server
+// can know.
+func toApply(c client.Client, obj client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	u.SetManagedFields(nil)
+	u.SetResourceVersion("")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(u.Object, "status")
+	return u, nil
+}
+
+func readAll(fsys fs.FS) ([]client.Object, error) {
+	var objs []client.Object
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch path.Ext(name) {
+		case ".yaml", ".yml", ".json":
+		default:
+			return nil
+		}
+		found, err := readFile(fsys, name)
+		objs = append(objs, found...)
+		return err
+	})
+	return objs, err
+}
+
+// readBuffer is how far the decoder looks to tell YAML from JSON.
+const readBuffer = 4096
+
+func readFile(fsys fs.FS, name string) ([]client.Object, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var objs []client.Object
+	decoder := yaml.NewYAMLOrJSONDecoder(f, readBuffer)
+	for {
+		u := &unstructured.Unstructured{}
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return objs, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(u.Object) > 0 {
+			objs = append(objs, u)
+		}
+	}
+}
+
+// awaitServed waits until a CRD is established, and then until the server really serves
+// its kinds, which comes a moment later.
+func awaitServed(t testing.TB, c client.WithWatch, name string) {
+	t.Helper()
+	asked := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crd := Wait(t, c, asked, "the CRD to be established", established)
+	for _, v := range crd.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.ListKind}
+		poll(t, gvk.String()+" to be served", func(ctx context.Context) (bool, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(gvk)
+			err := c.List(ctx, list, client.Limit(1))
+			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+				return false, nil
+			}
+			return err == nil, err
+		})
+	}
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, cond := range crd.Status.Conditions {
+		if cond.Type == apiextensionsv1.Established {
+			return cond.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,115 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+)
+
+const (
+	// EnvKubeconfig names the environment variable with the kubeconfig of a cluster to
+	// test on. The tests get all permissions that it has, and leave CRDs behind.
+	EnvKubeconfig = "TRIMTAB_TEST_KUBECONFIG"
+	// EnvAssets names the environment variable with the folder of envtest's binaries.
+	EnvAssets = "KUBEBUILDER_ASSETS"
+)
+
+// server is the one that all tests of a binary share: starting takes seconds and a test
+// milliseconds.
+//
+//nolint:gochecknoglobals // a test binary has no other place that outlives a test
+var server struct {
+	once sync.Once
+	cfg  *rest.Config
+	err  error
+	// held is what must stay reachable: a control plane ends when the pipe to it is
+	// closed, which the garbage collector does too.
+	held any
+}
+
+// Start answers the configuration of an administrator's client for a real API server. The
+// first call in a test binary finds or starts the server; it ends with the binary, however
+// that ends. The client has no rate limit of its own.
+func Start(t testing.TB) *rest.Config {
+	t.Helper()
+	server.once.Do(func() {
+		server.err = errors.New("the test that was starting it was stopped")
+		server.cfg, server.err = find(t)
+	})
+	if server.err != nil {
+		t.Fatalf("no API server to test on: %v", server.err)
+	}
+	return rest.CopyConfig(server.cfg)
+}
+
+func find(t testing.TB) (*rest.Config, error) {
+	// The server outlives the test that happens to come first.
+	ctx := context.WithoutCancel(t.Context())
+	var cfg *rest.Config
+	var err error
+	switch {
+	case os.Getenv(EnvKubeconfig) != "":
+		cfg, err = clientcmd.BuildConfigFromFlags("", os.Getenv(EnvKubeconfig))
+	case os.Getenv(EnvAssets) != "":
+		cfg, err = startAssets(os.Getenv(EnvAssets))
+	default:
+		cfg, err = startOwn(ctx, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS = -1
+	return cfg, nil
+}
+
+// errLate tells what to do when go test's time limit is shorter than the first build.
+var errLate = errors.New("the control plane is still being built and the test's time is up; " +
+	"build it before, with `go run github.com/trimtab-dev/trimtab/cmd/trimtab cluster build`, or allow for more with -timeout")
+
+// startOwn runs trimtab's control plane.
+func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
+	building, cancel := ctx, context.CancelFunc(func() {})
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := d.Deadline(); ok {
+			building, cancel = context.WithDeadlineCause(ctx, end.Add(-grace), errLate)
+		}
+	}
+	defer cancel()
+	binary, err := controlplane.Binary(building, controlplane.Print(os.Stderr))
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Binary: binary})
+	if err != nil {
+		return nil, err
+	}
+	server.held = cluster
+	return cluster.Config, nil
+}
+
+const (
+	// patience is how long to wait for a state that ought to come soon.
+	patience = 30 * time.Second
+	// grace is what a test needs before go test's own limit to say what went wrong.
+	grace = 3 * time.Second
+)
+
+// within answers a context that ends when waiting is no longer of use: after 30 seconds,
+// or shortly before go test would end the test without a word.
+func within(t testing.TB) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(patience)
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if limit, ok := d.Deadline(); ok && limit.Add(-grace).Before(end) {
+			end = limit.Add(-grace)
+		}
+	}
+	return context.WithDeadline(t.Context(), end)
+}
