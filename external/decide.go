@@ -12,10 +12,21 @@ import "fmt"
 //   - nothing that is not ours is changed or deleted;
 //   - the finalizer goes only when the thing is absent or is to stay by policy.
 func Decide(f Facts) Decision {
+	d := decideLife
 	if f.Deleting {
-		return decideDeletion(f)
+		d = decideDeletion
 	}
-	return decideLife(f)
+	return certain(f, d(f))
+}
+
+// certain makes sure, before the outside is changed, that the object which was read still
+// exists. A process that has just started may read an old copy of one that is gone, whose
+// name or thing belongs to somebody else by now.
+func certain(f Facts, d Decision) Decision {
+	if d.Action.mutates() && !f.Fresh {
+		d.Action = ActionConfirm
+	}
+	return d
 }
 
 // NotConvergingAfter is after how many accepted updates that left the same difference row
@@ -75,6 +86,9 @@ const (
 	ActionUnmark
 	// ActionRemoveFinalizer: let the object go.
 	ActionRemoveFinalizer
+	// ActionConfirm: read the object from the API server itself and go on only if it is
+	// the one at hand.
+	ActionConfirm
 	// ActionStop: nothing until somebody changes something; it needs a person.
 	ActionStop
 )
@@ -83,7 +97,8 @@ const (
 func (a Action) String() string {
 	names := [...]string{
 		"wait", "observe", "write marker", "create", "update", "delete", "poll", "cancel",
-		"find owned", "adopt", "publish", "prepare delete", "unmark", "remove finalizer", "stop",
+		"find owned", "adopt", "publish", "prepare delete", "unmark", "remove finalizer", "confirm",
+		"stop",
 	}
 	if a < 0 || int(a) >= len(names) {
 		return fmt.Sprintf("Action(%d)", int(a))

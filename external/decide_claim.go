@@ -18,6 +18,8 @@ func claimed(f Facts) claim {
 			return claimOurs
 		}
 		return adoptFrom(f, AdoptIfMarked)
+	case OwnerRecorded:
+		return claimOurs
 	case OwnerRestored:
 		return adoptFrom(f, AdoptIfMarked)
 	case OwnerNamesake:
@@ -48,7 +50,7 @@ func (f Facts) identical() bool {
 // be adopted for another reason but never was is not deleted.
 func ownsForDeletion(f Facts) bool {
 	switch f.Seen.Owner {
-	case OwnerUs, OwnerRestored:
+	case OwnerUs, OwnerRecorded, OwnerRestored:
 		return claimed(f) != claimRefused
 	case OwnerNobody, OwnerNamesake, OwnerOther:
 	}

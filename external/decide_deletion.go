@@ -57,7 +57,7 @@ func heldBack(row Row, reason Reason) Decision {
 }
 
 // decideOrphan is row 26: the thing stays. Its mark is taken off if its API allows that, so
-// that others can take it over; an API that refuses for good does not hold the object back.
+// that others can take it over; an API that refuses does not hold the object back.
 func decideOrphan(f Facts) Decision {
 	done := letGo(26, ReasonOrphaned)
 	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable && !neverCreated(f)
@@ -66,13 +66,28 @@ func decideOrphan(f Facts) Decision {
 		return done
 	case f.Scope == ScopeThrottled:
 		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
-	case !f.Did.Unmark:
+	case f.Last.Failed && retriable(f.Last.Class):
+		return deletionFailed(f)
+	case f.Last.Failed || f.Did.Unmark:
+		return done
+	case !f.Seen.Looked:
+		d := look(f)
+		d.Row, d.State = 26, StateTerminating
+		return d
+	case f.Seen.Phase != PhaseMissing && ownsForDeletion(f):
 		done.Action = ActionUnmark
-		return done
-	case !f.Last.Failed || f.Last.Class == ClassInvalid || f.Last.Class == ClassTerminal || f.Last.Class == ClassDenied:
-		return done
 	}
-	return deletionFailed(f)
+	return done
+}
+
+// retriable tells the errors that trying again may overcome.
+func retriable(c Class) bool {
+	switch c {
+	case ClassUnknown, ClassTransient, ClassThrottled, ClassConflict, ClassAmbiguous, ClassNotReady:
+		return true
+	case ClassDenied, ClassInvalid, ClassTerminal:
+	}
+	return false
 }
 
 // neverCreated: no create of any incarnation that may live was ever called.
@@ -156,13 +171,13 @@ func decideDeletionUnknownID(f Facts) Decision {
 
 // decideDeletionSeen is rows 29 and 30.
 func decideDeletionSeen(f Facts) Decision {
-	if f.Seen.Phase == PhaseMissing {
-		if f.goneForGood() {
-			return letGo(30, ReasonAbsent)
-		}
+	missing := f.Seen.Phase == PhaseMissing
+	switch {
+	case (missing || !ownsForDeletion(f)) && !f.goneForGood():
 		return terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
-	}
-	if !ownsForDeletion(f) {
+	case missing:
+		return letGo(30, ReasonAbsent)
+	case !ownsForDeletion(f):
 		return letGo(30, ReasonNotOurs)
 	}
 	d := terminating(Decision{Row: 29, Action: ActionDelete, Reason: ReasonDeleting, Wake: WakePoll})

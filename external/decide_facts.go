@@ -18,6 +18,9 @@ type Facts struct {
 	Dependencies Dependencies
 	// Identity is how a thing is found again whose creation nobody saw end.
 	Identity Identity
+	// Fresh: the object that was read is certainly not an old copy of one that is gone:
+	// this process wrote to it, or read it from the API server itself.
+	Fresh bool
 	// Record is what is durable about the thing.
 	Record RecordFacts
 	// Creation is what is known about creating the record's incarnation.
@@ -140,9 +143,6 @@ type RecordFacts struct {
 	Incarnation int64
 	// Marker is how far the creation of this incarnation is recorded.
 	Marker Marker
-	// Fresh: this process wrote the marker, so that the object it read cannot be a stale
-	// one that was deleted meanwhile.
-	Fresh bool
 	// Trouble is why the record cannot be used.
 	Trouble Trouble
 }
@@ -205,8 +205,10 @@ type Owner int
 const (
 	// OwnerNobody: it bears no mark, and the record does not vouch for it.
 	OwnerNobody Owner = iota
-	// OwnerUs: it is ours.
+	// OwnerUs: it bears our mark.
 	OwnerUs
+	// OwnerRecorded: the record alone says that it is ours.
+	OwnerRecorded
 	// OwnerRestored: it bears the mark of our object as it was before a backup was
 	// restored, and the record vouches for that.
 	OwnerRestored
@@ -233,6 +235,9 @@ type Differs struct {
 	// InPlace, Recreate and Unsupported tell whether there is a change of that effect.
 	InPlace, Recreate, Unsupported bool
 }
+
+// ours tells whether a thing is ours without any adoption.
+func (o Owner) ours() bool { return o == OwnerUs || o == OwnerRecorded }
 
 // any tells whether there is a difference to act on.
 func (d Differs) any() bool { return d.InPlace || d.Recreate || d.Unsupported }

@@ -47,7 +47,7 @@ func (a Action) mutates() bool {
 	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionUnmark:
 		return true
 	case ActionNone, ActionObserve, ActionWriteMarker, ActionPoll, ActionFindOwned,
-		ActionAdopt, ActionPublish, ActionRemoveFinalizer, ActionStop:
+		ActionAdopt, ActionPublish, ActionRemoveFinalizer, ActionConfirm, ActionStop:
 	}
 	return false
 }
@@ -92,7 +92,7 @@ func callName(a Action) Reason {
 		return "Cancel"
 	case ActionUnmark:
 		return "Unmark"
-	case ActionNone, ActionWriteMarker, ActionAdopt, ActionRemoveFinalizer, ActionStop:
+	case ActionNone, ActionWriteMarker, ActionAdopt, ActionRemoveFinalizer, ActionConfirm, ActionStop:
 	}
 	return "Reconcile"
 }

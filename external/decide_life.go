@@ -62,7 +62,7 @@ func decidePaused(f Facts) Decision {
 
 // readiness is what Ready says of a thing that was looked at and is left alone.
 func readiness(f Facts) Shown {
-	if f.Seen.Phase == PhaseAvailable && f.Seen.Owner == OwnerUs {
+	if f.Seen.Phase == PhaseAvailable && f.Seen.Owner.ours() {
 		return ShowTrue
 	}
 	return ShowFalse
@@ -179,9 +179,6 @@ func reissue(f Facts, d Decision) Decision {
 	case f.Did.Create:
 		d.Wake = WakeSoon
 		return d
-	case !f.Record.Fresh:
-		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation
-		return d
 	case !f.Policy.Create:
 		return stopped(12, ReasonCreateNotPermitted)
 	}
@@ -236,16 +233,11 @@ func decideMissing(f Facts) Decision {
 }
 
 // markThenCreate writes the marker unless it is durable already. Another incarnation needs
-// its own; a marker that an earlier process wrote is written again, because only a write on
-// top of what was read proves that the object has not been deleted meanwhile.
+// its own.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
-	switch {
-	case f.Record.Marker == MarkerNone || lost:
+	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
+	if f.Record.Marker == MarkerNone || lost {
 		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
-	case !f.Record.Fresh:
-		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation
-	default:
-		d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
 	}
 	return d
 }

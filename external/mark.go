@@ -82,6 +82,9 @@ type claimant struct {
 	mark     Mark
 	record   record
 	unmarked bool
+	// untried: no create of the record's incarnation was ever called, so that without
+	// marks nothing that exists can be ours.
+	untried bool
 }
 
 // ownerOf says whose the thing with the mark found is.
@@ -89,18 +92,16 @@ func (c claimant) ownerOf(found Mark) Owner {
 	ours := c.record.exists() && c.record.UID == c.mark[MarkUID]
 	uid := found[MarkUID]
 	switch {
-	case c.unmarked && ours:
-		return OwnerUs
-	case uid == "" && ours && c.record.Adopted:
-		return OwnerUs
-	case uid == "":
-		return OwnerNobody
+	case c.unmarked && ours && !c.untried:
+		return OwnerRecorded
 	case uid == c.mark[MarkUID]:
 		return OwnerUs
+	case ours && c.record.Adopted == adoptedFrom(found):
+		return OwnerRecorded
+	case uid == "":
+		return OwnerNobody
 	case !c.namesake(found):
 		return OwnerOther
-	case ours && c.record.Adopted:
-		return OwnerUs
 	case c.record.exists() && c.record.UID == uid:
 		return OwnerRestored
 	}

@@ -29,8 +29,9 @@ type record struct {
 	Create marker `json:"create"`
 	// Done is when the thing was known to exist; zero if that was never written down.
 	Done time.Time `json:"done,omitzero"`
-	// Adopted: the thing existed before and was taken over.
-	Adopted bool `json:"adopted,omitempty"`
+	// Adopted is the UID in the mark that the thing bore when it was taken over, or
+	// adoptedUnmarked; empty if we created it.
+	Adopted string `json:"adopted,omitempty"`
 }
 
 // marker is the mark of a create that may have been called.
@@ -39,6 +40,17 @@ type marker struct {
 	At time.Time `json:"at"`
 	// By tells processes apart.
 	By string `json:"by"`
+}
+
+// adoptedUnmarked stands in a record for a thing that bore no mark when it was taken over.
+const adoptedUnmarked = "unmarked"
+
+// adoptedFrom is what a record says of taking over a thing with the mark found.
+func adoptedFrom(found Mark) string {
+	if uid := found[MarkUID]; uid != "" {
+		return uid
+	}
+	return adoptedUnmarked
 }
 
 // longestRecord bounds the annotation; an id is the only part that can grow.

@@ -8,6 +8,11 @@ import "time"
 type track struct {
 	// marker is the one this process wrote last; zero if it wrote none.
 	marker marker
+	// prepared is a marker that somebody else was asked to write for us, and which counts
+	// once it is read.
+	prepared marker
+	// fresh: the object was written, or read from the API server itself, by this process.
+	fresh bool
 	// incarnation is the highest one seen.
 	incarnation int64
 	// creation is what is known about creating it.
@@ -41,14 +46,25 @@ type updateCount struct {
 // refusal is a call that the API refused for good, and what it depended on.
 type refusal struct {
 	action Action
-	// basis is what was asked for: generation, policy and difference.
-	basis string
-	err   error
+	basis  basis
+	err    error
+}
+
+// basis is what a call rested on: as long as it is the same, so is the answer.
+type basis struct {
+	generation int64
+	policy     Policy
+	// asked is the token of the person who asked for a pass.
+	asked string
 }
 
 // read takes in the record of an object that was just read. It answers false if the object
 // is older than what this process wrote itself, so that nothing may be done with it.
 func (t *track) read(r record, now time.Time) bool {
+	if r.exists() && r.Create == t.prepared {
+		t.wroteMarker(r.Create, r.Incarnation)
+		t.prepared = marker{}
+	}
 	if t.ahead(r) {
 		if t.stale.IsZero() {
 			t.stale = now
@@ -79,7 +95,7 @@ func (t *track) ahead(r record) bool {
 // meet takes in a record that another process wrote. What it did after that is unknown, and
 // it may have done it a moment ago.
 func (t *track) meet(r record, now time.Time) {
-	*t = track{incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal}
+	*t = track{fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal}
 	switch r.progress() {
 	case MarkerNone:
 	case MarkerPending:
@@ -94,7 +110,7 @@ func (t *track) wroteMarker(m marker, incarnation int64) {
 	if incarnation != t.incarnation {
 		t.creation, t.called, t.deleteAccepted = CreationNone, time.Time{}, false
 	}
-	t.marker, t.incarnation = m, incarnation
+	t.marker, t.incarnation, t.fresh = m, incarnation, true
 }
 
 // createAnswered notes what a create came to. Only an answer that can mean nothing else
@@ -150,9 +166,20 @@ func (t *track) sameUpdates(generation int64, hash string) int {
 	return t.updates.count
 }
 
+// refuse notes that the API refused a call for good.
+func (t *track) refuse(a Action, b basis, err error) { t.refusal = refusal{action: a, basis: b, err: err} }
+
+// refused is the call that need not be repeated, ActionNone if there is none.
+func (t *track) refused(b basis) Action {
+	if t.refusal.basis != b {
+		return ActionNone
+	}
+	return t.refusal.action
+}
+
 // facts fills in what the track knows.
-func (t *track) facts(f *Facts, r record, now time.Time) {
-	f.Record.Fresh = r.exists() && r.Create == t.marker
+func (t *track) facts(f *Facts, now time.Time) {
+	f.Fresh = t.fresh
 	f.Creation = t.creation
 	f.SinceCreate = now.Sub(t.called)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace

@@ -1,0 +1,466 @@
+package external
+
+import (
+	"strconv"
+	"time"
+)
+
+// read returns some version of a slot that a cache may hold.
+func (w *world) read(i int) (object, int) {
+	s := &w.slots[i]
+	v := len(s.versions) - 1
+	if w.chance(30) {
+		v = max(s.seen, v-w.rng.IntN(5))
+	}
+	return s.versions[v], v
+}
+
+// write changes the object as it is now, if uid still exists and, when locked, if it is
+// the version that was read.
+func (w *world) write(p *modelPass, locked bool, change func(*object)) bool {
+	s := &w.slots[p.slot]
+	if s.now().uid != p.o.uid || locked && s.version()-1 != p.version {
+		return false
+	}
+	o := *s.now()
+	change(&o)
+	s.put(o)
+	change(&p.o)
+	p.version, s.seen = s.version()-1, s.version()-1
+	return true
+}
+
+// modelPass is one visit by the engine.
+type modelPass struct {
+	w       *world
+	slot    int
+	o       object
+	version int
+	t       *track
+	f       Facts
+	have    *thing
+	value   int
+}
+
+func (w *world) pass(i int) {
+	o, version := w.read(i)
+	if o.uid == 0 || w.released[o.uid] {
+		return
+	}
+	p := &modelPass{w: w, slot: i, o: o, version: version, t: w.track(o.uid)}
+	if !o.finalizer && (o.deleting || !p.prepare()) {
+		return
+	}
+	if !p.t.read(p.o.rec, w.clock()) && !w.m.noGuard {
+		return
+	}
+	for range 16 {
+		w.steps++
+		if w.chance(2) {
+			w.crash()
+			return
+		}
+		d := w.m.decide(p.facts())
+		w.rows[d.Row]++
+		w.slots[i].last = d
+		p.tell(d)
+		if !p.act(d) || w.broken != "" {
+			return
+		}
+		if w.chance(3) {
+			w.person(w.rng.IntN(2))
+		}
+	}
+	w.fail("a pass does not end")
+}
+
+func (p *modelPass) tell(d Decision) {
+	if !p.w.tracing {
+		return
+	}
+	f := p.facts()
+	p.w.tell("slot %d v%d uid %d: %s %s (%s)  creation %d since %s fresh %t accepted %t, record %d id %q done %t adopted %q, seen %+v, last %s %s, value %d want %d",
+		p.slot, p.version, p.o.uid, d.Row, d.Action, d.Reason, f.Creation, min(f.SinceCreate, time.Hour), f.Fresh, f.DeleteAccepted,
+		p.o.rec.Incarnation, p.o.rec.ID, !p.o.rec.Done.IsZero(), p.o.rec.Adopted, f.Seen, f.Last.Of, f.Last.Class, p.value, p.o.want)
+}
+
+func (w *world) track(uid int64) *track {
+	t := w.tracks[uid]
+	if t == nil {
+		t = &track{}
+		w.tracks[uid] = t
+	}
+	return t
+}
+
+// prepare adds the finalizer, and the first marker where it may ride along.
+func (p *modelPass) prepare() bool {
+	first := p.o.rec
+	if !p.w.v.unmarked && !first.exists() {
+		first = p.w.record(p.o.uid, 1)
+	}
+	p.t.prepared = first.Create
+	return p.w.write(p, true, func(o *object) { o.finalizer, o.rec = true, first })
+}
+
+func (w *world) record(uid, incarnation int64) record {
+	w.ids++
+	return record{
+		Incarnation: incarnation, UID: strconv.FormatInt(uid, 10),
+		Create: marker{At: w.clock().Add(time.Duration(w.ids)), By: strconv.Itoa(w.process)},
+	}
+}
+
+// facts tells Decide what the pass knows.
+func (p *modelPass) facts() Facts {
+	f, o, v := p.f, p.o, p.w.v
+	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
+	f.Grace, f.Unprepared = modelGrace*time.Second, o.unprepared
+	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress()}
+	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.exists())
+	p.t.facts(&f, p.w.clock())
+	if p.w.m.doubtless {
+		f.DeleteAccepted = p.t.deleteAccepted
+	}
+	f.Refused = p.t.refused(p.basis())
+	f.SameUpdates = p.t.sameUpdates(o.generation, strconv.Itoa(p.value-o.want))
+	return f
+}
+
+func (p *modelPass) basis() basis { return basis{generation: p.o.generation, policy: p.o.policy} }
+
+// act does what was decided and tells whether to ask again.
+func (p *modelPass) act(d Decision) bool {
+	switch d.Action {
+	case ActionObserve:
+		p.observe()
+	case ActionWriteMarker:
+		return p.writeMarker(d)
+	case ActionCreate:
+		return p.create(d)
+	case ActionUpdate:
+		p.update()
+	case ActionDelete:
+		p.remove()
+	case ActionFindOwned:
+		p.find()
+	case ActionConfirm:
+		return p.confirm()
+	case ActionAdopt:
+		return p.adopt()
+	case ActionUnmark:
+		p.unmark()
+	case ActionRemoveFinalizer:
+		p.release()
+		return false
+	case ActionNone, ActionStop:
+		return false
+	default:
+		p.w.fail("the model knows no " + d.Action.String())
+	}
+	return true
+}
+
+// answered notes the last call.
+func (p *modelPass) answered(a Action, c Class) Answer {
+	p.f.Last = Answer{Of: a, Failed: c != ClassUnknown, Class: c}
+	return p.f.Last
+}
+
+// observe reads a thing as it was a moment ago.
+func (p *modelPass) observe() {
+	w := p.w
+	if w.chance(5) {
+		p.answered(ActionObserve, ClassTransient)
+		return
+	}
+	p.answered(ActionObserve, ClassUnknown)
+	at := w.readTime()
+	p.f.Seen, p.f.Differs, p.have = Seen{Looked: true, Phase: PhaseMissing}, Differs{}, nil
+	for _, t := range w.things {
+		if t.exists(at) && t.slot == p.slot && (w.v.byName() || strconv.Itoa(t.id) == p.o.rec.ID) {
+			p.have = t
+		}
+	}
+	if p.have == nil {
+		return
+	}
+	p.f.Seen.Phase, p.value = p.have.phase(at), p.have.value
+	if at < p.have.changed {
+		p.value = p.have.old
+	}
+	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, untried: p.t.creation == CreationNone}
+	p.f.Seen.Owner = who.ownerOf(p.have.mark)
+	if w.m.ownsAll {
+		p.f.Seen.Owner = OwnerUs
+	}
+	p.f.Differs = Differs{InPlace: p.value%10 != p.o.want%10, Recreate: p.value/10 != p.o.want/10}
+	if p.f.Seen.Owner.ours() {
+		p.t.saw()
+	}
+	if !p.f.Differs.any() {
+		p.t.inSync()
+	}
+}
+
+func (w *world) readTime() int {
+	if w.chance(30) {
+		return w.now - w.rng.IntN(modelLag+1)
+	}
+	return w.now
+}
+
+func (t *thing) phase(at int) Phase {
+	switch {
+	case t.deleted != 0 && at >= t.deleted:
+		return PhaseDeleting
+	case at < t.ready:
+		return PhaseCreating
+	}
+	return PhaseAvailable
+}
+
+func (p *modelPass) writeMarker(d Decision) bool {
+	r := p.w.record(p.o.uid, d.Incarnation)
+	if d.Incarnation == p.o.rec.Incarnation {
+		r.ID, r.Adopted, r.Done = p.o.rec.ID, p.o.rec.Adopted, p.o.rec.Done
+	}
+	if !p.w.write(p, !p.w.m.unlockedMarker, func(o *object) { o.rec = r }) {
+		return false
+	}
+	if p.w.chance(5) {
+		p.w.crash()
+		return false
+	}
+	p.t.wroteMarker(r.Create, r.Incarnation)
+	return true
+}
+
+// create calls the API, which may fail in every way there is.
+func (p *modelPass) create(d Decision) bool {
+	w, o := p.w, p.w.slots[p.slot].now()
+	switch {
+	case o.uid != p.o.uid || !o.finalizer:
+		w.fail("created for an object that is gone")
+	case !o.rec.exists() || o.rec.Incarnation != d.Incarnation && d.Incarnation != 0:
+		w.fail("created without a durable marker")
+	case !p.o.policy.Create:
+		w.fail("created without permission")
+	case p.o.pause == PauseAll || p.o.pause == PauseChanges && !p.o.deleting:
+		w.fail("created while paused")
+	}
+	p.f.Did.Create, p.f.Seen = true, Seen{}
+	p.f.Found = FoundNotAsked
+	x := thing{slot: p.slot, owner: p.o.uid, incarnation: p.o.rec.Incarnation, value: p.o.want}
+	if !w.v.unmarked {
+		x.mark = w.marks[p.o.uid]
+	}
+	if w.chance(20) {
+		x.ready = 1 + w.rng.IntN(4)
+	}
+	made, class := p.callCreate(x)
+	if w.chance(6) {
+		w.crash()
+		return false
+	}
+	a := p.answered(ActionCreate, class)
+	if w.m.noDoubt && class == ClassAmbiguous {
+		class = ClassInvalid
+	}
+	p.t.createAnswered(a.Failed, class, w.clock())
+	if class == ClassInvalid {
+		p.t.refuse(ActionCreate, p.basis(), nil)
+	}
+	if made != nil && class == ClassUnknown && !w.v.byName() {
+		id := strconv.Itoa(made.id)
+		p.w.write(p, false, func(o *object) { o.rec.ID, o.rec.Done = id, w.clock() })
+	}
+	return true
+}
+
+func (p *modelPass) callCreate(x thing) (*thing, Class) {
+	w := p.w
+	if w.v.byName() && w.named(p.slot) != nil {
+		return nil, ClassConflict
+	}
+	if !w.chance(40) {
+		return w.land(x), ClassUnknown
+	}
+	switch w.rng.IntN(6) {
+	case 0:
+		w.land(x)
+		return nil, ClassAmbiguous
+	case 1:
+		w.pending = append(w.pending, late{at: w.now + 1 + w.rng.IntN(modelLate), t: x})
+		return nil, ClassAmbiguous
+	case 2:
+		return nil, ClassTransient
+	case 3:
+		return nil, ClassThrottled
+	case 4:
+		return nil, ClassInvalid
+	}
+	return nil, ClassAmbiguous
+}
+
+// touch checks that a thing may be changed.
+func (p *modelPass) touch(what string) {
+	if t := p.target(); t != nil && t.owner != p.o.uid {
+		p.w.fail(what + " what is not ours")
+	}
+	if p.o.pause == PauseAll || p.o.pause == PauseChanges && !p.o.deleting {
+		p.w.fail(what + " while paused")
+	}
+}
+
+// target is what a call by the pass's identity reaches now.
+func (p *modelPass) target() *thing {
+	if p.w.v.byName() {
+		return p.w.named(p.slot)
+	}
+	if p.have != nil && p.have.exists(p.w.now) {
+		return p.have
+	}
+	return nil
+}
+
+func (p *modelPass) update() {
+	w := p.w
+	if !p.o.policy.Update || p.o.deleting {
+		w.fail("updated without permission")
+	}
+	p.touch("updated")
+	p.f.Did.Update = true
+	hash := strconv.Itoa(p.value - p.o.want)
+	p.f.Seen = Seen{}
+	class := w.anyFault()
+	if t := p.target(); t != nil && (class == ClassUnknown || class == ClassAmbiguous && w.chance(50)) {
+		t.set(w.now, p.o.want)
+	}
+	if p.answered(ActionUpdate, class); class == ClassUnknown {
+		p.t.updateAnswered(p.o.generation, hash)
+	}
+}
+
+func (p *modelPass) remove() {
+	w := p.w
+	switch {
+	case !p.o.policy.Delete || p.o.deleting && p.o.policy.Orphan:
+		w.fail("deleted without permission")
+	case !p.o.deleting && !p.o.policy.Create:
+		w.fail("deleted for a re-creation that is not permitted")
+	}
+	p.touch("deleted")
+	p.f.Did.Delete, p.f.Seen = true, Seen{}
+	class := w.anyFault()
+	t := p.target()
+	if t != nil && t.deleted == 0 && (class == ClassUnknown || class == ClassAmbiguous && w.chance(50)) {
+		t.deleted, t.gone = w.now, w.now
+		if w.chance(30) {
+			t.gone += 1 + w.rng.IntN(4)
+		}
+	}
+	p.t.deleteAnswered(p.answered(ActionDelete, class).Failed)
+}
+
+func (w *world) anyFault() Class {
+	if !w.chance(20) {
+		return ClassUnknown
+	}
+	return []Class{ClassAmbiguous, ClassTransient, ClassThrottled, ClassDenied, ClassConflict}[w.rng.IntN(5)]
+}
+
+func (p *modelPass) find() {
+	w := p.w
+	at, n := w.readTime(), 0
+	for _, t := range w.things {
+		if t.exists(at) && t.owner == p.o.uid && t.incarnation == p.o.rec.Incarnation {
+			n, p.have = n+1, t
+		}
+	}
+	p.f.Found = Found(1 + min(n, 2))
+	p.answered(ActionFindOwned, ClassUnknown)
+}
+
+func (p *modelPass) adopt() bool {
+	t, uid := p.have, p.o.uid
+	if t.mark[MarkUID] != "" && t.mark[MarkName] != p.w.marks[uid][MarkName] {
+		p.w.fail("adopted what another object has marked")
+	}
+	r := p.o.rec
+	if !r.exists() || !p.f.Seen.Owner.ours() && p.f.Found != FoundOne {
+		r = p.w.record(uid, max(1, r.Incarnation))
+		if !p.f.Seen.Owner.ours() {
+			r.Adopted = adoptedFrom(t.mark)
+		}
+	}
+	r.Done = p.w.clock()
+	if !p.w.v.byName() {
+		r.ID = strconv.Itoa(t.id)
+	}
+	if !p.w.write(p, true, func(o *object) { o.rec = r }) {
+		return false
+	}
+	t.owner = uid
+	p.t.wroteMarker(r.Create, r.Incarnation)
+	p.t.saw()
+	p.f.Seen = Seen{}
+	return true
+}
+
+// confirm reads the object as it really is.
+func (p *modelPass) confirm() bool {
+	s := &p.w.slots[p.slot]
+	if s.now().uid != p.o.uid || s.version()-1 != p.version {
+		return false
+	}
+	p.t.fresh, s.seen = true, p.version
+	return true
+}
+
+func (p *modelPass) unmark() {
+	p.f.Did.Unmark = true
+	if t := p.target(); t != nil && t.owner == p.o.uid {
+		t.owner, t.mark = 0, nil
+	}
+	p.answered(ActionUnmark, ClassUnknown)
+}
+
+// release removes the finalizer, and with it the object.
+func (p *modelPass) release() {
+	w, uid := p.w, p.o.uid
+	if p.o.policy.Orphan || !p.o.policy.Delete {
+		w.orphaned[uid] = true
+	}
+	if !w.orphaned[uid] {
+		w.checkReleased(uid)
+	}
+	for _, t := range w.things {
+		if t.owner == uid {
+			t.owner = 0
+		}
+	}
+	if w.write(p, false, func(o *object) { *o = object{} }) {
+		w.released[uid] = true
+	}
+}
+
+// answered: a create with this token was answered before, so that another one makes
+// nothing.
+func (w *world) answered(t thing) bool {
+	return w.v.identity == IdentityToken && w.tokens[token{t.owner, t.incarnation}] != nil
+}
+
+// checkReleased: nothing of the object may be left, or still come.
+func (w *world) checkReleased(uid int64) {
+	for _, t := range w.things {
+		if t.owner == uid && t.deleted == 0 {
+			w.fail("the finalizer went while the thing lives")
+		}
+	}
+	for _, l := range w.pending {
+		if l.t.owner == uid && !w.answered(l.t) {
+			w.fail("the finalizer went while a create may still come")
+		}
+	}
+}

@@ -1,0 +1,447 @@
+package external
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// The model: a stupid world of one external API, the Kubernetes objects in it, and an
+// engine that only does what Decide says, walked at random. It is the second, independent
+// telling of what the engine must never do.
+
+// Faults of the world, in seconds of its clock.
+const (
+	modelLag   = 3                  // reads of the API are at most this old
+	modelLate  = 4                  // a create whose answer was lost lands at most this late
+	modelGrace = modelLag + modelLate + 1
+)
+
+// variant is a kind of API.
+type variant struct {
+	name     string
+	identity Identity
+	unmarked bool
+}
+
+// byName tells APIs in which a thing's name is chosen by us and unique.
+func (v variant) byName() bool { return v.identity == IdentityDeterministic }
+
+// mutant is an engine with a bug; the zero mutant has none.
+type mutant struct {
+	decide         func(Facts) Decision
+	unlockedMarker bool // writes markers over whatever is there
+	noDoubt        bool // takes a lost answer for a refusal
+	doubtless      bool // forgets that a create may still come
+	noGuard        bool // believes every object it reads
+	ownsAll        bool // takes every thing for its own
+}
+
+// object is one version of a custom resource; uid 0 is "does not exist".
+type object struct {
+	uid        int64
+	generation int64
+	want       int
+	deleting   bool
+	finalizer  bool
+	rec        record
+	policy     Policy
+	pause      Pause
+	unprepared bool
+}
+
+// slot is a namespace and name, with every version that was ever there.
+type slot struct {
+	versions []object
+	// seen is the oldest version that this process may still read: caches show a process
+	// its own writes.
+	seen int
+	last Decision
+}
+
+func (s *slot) now() *object  { return &s.versions[len(s.versions)-1] }
+func (s *slot) put(o object)  { s.versions = append(s.versions, o) }
+func (s *slot) version() int  { return len(s.versions) }
+
+// thing is one external thing, from its creation to its end.
+type thing struct {
+	id          int
+	slot        int
+	owner       int64 // the object that made or adopted it; 0 nobody's
+	incarnation int64
+	mark        Mark
+	value, old  int // old until changed+lag
+	changed     int
+	created     int
+	ready       int // Creating before
+	deleted     int // Deleting from here, 0 while alive
+	gone        int
+}
+
+func (t *thing) exists(at int) bool { return t.created <= at && (t.deleted == 0 || at < t.gone) }
+
+// late is a create that will still happen.
+type late struct {
+	at int
+	t  thing
+}
+
+// token is what makes a repeated create the same create.
+type token struct{ owner, incarnation int64 }
+
+type world struct {
+	v        variant
+	m        mutant
+	rng      *rand.Rand
+	now      int
+	calm     bool
+	slots    [2]slot
+	things   []*thing
+	pending  []late
+	tokens   map[token]*thing
+	tracks   map[int64]*track
+	released map[int64]bool // by this process
+	orphaned map[int64]bool
+	marks    map[int64]Mark
+	process  int
+	uids     int64
+	ids      int
+	steps    int
+	rows     [33]int
+	broken   string
+	tracing  bool
+	story    []string
+}
+
+func newWorld(v variant, m mutant, seed uint64) *world {
+	if m.decide == nil {
+		m.decide = Decide
+	}
+	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]Mark{}, tokens: map[token]*thing{}}
+	w.crash()
+	for i := range w.slots {
+		w.slots[i].put(object{})
+	}
+	return w
+}
+
+func (w *world) chance(percent int) bool { return !w.calm && w.rng.IntN(100) < percent }
+func (w *world) fail(what string) {
+	if w.broken == "" {
+		w.broken = what
+	}
+}
+
+// tell keeps what happened last, when somebody wants to read it.
+func (w *world) tell(format string, args ...any) {
+	if !w.tracing {
+		return
+	}
+	w.story = append(w.story, fmt.Sprintf("%d ", w.now)+fmt.Sprintf(format, args...))
+	if len(w.story) > 60 {
+		w.story = w.story[1:]
+	}
+}
+
+func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
+
+func (w *world) crash() {
+	w.tell("crash")
+	w.process++
+	w.tracks, w.released = map[int64]*track{}, map[int64]bool{}
+	for i := range w.slots {
+		w.slots[i].seen = 0
+	}
+}
+
+// walk makes n steps, with a calm at the end of each hundred events in which everything
+// must come to rest.
+func (w *world) walk(n int) {
+	for w.steps < n && w.broken == "" {
+		for range 100 {
+			w.event()
+			w.pass(w.rng.IntN(len(w.slots)))
+			if w.broken != "" {
+				return
+			}
+		}
+		w.settle()
+	}
+}
+
+// event lets a person, the outside or time do something.
+func (w *world) event() {
+	w.tick(w.rng.IntN(3))
+	i := w.rng.IntN(len(w.slots))
+	switch w.rng.IntN(10) {
+	case 0, 1, 2:
+		w.person(i)
+	case 3:
+		w.drift(i)
+	case 4:
+		if w.chance(50) {
+			w.intruder(i)
+		}
+	case 5:
+		if w.chance(40) {
+			w.crash()
+		}
+	case 6:
+		if w.chance(30) {
+			w.tick(modelGrace)
+		}
+	}
+}
+
+// tick lets time pass and late creates land.
+func (w *world) tick(n int) {
+	for range n {
+		w.now++
+		for k := 0; k < len(w.pending); k++ {
+			if w.pending[k].at > w.now {
+				continue
+			}
+			p := w.pending[k]
+			w.pending = append(w.pending[:k], w.pending[k+1:]...)
+			k--
+			w.land(p.t)
+		}
+	}
+	if len(w.things) > 24 {
+		w.forget()
+	}
+}
+
+// forget drops things so long gone that no read shows them.
+func (w *world) forget() {
+	kept := w.things[:0]
+	for _, t := range w.things {
+		if t.deleted == 0 || t.gone+2*modelLag > w.now {
+			kept = append(kept, t)
+		}
+	}
+	w.things = kept
+}
+
+// named is what lives in a slot now.
+func (w *world) named(i int) *thing {
+	for _, t := range w.things {
+		if t.slot == i && t.exists(w.now) {
+			return t
+		}
+	}
+	return nil
+}
+
+// land makes a thing exist.
+func (w *world) land(t thing) *thing {
+	if w.v.byName() && w.named(t.slot) != nil {
+		return nil
+	}
+	if w.v.identity == IdentityToken {
+		if first := w.tokens[token{t.owner, t.incarnation}]; first != nil {
+			return first
+		}
+	}
+	w.ids++
+	t.id, t.created, t.old, t.changed = w.ids, w.now, t.value, w.now
+	if t.ready != 0 {
+		t.ready = w.now + t.ready
+	}
+	if t.owner != 0 {
+		for _, other := range w.things {
+			if other.owner == t.owner && other.incarnation == t.incarnation && other.exists(w.now) {
+				w.fail("two live things of one incarnation")
+			}
+		}
+		if !w.alive(t.owner) && !w.orphaned[t.owner] {
+			w.fail("a thing came into being after its object had gone")
+		}
+	}
+	w.things = append(w.things, &t)
+	if w.v.identity == IdentityToken {
+		w.tokens[token{t.owner, t.incarnation}] = &t
+	}
+	w.tell("landed: slot %d thing %d of uid %d inc %d", t.slot, t.id, t.owner, t.incarnation)
+	return &t
+}
+
+// alive tells whether an object exists now.
+func (w *world) alive(uid int64) bool {
+	return w.slots[0].now().uid == uid || w.slots[1].now().uid == uid
+}
+
+func (w *world) person(i int) {
+	s := &w.slots[i]
+	o := *s.now()
+	if o.uid == 0 {
+		w.uids++
+		o = object{uid: w.uids, generation: 1, want: w.rng.IntN(40), policy: w.policy()}
+		w.marks[o.uid] = w.mark(o.uid, i)
+		s.put(o)
+		w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
+		return
+	}
+	switch w.rng.IntN(6) {
+	case 0, 1:
+		o.want, o.generation = w.rng.IntN(40), o.generation+1
+	case 2, 3:
+		if o.deleting {
+			return
+		}
+		o.deleting = true
+		if !o.finalizer {
+			o = object{}
+		}
+	case 4:
+		o.policy = w.policy()
+	case 5:
+		o.pause = Pause(w.rng.IntN(3))
+	}
+	s.put(o)
+	w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
+}
+
+func (w *world) policy() Policy {
+	p := Policy{Create: !w.chance(20), Update: !w.chance(20), Delete: !w.chance(20), Adoption: AdoptIfMarked}
+	p.Orphan = w.chance(10)
+	if w.chance(30) {
+		p.Adoption = Adoption(w.rng.IntN(4))
+	}
+	return p
+}
+
+func (w *world) mark(uid int64, slot int) Mark {
+	return Mark{MarkUID: strconv.FormatInt(uid, 10), MarkKind: "Thing.example.org", MarkName: strconv.Itoa(slot)}
+}
+
+// drift changes or deletes things behind everybody's back.
+func (w *world) drift(i int) {
+	for _, t := range w.things {
+		if t.slot != i || !t.exists(w.now) || !w.chance(60) {
+			continue
+		}
+		if w.chance(40) {
+			t.deleted, t.gone = w.now, w.now
+			w.tell("drift: slot %d thing %d deleted", i, t.id)
+			continue
+		}
+		t.set(w.now, w.rng.IntN(40))
+		w.tell("drift: slot %d thing %d is %d", i, t.id, t.value)
+	}
+}
+
+func (t *thing) set(now, value int) { t.old, t.value, t.changed = t.value, value, now }
+
+// intruder puts a thing of somebody else under a name of ours, or takes a mark off. Both
+// happen only where nobody can still read that it was otherwise: no API lets one act on
+// what one has read without any chance of it having changed.
+func (w *world) intruder(i int) {
+	t := w.named(i)
+	switch {
+	case !w.v.byName():
+	case t == nil && w.quiet(i) && !w.byRecord(i):
+		x := thing{slot: i, value: w.rng.IntN(40)}
+		if w.chance(30) {
+			x.mark = w.mark(1<<40, 1-i)
+		}
+		w.land(x)
+		w.tick(modelLag)
+	case t != nil && t.mark != nil && t.deleted == 0 && w.chance(20):
+		t.mark, t.owner = nil, 0
+		w.tick(modelLag)
+	}
+}
+
+// byRecord: only a record tells whose the thing in a slot is, so that no engine could tell
+// an intruder.
+func (w *world) byRecord(i int) bool {
+	r := w.slots[i].now().rec
+	return r.exists() && (w.v.unmarked || r.Adopted != "")
+}
+
+// quiet: nothing of the slot can be seen or can still come.
+func (w *world) quiet(i int) bool {
+	for _, t := range w.things {
+		if t.slot == i && (t.deleted == 0 || t.gone+modelLag >= w.now) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle ends all faults and wants everything to come to rest.
+func (w *world) settle() {
+	w.calm = true
+	defer func() { w.calm = false }()
+	for i := range w.slots {
+		s := &w.slots[i]
+		if o := *s.now(); o.uid != 0 {
+			o.policy, o.pause = Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked}, PauseNone
+			o.generation++
+			s.put(o)
+		}
+	}
+	for i := range w.slots {
+		if !w.rests(i) && w.broken == "" {
+			w.fail("slot " + strconv.Itoa(i) + " does not come to rest: " + w.slots[i].last.Row.String() + " " + w.slots[i].last.Action.String())
+		}
+	}
+}
+
+// rests runs passes until the slot is as it should be.
+func (w *world) rests(i int) bool {
+	for range 60 {
+		w.tick(2)
+		w.pass(i)
+		if w.broken != "" || w.atRest(i) {
+			return true
+		}
+	}
+	return w.excused(i)
+}
+
+func (w *world) atRest(i int) bool {
+	s := &w.slots[i]
+	o := s.now()
+	if o.uid == 0 {
+		return true
+	}
+	if o.deleting || s.last.State != StateSucceeded {
+		return false
+	}
+	for _, t := range w.things {
+		if t.owner == o.uid && t.exists(w.now) && t.value == o.want {
+			return true
+		}
+	}
+	return false
+}
+
+// excused are the stops that only a person can end; the model plays that person.
+func (w *world) excused(i int) bool {
+	s := &w.slots[i]
+	o := *s.now()
+	switch s.last.Reason {
+	case ReasonNotOurs:
+		t := w.named(i)
+		if t == nil || t.owner == o.uid {
+			return false
+		}
+		t.deleted, t.gone = w.now, w.now
+		return true
+	case ReasonCreateUnknown:
+		if w.v.identity != IdentityNone || o.rec.ID != "" {
+			return false
+		}
+		for _, t := range w.things {
+			if t.owner == o.uid {
+				t.owner = 0
+			}
+		}
+		s.put(object{})
+		return true
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package external
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+const modelSeed = 20260102
+
+func variants() []variant {
+	return []variant{
+		{name: "name and mark", identity: IdentityDeterministic},
+		{name: "name without mark", identity: IdentityDeterministic, unmarked: true},
+		{name: "token", identity: IdentityToken},
+		{name: "mark", identity: IdentityMark},
+		{name: "none", identity: IdentityNone, unmarked: true},
+	}
+}
+
+// TestModelWalk walks every kind of API at random. TRIMTAB_DEEP=1 walks a hundred times as
+// far.
+func TestModelWalk(t *testing.T) {
+	steps := 220_000
+	if os.Getenv("TRIMTAB_DEEP") == "1" {
+		steps *= 100
+	}
+	total, rows := 0, [33]int{}
+	start := time.Now()
+	for i, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			w := newWorld(v, mutant{}, modelSeed+uint64(i))
+			w.walk(steps)
+			if w.broken != "" {
+				t.Fatalf("seed %d, step %d: %s\n%s", modelSeed+i, w.steps, w.broken, story(v, mutant{}, modelSeed+uint64(i), steps))
+			}
+			total += w.steps
+			for r, n := range w.rows {
+				rows[r] += n
+			}
+		})
+	}
+	t.Logf("seed %d: %d steps in %s; decisions by row: %v", modelSeed, total, time.Since(start).Round(time.Millisecond), rows)
+}
+
+// story walks again and tells what happened before the end.
+func story(v variant, m mutant, seed uint64, steps int) string {
+	w := newWorld(v, m, seed)
+	w.tracing = true
+	w.walk(steps)
+	return strings.Join(w.story, "\n")
+}
