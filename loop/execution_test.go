@@ -1,0 +1,335 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+type (
+	run     = loop.Run[*probe.Probe]
+	options = loop.Options[*probe.Probe]
+)
+
+var errBroken = errors.New("the pump is broken")
+
+// linear retries every 300 ms without jitter.
+func linear(attempts int) loop.Retry {
+	return loop.Retry{Initial: 300 * time.Millisecond, Multiplier: 1, Attempts: attempts, Jitter: -1}
+}
+
+// TestExecution proves when the author is called (Java Operator SDK, execution).
+func TestExecution(t *testing.T) {
+	t.Run("002-01 every call is caused by an event", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(nil)
+		w := newWorld(t, a, options{})
+		w.create("a")
+		if c := w.next(a); c.Name != "a" || c.Generation != 1 {
+			t.Errorf("first call: got %s generation %d, want a generation 1", c.Name, c.Generation)
+		}
+		w.resize("a", 2)
+		if c := w.next(a); c.Generation != 2 {
+			t.Errorf("second call saw generation %d, want 2", c.Generation)
+		}
+		w.quiet(a, time.Second)
+	})
+	t.Run("002-02 never two at a time for one object", func(t *testing.T) {
+		t.Parallel()
+		var mu sync.Mutex
+		inFlight, most := 0, 0
+		a := newAuthor(func(context.Context, *run) loop.Outcome {
+			mu.Lock()
+			inFlight++
+			most = max(most, inFlight)
+			mu.Unlock()
+			<-time.After(100 * time.Millisecond)
+			mu.Lock()
+			inFlight--
+			mu.Unlock()
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{})
+		w.create("a")
+		var last int64
+		for size := range 20 {
+			last = w.resize("a", size+1).Generation
+		}
+		for w.next(a).Generation != last {
+		}
+		if most != 1 {
+			t.Errorf("%d calls for one object were under way at once, want 1", most)
+		}
+	})
+	t.Run("002-03 different objects run in parallel", func(t *testing.T) {
+		t.Parallel()
+		var barrier sync.WaitGroup
+		barrier.Add(4)
+		a := newAuthor(func(context.Context, *run) loop.Outcome {
+			barrier.Done()
+			barrier.Wait()
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			w.create(name)
+		}
+		for range 4 {
+			w.next(a)
+		}
+	})
+	t.Run("002-05 an event during a call leads to exactly one more", func(t *testing.T) {
+		t.Parallel()
+		entered, leave := make(chan struct{}, 2), make(chan struct{})
+		a := newAuthor(func(context.Context, *run) loop.Outcome {
+			entered <- struct{}{}
+			<-leave
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{})
+		w.create("a")
+		<-entered
+		var newest int64
+		for size := range 3 {
+			newest = w.resize("a", size+1).Generation
+		}
+		close(leave)
+		first, second := w.next(a), w.next(a)
+		if second.Generation != newest {
+			t.Errorf("the second call saw generation %d, want the newest, %d", second.Generation, newest)
+		}
+		if gap := second.At.Sub(first.Ended); gap > time.Second {
+			t.Errorf("the second call began %s after the first ended, want at once", gap)
+		}
+		w.quiet(a, time.Second)
+	})
+	t.Run("002-06 After is an appointment", func(t *testing.T) {
+		t.Parallel()
+		first := true
+		a := newAuthor(func(context.Context, *run) loop.Outcome {
+			defer func() { first = false }()
+			if first {
+				return loop.After(time.Second)
+			}
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{})
+		w.create("a")
+		one, two := w.next(a), w.next(a)
+		if gap := two.At.Sub(one.Ended); gap < 750*time.Millisecond || gap > 3*time.Second {
+			t.Errorf("the appointment in 1 s was kept after %s", gap)
+		}
+		if diff := cmp.Diff([]string{"apply status"}, w.writes("a")); diff != "" {
+			t.Errorf("the second call writes nothing (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("002-07 Done is silence", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(nil)
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.next(a)
+		w.await("a", "to be Ready", ready)
+		w.requests.Reset()
+		w.quiet(a, 2*time.Second)
+		for _, r := range w.requests.All() {
+			if r.Verb != "watch" && r.Resource != "events" {
+				t.Errorf("a finished object costs a request: %s", r)
+			}
+		}
+	})
+	t.Run("002-08 an event goes before an appointment", func(t *testing.T) {
+		t.Parallel()
+		entered, leave := make(chan struct{}, 9), make(chan struct{})
+		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+			entered <- struct{}{}
+			<-leave
+			if r.Obj.Generation == 1 {
+				return loop.After(time.Hour)
+			}
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{})
+		w.create("a")
+		<-entered
+		w.resize("a", 2)
+		close(leave)
+		first, second := w.next(a), w.next(a)
+		if gap := second.At.Sub(first.Ended); gap > time.Second {
+			t.Errorf("the pending event was served after %s", gap)
+		}
+	})
+}
+
+// TestFinalizers proves when the finalizer comes and goes.
+func TestFinalizers(t *testing.T) {
+	const finalizer = "probes.probe.trimtab.dev/finalizer"
+	t.Run("002-09 the finalizer is the first write, before the author", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil)}
+		w := newWorld(t, a, options{})
+		w.create("a")
+		c := w.next(a.author)
+		if diff := cmp.Diff([]string{finalizer}, c.Finalizers); diff != "" {
+			t.Errorf("002-10, 002-13 finalizers in the first call (-want +got):\n%s", diff)
+		}
+		w.await("a", "to be Ready", ready)
+		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes("a")); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+		if first := w.probeWrites()[0]; !onlyFinalizers(first.Body) {
+			t.Errorf("the first write changes more than finalizers: %s", first.Body)
+		}
+	})
+	t.Run("002-11 removed once after one cleanup, others intact", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil)}
+		w := newWorld(t, a, options{})
+		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
+		w.await("a", "to be Ready", ready)
+		w.requests.Reset()
+		w.delete("a")
+		got := w.await("a", "to lose our finalizer", func(p *probe.Probe) bool { return len(p.Finalizers) == 1 })
+		if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
+			t.Errorf("finalizers left (-want +got):\n%s", diff)
+		}
+		if n := a.count("cleanup"); n != 1 {
+			t.Errorf("cleanup was called %d times, want 1", n)
+		}
+		t.Run("E0-22 a foreign finalizer is named while it keeps the object", func(t *testing.T) {
+			got := w.await("a", "to tell who keeps it", func(p *probe.Probe) bool { return condition(p, "Deleting") != nil })
+			if m := condition(got, "Deleting").Message; m != "cleaned up; kept by finalizers of others: example.org/theirs" {
+				t.Errorf("message: %q", m)
+			}
+		})
+		t.Run("002-17 neither method is called after our finalizer is gone", func(t *testing.T) {
+			before := a.count("cleanup") + a.count("reconcile")
+			changed := w.resize("a", 7)
+			w.await("a", "to show the new generation", func(p *probe.Probe) bool { return p.Status.ObservedGeneration == changed.Generation })
+			if after := a.count("cleanup") + a.count("reconcile"); after != before {
+				t.Errorf("%d calls after the finalizer went", after-before)
+			}
+		})
+		w.patch("a", `{"metadata":{"finalizers":null}}`)
+		w.gone("a")
+	})
+	t.Run("002-12 Keep keeps the finalizer", func(t *testing.T) {
+		t.Parallel()
+		left := 3
+		a := cleaner{author: newAuthor(nil), cleanup: func(context.Context, *run) loop.CleanupOutcome {
+			if left--; left >= 0 {
+				return loop.Keep(300 * time.Millisecond)
+			}
+			return loop.Removed()
+		}}
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		w.next(a.author)
+		w.delete("a")
+		var times []time.Time
+		for range 4 {
+			times = append(times, w.next(a.author).At)
+		}
+		for i := 1; i < len(times); i++ {
+			if gap := times[i].Sub(times[i-1]); gap < 250*time.Millisecond || gap > 2*time.Second {
+				t.Errorf("cleanup %d came %s after the one before, want about 300 ms", i, gap)
+			}
+		}
+		w.gone("a")
+	})
+	t.Run("002-13 a configured finalizer appears as it is", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil)}
+		w := newWorld(t, a, options{Finalizer: "example.org/mine"})
+		w.create("a")
+		if c := w.next(a.author); !cmp.Equal(c.Finalizers, []string{"example.org/mine"}) {
+			t.Errorf("finalizers: %v", c.Finalizers)
+		}
+	})
+	t.Run("002-14 003-19 no finalizer without something to undo", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(nil)
+		w := newWorld(t, a, options{})
+		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
+		got := w.await("a", "to be Ready", ready)
+		if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
+			t.Errorf("finalizers (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("002-15 without a Cleaner a deletion is no call", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(nil)
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.next(a)
+		w.await("a", "to be Ready", ready)
+		w.delete("a")
+		w.gone("a")
+		w.quiet(a, time.Second)
+	})
+	t.Run("002-16 a deletion during downtime is cleaned up after it", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil)}
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		w.stop()
+		w.delete("a")
+		w.start(a, options{})
+		w.gone("a")
+		if n := a.count("cleanup"); n != 1 {
+			t.Errorf("cleanup was called %d times, want 1", n)
+		}
+	})
+	t.Run("002-17 from the mark on only cleanup is called", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil), cleanup: func(context.Context, *run) loop.CleanupOutcome {
+			return loop.KeepUntilEvent()
+		}}
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.next(a.author)
+		w.await("a", "to be Ready", ready)
+		w.delete("a")
+		w.next(a.author)
+		before := a.count("reconcile")
+		w.resize("a", 9)
+		if c := w.next(a.author); c.Method != "cleanup" {
+			t.Errorf("the spec change called %s, want cleanup", c.Method)
+		}
+		if n := a.count("reconcile"); n != before {
+			t.Errorf("reconcile was called %d times after the mark", n-before)
+		}
+		w.patch("a", `{"metadata":{"finalizers":null}}`)
+	})
+	t.Run("002-37 a finalizer removed by hand comes back", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil)}
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		w.patch("a", `{"metadata":{"finalizers":null}}`)
+		w.await("a", "to have its finalizer again", func(p *probe.Probe) bool { return len(p.Finalizers) == 1 })
+	})
+	t.Run("one life costs three writes", func(t *testing.T) {
+		t.Parallel()
+		a := cleaner{author: newAuthor(nil)}
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.next(a.author)
+		w.delete("a")
+		w.next(a.author)
+		w.gone("a")
+		if diff := cmp.Diff([]string{"patch", "apply status", "patch"}, w.writes("a")); diff != "" {
+			t.Errorf("one life: finalizer, status, finalizer (-want +got):\n%s", diff)
+		}
+	})
+}

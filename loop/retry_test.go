@@ -1,0 +1,204 @@
+package loop_test
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+var sorted = cmpopts.SortSlices(cmp.Less[string])
+
+// attempt is what a failing pass was told.
+type attempt struct {
+	Attempt int
+	Last    bool
+}
+
+// TestRetry proves the policy against a real queue and server.
+func TestRetry(t *testing.T) {
+	broken := func(context.Context, *run) loop.Outcome { return loop.Fail(errBroken) }
+	t.Run("002-40 002-41 a limit on attempts, told to each", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(broken)
+		w := newWorld(t, a, options{Retry: linear(3)})
+		w.create("a")
+		var got []attempt
+		var at []time.Time
+		for range 4 {
+			c := w.next(a)
+			got, at = append(got, attempt{c.Attempt, c.Last}), append(at, c.At)
+		}
+		want := []attempt{{0, false}, {1, false}, {2, false}, {3, true}}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		for i := 1; i < len(at); i++ {
+			if gap := at[i].Sub(at[i-1]); gap < 250*time.Millisecond || gap > 2*time.Second {
+				t.Errorf("002-04 retry %d came after %s, want about 300 ms", i, gap)
+			}
+		}
+		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
+		if m := condition(p, "Ready").Message; !strings.Contains(m, "gave up after 3 retries") {
+			t.Errorf("message: %q", m)
+		}
+		w.quiet(a, time.Second)
+		t.Run("002-42 an event runs once more, still last", func(t *testing.T) {
+			w.resize("a", 2)
+			if c := w.next(a); c.Attempt != 3 || !c.Last {
+				t.Errorf("attempt %d, last %t, want 3 and last", c.Attempt, c.Last)
+			}
+			w.quiet(a, time.Second)
+		})
+	})
+	t.Run("002-43 success resets", func(t *testing.T) {
+		t.Parallel()
+		n := 0
+		a := newAuthor(func(context.Context, *run) loop.Outcome {
+			if n++; n == 3 {
+				return loop.Done()
+			}
+			return loop.Fail(errBroken)
+		})
+		w := newWorld(t, a, options{Retry: linear(0)})
+		w.create("a")
+		for range 3 {
+			w.next(a)
+		}
+		w.await("a", "to be Ready", ready)
+		w.resize("a", 2)
+		if c := w.next(a); c.Attempt != 0 {
+			t.Errorf("after a success the attempt is %d, want 0", c.Attempt)
+		}
+	})
+	t.Run("E0-56 failing again with the same text writes nothing", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(broken)
+		w := newWorld(t, a, options{Retry: loop.Retry{Initial: 20 * time.Millisecond, Multiplier: 1.3, Jitter: -1}})
+		w.create("a")
+		var at []time.Time
+		for range 10 {
+			at = append(at, w.next(a).At)
+		}
+		if diff := gocmp.Diff([]string{"apply status"}, w.writes("a")); diff != "" {
+			t.Errorf("writes of ten failures (-want +got):\n%s", diff)
+		}
+		if first, last := at[1].Sub(at[0]), at[9].Sub(at[8]); last < 2*first {
+			t.Errorf("the gaps do not grow: first %s, ninth %s", first, last)
+		}
+	})
+	t.Run("002-49 to 002-51 the error handler sees each failure and writes status alone", func(t *testing.T) {
+		t.Parallel()
+		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
+			r.Obj.Status.Note = err.Error()
+			r.Obj.Labels = map[string]string{"no": "way"}
+			r.Obj.Spec.Size = 0
+			return loop.RetryError()
+		}}
+		w := newWorld(t, h, options{Retry: linear(2)})
+		w.create("a")
+		var got []attempt
+		for len(got) < 3 {
+			if c := w.next(h.author); c.Method == "onError" {
+				got = append(got, attempt{c.Attempt, c.Last})
+			}
+		}
+		if diff := gocmp.Diff([]attempt{{0, false}, {1, false}, {2, true}}, got); diff != "" {
+			t.Errorf("attempts told to the handler (-want +got):\n%s", diff)
+		}
+		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
+		if p.Status.Note != errBroken.Error() || p.Labels != nil {
+			t.Errorf("002-50 note %q, labels %v; want the error and none", p.Status.Note, p.Labels)
+		}
+	})
+	t.Run("002-53 the error handler is not for cleanup", func(t *testing.T) {
+		t.Parallel()
+		fails := 3
+		h := handler{cleaner: cleaner{author: newAuthor(nil), cleanup: func(context.Context, *run) loop.CleanupOutcome {
+			if fails--; fails >= 0 {
+				return loop.CleanupFailed(errBroken)
+			}
+			return loop.Removed()
+		}}, onError: func(context.Context, *run, error) loop.ErrorOutcome { return loop.RetryError() }}
+		w := newWorld(t, h, options{Retry: linear(0)})
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		w.delete("a")
+		w.gone("a")
+		if h.count("onError") != 0 || h.count("cleanup") != 4 {
+			t.Errorf("handler calls %d, cleanups %d; want 0 and 4", h.count("onError"), h.count("cleanup"))
+		}
+	})
+	t.Run("002-54 a panicking handler does not replace the error", func(t *testing.T) {
+		t.Parallel()
+		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(context.Context, *run, error) loop.ErrorOutcome { panic("handler") }}
+		w := newWorld(t, h, options{Retry: linear(1)})
+		w.create("a")
+		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
+		if m := condition(p, "Ready").Message; !strings.HasPrefix(m, errBroken.Error()) {
+			t.Errorf("message: %q", m)
+		}
+	})
+}
+
+// TestReferences proves that a named object wakes those who name it.
+func TestReferences(t *testing.T) {
+	t.Run("003-06 missing is waiting, created is a call, renamed is none", func(t *testing.T) {
+		t.Parallel()
+		needs := trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: func(p *probe.Probe) []types.NamespacedName {
+			if p.Spec.Needs == "" {
+				return nil
+			}
+			return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
+		}}
+		a := newAuthor(func(ctx context.Context, r *run) loop.Outcome {
+			if r.Obj.Spec.Needs == "" {
+				return loop.Done()
+			}
+			key := types.NamespacedName{Namespace: r.Obj.Namespace, Name: r.Obj.Spec.Needs}
+			if err := r.Client().Get(ctx, key, &probe.Probe{}); err != nil {
+				return loop.WaitFor("WaitingForDependency", loop.Dep{Kind: "Probe", Name: key.Name, Why: "does not exist"})
+			}
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{Sources: []trigger.Source[*probe.Probe]{needs}})
+		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "a" })
+		w.next(a)
+		p := w.await("b", "to wait", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
+		if m := condition(p, "Ready").Message; m != "waiting: Probe a does not exist" {
+			t.Errorf("message: %q", m)
+		}
+		w.create("a")
+		w.await("b", "to be Ready", ready)
+		w.patch("b", `{"spec":{"needs":"c"}}`)
+		w.await("b", "to wait for c", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
+		w.drain(a)
+		w.resize("a", 3)
+		if c := w.next(a); c.Name != "a" {
+			t.Errorf("a call of %s, want a's own", c.Name)
+		}
+		w.quiet(a, time.Second)
+	})
+}
+
+// drain forgets calls noted so far.
+func (w *world) drain(a *author) {
+	w.t.Helper()
+	w.quiet(a, 500*time.Millisecond)
+	for {
+		select {
+		case <-a.ended:
+		default:
+			return
+		}
+	}
+}

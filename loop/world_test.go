@@ -1,0 +1,315 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/testenv"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// call is one call of the author's code.
+type call struct {
+	Method     string
+	Name       string
+	Attempt    int
+	Last       bool
+	Generation int64
+	Version    string
+	Finalizers []string
+	At, Ended  time.Time
+}
+
+// author does what a test says and notes each call.
+type author struct {
+	mu    sync.Mutex
+	calls []call
+	open  map[string][]call // of passes under way, by object
+	begun atomic.Int64
+	ended chan call // of passes that are over, their writes included
+	// reconcile is what Reconcile does; nil means Done.
+	reconcile func(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome
+}
+
+func newAuthor(f func(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome) *author {
+	return &author{open: map[string][]call{}, ended: make(chan call, 1000), reconcile: f}
+}
+
+func (a *author) note(method string, r *loop.Run[*probe.Probe]) call {
+	c := call{
+		Method: method, Name: r.Obj.Name, Attempt: r.Retry().Attempt, Last: r.Retry().Last,
+		Generation: r.Obj.Generation, Version: r.Obj.ResourceVersion,
+		Finalizers: append([]string(nil), r.Obj.Finalizers...), At: time.Now(),
+	}
+	a.begun.Add(1)
+	return c
+}
+
+func (a *author) done(c call) {
+	c.Ended = time.Now()
+	a.mu.Lock()
+	a.calls = append(a.calls, c)
+	a.open[c.Name] = append(a.open[c.Name], c)
+	a.mu.Unlock()
+}
+
+// Record makes the author a trace.Sink: a call is reported once its pass is over.
+func (a *author) Record(r trace.Record) {
+	if _, over := r.Event.(trace.End); !over {
+		return
+	}
+	a.mu.Lock()
+	calls := a.open[r.Object.Name]
+	delete(a.open, r.Object.Name)
+	a.mu.Unlock()
+	for _, c := range calls {
+		a.ended <- c
+	}
+}
+
+func (a *author) sink() trace.Sink { return a }
+
+func (a *author) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome {
+	c := a.note("reconcile", r)
+	defer a.done(c)
+	if a.reconcile == nil {
+		return loop.Done()
+	}
+	return a.reconcile(ctx, r)
+}
+
+// count returns how many calls of method have ended.
+func (a *author) count(method string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, c := range a.calls {
+		if c.Method == method {
+			n++
+		}
+	}
+	return n
+}
+
+// cleaner is an author with something to undo.
+type cleaner struct {
+	*author
+	cleanup func(ctx context.Context, r *loop.Run[*probe.Probe]) loop.CleanupOutcome
+}
+
+func (c cleaner) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.CleanupOutcome {
+	n := c.note("cleanup", r)
+	defer c.done(n)
+	if c.cleanup == nil {
+		return loop.Removed()
+	}
+	return c.cleanup(ctx, r)
+}
+
+// handler is an author that looks at failures.
+type handler struct {
+	cleaner
+	onError func(ctx context.Context, r *loop.Run[*probe.Probe], err error) loop.ErrorOutcome
+}
+
+func (h handler) OnError(ctx context.Context, r *loop.Run[*probe.Probe], err error) loop.ErrorOutcome {
+	n := h.note("onError", r)
+	defer h.done(n)
+	return h.onError(ctx, r, err)
+}
+
+// world is a namespace of a real API server with one controller of Probes in it.
+type world struct {
+	t         *testing.T
+	ctx       context.Context
+	admin     client.WithWatch
+	cfg       *rest.Config
+	requests  *testenv.Log
+	namespace string
+	stop      func()
+}
+
+// newWorld starts a controller of r.
+func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) *world {
+	t.Helper()
+	cfg := testenv.Start(t)
+	testenv.InstallFS(t, cfg, probe.CRDs)
+	admin := testenv.Client(t, cfg, probe.AddToScheme)
+	counted, requests := testenv.Requests(cfg)
+	w := &world{t: t, ctx: t.Context(), admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg)}
+	w.start(r, o)
+	return w
+}
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := probe.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// start runs a manager with one controller of r until the test ends or w.stop is called.
+func (w *world) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) {
+	w.t.Helper()
+	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
+		Scheme: scheme(w.t), Logger: logr.Discard(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if a, ok := r.(interface{ sink() trace.Sink }); ok {
+		o.Trace = a.sink()
+	}
+	if err := loop.New(r, o).SetupWithManager(mgr); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("manager: %v", err)
+		}
+	})
+	w.t.Cleanup(w.stop)
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		w.t.Fatal("the cache did not sync")
+	}
+}
+
+// create makes a Probe named name.
+func (w *world) create(name string, change ...func(*probe.Probe)) *probe.Probe {
+	w.t.Helper()
+	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	for _, f := range change {
+		f(p)
+	}
+	if err := w.admin.Create(w.ctx, p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// get reads a Probe live.
+func (w *world) get(name string) *probe.Probe {
+	w.t.Helper()
+	p := &probe.Probe{}
+	if err := w.admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// patch merges a JSON body into a Probe as a user would.
+func (w *world) patch(name, body string) *probe.Probe {
+	w.t.Helper()
+	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	if err := w.admin.Patch(w.ctx, p, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// resize changes the spec.
+func (w *world) resize(name string, size int) *probe.Probe {
+	w.t.Helper()
+	return w.patch(name, fmt.Sprintf(`{"spec":{"size":%d}}`, size))
+}
+
+// delete asks for deletion.
+func (w *world) delete(name string) {
+	w.t.Helper()
+	if err := w.admin.Delete(w.ctx, &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// await waits until the Probe is as ok says.
+func (w *world) await(name, why string, ok func(*probe.Probe) bool) *probe.Probe {
+	w.t.Helper()
+	return testenv.Wait(w.t, w.admin, w.get(name), why, ok)
+}
+
+// next waits for the end of the next call of the author.
+func (w *world) next(a *author) call {
+	w.t.Helper()
+	return receive(w.t, a.ended)
+}
+
+func receive(t *testing.T, from <-chan call) call {
+	t.Helper()
+	select {
+	case c := <-from:
+		return c
+	case <-time.After(20 * time.Second):
+		t.Fatal("the author was not called within 20 s")
+		return call{}
+	}
+}
+
+// quiet asserts that for d nobody calls the author and nothing is written.
+func (w *world) quiet(a *author, d time.Duration) {
+	w.t.Helper()
+	before, begun := len(w.probeWrites()), a.begun.Load()
+	<-time.After(d) // a silence can only be listened to
+	if now := a.begun.Load(); now != begun {
+		w.t.Errorf("the author was called %d times in a time of silence", now-begun)
+	}
+	if after := w.probeWrites(); len(after) != before {
+		w.t.Errorf("written in a time of silence: %v", after[before:])
+	}
+}
+
+// writes lists the writes to one Probe as "verb subresource", in order.
+func (w *world) writes(name string) []string {
+	var out []string
+	for _, r := range w.requests.Writes("probes", w.namespace, name) {
+		out = append(out, strings.TrimSpace(r.Verb+" "+r.Subresource))
+	}
+	return out
+}
+
+// probeWrites lists the writes to all Probes.
+func (w *world) probeWrites() []testenv.Request {
+	return w.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource == "probes" })
+}
+
+func ready(p *probe.Probe) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" && c.Status == metav1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
