@@ -27,6 +27,9 @@ const fieldOwner = client.FieldOwner("trimtab-testenv")
 // Install applies objects by server-side apply, CRDs for the most part, and answers when
 // each CRD is established and its kinds can be used. It may be repeated. What it installed
 // stays: the server is shared by all tests of the binary.
+//
+// An API server holds back the first objects of a new kind: one that is created less than
+// two seconds after its CRD became established takes two seconds. Install all CRDs at once.
 func Install(t testing.TB, cfg *rest.Config, objs ...client.Object) {
 	t.Helper()
 	c := Client(t, cfg)

@@ -3,12 +3,10 @@ package testenv_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -163,34 +161,6 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// failing is a test that is expected to fail.
-type failing struct {
-	testing.TB
-	ctx  context.Context
-	said string
-}
-
-func (f *failing) Helper()                  {}
-func (f *failing) Context() context.Context { return f.ctx }
-func (f *failing) Fatal(args ...any)        { f.said = fmt.Sprint(args...); runtime.Goexit() }
-func (f *failing) Fatalf(format string, args ...any) {
-	f.said = fmt.Sprintf(format, args...)
-	runtime.Goexit()
-}
-
-// failure answers what test said when it failed.
-func failure(ctx context.Context, t *testing.T, test func(t testing.TB)) string {
-	t.Helper()
-	f := &failing{TB: t, ctx: ctx}
-	var end sync.WaitGroup
-	end.Go(func() { test(f) })
-	end.Wait()
-	if f.said == "" {
-		t.Error("the test did not fail")
-	}
-	return f.said
-}
-
 func TestWaitSaysWhatItSawLast(t *testing.T) {
 	cfg := testenv.Start(t)
 	c := testenv.Client(t, cfg)
@@ -210,14 +180,11 @@ func TestWaitSaysWhatItSawLast(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			said := failure(ctx, t, func(t testing.TB) {
-				testenv.Wait(t, c, configMap(ns, tt.name), "the state Ready", func(m *corev1.ConfigMap) bool {
-					cancel()
-					return false
-				})
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			said := failure(ctx, func(t testing.TB) {
+				testenv.Wait(t, c, configMap(ns, tt.name), "the state Ready", func(m *corev1.ConfigMap) bool { return false })
 			})
-			cancel()
 			for _, want := range tt.says {
 				if !strings.Contains(said, want) {
 					t.Errorf("the message lacks %q, but %s:\n%s", want, tt.why, said)

@@ -30,16 +30,18 @@ type Options struct {
 	// Data is the folder that holds the cluster's state and survives it. Empty means a
 	// temporary one.
 	Data string
-	// Port is where the API server listens on 127.0.0.1. Zero means a free one.
+	// Port is where the API server listens on 127.0.0.1. Zero means the one that Data
+	// remembers, or a free one.
 	Port int
 	// Kubeconfig is the file that the admin's kubeconfig is written to. Empty means a
 	// file in the data folder.
 	Kubeconfig string
 	// AuditLog is the file that receives an audit event per request. Empty means none.
 	AuditLog string
-	// Log is the file that receives the components' logs. Empty means none.
+	// Log is the file that receives the components' logs. Empty means devcluster.log in
+	// the data folder.
 	Log string
-	// Nodes is how many simulated nodes there are. Zero means devcluster's default.
+	// Nodes is how many simulated nodes there are. Zero means 1; less than zero means none.
 	Nodes int
 
 	// Detach lets the control plane outlive this process and the context. Its complaints
