@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,14 +81,14 @@ func (Consumers) Observe(ctx context.Context, c *Client, _ *v1alpha1.Consumer, r
 // Compare goes through the table.
 func (Consumers) Compare(o *v1alpha1.Consumer, have *LiveConsumer) external.Changes {
 	cfg := have.Config
-	return differences(consumerTable(o.Spec, &cfg), o.Spec.Recreate)
+	return differences(consumerTable(o.Spec, &cfg, have.TimeStamp), o.Spec.Recreate)
 }
 
 // Create asks for a new durable consumer.
 func (Consumers) Create(ctx context.Context, c *Client, o *v1alpha1.Consumer, in external.CreateInput) (external.Result, error) {
 	stream, name := split(in.Name)
 	cfg := jetstream.ConsumerConfig{Name: name, Durable: name}
-	applyAll(consumerTable(o.Spec, &cfg))
+	applyAll(consumerTable(o.Spec, &cfg, time.Time{}))
 	cfg.Metadata = in.Mark.On(cfg.Metadata)
 	body, err := json.Marshal(cfg)
 	if err == nil {
@@ -99,10 +100,20 @@ func (Consumers) Create(ctx context.Context, c *Client, o *v1alpha1.Consumer, in
 	return external.Result{}, nil
 }
 
-// Update sends the configuration that is there with the spec's settings over it.
-func (Consumers) Update(ctx context.Context, c *Client, o *v1alpha1.Consumer, _ external.Ref, have *LiveConsumer, _ external.Changes) (external.Result, error) {
+// Update sends the configuration that is there with the spec's settings over it. NATS
+// pauses and resumes by a request of its own and takes no pause from a configuration.
+func (Consumers) Update(ctx context.Context, c *Client, o *v1alpha1.Consumer, _ external.Ref, have *LiveConsumer, changes external.Changes) (external.Result, error) {
 	cfg := have.Config
-	applyAll(consumerTable(o.Spec, &cfg))
+	applyAll(consumerTable(o.Spec, &cfg, have.TimeStamp))
+	if changes.Has(pausePath) {
+		if err := pauseConsumer(ctx, c, have, cfg.PauseUntil); err != nil {
+			return external.Result{}, err
+		}
+		if len(changes.With(external.InPlace)) == 1 {
+			return external.Result{}, nil
+		}
+	}
+	cfg.PauseUntil = have.Config.PauseUntil
 	return external.Result{}, updateConsumer(ctx, c, have, cfg)
 }
 
@@ -149,6 +160,17 @@ func updateConsumer(ctx context.Context, c *Client, have *LiveConsumer, cfg jets
 	}
 	if err != nil {
 		return fmt.Errorf("update consumer %q of stream %q: %w", have.Name, have.Stream, err)
+	}
+	return nil
+}
+
+// pauseConsumer pauses a consumer, or lets it go on if until is nil.
+func pauseConsumer(ctx context.Context, c *Client, have *LiveConsumer, until *time.Time) error {
+	request := struct {
+		PauseUntil *time.Time `json:"pause_until,omitempty"`
+	}{until}
+	if err := c.change(ctx, "CONSUMER.PAUSE."+have.Stream+"."+have.Name, request, &struct{}{}); err != nil {
+		return fmt.Errorf("pause or resume consumer %q of stream %q: %w", have.Name, have.Stream, err)
 	}
 	return nil
 }

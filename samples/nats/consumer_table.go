@@ -34,7 +34,9 @@ var ( //nolint:gochecknoglobals // constant tables
 // consumerTable is every setting of a consumer: where the spec has it, where NATS has it,
 // and how it can change. That it is complete, and that NATS does with each change what the
 // last column says, are tests.
-func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) []setting {
+//
+// now is the server's time: a pause that is over is none.
+func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now time.Time) []setting {
 	// NATS takes the first backoff for the wait.
 	backedOff := s.Backoff == nil && len(c.BackOff) > 0
 	return []setting{
@@ -63,10 +65,11 @@ func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) []setti
 		length("spec.inactiveThreshold", s.InactiveThreshold, &c.InactiveThreshold, inPlace),
 		plain("spec.replicas", s.Replicas, &c.Replicas, inPlace),
 		plain("spec.memStorage", s.MemStorage, &c.MemoryStorage, fixed),
-		moment("spec.pauseUntil", s.PauseUntil, &c.PauseUntil, inPlace),
+		pause(pausePath, s.PauseUntil, &c.PauseUntil, now),
 		choice("spec.priorityPolicy", s.PriorityPolicy, &c.PriorityPolicy, priorityPolicies, inPlace),
 		whole("spec.priorityGroups", list(s.PriorityGroups), &c.PriorityGroups, inPlace),
 		length("spec.pinnedTtl", s.PinnedTTL, &c.PinnedTTL, inPlace),
+		withoutPriority(s, c),
 		metadata("spec.metadata", s.Metadata, &c.Metadata),
 	}
 }
@@ -85,8 +88,42 @@ func moment(path string, want *metav1.Time, have **time.Time, e effect[*time.Tim
 	if want == nil {
 		return setting{}
 	}
-	same := func(a, b *time.Time) bool { return a != nil && b != nil && a.Equal(*b) }
-	return compared(path, new(new(want.UTC())), have, same, e)
+	same := func(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }
+	s := compared(path, new(new(want.UTC())), have, same, e)
+	for i := range s.differs {
+		s.differs[i].Want, s.differs[i].Have = shown(want), nil
+		if *have != nil {
+			s.differs[i].Have = shown(*have)
+		}
+	}
+	return s
+}
+
+func shown(t interface{ Format(string) string }) string { return t.Format(time.RFC3339) }
+
+const pausePath = "spec.pauseUntil"
+
+// pause is a moment that means nothing once it is over, on both sides.
+func pause(path string, want *metav1.Time, have **time.Time, now time.Time) setting {
+	if *have != nil && !(*have).After(now) {
+		*have = nil
+	}
+	if want == nil || want.After(now) {
+		return moment(path, want, have, inPlace)
+	}
+	s := setting{apply: func() { *have = nil }}
+	if *have != nil {
+		s.differs = external.Changes{{Path: path, Want: shown(want), Have: shown(*have)}}
+	}
+	return s
+}
+
+// withoutPriority takes what belongs to a priority policy away with it, as NATS demands.
+func withoutPriority(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) setting {
+	if s.PriorityPolicy == nil || priorityPolicies[*s.PriorityPolicy] != jetstream.PriorityPolicyNone {
+		return setting{}
+	}
+	return setting{apply: func() { c.PriorityGroups, c.PinnedTTL = nil, 0 }}
 }
 
 // backoff is the waits between deliveries. A nil want is not managed.

@@ -101,7 +101,9 @@ func bucketTable(k *v1alpha1.KeyValue, c *jetstream.StreamConfig) []setting {
 		plain("the bucket's allowDirect", new(true), &c.AllowDirect, inPlace),
 		plain("the bucket's discard", new(jetstream.DiscardNew), &c.Discard, inPlace),
 	}
-	if c.Mirror == nil {
+	if c.Mirror != nil || s.Mirror != nil { // its keys come under the other bucket's subjects
+		table = append(table, ignoredIf(localMirror(c), plain("the bucket's mirrorDirect", new(true), &c.MirrorDirect, inPlace)))
+	} else {
 		table = append(table, unordered("the bucket's subjects", []string{bucketSubjects(bucketOf(k))}, &c.Subjects))
 	}
 	if s.LimitMarkerTTL != nil && s.LimitMarkerTTL.Duration.Duration > 0 {
