@@ -37,6 +37,8 @@ func rules() map[string]struct {
 		"dependencies": {"each direct dependency costs all users; the sentence says what for", dependencies},
 		"described":    {"a reader finds a package's place in ARCHITECTURE.md", described},
 		"comments":     {"a reader starts at the package comment", comments},
+		"exported":     {"an exported symbol without a word is used by guessing", undocumented},
+		"state":        {"state of a package is shared by tests and by two operators in one process", state},
 		"sizes":        {"what does not fit on a screen or two is not read", sizes},
 		"init":         {"code that runs by being imported cannot be tested or left out", initFunctions},
 		"documents":    {"a dead link or a command that does not exist ends a reader's patience", documents},
