@@ -65,8 +65,7 @@ func (p *pass[T]) removeFinalizer(ctx context.Context) error {
 	err = p.c.client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch), p.c.fieldOwner())
 	p.wrote("patch", "", []string{"metadata.finalizers"}, obj.GetResourceVersion(), err)
 	switch {
-	case apierrors.IsNotFound(err):
-		err = nil
+	case apierrors.IsNotFound(err): // gone already
 	case apierrors.IsInvalid(err): // the test failed: others changed the list
 		return apierrors.NewConflict(schemaResource(p.c.gvk), p.key.Name, err)
 	case err != nil:

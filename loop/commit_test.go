@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,10 +24,10 @@ func condition(p *probe.Probe, t string) *metav1.Condition {
 	return meta.FindStatusCondition(p.Status.Conditions, t)
 }
 
-// gone waits until the Probe is no more.
-func (w *world) gone(name string) {
+// gone waits until the Probe a is no more.
+func (w *world) gone() {
 	w.t.Helper()
-	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}
 	testenv.Gone(w.t, w.admin, p, "to be gone")
 }
 
@@ -47,6 +48,7 @@ func onlyFinalizers(body []byte) bool {
 
 // TestCommit proves what a pass writes.
 func TestCommit(t *testing.T) {
+	t.Parallel()
 	t.Run("003-15 a converged object is never written again", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.After(10 * time.Millisecond) })
@@ -59,7 +61,7 @@ func TestCommit(t *testing.T) {
 		if got := w.get("a"); got.ResourceVersion != first.ResourceVersion {
 			t.Errorf("after 100 passes the version is %s, was %s", got.ResourceVersion, first.ResourceVersion)
 		}
-		if diff := cmp.Diff([]string{"apply status"}, w.writes("a")); diff != "" {
+		if diff := cmp.Diff([]string{"apply status"}, w.writes()); diff != "" {
 			t.Errorf("writes of all passes (-want +got):\n%s", diff)
 		}
 	})
@@ -74,7 +76,7 @@ func TestCommit(t *testing.T) {
 		w.create("a")
 		w.next(a)
 		got := w.await("a", "to be Ready", ready)
-		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes("a")); diff != "" {
+		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes()); diff != "" {
 			t.Errorf("002-22 metadata first, then status (-want +got):\n%s", diff)
 		}
 		if got.Status.Note != "seen" || got.Labels["seen"] != "yes" {
@@ -108,7 +110,7 @@ func TestCommit(t *testing.T) {
 		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
 			if first {
 				first = false
-				w.patch("a", `{"metadata":{"labels":{"theirs":"yes"}}}`)
+				w.patch("a", `{"metadata":{"labels":{"theirs":"yes"}}}`) //nolint:contextcheck // it takes the context of the test
 			}
 			r.Obj.SetLabels(with(r.Obj.Labels, "ours", "yes"))
 			return loop.Done()
@@ -142,7 +144,7 @@ func TestCommit(t *testing.T) {
 		if got.Status.ObservedGeneration != 1 || got.Status.AppliedGeneration != 1 {
 			t.Errorf("generations %d, %d, want 1, 1", got.Status.ObservedGeneration, got.Status.AppliedGeneration)
 		}
-		w.resize("a", 2)
+		w.resize(2)
 		got = w.await("a", "to have failed", func(p *probe.Probe) bool { return p.Status.State == "Failed" })
 		if got.Status.ObservedGeneration != 2 || got.Status.AppliedGeneration != 1 {
 			t.Errorf("002-33 after a failure: observed %d, applied %d, want 2, 1", got.Status.ObservedGeneration, got.Status.AppliedGeneration)
@@ -159,8 +161,8 @@ func TestCommit(t *testing.T) {
 		w := newWorld(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Spec.Size = 1 })
 		w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
-		w.addCondition("a", metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.Now()})
-		w.resize("a", 2)
+		w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.Now()})
+		w.resize(2)
 		got := w.await("a", "to be Ready", ready)
 		var types []string
 		for _, c := range got.Status.Conditions {
@@ -191,17 +193,18 @@ func TestCommit(t *testing.T) {
 }
 
 // addCondition writes a condition as another controller would.
-func (w *world) addCondition(name string, c metav1.Condition) {
+func (w *world) addCondition(c metav1.Condition) {
 	w.t.Helper()
-	p := w.get(name)
+	p := w.get("a")
 	meta.SetStatusCondition(&p.Status.Conditions, c)
-	if err := w.admin.Status().Update(w.ctx, p, client.FieldOwner("theirs")); err != nil {
+	if err := w.admin.Status().Update(w.t.Context(), p, client.FieldOwner("theirs")); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // TestNews proves which changes of the object itself wake the loop.
 func TestNews(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		why    string
 		change func(w *world)
@@ -217,16 +220,16 @@ func TestNews(t *testing.T) {
 		"002-27 a status that somebody wrote is no news": {
 			why: "and tampering changes nothing that the operator does",
 			change: func(w *world) {
-				w.addCondition("a", metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because"})
+				w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because"})
 			},
 		},
 		"002-27 a new spec is": {
-			why: "generation aware", change: func(w *world) { w.resize("a", 5) }, calls: 1,
+			why: "generation aware", change: func(w *world) { w.resize(5) }, calls: 1,
 		},
 		"002-36 switched off, a foreign status write is news": {
 			why: "EveryChange", mode: loop.EveryChange, calls: 1,
 			change: func(w *world) {
-				w.addCondition("a", metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because"})
+				w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because"})
 			},
 		},
 		"an annotation that the author declared is": {
@@ -267,9 +270,8 @@ func (w *world) settled(a *author) {
 }
 
 func with(labels map[string]string, key, value string) map[string]string {
-	out := map[string]string{key: value}
-	for k, v := range labels {
-		out[k] = v
-	}
+	out := map[string]string{}
+	maps.Copy(out, labels)
+	out[key] = value
 	return out
 }

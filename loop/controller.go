@@ -165,7 +165,7 @@ func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error)
 func (c *Controller[T]) Longest() (types.NamespacedName, time.Time) { return c.memory.longest() }
 
 func (c *Controller[T]) newObject() T {
-	obj, _ := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	obj, _ := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
 	return obj
 }
 
@@ -234,7 +234,7 @@ func (o Options[T]) maxInterval() time.Duration {
 	if interval == 0 {
 		interval = 10 * time.Hour
 	}
-	return time.Duration(float64(interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spread, not secrecy
+	return time.Duration(float64(interval) * (0.9 + 0.2*rand.Float64()))
 }
 
 // A kind's status can be reported by the loop if it is an api.Object.

@@ -49,23 +49,43 @@ func TestLadderTimelines(t *testing.T) {
 		"002-47 T4 events while a retry is armed are no attempts": {
 			why: "rule 2b: seven calls in all, attempts never exceed three",
 			steps: []step{
-				{at: 0, fails: true}, {at: s / 2, event: true, fails: true}, {at: s, event: true, fails: true},
-				{at: 3 * s / 2, event: true, fails: true}, {at: 2 * s, fails: true}, {at: 4 * s, fails: true}, {at: 6 * s, fails: true},
+				{at: 0, fails: true},
+				{at: s / 2, event: true, fails: true},
+				{at: s, event: true, fails: true},
+				{at: 3 * s / 2, event: true, fails: true},
+				{at: 2 * s, fails: true},
+				{at: 4 * s, fails: true},
+				{at: 6 * s, fails: true},
 			},
 			want: []seen{
-				{0, 0, false, 2 * s, true}, {s / 2, 1, false, 3 * s / 2, true}, {s, 1, false, s, true},
-				{3 * s / 2, 1, false, s / 2, true}, {2 * s, 1, false, 2 * s, true}, {4 * s, 2, false, 2 * s, true}, {6 * s, 3, true, 0, false},
+				{0, 0, false, 2 * s, true},
+				{s / 2, 1, false, 3 * s / 2, true},
+				{s, 1, false, s, true},
+				{3 * s / 2, 1, false, s / 2, true},
+				{2 * s, 1, false, 2 * s, true},
+				{4 * s, 2, false, 2 * s, true},
+				{6 * s, 3, true, 0, false},
 			},
 		},
 		"002-48 T5 exhausted and event: runs, still last, not reset": {
 			why: "rule 3, and rule 1 still holds after it",
 			steps: []step{
-				{at: 0, fails: true}, {at: 2 * s, fails: true}, {at: 4 * s, fails: true}, {at: 6 * s, fails: true},
-				{at: 8 * s, event: true, fails: true}, {at: 9 * s, event: true}, {at: 10 * s, event: true, fails: true},
+				{at: 0, fails: true},
+				{at: 2 * s, fails: true},
+				{at: 4 * s, fails: true},
+				{at: 6 * s, fails: true},
+				{at: 8 * s, event: true, fails: true},
+				{at: 9 * s, event: true},
+				{at: 10 * s, event: true, fails: true},
 			},
 			want: []seen{
-				{0, 0, false, 2 * s, true}, {2 * s, 1, false, 2 * s, true}, {4 * s, 2, false, 2 * s, true}, {6 * s, 3, true, 0, false},
-				{8 * s, 3, true, 0, false}, {9 * s, 3, true, 0, false}, {10 * s, 0, false, 2 * s, true},
+				{0, 0, false, 2 * s, true},
+				{2 * s, 1, false, 2 * s, true},
+				{4 * s, 2, false, 2 * s, true},
+				{6 * s, 3, true, 0, false},
+				{8 * s, 3, true, 0, false},
+				{9 * s, 3, true, 0, false},
+				{10 * s, 0, false, 2 * s, true},
 			},
 		},
 	}
@@ -156,10 +176,8 @@ func TestAgainGrows(t *testing.T) {
 	}
 	l.succeeded()
 	got = append(got, l.again(Retry{}))
-	want := []time.Duration{100, 200, 400, 800, 100}
-	for i := range want {
-		want[i] *= time.Millisecond
-	}
+	const ms = time.Millisecond
+	want := []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 100 * ms}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("delays of Again (-want +got):\n%s", diff)
 	}

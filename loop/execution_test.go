@@ -27,6 +27,7 @@ func linear(attempts int) loop.Retry {
 
 // TestExecution proves when the author is called (Java Operator SDK, execution).
 func TestExecution(t *testing.T) {
+	t.Parallel()
 	t.Run("002-01 every call is caused by an event", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
@@ -35,7 +36,7 @@ func TestExecution(t *testing.T) {
 		if c := w.next(a); c.Name != "a" || c.Generation != 1 {
 			t.Errorf("first call: got %s generation %d, want a generation 1", c.Name, c.Generation)
 		}
-		w.resize("a", 2)
+		w.resize(2)
 		if c := w.next(a); c.Generation != 2 {
 			t.Errorf("second call saw generation %d, want 2", c.Generation)
 		}
@@ -60,7 +61,7 @@ func TestExecution(t *testing.T) {
 		w.create("a")
 		var last int64
 		for size := range 20 {
-			last = w.resize("a", size+1).Generation
+			last = w.resize(size + 1).Generation
 		}
 		for w.next(a).Generation != last {
 		}
@@ -98,7 +99,7 @@ func TestExecution(t *testing.T) {
 		<-entered
 		var newest int64
 		for size := range 3 {
-			newest = w.resize("a", size+1).Generation
+			newest = w.resize(size + 1).Generation
 		}
 		close(leave)
 		first, second := w.next(a), w.next(a)
@@ -126,7 +127,7 @@ func TestExecution(t *testing.T) {
 		if gap := two.At.Sub(one.Ended); gap < 750*time.Millisecond || gap > 3*time.Second {
 			t.Errorf("the appointment in 1 s was kept after %s", gap)
 		}
-		if diff := cmp.Diff([]string{"apply status"}, w.writes("a")); diff != "" {
+		if diff := cmp.Diff([]string{"apply status"}, w.writes()); diff != "" {
 			t.Errorf("the second call writes nothing (-want +got):\n%s", diff)
 		}
 	})
@@ -159,7 +160,7 @@ func TestExecution(t *testing.T) {
 		w := newWorld(t, a, options{})
 		w.create("a")
 		<-entered
-		w.resize("a", 2)
+		w.resize(2)
 		close(leave)
 		first, second := w.next(a), w.next(a)
 		if gap := second.At.Sub(first.Ended); gap > time.Second {
@@ -170,6 +171,7 @@ func TestExecution(t *testing.T) {
 
 // TestFinalizers proves when the finalizer comes and goes.
 func TestFinalizers(t *testing.T) {
+	t.Parallel()
 	const finalizer = "probes.probe.trimtab.dev/finalizer"
 	t.Run("002-09 the finalizer is the first write, before the author", func(t *testing.T) {
 		t.Parallel()
@@ -181,7 +183,7 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("002-10, 002-13 finalizers in the first call (-want +got):\n%s", diff)
 		}
 		w.await("a", "to be Ready", ready)
-		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes("a")); diff != "" {
+		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes()); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 		if first := w.probeWrites()[0]; !onlyFinalizers(first.Body) {
@@ -195,7 +197,7 @@ func TestFinalizers(t *testing.T) {
 		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
 		w.await("a", "to be Ready", ready)
 		w.requests.Reset()
-		w.delete("a")
+		w.delete()
 		got := w.await("a", "to lose our finalizer", func(p *probe.Probe) bool { return len(p.Finalizers) == 1 })
 		if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
 			t.Errorf("finalizers left (-want +got):\n%s", diff)
@@ -211,14 +213,14 @@ func TestFinalizers(t *testing.T) {
 		})
 		t.Run("002-17 neither method is called after our finalizer is gone", func(t *testing.T) {
 			before := a.count("cleanup") + a.count("reconcile")
-			changed := w.resize("a", 7)
+			changed := w.resize(7)
 			w.await("a", "to show the new generation", func(p *probe.Probe) bool { return p.Status.ObservedGeneration == changed.Generation })
 			if after := a.count("cleanup") + a.count("reconcile"); after != before {
 				t.Errorf("%d calls after the finalizer went", after-before)
 			}
 		})
 		w.patch("a", `{"metadata":{"finalizers":null}}`)
-		w.gone("a")
+		w.gone()
 	})
 	t.Run("002-12 Keep keeps the finalizer", func(t *testing.T) {
 		t.Parallel()
@@ -233,7 +235,7 @@ func TestFinalizers(t *testing.T) {
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.next(a.author)
-		w.delete("a")
+		w.delete()
 		var times []time.Time
 		for range 4 {
 			times = append(times, w.next(a.author).At)
@@ -243,7 +245,7 @@ func TestFinalizers(t *testing.T) {
 				t.Errorf("cleanup %d came %s after the one before, want about 300 ms", i, gap)
 			}
 		}
-		w.gone("a")
+		w.gone()
 	})
 	t.Run("002-13 a configured finalizer appears as it is", func(t *testing.T) {
 		t.Parallel()
@@ -271,8 +273,8 @@ func TestFinalizers(t *testing.T) {
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
-		w.delete("a")
-		w.gone("a")
+		w.delete()
+		w.gone()
 		w.quiet(a, time.Second)
 	})
 	t.Run("002-16 a deletion during downtime is cleaned up after it", func(t *testing.T) {
@@ -282,9 +284,9 @@ func TestFinalizers(t *testing.T) {
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.stop()
-		w.delete("a")
+		w.delete()
 		w.start(a, options{})
-		w.gone("a")
+		w.gone()
 		if n := a.count("cleanup"); n != 1 {
 			t.Errorf("cleanup was called %d times, want 1", n)
 		}
@@ -298,10 +300,10 @@ func TestFinalizers(t *testing.T) {
 		w.create("a")
 		w.next(a.author)
 		w.await("a", "to be Ready", ready)
-		w.delete("a")
+		w.delete()
 		w.next(a.author)
 		before := a.count("reconcile")
-		w.resize("a", 9)
+		w.resize(9)
 		if c := w.next(a.author); c.Method != "cleanup" {
 			t.Errorf("the spec change called %s, want cleanup", c.Method)
 		}
@@ -325,10 +327,10 @@ func TestFinalizers(t *testing.T) {
 		w := newWorld(t, a, options{})
 		w.create("a")
 		w.next(a.author)
-		w.delete("a")
+		w.delete()
 		w.next(a.author)
-		w.gone("a")
-		if diff := cmp.Diff([]string{"patch", "apply status", "patch"}, w.writes("a")); diff != "" {
+		w.gone()
+		if diff := cmp.Diff([]string{"patch", "apply status", "patch"}, w.writes()); diff != "" {
 			t.Errorf("one life: finalizer, status, finalizer (-want +got):\n%s", diff)
 		}
 	})

@@ -39,7 +39,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	obj, found, err := c.fetch(ctx, req.NamespacedName)
 	switch {
 	case err != nil:
-		return c.unhandled(req.NamespacedName, fmt.Errorf("read %s %s: %w", c.gvk.Kind, req, err))
+		return reconcile.Result{}, c.unhandled(req.NamespacedName, fmt.Errorf("read %s %s: %w", c.gvk.Kind, req, err))
 	case !found:
 		c.memory.drop(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -225,7 +225,7 @@ func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 			if handled.kind == errorNoRetry {
 				policy.Attempts = -1
 			}
-			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), rand.Float64()) //nolint:gosec // jitter
+			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), rand.Float64())
 			if next.never = !retried; retried {
 				next.after = wait
 			}
@@ -276,7 +276,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 			next.after = o.after
 		case cleanupFailed:
 			next.outcome, next.err = "Fail", o.err
-			wait, retried := r.ladder.failed(time.Now(), p.c.options.Retry, 0, rand.Float64()) //nolint:gosec // jitter
+			wait, retried := r.ladder.failed(time.Now(), p.c.options.Retry, 0, rand.Float64())
 			if next.never = !retried; retried {
 				next.after = wait
 			}
@@ -294,11 +294,11 @@ func (p *pass[T]) writeFailed(err error) ending {
 	case apierrors.IsNotFound(err):
 		return ending{outcome: "Done"}
 	case isConflict(err):
-		return ending{outcome: "Conflict", after: 10*time.Millisecond + rand.N(40*time.Millisecond)} //nolint:gosec // jitter
+		return ending{outcome: "Conflict", after: 10*time.Millisecond + rand.N(40*time.Millisecond)}
 	}
 	next := ending{outcome: "Fail", err: err}
 	p.c.memory.with(p.key, func(r *remembered) {
-		next.after, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64()) //nolint:gosec // jitter
+		next.after, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64())
 	})
 	return next
 }
@@ -338,11 +338,11 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 }
 
 // unhandled ends a pass that could not even read its object.
-func (c *Controller[T]) unhandled(key types.NamespacedName, err error) (reconcile.Result, error) {
+func (c *Controller[T]) unhandled(key types.NamespacedName, err error) error {
 	c.memory.with(key, func(r *remembered) {
-		r.delay, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64()) //nolint:gosec // jitter
+		r.delay, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64())
 	})
-	return reconcile.Result{}, err
+	return err
 }
 
 func isConflict(err error) bool { return err != nil && apierrors.IsConflict(err) }

@@ -32,7 +32,7 @@ func (c *Controller[T]) watchReference(mgr manager.Manager, ctrl controller.Cont
 		}
 		return out
 	}
-	//nolint:contextcheck,forbidigo // wiring happens before there is a context to inherit
+	//nolint:forbidigo // wiring happens before there is a context to inherit
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), c.newObject(), index, keys); err != nil {
 		return fmt.Errorf("index %s by the %T it names: %w", c.gvk.Kind, ref.To, err)
 	}

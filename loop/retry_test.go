@@ -26,6 +26,7 @@ type attempt struct {
 
 // TestRetry proves the policy against a real queue and server.
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	broken := func(context.Context, *run) loop.Outcome { return loop.Fail(errBroken) }
 	t.Run("002-40 002-41 a limit on attempts, told to each", func(t *testing.T) {
 		t.Parallel()
@@ -53,7 +54,7 @@ func TestRetry(t *testing.T) {
 		}
 		w.quiet(a, time.Second)
 		t.Run("002-42 an event runs once more, still last", func(t *testing.T) {
-			w.resize("a", 2)
+			w.resize(2)
 			if c := w.next(a); c.Attempt != 3 || !c.Last {
 				t.Errorf("attempt %d, last %t, want 3 and last", c.Attempt, c.Last)
 			}
@@ -75,7 +76,7 @@ func TestRetry(t *testing.T) {
 			w.next(a)
 		}
 		w.await("a", "to be Ready", ready)
-		w.resize("a", 2)
+		w.resize(2)
 		if c := w.next(a); c.Attempt != 0 {
 			t.Errorf("after a success the attempt is %d, want 0", c.Attempt)
 		}
@@ -89,7 +90,7 @@ func TestRetry(t *testing.T) {
 		for range 10 {
 			at = append(at, w.next(a).At)
 		}
-		if diff := gocmp.Diff([]string{"apply status"}, w.writes("a")); diff != "" {
+		if diff := gocmp.Diff([]string{"apply status"}, w.writes()); diff != "" {
 			t.Errorf("writes of ten failures (-want +got):\n%s", diff)
 		}
 		if first, last := at[1].Sub(at[0]), at[9].Sub(at[8]); last < 2*first {
@@ -132,8 +133,8 @@ func TestRetry(t *testing.T) {
 		w := newWorld(t, h, options{Retry: linear(0)})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
-		w.delete("a")
-		w.gone("a")
+		w.delete()
+		w.gone()
 		if h.count("onError") != 0 || h.count("cleanup") != 4 {
 			t.Errorf("handler calls %d, cleanups %d; want 0 and 4", h.count("onError"), h.count("cleanup"))
 		}
@@ -152,6 +153,7 @@ func TestRetry(t *testing.T) {
 
 // TestReferences proves that a named object wakes those who name it.
 func TestReferences(t *testing.T) {
+	t.Parallel()
 	t.Run("003-06 missing is waiting, created is a call, renamed is none", func(t *testing.T) {
 		t.Parallel()
 		needs := trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: func(p *probe.Probe) []types.NamespacedName {
@@ -182,7 +184,7 @@ func TestReferences(t *testing.T) {
 		w.patch("b", `{"spec":{"needs":"c"}}`)
 		w.await("b", "to wait for c", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
 		w.drain(a)
-		w.resize("a", 3)
+		w.resize(3)
 		if c := w.next(a); c.Name != "a" {
 			t.Errorf("a call of %s, want a's own", c.Name)
 		}

@@ -146,7 +146,6 @@ func (h handler) OnError(ctx context.Context, r *loop.Run[*probe.Probe], err err
 // world is a namespace of a real API server with one controller of Probes in it.
 type world struct {
 	t         *testing.T
-	ctx       context.Context
 	admin     client.WithWatch
 	cfg       *rest.Config
 	requests  *testenv.Log
@@ -161,7 +160,7 @@ func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*pro
 	testenv.InstallFS(t, cfg, probe.CRDs)
 	admin := testenv.Client(t, cfg, probe.AddToScheme)
 	counted, requests := testenv.Requests(cfg)
-	w := &world{t: t, ctx: t.Context(), admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg)}
+	w := &world{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg)}
 	w.start(r, o)
 	return w
 }
@@ -193,7 +192,7 @@ func (w *world) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Pro
 	if err := loop.New(r, o).SetupWithManager(mgr); err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	w.stop = sync.OnceFunc(func() {
@@ -209,23 +208,22 @@ func (w *world) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Pro
 }
 
 // create makes a Probe named name.
-func (w *world) create(name string, change ...func(*probe.Probe)) *probe.Probe {
+func (w *world) create(name string, change ...func(*probe.Probe)) {
 	w.t.Helper()
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	for _, f := range change {
 		f(p)
 	}
-	if err := w.admin.Create(w.ctx, p); err != nil {
+	if err := w.admin.Create(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
 	}
-	return p
 }
 
 // get reads a Probe live.
 func (w *world) get(name string) *probe.Probe {
 	w.t.Helper()
 	p := &probe.Probe{}
-	if err := w.admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, p); err != nil {
+	if err := w.admin.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: name}, p); err != nil {
 		w.t.Fatal(err)
 	}
 	return p
@@ -235,22 +233,22 @@ func (w *world) get(name string) *probe.Probe {
 func (w *world) patch(name, body string) *probe.Probe {
 	w.t.Helper()
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-	if err := w.admin.Patch(w.ctx, p, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+	if err := w.admin.Patch(w.t.Context(), p, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 		w.t.Fatal(err)
 	}
 	return p
 }
 
-// resize changes the spec.
-func (w *world) resize(name string, size int) *probe.Probe {
+// resize changes the spec of the Probe a.
+func (w *world) resize(size int) *probe.Probe {
 	w.t.Helper()
-	return w.patch(name, fmt.Sprintf(`{"spec":{"size":%d}}`, size))
+	return w.patch("a", fmt.Sprintf(`{"spec":{"size":%d}}`, size))
 }
 
-// delete asks for deletion.
-func (w *world) delete(name string) {
+// delete asks for the deletion of the Probe a.
+func (w *world) delete() {
 	w.t.Helper()
-	if err := w.admin.Delete(w.ctx, &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}); err != nil {
+	if err := w.admin.Delete(w.t.Context(), &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -291,10 +289,10 @@ func (w *world) quiet(a *author, d time.Duration) {
 	}
 }
 
-// writes lists the writes to one Probe as "verb subresource", in order.
-func (w *world) writes(name string) []string {
+// writes lists the writes to the Probe a as "verb subresource", in order.
+func (w *world) writes() []string {
 	var out []string
-	for _, r := range w.requests.Writes("probes", w.namespace, name) {
+	for _, r := range w.requests.Writes("probes", w.namespace, "a") {
 		out = append(out, strings.TrimSpace(r.Verb+" "+r.Subresource))
 	}
 	return out
