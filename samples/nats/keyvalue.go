@@ -115,7 +115,7 @@ func bucketTable(k *v1alpha1.KeyValue, c *jetstream.StreamConfig) []setting {
 // newBucket is what a bucket starts from: one value per key, without limits. The stream
 // behind it would keep all of them.
 func newBucket(stream string) jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: stream, MaxMsgsPerSubject: 1}
+	return jetstream.StreamConfig{Name: stream, MaxMsgsPerSubject: 1, Duplicates: longestDuplicates}
 }
 
 func bucketSubjects(bucket string) string { return "$KV." + bucket + ".>" }
