@@ -58,6 +58,7 @@ func (s *Server) Mutations() []Call {
 
 // callLog holds what the proxy saw.
 type callLog struct {
+	received func(Call) bool
 	answered func(Call)
 
 	mu    sync.Mutex
@@ -70,16 +71,21 @@ func (l *callLog) read() []Call {
 	return slices.Clone(l.calls)
 }
 
-// request notes a request if it is one to the JetStream API.
-func (l *callLog) request(client, subject, reply string, body []byte) {
+// request notes a request if it is one to the JetStream API, and tells whether it may go
+// on. What may not has never reached the server.
+func (l *callLog) request(client, subject, reply string, body []byte) bool {
 	c := Call{Time: time.Now(), Client: client, Request: string(body), reply: reply}
 	var ok bool
 	if c.Op, c.Stream, c.Consumer, ok = parseSubject(subject); !ok {
-		return
+		return true
+	}
+	if l.received != nil && !l.received(c) {
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, c)
+	return true
 }
 
 // answer notes the answer that goes to subject, if one is awaited there.

@@ -118,15 +118,18 @@ func (f frame) payload() []byte {
 	return b[n:]
 }
 
-// carry copies frames until the connection ends, showing each before it goes on.
-func carry(from io.Reader, to io.Writer, see func(frame)) error {
+// carry copies frames until the connection ends, showing each before it goes on. What see
+// does not want to go on is dropped.
+func carry(from io.Reader, to io.Writer, see func(frame) bool) error {
 	r := bufio.NewReader(from)
 	for {
 		f, err := read(r)
 		if err != nil {
 			return err
 		}
-		see(f)
+		if !see(f) {
+			continue
+		}
 		if _, err := to.Write(append(f.line, f.body...)); err != nil {
 			return err
 		}
@@ -176,7 +179,7 @@ type requests struct {
 	name string
 }
 
-func (s *requests) see(f frame) {
+func (s *requests) see(f frame) bool {
 	switch f.op {
 	case "CONNECT":
 		var c struct{ Name string }
@@ -184,25 +187,27 @@ func (s *requests) see(f frame) {
 			s.name = c.Name
 		}
 	case "PUB": // PUB <subject> [reply] <size>
-		s.note(f, len(f.args) == 3)
+		return s.note(f, len(f.args) == 3)
 	case "HPUB": // HPUB <subject> [reply] <header size> <size>
-		s.note(f, len(f.args) == 4)
+		return s.note(f, len(f.args) == 4)
 	}
+	return true
 }
 
-func (s *requests) note(f frame, hasReply bool) {
+func (s *requests) note(f frame, hasReply bool) bool {
 	reply := ""
 	if hasReply {
 		reply = f.args[1]
 	}
-	s.log.request(s.name, f.args[0], reply, f.payload())
+	return s.log.request(s.name, f.args[0], reply, f.payload())
 }
 
 // answers reads what the server sends to one client.
 type answers struct{ log *callLog }
 
-func (s answers) see(f frame) {
+func (s answers) see(f frame) bool {
 	if f.op == "MSG" || f.op == "HMSG" { // MSG <subject> <sid> [reply] <size>
 		s.log.answer(f.args[0], f.payload())
 	}
+	return true
 }

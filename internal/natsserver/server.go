@@ -29,6 +29,9 @@ type Options struct {
 	MaxStore int64
 	// MaxMemory limits what streams in memory may take, in bytes. Zero means 256 MiB.
 	MaxMemory int64
+	// Received is called with each request before the server gets it, which waits until
+	// Received returns; false keeps it from the server for good. Nil means true.
+	Received func(Call) bool
 	// Answered is called with each request once the server has answered it and before the
 	// caller learns of the answer, which waits until Answered returns. Nil means nothing.
 	Answered func(Call)
@@ -82,7 +85,7 @@ func (s *Server) start(o Options, dir string) error {
 	if !s.nats.ReadyForConnections(startTimeout) || !s.nats.JetStreamEnabled() {
 		return errors.Join(fmt.Errorf("not ready after %s; is the folder writable?", startTimeout), listener.Close())
 	}
-	s.log = &callLog{answered: o.Answered}
+	s.log = &callLog{received: o.Received, answered: o.Answered}
 	s.proxy = openProxy(listener, s.nats.Addr().String(), s.log)
 	return nil
 }

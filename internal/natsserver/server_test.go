@@ -1,11 +1,14 @@
 package natsserver_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
@@ -179,5 +182,21 @@ func must(t *testing.T) func(any, error) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestARequestCanBeKeptFromTheServer(t *testing.T) {
+	s := start(t, natsserver.Options{Received: func(c natsserver.Call) bool { return c.Op != "STREAM.CREATE" }})
+	js := connect(t, s, "author")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the caller of a dropped request got %v, want no answer", err)
+	}
+	if _, err := js.Stream(t.Context(), "a"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("a dropped request took effect: %v", err)
+	}
+	if got := s.Mutations(); len(got) != 0 {
+		t.Errorf("the log has %v, want nothing", got)
 	}
 }
