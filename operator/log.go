@@ -93,6 +93,7 @@ func (h textHandler) Handle(ctx context.Context, r slog.Record) error {
 	if err := h.attributes.Handle(ctx, r); err != nil {
 		return err
 	}
-	_, err := h.w.Write(h.line.Bytes())
+	line := append(bytes.TrimRight(h.line.Bytes(), " \n"), '\n')
+	_, err := h.w.Write(line)
 	return err
 }

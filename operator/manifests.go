@@ -239,6 +239,9 @@ func printYAML(w io.Writer, objects []client.Object) error {
 			return fmt.Errorf("print %s: %w", o.GetName(), err)
 		}
 		unstructured.RemoveNestedField(content, "status")
+		if spec, ok := content["spec"].(map[string]any); ok && len(spec) == 0 {
+			unstructured.RemoveNestedField(content, "spec")
+		}
 		text, err := yaml.Marshal(content)
 		if err != nil {
 			return fmt.Errorf("print %s: %w", o.GetName(), err)
