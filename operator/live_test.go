@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		operator.Main(testOperator(name))
 	}
 	ctrllog.SetLogger(logr.Discard()) // of the tests' own clients
-	os.Exit(m.Run())                  //nolint:forbidigo // as every TestMain
+	os.Exit(m.Run())
 }
 
 // installed is an operator's account on a server, with what its manifests grant.

@@ -63,7 +63,8 @@ type Controller interface {
 // Main runs the operator that o describes with the process's arguments, and exits. SIGTERM
 // and SIGINT stop it gracefully; a second one, at once.
 func Main(o Options) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	root := context.Background() //nolint:forbidigo // main is here, see below
+	ctx, stop := signal.NotifyContext(root, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, o, logForProcess)) //nolint:forbidigo // the one place where operators exit
 }
@@ -86,7 +87,7 @@ var errReported = errors.New("reported already")
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options, useLog func(logr.Logger)) int {
 	err := o.check()
 	if err == nil {
-		cmd := command(o, useLog)
+		cmd := command(o, useLog) //nolint:contextcheck // cobra hands ctx to commands
 		cmd.SetArgs(withDefaultCommand(args))
 		cmd.SetOut(stdout)
 		cmd.SetErr(stderr)
