@@ -212,9 +212,7 @@ func decideMissing(f Facts) Decision {
 	}
 	switch {
 	case !f.absenceProven():
-		d.Row, d.State, d.Reason, d.Wake = 11, StateVerifying, ReasonVerifying, WakeSoon
-		d.Show.Failed = ShowFalse
-		return d
+		return unseen()
 	case !f.Policy.Create:
 		d = stopped(12, ReasonCreateNotPermitted)
 		d.Wake = WakeDrift
@@ -232,11 +230,27 @@ func decideMissing(f Facts) Decision {
 	return markThenCreate(f, d, lost)
 }
 
+// unseen is row 11: what this process created a moment ago does not show yet.
+func unseen() Decision {
+	return Decision{
+		Row: 11, State: StateVerifying, Reason: ReasonVerifying, Wake: WakeSoon,
+		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+}
+
+// createdLately: this process created the thing so short a time ago that what bears its
+// name may still be shown as it was before.
+func (f Facts) createdLately() bool {
+	return f.SinceCreate < f.Grace && (f.Creation == CreationCalled || f.Creation == CreationSeen)
+}
+
 // markThenCreate writes the marker unless it is durable already. Another incarnation needs
-// its own.
+// its own. So does a repeated create of a thing that is found by its mark: a search that is
+// behind could still show what an earlier create had made, and take it for this one.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
-	if f.Record.Marker == MarkerNone || lost {
+	again := f.Identity == IdentityMark && f.uncertain()
+	if f.Record.Marker == MarkerNone || lost || again {
 		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
 	}
 	return d
@@ -263,12 +277,13 @@ func (f Facts) absenceProven() bool {
 
 // decideExisting is rows 15 and 24 and what follows from the thing's phase.
 func decideExisting(f Facts) Decision {
-	switch claimed(f) {
-	case claimRefused:
+	switch c := claimed(f); {
+	case c != claimOurs && f.createdLately(), c == claimAdopt && f.uncertain() && f.SinceCreate < f.Grace:
+		return unseen()
+	case c == claimRefused:
 		return stopped(15, ReasonNotOurs)
-	case claimAdopt:
+	case c == claimAdopt:
 		return Decision{Row: 9, Action: ActionAdopt, State: StateVerifying, Reason: ReasonVerifying}
-	case claimOurs:
 	}
 	switch f.Seen.Phase {
 	case PhaseCreating:

@@ -40,6 +40,7 @@ type modelPass struct {
 	f       Facts
 	have    *thing
 	value   int
+	looked  time.Time
 }
 
 func (w *world) pass(i int) {
@@ -118,7 +119,11 @@ func (p *modelPass) facts() Facts {
 	f.Grace, f.Unprepared = modelGrace*time.Second, o.unprepared
 	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress()}
 	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.exists())
-	p.t.facts(&f, p.w.clock())
+	now := p.w.clock()
+	if f.Seen.Looked || f.Found != FoundNotAsked {
+		now = p.looked
+	}
+	p.t.facts(&f, now)
 	if p.w.m.doubtless {
 		f.DeleteAccepted = p.t.deleteAccepted
 	}
@@ -170,6 +175,7 @@ func (p *modelPass) answered(a Action, c Class) Answer {
 // observe reads a thing as it was a moment ago.
 func (p *modelPass) observe() {
 	w := p.w
+	p.looked = w.clock()
 	if w.chance(5) {
 		p.answered(ActionObserve, ClassTransient)
 		return
@@ -372,6 +378,7 @@ func (w *world) anyFault() Class {
 
 func (p *modelPass) find() {
 	w := p.w
+	p.looked = w.clock()
 	at, n := w.readTime(), 0
 	for _, t := range w.things {
 		if t.exists(at) && t.owner == p.o.uid && t.incarnation == p.o.rec.Incarnation {
@@ -401,7 +408,9 @@ func (p *modelPass) adopt() bool {
 	if !p.w.write(p, true, func(o *object) { o.rec = r }) {
 		return false
 	}
-	t.owner = uid
+	if now := p.target(); now != nil && adoptedFrom(now.mark) == adoptedFrom(t.mark) {
+		now.owner = uid // what has the name is what was adopted
+	}
 	p.t.wroteMarker(r.Create, r.Incarnation)
 	p.t.saw()
 	p.f.Seen = Seen{}

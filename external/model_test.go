@@ -239,6 +239,9 @@ func (w *world) land(t thing) *thing {
 	if w.v.byName() && w.named(t.slot) != nil {
 		return nil
 	}
+	if w.v.unmarked && w.orphaned[t.owner] && w.slots[t.slot].now().rec.exists() {
+		return nil // comes into being under the eyes of another object, which no engine could tell
+	}
 	if w.v.identity == IdentityToken {
 		if first := w.tokens[token{t.owner, t.incarnation}]; first != nil {
 			return first
@@ -276,6 +279,9 @@ func (w *world) person(i int) {
 	s := &w.slots[i]
 	o := *s.now()
 	if o.uid == 0 {
+		if w.v.unmarked {
+			w.tick(modelLate + modelLag) // for what the last object orphaned
+		}
 		w.uids++
 		o = object{uid: w.uids, generation: 1, want: w.rng.IntN(40), policy: w.policy()}
 		w.marks[o.uid] = w.mark(o.uid, i)

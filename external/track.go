@@ -177,7 +177,8 @@ func (t *track) refused(b basis) Action {
 	return t.refusal.action
 }
 
-// facts fills in what the track knows.
+// facts fills in what the track knows. now is when the last look began, if there was one:
+// what came between it and the decision did not make it any younger.
 func (t *track) facts(f *Facts, now time.Time) {
 	f.Fresh = t.fresh
 	f.Creation = t.creation

@@ -1,0 +1,129 @@
+package external
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// with makes a mutant whose Decide sees other facts, or whose decisions are bent.
+func with(facts func(*Facts), bend func(Facts, *Decision)) mutant {
+	return mutant{decide: func(f Facts) Decision {
+		seen := f
+		if facts != nil {
+			facts(&seen)
+		}
+		d := Decide(seen)
+		if bend != nil {
+			bend(f, &d)
+		}
+		return d
+	}}
+}
+
+// TestModelTeeth breaks the engine on purpose. A walk that finds nothing then would prove
+// nothing about the engine as it is.
+func TestModelTeeth(t *testing.T) {
+	tests := map[string]struct {
+		why string
+		api string // the only kind of API in which it shows; empty is any
+		m   mutant
+	}{
+		"finalizer goes on a failed delete": {
+			why: "what could not be deleted leaks",
+			m: with(nil, func(f Facts, d *Decision) {
+				if d.Row == 31 && f.Last.Of == ActionDelete {
+					d.Action = ActionRemoveFinalizer
+				}
+			}),
+		},
+		"finalizer goes while the id is unknown": {
+			why: "what was created and not recorded leaks",
+			api: "token",
+			m: with(nil, func(_ Facts, d *Decision) {
+				if d.Row == 28 {
+					d.Action = ActionRemoveFinalizer
+				}
+			}),
+		},
+		"create without marker": {
+			why: "a crash between create and record forgets the thing",
+			m: with(nil, func(_ Facts, d *Decision) {
+				if d.Action == ActionWriteMarker {
+					d.Action = ActionCreate
+				}
+			}),
+		},
+		"recreate without permission to create": {
+			why: "the thing is destroyed and not made again",
+			m:   with(func(f *Facts) { f.Policy.Create = f.Policy.Create || f.Differs.Recreate }, nil),
+		},
+		"recreate without permission to delete": {
+			why: "read-only deletes",
+			m:   with(func(f *Facts) { f.Policy.Delete = f.Policy.Delete || f.Differs.Recreate && !f.Deleting }, nil),
+		},
+		"trusts a stale Missing": {
+			why: "a read behind the create removes the finalizer or creates again",
+			m:   with(func(f *Facts) { f.Grace = 0 }, nil),
+		},
+		"trusts any copy of the object": {
+			why: "after a restart, a copy of an object that is gone creates again",
+			m:   with(func(f *Facts) { f.Fresh = true }, nil),
+		},
+		"believes everything is ours": {
+			why: "somebody else's thing of the same name is changed",
+			m:   mutant{ownsAll: true},
+		},
+		"takes a lost answer for a refusal": {
+			why: "the create that was lost lands after the finalizer went, or twice",
+			m:   mutant{noDoubt: true},
+		},
+		"forgets that a create may still come": {
+			why: "an accepted delete does not undo a create that is still under way",
+			m:   mutant{doubtless: true},
+		},
+		"markers over a newer object": {
+			why: "a stale marker undoes a recorded id",
+			m:   mutant{unlockedMarker: true},
+		},
+		"pause does not hold": {
+			why: "paused objects change",
+			m:   with(func(f *Facts) { f.Paused = PauseNone }, nil),
+		},
+		"never gives up waiting": {
+			why: "liveness: absence that is never believed is never repaired",
+			m: with(nil, func(f Facts, d *Decision) {
+				if d.Row == 14 {
+					d.Action = ActionNone
+				}
+			}),
+		},
+		"same incarnation after a search": {
+			api: "mark",
+			why: "a search that is behind shows what an earlier create of the incarnation had made",
+			m: with(nil, func(f Facts, d *Decision) {
+				if d.Action == ActionWriteMarker && f.Identity == IdentityMark && f.uncertain() {
+					d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
+				}
+			}),
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			for i, v := range variants() {
+				if test.api != "" && test.api != v.name {
+					continue
+				}
+				for round := range uint64(8) {
+					w := newWorld(v, test.m, modelSeed+uint64(i)+100*round)
+					if w.walk(200_000); w.broken != "" {
+						t.Logf("%s, step %d: %s", v.name, w.steps, w.broken)
+						return
+					}
+				}
+			}
+			t.Errorf("no walk noticed the mutant; %s", test.why)
+		})
+	}
+}
