@@ -14,6 +14,10 @@ const (
 	ConditionPaused   = "Paused"
 
 	ConditionDependenciesReady = "DependenciesReady"
+
+	// ConditionPolicyInvalid is true while an annotation that limits the operator cannot
+	// be understood; the safest meaning holds then.
+	ConditionPolicyInvalid = "PolicyInvalid"
 )
 
 // Annotations that people and programs put on an object. A change of one of these wakes

@@ -44,6 +44,10 @@ func Done() Outcome { return Outcome{} }
 // Again: once more soon, with a delay that grows while Again is repeated.
 func Again() Outcome { return Outcome{kind: kindAgain} }
 
+// AgainAfter: work is under way, and to be looked at again after d. It is neither a success
+// nor a failure. Zero or less means [Again].
+func AgainAfter(d time.Duration) Outcome { return Outcome{kind: kindAgain, after: max(d, 0)} }
+
 // After: succeeded, and to be visited again after d at the latest. An earlier event
 // replaces the appointment. Zero or less means [Done].
 func After(d time.Duration) Outcome {

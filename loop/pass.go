@@ -214,6 +214,10 @@ func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 			r.ladder.succeeded()
 			next.after = o.after
 		case kindAgain:
+			if next.after = o.after; o.after > 0 {
+				r.ladder.waiting()
+				break
+			}
 			next.after = r.ladder.again(policy)
 		case kindWait:
 			r.ladder.waiting()

@@ -16,6 +16,7 @@ type Run[T client.Object] struct {
 	Obj T
 
 	client     client.Client
+	live       client.Reader
 	conditions *status.Set
 	retry      RetryInfo
 	log        logr.Logger
@@ -27,13 +28,17 @@ type Run[T client.Object] struct {
 
 func newRun[T client.Object](p *pass[T], retry RetryInfo, log logr.Logger) *Run[T] {
 	return &Run[T]{
-		client: p.c.client, conditions: &status.Set{}, retry: retry, log: log,
+		client: p.c.client, live: p.c.live, conditions: &status.Set{}, retry: retry, log: log,
 		setState: p.setState, persist: p.persist, event: p.event,
 	}
 }
 
 // Client reads from the cache and writes to the API.
 func (r *Run[T]) Client() client.Client { return r.client }
+
+// Live reads from the API server itself, past the cache: one request for each read. It is
+// for the rare moment in which a copy that lags behind would do harm.
+func (r *Run[T]) Live() client.Reader { return r.live }
 
 // Retry tells where in the ladder of retries this pass stands.
 func (r *Run[T]) Retry() RetryInfo { return r.retry }

@@ -106,5 +106,5 @@ func Clip(message string) string {
 var own = []string{
 	api.ConditionReady, api.ConditionReconciling, api.ConditionStalled,
 	api.ConditionCreating, api.ConditionUpdating, api.ConditionDeleting,
-	api.ConditionFailed, api.ConditionPaused, api.ConditionDependenciesReady,
+	api.ConditionFailed, api.ConditionPaused, api.ConditionDependenciesReady, api.ConditionPolicyInvalid,
 }
