@@ -51,13 +51,12 @@ func (a *access) check(*http.Request) error {
 	return a.problem
 }
 
-// watch asks every few seconds until all permissions are there or ctx ends.
+// watch asks for what is still missing every second until nothing is, or ctx ends.
 func (a *access) watch(ctx context.Context) {
-	const pause = 3 * time.Second
 	for {
 		problem := a.ask(ctx)
 		a.mu.Lock()
-		news := problem != nil && (a.problem == nil || a.problem.Error() != problem.Error())
+		news := problem != nil && a.problem.Error() != problem.Error()
 		a.problem = problem
 		a.mu.Unlock()
 		if problem == nil {
@@ -69,13 +68,14 @@ func (a *access) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(time.Second):
 		}
 	}
 }
 
+// ask reduces needed to what is not granted.
 func (a *access) ask(ctx context.Context) error {
-	var missing []string
+	var missing []authorizationv1.ResourceAttributes
 	for _, attributes := range a.needed {
 		answer, err := a.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
@@ -84,15 +84,19 @@ func (a *access) ask(ctx context.Context) error {
 			return fmt.Errorf("ask the API server for own permissions: %w", err)
 		}
 		if !answer.Status.Allowed {
-			missing = append(missing, wording(attributes))
+			missing = append(missing, attributes)
 		}
 	}
-	if len(missing) == 0 {
+	if a.needed = missing; len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
+	var words []string
+	for _, m := range missing {
+		words = append(words, wording(m))
+	}
+	slices.Sort(words)
 	return fmt.Errorf("not permitted: %s; grant with: %s manifests rbac | kubectl apply --server-side -f -",
-		strings.Join(missing, ", "), a.name)
+		strings.Join(words, ", "), a.name)
 }
 
 // wording is the permission in the words of kubectl auth can-i.

@@ -97,3 +97,30 @@ func (h textHandler) Handle(ctx context.Context, r slog.Record) error {
 	_, err := h.w.Write(line)
 	return err
 }
+
+// calmStop lowers a message that controller-runtime logs as an error whenever a leader
+// stops of its own accord and gives up the lease: nothing is wrong then.
+type calmStop struct {
+	slog.Handler
+	stopping func() bool
+}
+
+func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "error received after stop sequence was engaged" && h.stopping() {
+		if !h.Enabled(ctx, slog.LevelDebug) {
+			return nil
+		}
+		r.Level = slog.LevelDebug
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h calmStop) WithAttrs(a []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(a)
+	return h
+}
+
+func (h calmStop) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}

@@ -142,7 +142,7 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 	secret := &corev1.Secret{}
 	return manager.Options{
 		Scheme:                        p.design.scheme,
-		Logger:                        p.log,
+		Logger:                        logr.FromSlogHandler(calmStop{logr.ToSlogHandler(p.log), func() bool { return ctx.Err() != nil }}),
 		LeaderElection:                p.settings.leaderElect,
 		LeaderElectionID:              p.design.options.Name,
 		LeaderElectionNamespace:       p.target.namespace,
