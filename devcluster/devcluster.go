@@ -184,11 +184,13 @@ func (c *Cluster) whyNot(err error) error {
 	return err
 }
 
+// stopPatience is how long a component may take to stop. Some controllers
+// finish their work first, and nobody will see the result.
+const stopPatience = 3 * time.Second
+
 // run starts a component that works until its context is done. When it returns
-// earlier, the cluster ends. Stopping waits for it, but not for long: some
-// controllers finish their work first, and nobody will see the result.
+// earlier, the cluster ends.
 func (c *Cluster) run(name string, component func(context.Context) error) {
-	const patience = 3 * time.Second
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ended))
 	done := make(chan struct{})
 	go func() {
@@ -200,13 +202,24 @@ func (c *Cluster) run(name string, component func(context.Context) error) {
 	}()
 	c.onStop(func() error {
 		cancel()
-		select {
-		case <-done:
-		case <-time.After(patience):
-			c.slog.Warn("component did not stop in time", "component", name)
-		}
+		c.within(stopPatience, name, func() { <-done })
 		return nil
 	})
+}
+
+// within leaves a component behind that does not stop in time: the process
+// ends soon, and its data is safe at any instant.
+func (c *Cluster) within(patience time.Duration, name string, stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stop()
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		c.slog.Warn("component did not stop in time", "component", name, "patience", patience)
+	}
 }
 
 func orUnexpected(err error) error {

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/trimtab-dev/trimtab/devcluster/internal/damage"
 	"github.com/trimtab-dev/trimtab/devcluster/internal/folder"
 )
 
@@ -38,19 +39,22 @@ func (c *Cluster) etcdSocket() *url.URL {
 }
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
+	const patience = 30 * time.Second // replaying a long log takes a while
+	if err := damage.Check(c.folder.Join("etcd")); err != nil {
+		return c.damaged(err)
+	}
 	etcd, err := c.openEtcd()
 	if err != nil {
 		return c.damaged(fmt.Errorf("etcd: %w", err))
 	}
 	c.onStop(func() error {
-		etcd.Close()
+		c.within(stopPatience, "etcd", etcd.Close)
 		return nil
 	})
-	const patience = 30 * time.Second // replaying a long log takes a while
 	select {
 	case <-etcd.Server.ReadyNotify():
 	case err := <-etcd.Err():
-		return c.damaged(fmt.Errorf("etcd: %w", err))
+		return fmt.Errorf("etcd: %w", err)
 	case <-time.After(patience):
 		return fmt.Errorf("etcd is not ready after %s; its log says why: %s", patience, c.log.Name())
 	case <-ctx.Done():
@@ -59,24 +63,31 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	return nil
 }
 
-// openEtcd opens the data. etcd finds damage in three ways: it returns an
-// error, it logs a fatal entry, or it panics.
+// openEtcd opens the data. What damage.Check could not see, etcd tells by an
+// error, by a panic, or by a log entry after which it ends the process.
 func (c *Cluster) openEtcd() (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
 		err  error
 	}
 	results := make(chan result, 1)
+	say := func(r result) {
+		select {
+		case results <- r:
+		default: // the first one counts
+		}
+	}
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				results <- result{err: fmt.Errorf("%v", p)}
+				say(result{err: fmt.Errorf("%v", p)})
 			}
 		}()
 		etcd, err := embed.StartEtcd(c.etcdConfig(func(reason string) {
-			results <- result{err: errors.New(reason)}
+			say(result{err: errors.New(reason)})
+			c.giveUp("etcd gave up: " + reason)
 		}))
-		results <- result{etcd, err}
+		say(result{etcd, err})
 	}()
 	r := <-results
 	return r.etcd, r.err

@@ -40,25 +40,25 @@ func (c *Cluster) giveUp(reason string) {
 	runtime.Goexit()
 }
 
-// etcdLogger writes etcd's warnings to the log. etcd reports damage by a fatal
-// entry; fatal gets its text.
-func (c *Cluster) etcdLogger(fatal func(reason string)) *zap.Logger {
+// etcdLogger writes etcd's warnings to the log. Entries after which etcd would
+// panic or end the process go to giveUp, which must not return.
+func (c *Cluster) etcdLogger(giveUp func(reason string)) *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	core := zapcore.NewCore(encoder, zapcore.AddSync(c.log), zapcore.WarnLevel)
-	return zap.New(core, zap.WithFatalHook(fatalHook(fatal)))
+	hook := lastWords(giveUp)
+	return zap.New(core, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
 }
 
-// fatalHook gets zap's fatal entries.
-type fatalHook func(reason string)
+// lastWords receives the entries after which etcd does not go on.
+type lastWords func(reason string)
 
-// OnWrite turns the entry into one line. It does not return.
-func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+// OnWrite hands on the entry's message and error. It does not return.
+func (say lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	reason := entry.Message
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
 			reason += ": " + err.Error()
 		}
 	}
-	h(reason)
-	runtime.Goexit()
+	say(reason)
 }
