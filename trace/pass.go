@@ -30,7 +30,7 @@ type Record struct {
 	Time       time.Time
 	Controller string
 	Object     Object
-	// Pass tells passes of one process apart; it grows.
+	// Pass tells passes of one controller in one process apart; it grows.
 	Pass  uint64
 	Event Event
 }

@@ -40,28 +40,42 @@ func (s *textSink) Record(r Record) {
 // began, without times, durations of calls, UIDs and resource versions. Passes are counted
 // anew for each object, so that other objects at work do not show.
 func Transcript(records []Record) string {
-	var order []uint64
-	passes := map[uint64][]Record{}
-	for _, r := range records {
-		if passes[r.Pass] == nil {
-			order = append(order, r.Pass)
-		}
-		passes[r.Pass] = append(passes[r.Pass], r)
-	}
 	var out strings.Builder
 	count := map[string]int{}
-	for i, id := range order {
+	for i, pass := range passes(records) {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
-		object := printable(passes[id][0].Object.String())
+		object := printable(pass[0].Object.String())
 		count[object]++
 		fmt.Fprintf(&out, "%s, pass %d\n", object, count[object])
-		for _, r := range passes[id] {
+		for _, r := range pass {
 			fmt.Fprintf(&out, "  %s\n", describe(r.Event))
 		}
 	}
 	return out.String()
+}
+
+// passes sorts records of passes that ran side by side. A Start always begins another,
+// because numbers repeat when a process is started again.
+func passes(records []Record) [][]Record {
+	type key struct {
+		controller string
+		object     Object
+		pass       uint64
+	}
+	var all [][]Record
+	current := map[key]int{}
+	for _, r := range records {
+		k := key{r.Controller, r.Object, r.Pass}
+		i, known := current[k]
+		if _, start := r.Event.(Start); start || !known {
+			i = len(all)
+			all, current[k] = append(all, nil), i
+		}
+		all[i] = append(all[i], r)
+	}
+	return all
 }
 
 // describe is the event on one line, without what differs from run to run.
