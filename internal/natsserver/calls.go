@@ -140,14 +140,27 @@ type operation struct {
 // operations are those of the JetStream API that name a stream, longer ones before their
 // prefixes.
 var operations = []operation{ //nolint:gochecknoglobals // a constant table
-	{"STREAM.CREATE", true}, {"STREAM.UPDATE", true}, {"STREAM.DELETE", true}, {"STREAM.PURGE", true},
-	{"STREAM.RESTORE", true}, {"STREAM.MSG.DELETE", true}, {"STREAM.PEER.REMOVE", true},
+	{"STREAM.CREATE", true},
+	{"STREAM.UPDATE", true},
+	{"STREAM.DELETE", true},
+	{"STREAM.PURGE", true},
+	{"STREAM.RESTORE", true},
+	{"STREAM.MSG.DELETE", true},
+	{"STREAM.PEER.REMOVE", true},
 	{"STREAM.LEADER.STEPDOWN", true},
-	{"STREAM.INFO", false}, {"STREAM.SNAPSHOT", false}, {"STREAM.MSG.GET", false},
-	{"CONSUMER.DURABLE.CREATE", true}, {"CONSUMER.CREATE", true}, {"CONSUMER.DELETE", true},
-	{"CONSUMER.PAUSE", true}, {"CONSUMER.UNPIN", true}, {"CONSUMER.RESET", true},
+	{"STREAM.INFO", false},
+	{"STREAM.SNAPSHOT", false},
+	{"STREAM.MSG.GET", false},
+	{"CONSUMER.DURABLE.CREATE", true},
+	{"CONSUMER.CREATE", true},
+	{"CONSUMER.DELETE", true},
+	{"CONSUMER.PAUSE", true},
+	{"CONSUMER.UNPIN", true},
+	{"CONSUMER.RESET", true},
 	{"CONSUMER.LEADER.STEPDOWN", true},
-	{"CONSUMER.INFO", false}, {"CONSUMER.NAMES", false}, {"CONSUMER.LIST", false},
+	{"CONSUMER.INFO", false},
+	{"CONSUMER.NAMES", false},
+	{"CONSUMER.LIST", false},
 	{"CONSUMER.MSG.NEXT", false},
 }
 

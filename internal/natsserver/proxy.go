@@ -20,7 +20,7 @@ import (
 // https://docs.nats.io/reference/reference-protocols/nats-protocol.
 type proxy struct {
 	listener net.Listener
-	target   string
+	dial     func() (net.Conn, error) // to the server
 	log      *callLog
 
 	mu     sync.Mutex
@@ -29,8 +29,8 @@ type proxy struct {
 	wg     sync.WaitGroup
 }
 
-func openProxy(l net.Listener, target string, log *callLog) *proxy {
-	p := &proxy{listener: l, target: target, log: log, conns: map[net.Conn]bool{}}
+func openProxy(l net.Listener, dial func() (net.Conn, error), log *callLog) *proxy {
+	p := &proxy{listener: l, dial: dial, log: log, conns: map[net.Conn]bool{}}
 	p.wg.Go(p.accept)
 	return p
 }
@@ -48,7 +48,7 @@ func (p *proxy) accept() {
 // serve carries one connection until either side ends it.
 func (p *proxy) serve(client net.Conn) {
 	defer p.drop(client)
-	server, err := net.Dial("tcp", p.target)
+	server, err := p.dial()
 	if err != nil || !p.keep(client, server) {
 		return // the client sees its connection end
 	}
@@ -158,7 +158,7 @@ func read(r *bufio.Reader) (frame, error) {
 	default:
 		return f, nil
 	}
-	for _, a := range bytes.Fields(rest) {
+	for a := range bytes.FieldsSeq(rest) {
 		f.args = append(f.args, string(a))
 	}
 	if len(f.args) < 2 {

@@ -69,8 +69,7 @@ func (s *Server) start(o Options, dir string) error {
 	}
 	s.nats, err = server.NewServer(&server.Options{
 		ServerName:         "natsserver",
-		Host:               "127.0.0.1",
-		Port:               server.RANDOM_PORT,
+		DontListen:         true, // the proxy does
 		NoLog:              true,
 		NoSigs:             true, // signals belong to the process around it
 		JetStream:          true,
@@ -86,7 +85,7 @@ func (s *Server) start(o Options, dir string) error {
 		return errors.Join(fmt.Errorf("not ready after %s; is the folder writable?", startTimeout), listener.Close())
 	}
 	s.log = &callLog{received: o.Received, answered: o.Answered}
-	s.proxy = openProxy(listener, s.nats.Addr().String(), s.log)
+	s.proxy = openProxy(listener, s.nats.InProcessConn, s.log)
 	return nil
 }
 

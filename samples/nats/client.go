@@ -40,9 +40,14 @@ type Client struct {
 	where  string // the address without secrets
 	prefix string // of the subjects of the JetStream API
 
-	mu     sync.Mutex
-	denied map[string]bool // subjects to which NATS does not let us publish
+	mu      sync.Mutex
+	denied  map[string]bool                    // subjects to which NATS does not let us publish
+	waiting map[uint64]context.CancelCauseFunc // requests without an answer
+	last    uint64                             // the last key in waiting
 }
+
+// errLost ends requests whose connection broke; no answer can come.
+var errLost = errors.New("the connection broke before an answer came")
 
 // requestTimeout bounds one request. NATS answers within milliseconds; a cluster that
 // elects a leader takes seconds.
@@ -51,7 +56,10 @@ const requestTimeout = 10 * time.Second
 // Connect returns a client at once, whether NATS answers or not: it keeps connecting for
 // as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
 func Connect(cfg Config) (*Client, error) {
-	c := &Client{where: redacted(cfg.URL), prefix: "$JS.API.", denied: map[string]bool{}}
+	c := &Client{
+		where: redacted(cfg.URL), prefix: "$JS.API.",
+		denied: map[string]bool{}, waiting: map[uint64]context.CancelCauseFunc{},
+	}
 	if cfg.Domain != "" {
 		c.prefix = "$JS." + cfg.Domain + ".API."
 	}
@@ -65,6 +73,7 @@ func Connect(cfg Config) (*Client, error) {
 		natsgo.ReconnectBufSize(-1),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { c.note(err) }),
 		natsgo.ReconnectHandler(func(*natsgo.Conn) { c.forget() }),
+		natsgo.DisconnectErrHandler(func(*natsgo.Conn, error) { c.lose() }),
 	}
 	if cfg.Creds != "" {
 		options = append(options, natsgo.UserCredentials(cfg.Creds))
@@ -109,13 +118,16 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) (sent
 	if err != nil {
 		return false, fmt.Errorf("encode a request to %s: %w", subject, err)
 	}
+	ctx, done := c.begin(ctx)
+	defer done()
 	if !c.conn.IsConnected() {
 		return false, c.unreachable()
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	m, err := c.conn.RequestWithContext(ctx, c.prefix+subject, body)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errLost) {
+			err = errLost
+		}
 		return c.explain(c.prefix+subject, err)
 	}
 	var answer struct {
@@ -144,10 +156,39 @@ func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 	case c.isDenied(subject):
 		return false, external.Denied(fmt.Errorf(
 			"NATS at %s does not let the operator publish to %s: allow it for the operator's user", c.where, subject))
+	case errors.Is(err, errLost):
+		return true, fmt.Errorf("NATS at %s: %w", c.where, errLost)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, natsgo.ErrTimeout):
-		return true, fmt.Errorf("NATS at %s does not answer within %s", c.where, requestTimeout)
+		return true, fmt.Errorf("NATS at %s does not answer in time", c.where)
 	}
 	return true, fmt.Errorf("NATS at %s: %w", c.where, err)
+}
+
+// begin bounds a request by time and by the life of the connection.
+func (c *Client) begin(ctx context.Context) (_ context.Context, done func()) {
+	ctx, stop := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	key := c.last
+	c.waiting[key] = cancel
+	return ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, key)
+		cancel(nil)
+		stop()
+	}
+}
+
+// lose ends the requests that wait for an answer.
+func (c *Client) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cancel := range c.waiting {
+		cancel(errLost)
+	}
 }
 
 func (c *Client) unreachable() error {

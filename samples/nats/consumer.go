@@ -65,10 +65,10 @@ func (Consumers) Observe(ctx context.Context, c *Client, _ *v1alpha1.Consumer, r
 	stream, name := split(ref.ID)
 	have := &LiveConsumer{}
 	err := c.read(ctx, "CONSUMER.INFO."+stream+"."+name, nil, have)
-	if isCode(err, codeConsumerNotFound, codeStreamNotFound) {
+	switch {
+	case isCode(err, codeConsumerNotFound, codeStreamNotFound):
 		return external.Missing[*LiveConsumer](), nil
-	}
-	if err != nil {
+	case err != nil:
 		return external.Observation[*LiveConsumer]{}, fmt.Errorf("read consumer %q of stream %q: %w", name, stream, err)
 	}
 	seen := external.Available(have, external.MarkOf(have.Config.Metadata))

@@ -129,7 +129,7 @@ func consumerChanges() map[string]change[v1alpha1.ConsumerSpec] {
 		"inactiveThreshold":             {why: "a limit", base: spec{InactiveThreshold: minute}, next: spec{InactiveThreshold: hour}},
 		"inactiveThreshold, none":       {why: "0s means none", base: spec{InactiveThreshold: minute}, next: spec{InactiveThreshold: lasting(0)}},
 		"replicas":                      {why: "this server is alone; a cluster does it in place", base: spec{Replicas: new(1)}, next: spec{Replicas: new(3)}, silent: true},
-		"memStorage":                    {why: "where its state is is settled", base: spec{}, next: spec{MemStorage: on}, effect: external.Recreate},
+		"memStorage":                    {why: "where it keeps its state is settled", base: spec{}, next: spec{MemStorage: on}, effect: external.Recreate},
 		"pauseUntil":                    {why: "it sleeps", base: spec{}, next: spec{PauseUntil: later}},
 		"pauseUntil, past":              {why: "it wakes up", base: spec{PauseUntil: later}, next: spec{PauseUntil: past}},
 		"priorityPolicy":                {why: "for the next request", base: pinned, next: spec{PriorityPolicy: new("overflow")}},

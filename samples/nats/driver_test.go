@@ -2,12 +2,12 @@ package nats_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,6 +89,7 @@ func TestLife(t *testing.T) {
 // life goes through what holds for every thing: it is absent, it is what was asked for at
 // once, creating and deleting twice does no harm, and nothing costs a request too many.
 func life[T client.Object, O any](t *testing.T, s *natsserver.Server, b bench[T, O], obj T) {
+	t.Helper()
 	if seen := b.observe(t, obj); seen.Phase != external.PhaseMissing {
 		t.Fatalf("before the creation: %s", seen.Phase)
 	}
@@ -401,6 +402,67 @@ func TestAnAnswerThatIsLostIsAmbiguous(t *testing.T) {
 	}
 }
 
+func TestARequestEndsWithItsConnection(t *testing.T) {
+	answered, held := make(chan struct{}), make(chan struct{})
+	s, c := startNATS(t, natsserver.Options{Answered: func(natsserver.Call) {
+		close(answered)
+		<-held
+	}})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := nats.Streams{}.Delete(t.Context(), c, nil, external.Ref{ID: "orders"})
+		failed <- err
+	}()
+	<-answered
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.Stop()
+	}()
+	started := time.Now()
+	err := <-failed
+	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassAmbiguous || !strings.Contains(err.Error(), "the connection broke") {
+		t.Errorf("error %v, want it ambiguous", err)
+	}
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("the request waited %s for an answer that could not come", took)
+	}
+	close(held)
+	<-stopped
+}
+
+func TestMissingPermissionsAreNamed(t *testing.T) {
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
+		Users: []*server.User{{Username: "operator", Password: "hunter2", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.>"}},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(10 * time.Second) {
+		t.Fatal("NATS does not start")
+	}
+	addr := ns.Addr().String()
+	b, obj := streams(connect(t, "nats://operator:hunter2@"+addr)), stream("orders", v1alpha1.StreamSpec{})
+	eventually(t.Context(), t, "the operator may read", func() bool {
+		_, err := b.driver.Observe(t.Context(), b.client, obj, b.ref(t, obj))
+		return err == nil
+	})
+
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err = b.driver.Create(ctx, b.client, obj, external.CreateInput{Name: "orders"})
+	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassDenied {
+		t.Errorf("error %v, want it denied", err)
+	}
+	want := `create stream "orders": NATS at nats://` + addr + ` does not let the operator publish to $JS.API.STREAM.CREATE.orders: allow it for the operator's user`
+	wantDiff(t, "message", want, err.Error())
+}
+
 func TestNoPasswordInMessages(t *testing.T) {
 	c := connect(t, "nats://operator:hunter2@127.0.0.1:1, nats://operator:hunter2@127.0.0.1:2")
 	_, err := streams(c).driver.Observe(t.Context(), c, stream("a", v1alpha1.StreamSpec{}), external.Ref{ID: "a"})
@@ -437,5 +499,3 @@ func edit(t *testing.T, js jetstream.JetStream, name string, change func(*jetstr
 		t.Fatal(err)
 	}
 }
-
-var _ json.Unmarshaler = (*nats.LiveStream)(nil)

@@ -3,6 +3,7 @@ package nats
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -123,13 +124,5 @@ func classify(err error) external.Class {
 // isCode tells whether NATS refused for one of these reasons.
 func isCode(err error, codes ...jetstream.ErrorCode) bool {
 	r, ok := errors.AsType[*refusal](err)
-	if !ok {
-		return false
-	}
-	for _, c := range codes {
-		if r.api.ErrorCode == c {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(codes, r.api.ErrorCode)
 }

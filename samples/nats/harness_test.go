@@ -21,6 +21,8 @@ import (
 )
 
 // driver is all that a driver of this operator can do.
+//
+//nolint:interfacebloat // each part is an interface of its own
 type driver[T client.Object, O any] interface {
 	external.Driver[T, *nats.Client, O]
 	external.Updater[T, *nats.Client, O]
@@ -232,8 +234,7 @@ func changed(into map[string]bool, before, after map[string]string) {
 // settingsOf are the paths of all values that a configuration of the server's can hold.
 func settingsOf(t reflect.Type) []string {
 	var out []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || tag == "" || tag == "-" {
 			continue
@@ -257,8 +258,8 @@ func settingsOf(t reflect.Type) []string {
 // specFields are the names of a spec's fields as users write them.
 func specFields(t reflect.Type) []string {
 	var out []string
-	for i := range t.NumField() {
-		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for f := range t.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		out = append(out, tag)
 	}
 	return out

@@ -39,12 +39,12 @@ func oneWay(have, _ bool) external.Effect {
 }
 
 // plain is a setting with the same value on both sides. A nil want is not managed.
-func plain[V comparable](path string, want *V, have *V, e effect[V]) setting {
+func plain[V comparable](path string, want, have *V, e effect[V]) setting {
 	return compared(path, want, have, func(a, b V) bool { return a == b }, e)
 }
 
 // limit is a number for which NATS turns 0 into -1: no limit.
-func limit[V int | int32 | int64](path string, want *V, have *V, e effect[V]) setting {
+func limit[V int | int32 | int64](path string, want, have *V, e effect[V]) setting {
 	if want != nil && *want == 0 {
 		want = new(V(-1))
 	}
@@ -102,7 +102,7 @@ func unordered(path string, want []string, have *[]string) setting {
 
 // whole is a setting of several fields, compared as NATS would send it. A nil want is not
 // managed.
-func whole[V any](path string, want *V, have *V, e effect[V]) setting {
+func whole[V any](path string, want, have *V, e effect[V]) setting {
 	same := func(a, b V) bool { return text(a) == text(b) }
 	s := compared(path, want, have, same, e)
 	for i := range s.differs {
@@ -111,7 +111,7 @@ func whole[V any](path string, want *V, have *V, e effect[V]) setting {
 	return s
 }
 
-func compared[V any](path string, want *V, have *V, same func(a, b V) bool, e effect[V]) setting {
+func compared[V any](path string, want, have *V, same func(a, b V) bool, e effect[V]) setting {
 	if want == nil {
 		return setting{}
 	}

@@ -93,13 +93,9 @@ func (Streams) Reflect(s *v1alpha1.Stream, have *LiveStream) {
 // The requests below serve streams and buckets alike.
 
 func observeStream(ctx context.Context, c *Client, name string) (external.Observation[*LiveStream], error) {
-	have := &LiveStream{}
-	err := c.read(ctx, "STREAM.INFO."+name, nil, have)
-	if isCode(err, codeStreamNotFound) {
-		return external.Missing[*LiveStream](), nil
-	}
-	if err != nil {
-		return external.Observation[*LiveStream]{}, fmt.Errorf("read stream %q: %w", name, err)
+	have, err := readStream(ctx, c, name)
+	if have == nil || err != nil {
+		return external.Missing[*LiveStream](), err
 	}
 	mark := external.MarkOf(have.Config.Metadata)
 	if from := have.Mirror; from != nil && from.Error != nil {
@@ -107,6 +103,19 @@ func observeStream(ctx context.Context, c *Client, name string) (external.Observ
 		return external.Degraded(have, mark, "MirrorFails", message), nil
 	}
 	return external.Available(have, mark), nil
+}
+
+// readStream returns nil for a stream that does not exist.
+func readStream(ctx context.Context, c *Client, name string) (*LiveStream, error) {
+	have := &LiveStream{}
+	err := c.read(ctx, "STREAM.INFO."+name, nil, have)
+	switch {
+	case isCode(err, codeStreamNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read stream %q: %w", name, err)
+	}
+	return have, nil
 }
 
 func createStream(ctx context.Context, c *Client, cfg jetstream.StreamConfig) error {
@@ -136,15 +145,9 @@ func deleteStream(ctx context.Context, c *Client, name string) error {
 }
 
 func unmarkStream(ctx context.Context, c *Client, name string) error {
-	have := &LiveStream{}
-	if err := c.read(ctx, "STREAM.INFO."+name, nil, have); err != nil {
-		if isCode(err, codeStreamNotFound) {
-			return nil
-		}
-		return fmt.Errorf("read stream %q: %w", name, err)
-	}
-	if external.MarkOf(have.Config.Metadata) == nil {
-		return nil
+	have, err := readStream(ctx, c, name)
+	if have == nil || err != nil || external.MarkOf(have.Config.Metadata) == nil {
+		return err
 	}
 	cfg := have.Config
 	cfg.Metadata = external.Unmark(cfg.Metadata)
