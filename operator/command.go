@@ -51,6 +51,7 @@ type settings struct {
 	debugAddress    string
 	shutdownTimeout time.Duration
 	stuckAfter      time.Duration
+	watchNamespaces []string
 	trace           string
 	logFormat       string
 	logLevel        string
@@ -60,6 +61,7 @@ type settings struct {
 func (s *settings) flags(f *pflag.FlagSet, o Options) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "file that says which cluster; empty means $KUBECONFIG, the pod's own cluster, or ~/.kube/config")
 	f.StringVar(&s.namespace, "namespace", "", "where the operator's lease lives; empty means the pod's or the kubeconfig's namespace")
+	f.StringSliceVar(&s.watchNamespaces, "watch-namespaces", nil, "namespaces whose objects are worked on, with commas between; empty means all")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "work only while holding the lease, so that replicas stand by for one another")
 	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "serve /metrics here; 0 switches it off")
 	f.StringVar(&s.healthAddress, "health-address", ":8081", "serve /livez and /readyz here; 0 switches them off")

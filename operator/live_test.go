@@ -54,9 +54,16 @@ type installed struct {
 // the Deployment.
 func install(t *testing.T, name string, change func(client.Object)) installed {
 	t.Helper()
+	return installWith(t, name, change, func(string) []string { return nil })
+}
+
+// installWith installs for a manager that runs with the flags that args returns, given the
+// operator's namespace.
+func installWith(t *testing.T, name string, change func(client.Object), args func(namespace string) []string) installed {
+	t.Helper()
 	cfg := testenv.Start(t)
 	in := installed{name: name, cfg: cfg, namespace: testenv.Namespace(t, cfg), client: testenv.Client(t, cfg, probe.AddToScheme)}
-	objects, err := operator.Manifests(testOperator(name), operator.ManifestOptions{Namespace: in.namespace})
+	objects, err := operator.Manifests(testOperator(name), operator.ManifestOptions{Namespace: in.namespace, Args: args(in.namespace)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +135,22 @@ func TestOperatorUnderItsOwnRoles(t *testing.T) {
 	}
 	if log := op.log(); strings.Contains(log, "forbidden: User") || strings.Contains(log, "leader election lost") || !strings.Contains(log, `"stopped"`) {
 		t.Errorf("want no denied request and an end without alarm; log:\n%s", log)
+	}
+}
+
+func TestWatchNamespaces(t *testing.T) {
+	in := installWith(t, "some-namespaces", nil, func(own string) []string { return []string{"--watch-namespaces", own} })
+	elsewhere := in
+	elsewhere.namespace = testenv.Namespace(t, in.cfg)
+	ignored := elsewhere.probe(t, "ignored")
+	op := startOperator(t, in, "--watch-namespaces", in.namespace)
+	op.awaitReady(t) // its role is bound in its own namespace alone
+	testenv.Wait(t, in.client, in.probe(t, "orders"), "the operator to greet", greeted)
+	if err := in.client.Get(t.Context(), client.ObjectKeyFromObject(ignored), ignored); err != nil {
+		t.Fatal(err)
+	}
+	if greeted(ignored) {
+		t.Error("the operator worked on an object outside its namespaces")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -152,9 +153,10 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 		// Served here instead: before the manager starts, and with reasons.
 		Metrics: metricsserver.Options{BindAddress: off},
 		Cache: cache.Options{
-			NewInformer:      p.informers.make,
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
+			NewInformer:       p.informers.make,
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: p.settings.cached(),
+			ByObject:          map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
 		},
 		// Secrets are read live, because the cache holds nothing but their metadata.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{secret}}},
@@ -167,6 +169,26 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 			SkipNameValidation: new(true),
 		},
 	}
+}
+
+// cached are the namespaces whose objects are cached; nil means all.
+func (s settings) cached() map[string]cache.Config {
+	if len(s.watchNamespaces) == 0 {
+		return nil
+	}
+	namespaces := map[string]cache.Config{}
+	for _, namespace := range s.watchNamespaces {
+		namespaces[namespace] = cache.Config{}
+	}
+	return namespaces
+}
+
+// worksIn are the namespaces to have permissions in; the empty one stands for all.
+func (s settings) worksIn() []string {
+	if len(s.watchNamespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return s.watchNamespaces
 }
 
 // watchOver installs the checks of readiness.
@@ -183,8 +205,10 @@ func (p *process) watchOver(mgr manager.Manager) error {
 		name: p.design.options.Name, log: p.log, problem: errNotAsked,
 		reviews: reviews.SelfSubjectAccessReviews(), needed: p.election(),
 	}
-	for _, n := range needed {
-		p.access.needed = append(p.access.needed, n.attributes("")...)
+	for _, namespace := range p.settings.worksIn() {
+		for _, n := range needed {
+			p.access.needed = append(p.access.needed, n.attributes(namespace)...)
+		}
 	}
 	p.health.addReady("permissions", p.access.check)
 	p.health.addReady("cache", p.informers.check(p.design.kinds))

@@ -73,7 +73,7 @@ func manifests(o Options, m ManifestOptions, p part) ([]client.Object, error) {
 	}
 	switch p {
 	case partAll:
-		access, err := d.rbac(m)
+		access, err := d.rbac(m, s)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func manifests(o Options, m ManifestOptions, p part) ([]client.Object, error) {
 	case partCRDs:
 		return d.definitions(), nil
 	case partRBAC:
-		access, err := d.rbac(m)
+		access, err := d.rbac(m, s)
 		return slices.Concat(namespace(m), access), err
 	}
 	return nil, fmt.Errorf("there are no manifests called %q; use crds, rbac or all", p)
@@ -114,7 +114,7 @@ func (d *design) labels() map[string]string {
 }
 
 // rbac returns the service account and what it may do.
-func (d *design) rbac(m ManifestOptions) ([]client.Object, error) {
+func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 	needed, err := permissions(d.needs, d.resources)
 	if err != nil {
 		return nil, err
@@ -130,14 +130,24 @@ func (d *design) rbac(m ManifestOptions) ([]client.Object, error) {
 	role := func(kind, name string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
+	grant := func(namespace string) client.Object {
+		if namespace == metav1.NamespaceAll {
+			return &rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(name, ""), RoleRef: role("ClusterRole", name), Subjects: subjects}
+		}
+		return &rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(name, namespace), RoleRef: role("ClusterRole", name), Subjects: subjects}
+	}
 	election := name + "-leader-election"
-	return []client.Object{
+	objects := []client.Object{
 		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(name, m.Namespace)},
 		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name, ""), Rules: rules(needed)},
-		&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(name, ""), RoleRef: role("ClusterRole", name), Subjects: subjects},
+	}
+	for _, namespace := range s.worksIn() {
+		objects = append(objects, grant(namespace))
+	}
+	return append(objects,
 		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(election, m.Namespace), Rules: electionRules(name)},
 		&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(election, m.Namespace), RoleRef: role("Role", election), Subjects: subjects},
-	}, nil
+	), nil
 }
 
 // electionRules are what leader election does. A create cannot be limited to a name.

@@ -44,9 +44,10 @@ func TestPrintedManifests(t *testing.T) {
 		why  string
 		args []string
 	}{
-		"rbac":       {why: "what to apply after a permission was added", args: []string{"rbac"}},
-		"all":        {why: "a whole installation, flags passed on", args: []string{"--namespace", "ops", "--image", "example.org/probe:v1", "--", "--greeting", "ahoy", "--health-address", ":9000", "--metrics-address=0"}},
-		"by default": {why: "everything has a default", args: nil},
+		"rbac":                   {why: "what to apply after a permission was added", args: []string{"rbac"}},
+		"all":                    {why: "a whole installation, flags passed on", args: []string{"--namespace", "ops", "--image", "example.org/probe:v1", "--", "--greeting", "ahoy", "--health-address", ":9000", "--metrics-address=0"}},
+		"rbac in two namespaces": {why: "no permission elsewhere", args: []string{"rbac", "--", "--watch-namespaces=a,b"}},
+		"by default":             {why: "everything has a default", args: nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
