@@ -21,7 +21,7 @@ import (
 // a permission that is taken away later shows in the cache's checks and in the status of
 // objects.
 type access struct {
-	name    string // of the operator's program
+	grant   string // the command that grants what is needed
 	needed  []authorizationv1.ResourceAttributes
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 	log     logr.Logger
@@ -95,8 +95,7 @@ func (a *access) ask(ctx context.Context) error {
 		words = append(words, wording(m))
 	}
 	slices.Sort(words)
-	return fmt.Errorf("not permitted: %s; grant with: %s manifests rbac | kubectl apply --server-side -f -",
-		strings.Join(words, ", "), a.name)
+	return fmt.Errorf("not permitted: %s; grant with: %s", strings.Join(words, ", "), a.grant)
 }
 
 // wording is the permission in the words of kubectl auth can-i.

@@ -99,8 +99,19 @@ func (r resources) of(gvk schema.GroupVersionKind) (schema.GroupVersionResource,
 }
 
 // defines tells whether the operator brings the kind's definition.
-func (r resources) defines(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(r.crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return crd.Spec.Group == gk.Group && crd.Spec.Names.Kind == gk.Kind
-	})
+func (r resources) defines(gk schema.GroupKind) bool { return r.definition(gk) != nil }
+
+// clusterScoped tells whether the operator defines the kind as one without namespaces.
+func (r resources) clusterScoped(gk schema.GroupKind) bool {
+	crd := r.definition(gk)
+	return crd != nil && crd.Spec.Scope == apiextensionsv1.ClusterScoped
+}
+
+func (r resources) definition(gk schema.GroupKind) *apiextensionsv1.CustomResourceDefinition {
+	for _, crd := range r.crds {
+		if crd.Spec.Group == gk.Group && crd.Spec.Names.Kind == gk.Kind {
+			return crd
+		}
+	}
+	return nil
 }

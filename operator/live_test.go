@@ -199,7 +199,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 			op := startOperator(t, in)
 			t.Log(tt.why)
 			op.await(t, "/readyz", tt.want, http.StatusServiceUnavailable)
-			op.await(t, "/readyz", "grant with: missing-"+name+" manifests rbac | kubectl apply", http.StatusServiceUnavailable)
+			op.await(t, "/readyz", "grant with: missing-"+name+" manifests rbac --namespace "+in.namespace+" | kubectl apply --server-side -f -", http.StatusServiceUnavailable)
 			p := in.probe(t, "orders")
 			in.grant(t)
 			op.awaitReady(t)

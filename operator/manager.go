@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +50,9 @@ type process struct {
 func runManager(ctx context.Context, o Options, s settings, log logr.Logger, stdout io.Writer) (err error) {
 	d, err := o.read()
 	if err != nil {
+		return err
+	}
+	if err := d.check(s); err != nil {
 		return err
 	}
 	p := &process{
@@ -202,7 +206,7 @@ func (p *process) watchOver(mgr manager.Manager) error {
 		return err
 	}
 	p.access = &access{
-		name: p.design.options.Name, log: p.log, problem: errNotAsked,
+		grant: p.grantCommand(), log: p.log, problem: errNotAsked,
 		reviews: reviews.SelfSubjectAccessReviews(), needed: p.election(),
 	}
 	for _, namespace := range p.settings.worksIn() {
@@ -213,6 +217,16 @@ func (p *process) watchOver(mgr manager.Manager) error {
 	p.health.addReady("permissions", p.access.check)
 	p.health.addReady("cache", p.informers.check(p.design.kinds))
 	return nil
+}
+
+// grantCommand prints and applies the roles of this very installation.
+func (p *process) grantCommand() string {
+	flags := ""
+	if len(p.settings.watchNamespaces) > 0 {
+		flags = " -- --watch-namespaces=" + strings.Join(p.settings.watchNamespaces, ",")
+	}
+	return fmt.Sprintf("%s manifests rbac --namespace %s%s | kubectl apply --server-side -f -",
+		p.design.options.Name, p.target.namespace, flags)
 }
 
 func (p *process) hasStarted(*http.Request) error {

@@ -71,6 +71,9 @@ func manifests(o Options, m ManifestOptions, p part) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.check(s); err != nil {
+		return nil, err
+	}
 	switch p {
 	case partAll:
 		access, err := d.rbac(m, s)

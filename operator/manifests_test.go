@@ -80,6 +80,8 @@ func TestCRDsAreUnchanged(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	broken := probeOperator()
 	broken.Controllers = func() ([]operator.Controller, error) { return nil, errors.New("--greeting is empty") }
+	global := probeOperator()
+	global.CRDs = changedCRDs("scope: Namespaced", "scope: Cluster")
 	tests := map[string]struct {
 		why     string
 		options operator.Options
@@ -98,7 +100,11 @@ func TestCommandLine(t *testing.T) {
 		"log level":          {why: "a typo", args: []string{"--log-level", "loud"}, want: `--log-level "loud": use debug, info, warn or error`},
 		"log format":         {why: "a typo", args: []string{"--log-format", "xml"}, want: `--log-format "xml": use text, json or auto`},
 		"author's own check": {why: "its sentence comes out as it is", options: broken, args: []string{"manifests"}, want: "probe-operator: --greeting is empty\n"},
-		"no name":            {why: "every problem at once", options: operator.Options{Name: "Not A Label"}, want: "Controllers is nil"},
+		"namespaces of a global kind": {
+			why: "a role in a namespace cannot grant it", options: global, args: []string{"manifests", "--", "--watch-namespaces=a"},
+			want: "--watch-namespaces: Probe has no namespace; leave the flag out",
+		},
+		"no name": {why: "every problem at once", options: operator.Options{Name: "Not A Label"}, want: "Controllers is nil"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -168,3 +168,16 @@ func (o Options) read() (*design, error) {
 	}
 	return d, nil
 }
+
+// check fails if the operator cannot run with s.
+func (d *design) check(s settings) error {
+	if len(s.watchNamespaces) == 0 {
+		return nil
+	}
+	for _, kind := range d.kinds {
+		if d.resources.clusterScoped(kind.GroupKind()) {
+			return fmt.Errorf("--watch-namespaces: %s has no namespace; leave the flag out", kind.Kind)
+		}
+	}
+	return nil
+}

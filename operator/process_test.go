@@ -98,7 +98,7 @@ func testOperator(name string) operator.Options {
 		},
 	}
 	if name == notInstalled {
-		o.AddToScheme, o.CRDs = elsewhere, elsewhereCRDs()
+		o.AddToScheme, o.CRDs = elsewhere, changedCRDs("probe.trimtab.dev", "elsewhere.trimtab.dev")
 	}
 	return o
 }
@@ -111,7 +111,8 @@ func elsewhere(s *runtime.Scheme) error {
 	return nil
 }
 
-func elsewhereCRDs() fs.FS {
+// changedCRDs is the definition of Probe with one text in place of another.
+func changedCRDs(before, after string) fs.FS {
 	names, err := fs.Glob(probe.CRDs, "crds/*.yaml")
 	if err != nil {
 		panic(err)
@@ -120,7 +121,7 @@ func elsewhereCRDs() fs.FS {
 	if err != nil {
 		panic(err)
 	}
-	return fstest.MapFS{"x.yaml": {Data: bytes.ReplaceAll(data, []byte("probe.trimtab.dev"), []byte("elsewhere.trimtab.dev"))}}
+	return fstest.MapFS{"x.yaml": {Data: bytes.ReplaceAll(data, []byte(before), []byte(after))}}
 }
 
 func token(t *testing.T, in installed) string {
