@@ -176,7 +176,7 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 }
 
 // cached are the namespaces whose objects are cached; nil means all.
-func (s settings) cached() map[string]cache.Config {
+func (s *settings) cached() map[string]cache.Config {
 	if len(s.watchNamespaces) == 0 {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (s settings) cached() map[string]cache.Config {
 }
 
 // worksIn are the namespaces to have permissions in; the empty one stands for all.
-func (s settings) worksIn() []string {
+func (s *settings) worksIn() []string {
 	if len(s.watchNamespaces) == 0 {
 		return []string{metav1.NamespaceAll}
 	}
