@@ -109,7 +109,9 @@ func Set[V ~string](path string, want, have []V) Changes {
 }
 
 // Immutable is a [Field] that no call can change.
-func Immutable(path string, want, have any) Changes { return withEffect(Unsupported, Field(path, want, have)) }
+func Immutable(path string, want, have any) Changes {
+	return withEffect(Unsupported, Field(path, want, have))
+}
 
 // Recreates gives differences the effect [Recreate].
 func Recreates(parts ...Changes) Changes { return withEffect(Recreate, parts...) }

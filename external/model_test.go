@@ -13,8 +13,8 @@ import (
 
 // Faults of the world, in seconds of its clock.
 const (
-	modelLag   = 3                  // reads of the API are at most this old
-	modelLate  = 4                  // a create whose answer was lost lands at most this late
+	modelLag   = 3 // reads of the API are at most this old
+	modelLate  = 4 // a create whose answer was lost lands at most this late
 	modelGrace = modelLag + modelLate + 1
 )
 
@@ -60,9 +60,9 @@ type slot struct {
 	last Decision
 }
 
-func (s *slot) now() *object  { return &s.versions[len(s.versions)-1] }
-func (s *slot) put(o object)  { s.versions = append(s.versions, o) }
-func (s *slot) version() int  { return len(s.versions) }
+func (s *slot) now() *object { return &s.versions[len(s.versions)-1] }
+func (s *slot) put(o object) { s.versions = append(s.versions, o) }
+func (s *slot) version() int { return len(s.versions) }
 
 // thing is one external thing, from its creation to its end.
 type thing struct {

@@ -30,6 +30,17 @@ type track struct {
 	refusal refusal
 	// stale is since when only objects were read that are older than our own writes.
 	stale time.Time
+	// failed is the generation at which the thing was first seen to have failed; 0: never.
+	failed int64
+	// polls counts looks in a row that found work under way, by decision.
+	polls   int
+	polling Row
+	// changing is what the last accepted change was to do, for people.
+	changing string
+	// released: the object was let go.
+	released bool
+	// visited is when the object was last looked at.
+	visited time.Time
 }
 
 // staleFor is how long an object is taken for a stale copy when its record is behind what
@@ -95,7 +106,10 @@ func (t *track) ahead(r record) bool {
 // meet takes in a record that another process wrote. What it did after that is unknown, and
 // it may have done it a moment ago.
 func (t *track) meet(r record, now time.Time) {
-	*t = track{fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal}
+	*t = track{
+		fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
+		failed: t.failed, changing: t.changing, visited: t.visited,
+	}
 	switch r.progress() {
 	case MarkerNone:
 	case MarkerPending:
@@ -156,7 +170,7 @@ func (t *track) updateAnswered(generation int64, hash string) {
 }
 
 // inSync forgets failed attempts to bring the thing into sync.
-func (t *track) inSync() { t.updates, t.refusal = updateCount{}, refusal{} }
+func (t *track) inSync() { t.updates, t.refusal, t.changing = updateCount{}, refusal{}, "" }
 
 // sameUpdates is how often this difference outlived an update.
 func (t *track) sameUpdates(generation int64, hash string) int {
@@ -167,7 +181,9 @@ func (t *track) sameUpdates(generation int64, hash string) int {
 }
 
 // refuse notes that the API refused a call for good.
-func (t *track) refuse(a Action, b basis, err error) { t.refusal = refusal{action: a, basis: b, err: err} }
+func (t *track) refuse(a Action, b basis, err error) {
+	t.refusal = refusal{action: a, basis: b, err: err}
+}
 
 // refused is the call that need not be repeated, ActionNone if there is none.
 func (t *track) refused(b basis) Action {
@@ -186,3 +202,26 @@ func (t *track) facts(f *Facts, now time.Time) {
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
 	f.DeleteAccepted = t.deleteAccepted && !unsure
 }
+
+// sawFailed notes at which generation the thing was first seen to have failed, and tells
+// whether the spec is newer.
+func (t *track) sawFailed(generation int64) (newer bool) {
+	if t.failed == 0 {
+		t.failed = generation
+	}
+	return generation > t.failed
+}
+
+// poll returns the delay before the next look, which doubles up to most as long as the
+// same row asks for it.
+func (t *track) poll(row Row, most time.Duration) time.Duration {
+	if t.polling != row {
+		t.polling, t.polls = row, 0
+	}
+	d := min(time.Second<<min(t.polls, 10), most)
+	t.polls++
+	return d
+}
+
+// rest ends a row of polls.
+func (t *track) rest() { t.polling, t.polls = 0, 0 }

@@ -1,0 +1,157 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+type objectKey = types.NamespacedName
+
+// dependencyKind is a kind that objects of kind T may need.
+type dependencyKind[T client.Object] struct{ to client.Object }
+
+// namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
+// that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
+func namedByEmpty[T client.Object](d Dependent[T]) []dependencyKind[T] {
+	empty, _ := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
+	named, err := guard(func() ([]Dependency, error) { return d.DependsOn(empty), nil })
+	if err != nil {
+		return nil
+	}
+	kinds := make([]dependencyKind[T], 0, len(named))
+	for _, n := range named {
+		kinds = append(kinds, dependencyKind[T]{to: n.To})
+	}
+	return kinds
+}
+
+func unique[T client.Object](kinds []dependencyKind[T]) []dependencyKind[T] {
+	var out []dependencyKind[T]
+	for _, k := range kinds {
+		if !slices.ContainsFunc(out, func(o dependencyKind[T]) bool { return o.is(k.to) }) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// is tells whether to is of this kind.
+func (k dependencyKind[T]) is(to client.Object) bool {
+	if u, ok := to.(*unstructured.Unstructured); ok {
+		o, ok := k.to.(*unstructured.Unstructured)
+		return ok && o.GroupVersionKind() == u.GroupVersionKind()
+	}
+	return reflect.TypeOf(k.to) == reflect.TypeOf(to)
+}
+
+// names are the objects of this kind that obj needs.
+func (k dependencyKind[T]) names(d Dependent[T], obj T) []objectKey {
+	var keys []objectKey
+	for _, n := range d.DependsOn(obj) {
+		if k.is(n.To) && n.Name != "" {
+			keys = append(keys, n.key(obj))
+		}
+	}
+	return keys
+}
+
+func (d Dependency) key(of client.Object) objectKey {
+	if d.Namespace == "" {
+		return objectKey{Namespace: of.GetNamespace(), Name: d.Name}
+	}
+	return objectKey{Namespace: d.Namespace, Name: d.Name}
+}
+
+// unready lists the dependencies of an object that it must wait for. They are read from
+// the cache alone.
+func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, obj T) ([]loop.Dep, error) {
+	if e.dependent == nil {
+		return nil, nil
+	}
+	named, err := guard(func() ([]Dependency, error) { return e.dependent.DependsOn(obj), nil })
+	if err != nil {
+		return nil, err
+	}
+	var waiting []loop.Dep
+	for _, d := range named {
+		why, err := e.lacking(ctx, k, obj, d)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			key := d.key(obj)
+			waiting = append(waiting, loop.Dep{Kind: kindOf(k, d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
+		}
+	}
+	return waiting, nil
+}
+
+// lacking says what a dependency lacks, nothing if it is ready.
+func (e *engine[T, C, O]) lacking(ctx context.Context, k client.Client, obj T, d Dependency) (string, error) {
+	if !slices.ContainsFunc(e.dependencies, func(kind dependencyKind[T]) bool { return kind.is(d.To) }) {
+		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
+	}
+	if d.Name == "" {
+		return "is not named", nil
+	}
+	to, _ := d.To.DeepCopyObject().(client.Object)
+	key := d.key(obj)
+	err := k.Get(ctx, key, to)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "does not exist", nil
+	case err != nil:
+		return "", fmt.Errorf("read %s %s: %w", kindOf(k, d.To), key, err)
+	case !to.GetDeletionTimestamp().IsZero():
+		return "is being deleted", nil
+	case !isReady(to):
+		return "is not ready", nil
+	}
+	return "", nil
+}
+
+func kindOf(k client.Client, obj client.Object) string {
+	if gvk, err := k.GroupVersionKindFor(obj); err == nil {
+		return gvk.Kind
+	}
+	return reflect.TypeOf(obj).Elem().Name()
+}
+
+// isReady tells whether an object of any kind says that it is ready, as it is now.
+func isReady(obj client.Object) bool {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return false
+	}
+	generation := obj.GetGeneration()
+	if g, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration"); err == nil && found && g != generation {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(fields, "status", "conditions")
+	for _, c := range conditions {
+		m, ok := c.(map[string]any)
+		if !ok || m["type"] != api.ConditionReady {
+			continue
+		}
+		g, found, err := unstructured.NestedInt64(m, "observedGeneration")
+		return m["status"] == "True" && (err != nil || !found || g == generation)
+	}
+	return false
+}
+
+// readinessChanged tells which updates of a dependency can matter.
+func readinessChanged(before, after client.Object) bool {
+	return isReady(before) != isReady(after) || before.GetUID() != after.GetUID() ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}

@@ -1,0 +1,213 @@
+package external
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	rnd "math/rand/v2"
+	"reflect"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+// New makes the controller of one kind of external thing. What d can do beyond [Driver] is
+// found out here, by its methods. It panics if d or [Options.Connect] is missing.
+func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controller[T] {
+	e := newEngine(d, o)
+	options := o.Loop
+	if options.MaxInterval == 0 && e.driftInterval() > 0 {
+		options.MaxInterval = e.driftInterval()
+	}
+	for _, kind := range e.dependencies {
+		options.Sources = append(options.Sources, kind.source(e.dependent))
+	}
+	return loop.New(e, options)
+}
+
+// engine is the [loop.Reconciler] of one kind: it gathers facts, asks [Decide], acts, and
+// shows what came of it.
+type engine[T Object, C, O any] struct {
+	driver  Driver[T, C, O]
+	options Options[T, C]
+	// self tells the markers of this process from those of others.
+	self       string
+	kind       string
+	connection connection[C]
+	tracks     tracks
+
+	// What the driver can do; nil if it cannot.
+	updater    Updater[T, C, O]
+	unmarker   Unmarker[T, C]
+	namer      Namer[T]
+	reflector  Reflector[T, O]
+	dependent  Dependent[T]
+	classifier Classifier
+
+	dependencies []dependencyKind[T]
+}
+
+func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T, C, O] {
+	if d == nil {
+		panic("external: New needs a Driver; pass the value that implements Observe, Compare, Create and Delete")
+	}
+	if o.Connect == nil {
+		panic("external: New needs Options.Connect; return the client that Observe, Create and Delete are to get")
+	}
+	e := &engine[T, C, O]{
+		driver: d, options: o, self: rand.Text()[:8],
+		kind: reflect.TypeFor[T]().Elem().Name(),
+	}
+	e.connection.connect = o.Connect
+	e.updater, _ = any(d).(Updater[T, C, O])
+	e.unmarker, _ = any(d).(Unmarker[T, C])
+	e.namer, _ = any(d).(Namer[T])
+	e.reflector, _ = any(d).(Reflector[T, O])
+	e.dependent, _ = any(d).(Dependent[T])
+	e.classifier, _ = any(d).(Classifier)
+	e.dependencies = e.dependencyKinds()
+	return e
+}
+
+// dependencyKinds are the kinds that objects may wait for, each once.
+func (e *engine[T, C, O]) dependencyKinds() []dependencyKind[T] {
+	if e.dependent == nil {
+		return nil
+	}
+	kinds := namedByEmpty(e.dependent)
+	for _, to := range e.options.DependencyKinds {
+		kinds = append(kinds, dependencyKind[T]{to: to})
+	}
+	return unique(kinds)
+}
+
+// Prepare puts the first marker on an object whose API can hold ownership marks, so that
+// it is durable together with the finalizer. Without marks, what exists already must be
+// looked for first.
+func (e *engine[T, C, O]) Prepare(_ context.Context, obj T) error {
+	if e.options.Unmarked || obj.GetAnnotations()[api.AnnotationExternal] != "" {
+		return nil
+	}
+	name, err := e.name(obj)
+	if err != nil {
+		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
+	}
+	r, value, err := e.newRecord(obj, name, 1)
+	if err != nil {
+		return err
+	}
+	annotate(obj, value)
+	e.tracks.of(obj.GetUID()).prepared = r.Create
+	return nil
+}
+
+// Reconcile brings the thing to what the object asks for.
+func (e *engine[T, C, O]) Reconcile(ctx context.Context, r *loop.Run[T]) loop.Outcome {
+	p := e.open(r)
+	d, err := p.run(ctx)
+	if err != nil {
+		return loop.Fail(err)
+	}
+	p.show(d)
+	return p.outcome(d)
+}
+
+// Cleanup deletes the thing, or leaves it as the policy says, and lets the object go.
+func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.CleanupOutcome {
+	p := e.open(r)
+	d, err := p.run(ctx)
+	if err != nil {
+		return loop.CleanupFailed(err)
+	}
+	if d.Action == ActionRemoveFinalizer {
+		p.track.released = true
+		return loop.Removed()
+	}
+	p.show(d)
+	return p.cleanupOutcome(d)
+}
+
+// name is the thing's name for a new incarnation.
+func (e *engine[T, C, O]) name(obj T) (string, error) {
+	if e.namer == nil {
+		return strings.ToLower(e.kind) + "-" + string(obj.GetUID()), nil
+	}
+	name, err := e.namer.ExternalName(obj)
+	if err == nil && name == "" {
+		err = fmt.Errorf("the driver gives it no name; this is a bug in %T.ExternalName", e.driver)
+	}
+	return name, err
+}
+
+// newRecord makes the record of a create that may be called next.
+func (e *engine[T, C, O]) newRecord(obj T, id string, incarnation int64) (record, string, error) {
+	return settle(record{
+		ID: id, Incarnation: incarnation, UID: string(obj.GetUID()),
+		Create: marker{At: time.Now(), By: e.self},
+	})
+}
+
+// settle returns the record as it will be read again, and the annotation's value.
+func settle(r record) (record, string, error) {
+	value, err := r.encode()
+	if err != nil {
+		return record{}, "", err
+	}
+	r, err = parseRecord(value)
+	return r, value, err
+}
+
+func annotate(obj client.Object, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationExternal] = value
+	obj.SetAnnotations(annotations)
+}
+
+// driftInterval is the time between two looks at a thing in sync; 0 means none.
+func (e *engine[T, C, O]) driftInterval() time.Duration {
+	switch d := e.options.DriftInterval; {
+	case d < 0:
+		return 0
+	case d == 0:
+		return 10 * time.Minute
+	default:
+		return d
+	}
+}
+
+func (e *engine[T, C, O]) callDeadline() time.Duration {
+	if e.options.CallDeadline <= 0 {
+		return 30 * time.Second
+	}
+	return e.options.CallDeadline
+}
+
+func (e *engine[T, C, O]) grace() time.Duration {
+	switch g := e.options.CreateGrace; {
+	case g < 0:
+		return 0
+	case g == 0:
+		return 10 * time.Second
+	default:
+		return g
+	}
+}
+
+// spread varies a delay by up to a tenth, so that objects made together do not come back
+// together.
+func spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*rnd.Float64()))
+}
+
+// source wakes objects when something of the kind changes in a way that matters to them.
+func (k dependencyKind[T]) source(d Dependent[T]) trigger.Source[T] {
+	return trigger.Reference[T]{To: k.to, Names: func(obj T) []objectKey { return k.names(d, obj) }, Changed: readinessChanged}
+}

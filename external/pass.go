@@ -1,0 +1,303 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// mostSteps bounds how often a pass decides and acts. The longest way through the table,
+// a re-creation that starts with a confirmation, takes ten.
+const mostSteps = 16
+
+// pass is one visit of one object.
+type pass[T Object, C, O any] struct {
+	e        *engine[T, C, O]
+	obj      T
+	loop     *loop.Run[T]
+	trace    *trace.Pass
+	track    *track
+	settings settings
+	client   C
+
+	// record is what is durable; inherited is that of another object, copied or restored.
+	record    record
+	inherited record
+	trouble   error // why the record or the name cannot be used
+	id        string
+	named     string // what the spec calls the thing now
+
+	facts   Facts
+	looked  time.Time
+	seen    Observation[O]
+	changes Changes
+	waiting []loop.Dep
+
+	last    classification // of the last failed call
+	connect error
+	did     done
+}
+
+// done is what a pass did, for people to be told.
+type done struct {
+	created, updated, deleted bool
+}
+
+func (e *engine[T, C, O]) open(r *loop.Run[T]) *pass[T, C, O] {
+	return &pass[T, C, O]{
+		e: e, obj: r.Obj, loop: r, track: e.tracks.of(r.Obj.GetUID()),
+		settings: readSettings(r.Obj.GetAnnotations(), time.Now()),
+	}
+}
+
+// run decides and acts until nothing is left to do in this pass.
+func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
+	p.trace = trace.From(ctx)
+	if err := p.load(ctx); err != nil {
+		return Decision{}, err
+	}
+	if p.obj.TrimtabStatus().State == "" && p.obj.GetDeletionTimestamp().IsZero() {
+		p.loop.SetState(string(StatePending))
+	}
+	for range mostSteps {
+		d := Decide(p.gather())
+		p.trace.Emit(trace.Decision{Rule: d.Row.String(), Action: d.Action.String(), Because: string(d.Reason)})
+		p.announce(d)
+		if d.Action.Final() {
+			return d, nil
+		}
+		if err := p.act(ctx, d); err != nil {
+			return d, err
+		}
+		if errors.Is(ctx.Err(), context.Canceled) { // the process stops; nothing is known but that
+			return Decision{Reason: ReasonObserving}, nil
+		}
+	}
+	return Decision{}, errors.New("the pass does not come to an end; this is a bug in trimtab")
+}
+
+// load reads what does not change within a pass.
+func (p *pass[T, C, O]) load(ctx context.Context) error {
+	var err error
+	p.readRecord()
+	if !p.track.read(p.record, time.Now()) {
+		return p.outdated(errors.New("the copy at hand is older than what this process wrote"))
+	}
+	if p.obj.GetDeletionTimestamp().IsZero() {
+		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRecord reads the annotation and settles under which identity the thing is known: the
+// recorded one, or else the name that the spec gives it.
+func (p *pass[T, C, O]) readRecord() {
+	r, err := parseRecord(p.obj.GetAnnotations()[api.AnnotationExternal])
+	if err != nil {
+		p.facts.Record.Trouble, p.trouble = TroubleCorrupt, err
+		return
+	}
+	if r.exists() && r.UID != string(p.obj.GetUID()) {
+		p.inherited, r = r, record{}
+	}
+	p.record = r
+	if p.named, err = p.e.name(p.obj); err != nil {
+		p.facts.Record.Trouble, p.trouble = TroubleName, err
+	}
+	p.identify()
+}
+
+// identify settles the identity under which to look.
+func (p *pass[T, C, O]) identify() {
+	switch {
+	case p.record.ID != "":
+		p.id = p.record.ID
+	case p.inherited.ID != "":
+		p.id = p.inherited.ID
+	default:
+		p.id = p.named
+	}
+}
+
+// outdated ends a pass that works on an old copy; the loop repeats it with a newer one.
+func (p *pass[T, C, O]) outdated(why error) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: p.e.kind}, p.obj.GetName(), why)
+}
+
+// gather brings the facts up to date.
+func (p *pass[T, C, O]) gather() Facts {
+	f := &p.facts
+	f.Deleting = !p.obj.GetDeletionTimestamp().IsZero()
+	f.Paused, f.Policy = p.settings.pause, p.settings.policy
+	f.Dependencies = DependenciesReady
+	if len(p.waiting) > 0 {
+		f.Dependencies = DependenciesUnready
+	}
+	f.Grace, f.CanUnmark = p.e.grace(), p.e.unmarker != nil
+	now := time.Now()
+	if f.Seen.Looked {
+		now = p.looked
+	}
+	p.track.facts(f, now)
+	p.gatherRecord()
+	f.Refused = p.track.refused(p.basis())
+	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.With(InPlace).hash())
+	return *f
+}
+
+// gatherRecord tells Decide about the record and the name.
+func (p *pass[T, C, O]) gatherRecord() {
+	f := &p.facts
+	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.progress()
+	f.Record.KnownID = p.id != ""
+	if p.e.options.Unmarked && f.Deleting && !p.record.exists() {
+		f.Record.KnownID = false // a create needs a record, and there is none
+	}
+	if f.Record.Trouble == TroubleCorrupt || f.Record.Trouble == TroubleName {
+		return
+	}
+	f.Record.Trouble = TroubleNone
+	if p.record.exists() && p.record.ID != p.named {
+		f.Record.Trouble = TroubleRenamed
+		if f.Creation == CreationNone { // nothing bears the old name, so the new one may do
+			f.Record.Trouble, f.Record.Marker = TroubleNone, MarkerNone
+			f.Record.Incarnation--
+			p.id = p.named
+		}
+	}
+}
+
+// basis is what the API's refusal of a call rests on.
+func (p *pass[T, C, O]) basis() basis {
+	return basis{
+		generation: p.obj.GetGeneration(), policy: p.settings.policy,
+		asked: p.obj.GetAnnotations()[api.AnnotationReconcile],
+	}
+}
+
+// act does what was decided. An error ends the pass; what a call of the external API came
+// to is a fact for the next decision instead.
+func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
+	switch d.Action {
+	case ActionConfirm:
+		return p.confirm(ctx)
+	case ActionWriteMarker:
+		return p.writeMarker(ctx, d.Incarnation)
+	case ActionAdopt:
+		return p.adopt(ctx)
+	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionUnmark:
+		if !p.connected(ctx) {
+			return nil
+		}
+		p.call(ctx, d)
+		return nil
+	case ActionPoll, ActionCancel, ActionFindOwned, ActionPublish, ActionPrepareDelete,
+		ActionNone, ActionRemoveFinalizer, ActionStop:
+	}
+	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
+}
+
+// connected sees to the client of the external API.
+func (p *pass[T, C, O]) connected(ctx context.Context) bool {
+	p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
+	if p.connect != nil {
+		p.facts.Scope = ScopeUnconnectable
+		p.trace.Emit(trace.Call{Op: "connect", Err: plainText(p.connect)})
+	}
+	return p.connect == nil
+}
+
+// confirm reads the object from the API server and wants it to be the very one at hand.
+func (p *pass[T, C, O]) confirm(ctx context.Context) error {
+	now, _ := p.obj.DeepCopyObject().(T)
+	err := p.loop.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), now)
+	switch {
+	case apierrors.IsNotFound(err):
+		return p.outdated(errors.New("the object is gone"))
+	case err != nil:
+		return fmt.Errorf("confirm that the object is no old copy: %w", err)
+	case now.GetUID() != p.obj.GetUID() || now.GetResourceVersion() != p.obj.GetResourceVersion():
+		return p.outdated(errors.New("the copy at hand is older than the object"))
+	}
+	p.track.fresh = true
+	return nil
+}
+
+// writeMarker makes durable that a create may be called.
+func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) error {
+	r, value, err := p.e.newRecord(p.obj, p.named, incarnation)
+	if err != nil {
+		return err
+	}
+	if err := p.persist(ctx, value); err != nil {
+		return fmt.Errorf("record that a create may be called: %w", err)
+	}
+	if r.ID != p.id {
+		p.facts.Seen = Seen{}
+	}
+	p.record, p.inherited = r, record{}
+	p.identify()
+	p.track.wroteMarker(r.Create, r.Incarnation)
+	return nil
+}
+
+// adopt makes durable that the thing seen is ours.
+func (p *pass[T, C, O]) adopt(ctx context.Context) error {
+	r, _, err := p.e.newRecord(p.obj, p.id, max(1, p.record.Incarnation))
+	if err != nil {
+		return err
+	}
+	r.Done = time.Now()
+	if p.facts.Seen.Owner != OwnerUs {
+		r.Adopted = adoptedFrom(p.seen.Mark)
+	}
+	r, value, err := settle(r)
+	if err != nil {
+		return err
+	}
+	if err := p.persist(ctx, value); err != nil {
+		return fmt.Errorf("record that the thing is ours: %w", err)
+	}
+	p.record, p.inherited = r, record{}
+	p.track.wroteMarker(r.Create, r.Incarnation)
+	p.track.saw()
+	p.facts.Seen = Seen{}
+	p.event("Normal", "Adopted", "took over "+p.what())
+	return nil
+}
+
+// persist writes the record now, on top of the version that was read.
+func (p *pass[T, C, O]) persist(ctx context.Context, value string) error {
+	before := p.obj.GetAnnotations()[api.AnnotationExternal]
+	annotate(p.obj, value)
+	if err := p.loop.Persist(ctx); err != nil {
+		annotate(p.obj, before)
+		return err
+	}
+	return nil
+}
+
+func (p *pass[T, C, O]) ref() Ref {
+	return Ref{ID: p.id, Incarnation: max(1, p.record.Incarnation)}
+}
+
+// what names the thing for people.
+func (p *pass[T, C, O]) what() string {
+	if p.id == "" {
+		return "the external thing"
+	}
+	return fmt.Sprintf("%q", p.id)
+}
+
+func (p *pass[T, C, O]) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }
