@@ -41,13 +41,22 @@ type Client struct {
 	prefix string // of the subjects of the JetStream API
 
 	mu      sync.Mutex
-	denied  map[string]bool                    // subjects to which NATS does not let us publish
-	waiting map[uint64]context.CancelCauseFunc // requests without an answer
-	last    uint64                             // the last key in waiting
+	waiting map[uint64]request // requests without an answer
+	last    uint64             // the last key in waiting
 }
 
-// errLost ends requests whose connection broke; no answer can come.
-var errLost = errors.New("the connection broke before an answer came")
+// request is one that waits for its answer.
+type request struct {
+	subject string
+	end     context.CancelCauseFunc
+}
+
+var (
+	// errLost ends requests whose connection broke; no answer can come.
+	errLost = errors.New("the connection broke before an answer came")
+	// errDenied ends requests that NATS did not let through; no answer will come.
+	errDenied = errors.New("not allowed")
+)
 
 // requestTimeout bounds one request. NATS answers within milliseconds; a cluster that
 // elects a leader takes seconds.
@@ -56,10 +65,7 @@ const requestTimeout = 10 * time.Second
 // Connect returns a client at once, whether NATS answers or not: it keeps connecting for
 // as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
 func Connect(cfg Config) (*Client, error) {
-	c := &Client{
-		where: redacted(cfg.URL), prefix: "$JS.API.",
-		denied: map[string]bool{}, waiting: map[uint64]context.CancelCauseFunc{},
-	}
+	c := &Client{where: redacted(cfg.URL), prefix: "$JS.API.", waiting: map[uint64]request{}}
 	if cfg.Domain != "" {
 		c.prefix = "$JS." + cfg.Domain + ".API."
 	}
@@ -71,9 +77,8 @@ func Connect(cfg Config) (*Client, error) {
 		// Nothing waits in a buffer for NATS to come back: a request that was given up
 		// must not take effect later.
 		natsgo.ReconnectBufSize(-1),
-		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { c.note(err) }),
-		natsgo.ReconnectHandler(func(*natsgo.Conn) { c.forget() }),
-		natsgo.DisconnectErrHandler(func(*natsgo.Conn, error) { c.lose() }),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { c.deny(err) }),
+		natsgo.DisconnectErrHandler(func(*natsgo.Conn, error) { c.end(errLost, func(request) bool { return true }) }),
 	}
 	if cfg.Creds != "" {
 		options = append(options, natsgo.UserCredentials(cfg.Creds))
@@ -118,15 +123,15 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) (sent
 	if err != nil {
 		return false, fmt.Errorf("encode a request to %s: %w", subject, err)
 	}
-	ctx, done := c.begin(ctx)
+	ctx, done := c.begin(ctx, c.prefix+subject)
 	defer done()
 	if !c.conn.IsConnected() {
 		return false, c.unreachable()
 	}
 	m, err := c.conn.RequestWithContext(ctx, c.prefix+subject, body)
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errLost) {
-			err = errLost
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
 		}
 		return c.explain(c.prefix+subject, err)
 	}
@@ -153,7 +158,7 @@ func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 			"NATS at %s answers, but JetStream does not: switch it on for the server and the operator's account", c.where))
 	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionReconnecting):
 		return false, c.unreachable()
-	case c.isDenied(subject):
+	case errors.Is(err, errDenied):
 		return false, external.Denied(fmt.Errorf(
 			"NATS at %s does not let the operator publish to %s: allow it for the operator's user", c.where, subject))
 	case errors.Is(err, errLost):
@@ -164,66 +169,49 @@ func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 	return true, fmt.Errorf("NATS at %s: %w", c.where, err)
 }
 
-// begin bounds a request by time and by the life of the connection.
-func (c *Client) begin(ctx context.Context) (_ context.Context, done func()) {
+// begin bounds a request by time, and lets what happens to the connection end it.
+func (c *Client) begin(ctx context.Context, subject string) (_ context.Context, done func()) {
 	ctx, stop := context.WithTimeout(ctx, requestTimeout)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, end := context.WithCancelCause(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
 	key := c.last
-	c.waiting[key] = cancel
+	c.waiting[key] = request{subject, end}
 	return ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.waiting, key)
-		cancel(nil)
+		end(nil)
 		stop()
 	}
 }
 
-// lose ends the requests that wait for an answer.
-func (c *Client) lose() {
+// end ends the requests that wait and fit.
+func (c *Client) end(cause error, fits func(request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, cancel := range c.waiting {
-		cancel(errLost)
+	for _, r := range c.waiting {
+		if fits(r) {
+			r.end(cause)
+		}
 	}
+}
+
+// deny ends the requests that NATS did not let through. It says so apart from them, and
+// the library passes on nothing but its sentence.
+func (c *Client) deny(err error) {
+	if !errors.Is(err, natsgo.ErrPermissionViolation) {
+		return
+	}
+	_, rest, _ := strings.Cut(err.Error(), `Publish to "`)
+	subject, _, _ := strings.Cut(rest, `"`)
+	c.end(errDenied, func(r request) bool { return r.subject == subject })
 }
 
 func (c *Client) unreachable() error {
 	return external.Transient(fmt.Errorf(
 		"NATS at %s does not answer; start it, or correct the operator's --nats-url and credentials", c.where))
-}
-
-// note keeps which subjects are forbidden: NATS says so apart from the request, which then
-// only times out.
-func (c *Client) note(err error) {
-	if !errors.Is(err, natsgo.ErrPermissionViolation) {
-		return
-	}
-	_, rest, _ := strings.Cut(err.Error(), `Publish to "`)
-	if subject, _, ok := strings.Cut(rest, `"`); ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.denied[subject] = true
-	}
-}
-
-// isDenied tells once for every time that NATS said so.
-func (c *Client) isDenied(subject string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	denied := c.denied[subject]
-	delete(c.denied, subject)
-	return denied
-}
-
-// forget drops what was forbidden on an earlier connection.
-func (c *Client) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.denied)
 }
 
 func encode(in any) ([]byte, error) {

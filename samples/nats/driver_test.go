@@ -453,9 +453,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 		return err == nil
 	})
 
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	_, err = b.driver.Create(ctx, b.client, obj, external.CreateInput{Name: "orders"})
+	_, err = b.driver.Create(t.Context(), b.client, obj, external.CreateInput{Name: "orders"})
 	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassDenied {
 		t.Errorf("error %v, want it denied", err)
 	}

@@ -109,7 +109,7 @@ func streamChanges() map[string]change[v1alpha1.StreamSpec] {
 		"maxAge":                       {why: "a limit", base: spec{MaxAge: hour}, next: spec{MaxAge: lasting(2 * time.Hour)}},
 		"maxAge, none":                 {why: "0s means for ever", base: spec{MaxAge: hour}, next: spec{MaxAge: lasting(0)}},
 		"discard":                      {why: "what gives way", base: spec{Discard: new("old")}, next: spec{Discard: new("new")}},
-		"discardPerSubject":            {why: "what gives way", base: spec{Discard: new("new"), MaxMsgsPerSubject: new(int64(3)), DiscardPerSubject: off}, next: spec{DiscardPerSubject: on}},
+		"discardPerSubject":            {why: "what gives way", base: spec{Discard: new("new"), MaxMsgsPerSubject: new(int64(3)), DiscardPerSubject: off}, next: spec{Discard: new("new"), MaxMsgsPerSubject: new(int64(3)), DiscardPerSubject: on}},
 		"storage":                      {why: "messages are not carried over", base: spec{}, next: spec{Storage: new(v1alpha1.Storage("memory"))}, effect: external.Recreate},
 		"replicas":                     {why: "this server is alone; a cluster does it in place", base: spec{Replicas: new(1)}, next: spec{Replicas: new(3)}, effect: external.InPlace, silent: true},
 		"noAck":                        {why: "an answer or none", base: spec{NoAck: off}, next: spec{NoAck: on}},
