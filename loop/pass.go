@@ -36,6 +36,8 @@ type passCounter struct{ atomic.Uint64 }
 // Reconcile is one pass over the object that req names. controller-runtime calls it; it
 // is never called twice at a time for one object.
 func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	// A pass under way when the process is told to stop finishes; its deadline bounds it.
+	ctx = context.WithoutCancel(ctx)
 	obj, found, err := c.fetch(ctx, req.NamespacedName)
 	switch {
 	case err != nil:
@@ -330,6 +332,9 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 		event.Err = end.err.Error()
 	}
 	p.trace.Emit(event)
+	if err := p.trace.Err(); err != nil {
+		p.run.log.Error(err, "a sink of the trace failed; the pass did not")
+	}
 	switch {
 	case end.err != nil && end.never && end.after == 0:
 		return reconcile.Result{}, reconcile.TerminalError(end.err)
