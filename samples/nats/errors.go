@@ -48,6 +48,7 @@ const (
 	codeConsumerActive     = 10105
 	codeNoLimits           = 10120
 	codeMoveInProgress     = 10124
+	codeReplicasExceed     = 10126
 	codeConsumerExists     = 10148
 	codeConsumerGone       = 10149
 	codeReconfiguring      = 10226
@@ -80,6 +81,7 @@ var classes = map[jetstream.ErrorCode]external.Class{ //nolint:gochecknoglobals 
 	codeWQNotUnique:       external.ClassConflict,
 	codeMoveInProgress:    external.ClassConflict,
 	codeReconfiguring:     external.ClassConflict,
+	codeReplicasExceed:    external.ClassConflict, // the stream may be growing
 
 	// Room may be made, servers may be added.
 	codeAccountResources: external.ClassTransient,

@@ -1,0 +1,78 @@
+package nats
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/operator"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+)
+
+// Operator is the operator for [operator.Main].
+func Operator() operator.Options {
+	s := &settings{nats: Config{URL: "nats://nats:4222"}}
+	return operator.Options{
+		Name:        "nats-operator",
+		AddToScheme: v1alpha1.AddToScheme,
+		CRDs:        CRDs,
+		Flags:       s.flags,
+		Controllers: s.controllers,
+	}
+}
+
+// settings are the operator's flags, and the connection that its controllers share.
+type settings struct {
+	nats  Config
+	drift time.Duration
+
+	mu     sync.Mutex
+	client *Client
+}
+
+func (s *settings) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.nats.URL, "nats-url", s.nats.URL, "address of NATS, or several with commas between")
+	f.StringVar(&s.nats.Creds, "nats-creds", "", "file with the credentials (JWT and seed) of the operator's user")
+	f.StringVar(&s.nats.CA, "nats-ca", "", "file with the authorities that NATS's certificate is checked by")
+	f.StringVar(&s.nats.Cert, "nats-cert", "", "file with the operator's own certificate for NATS")
+	f.StringVar(&s.nats.Key, "nats-key", "", "file with the key of --nats-cert")
+	f.StringVar(&s.nats.Domain, "nats-domain", "", "JetStream domain to work in")
+	f.DurationVar(&s.drift, "drift-interval", 0, "how often what NATS has is compared with what is asked for; 0 means 10m")
+}
+
+func (s *settings) controllers() ([]operator.Controller, error) {
+	return []operator.Controller{
+		external.New(Streams{}, options[*v1alpha1.Stream](s)),
+		external.New(Consumers{}, options[*v1alpha1.Consumer](s)),
+		external.New(KeyValues{}, options[*v1alpha1.KeyValue](s)),
+	}, nil
+}
+
+// createGrace is longer than a cluster of NATS servers takes to agree on what it has accepted.
+const createGrace = 2 * time.Second
+
+func options[T external.Object](s *settings) external.Options[T, *Client] {
+	return external.Options[T, *Client]{
+		Connect:       s.connect,
+		DriftInterval: s.drift,
+		CreateGrace:   createGrace,
+	}
+}
+
+// connect connects once for all kinds.
+func (s *settings) connect(context.Context) (*Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client != nil {
+		return s.client, nil
+	}
+	c, err := Connect(s.nats)
+	if err != nil {
+		return nil, err
+	}
+	s.client = c
+	return c, nil
+}
