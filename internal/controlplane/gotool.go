@@ -97,6 +97,8 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 }
 
 // build compiles and links into the file out, and counts packages up to total on the way.
+// Without debugging information the link is quicker by a third, and the packages are those
+// that any other build has put into the cache.
 func (g *gotool) build(ctx context.Context, out string, total int) error {
 	begun := 0
 	if total == 0 {
@@ -113,7 +115,7 @@ func (g *gotool) build(ctx context.Context, out string, total int) error {
 			begun++
 			g.meter.set(Compiling, begun, max(begun, total))
 		}
-	}, "build", "-mod=readonly", "-buildvcs=false", "-v", "-o", out, clusterMain)
+	}, "build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-v", "-o", out, clusterMain)
 	if err != nil {
 		return g.failed(ctx, "build the control plane", said, err)
 	}

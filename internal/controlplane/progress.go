@@ -10,15 +10,19 @@ import (
 // Phase is what the making of the binary is busy with.
 type Phase string
 
-// The phases in their order. Waiting takes the place of all others while another process
-// builds the same binary.
 const (
-	Waiting     Phase = "waiting"
-	Preparing   Phase = "preparing"
+	// Waiting takes the place of all other phases while another process builds.
+	Waiting Phase = "waiting"
+	// Preparing looks for the go command and at the sources.
+	Preparing Phase = "preparing"
+	// Downloading gets modules that this machine does not have.
 	Downloading Phase = "downloading"
-	Compiling   Phase = "compiling"
-	Linking     Phase = "linking"
-	Built       Phase = "built"
+	// Compiling is the long one: minutes, if the build cache is empty.
+	Compiling Phase = "compiling"
+	// Linking takes ten seconds or more.
+	Linking Phase = "linking"
+	// Built is told once, at the end.
+	Built Phase = "built"
 )
 
 // Progress is told about once a second how the making of the binary goes, and at last

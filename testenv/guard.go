@@ -1,5 +1,3 @@
-//go:build unix
-
 package testenv
 
 import (
@@ -15,7 +13,7 @@ const guardScript = `#!/bin/sh
 dir='%s'
 (
 	read -r _ <"$dir/alive"
-	kill "$$"
+	kill -KILL "$$"
 	while kill -0 "$$"; do sleep 0.1; done
 	rm -rf "$dir"
 ) >/dev/null 2>&1 &

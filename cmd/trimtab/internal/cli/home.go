@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+)
+
+// home is the folder of the user's one cluster.
+//
+// Invariant: the file "lock" is locked as long as the cluster lives, by the control plane's
+// own process, and by the command that starts it until then. So a file that says that a
+// cluster runs is true if and only if the lock is taken, after a crash too.
+type home struct{ dir string }
+
+// record is what is known of the cluster.
+type record struct {
+	controlplane.Cluster
+	// Began is when it was asked for.
+	Began time.Time `json:"began"`
+	// Starting is true until it is ready. The PID is that of the starting command then.
+	Starting bool `json:"starting,omitempty"`
+	// Kept is true if the data survives.
+	Kept bool `json:"kept,omitempty"`
+}
+
+func openHome() (home, error) {
+	dir, err := controlplane.CacheFolder("cluster")
+	if err != nil {
+		return home{}, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return home{}, fmt.Errorf("keep track of the cluster: %w; set XDG_CACHE_HOME to a folder that can be written", err)
+	}
+	return home{dir: dir}, nil
+}
+
+func (h home) kubeconfig() string { return filepath.Join(h.dir, "kubeconfig") }
+func (h home) record() string     { return filepath.Join(h.dir, "cluster.json") }
+func (h home) complaints() string { return filepath.Join(h.dir, "complaints.log") }
+
+// lock takes the lock and answers the file that holds it, or nil if a cluster lives.
+func (h home) lock() (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(h.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("keep track of the cluster: %w", err)
+	}
+	got, err := controlplane.TryLock(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("keep track of the cluster: %w", err), f.Close())
+	}
+	if !got {
+		return nil, f.Close()
+	}
+	return f, nil
+}
+
+// running answers what is known of the cluster, or nil if none lives.
+func (h home) running() (*record, error) {
+	f, err := h.lock()
+	if err != nil {
+		return nil, err
+	}
+	if f != nil {
+		return nil, f.Close()
+	}
+	r, err := h.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return &record{Starting: true}, nil // the lock comes first
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+func (h home) read() (record, error) {
+	var r record
+	text, err := os.ReadFile(h.record())
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("read what is known of the cluster: %w", err)
+	}
+	return r, nil
+}
+
+// write puts the record down in one step, so that nobody reads half of it.
+func (h home) write(r record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	next := h.record() + ".next"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return fmt.Errorf("keep track of the cluster: %w", err)
+	}
+	if err := os.Rename(next, h.record()); err != nil {
+		return fmt.Errorf("keep track of the cluster: %w", err)
+	}
+	return nil
+}
+
+// clear forgets the cluster, and removes what is left of one that was killed. The caller
+// holds the lock.
+func (h home) clear() error {
+	r, err := h.read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if r.Data != "" && !r.Kept {
+		if err := os.RemoveAll(r.Data); err != nil {
+			return fmt.Errorf("remove the data of a cluster that has ended: %w", err)
+		}
+	}
+	for _, path := range []string{h.record(), h.kubeconfig(), h.complaints()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget the cluster: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+// Package cli is the trimtab command line.
+//
+// [Main] runs it and answers an exit code: 0, or 1 after an error, which is one sentence on
+// the standard error. What is asked for goes to the standard output, how it is going to the
+// standard error.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Main runs the command that args name and answers the exit code. Commands stop in order
+// when ctx ends, and leave nothing behind.
+func Main(ctx context.Context, args []string, s Streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(s.Err, "trimtab: interrupted; nothing is left behind")
+	default:
+		fmt.Fprintln(s.Err, "trimtab:", err)
+	}
+	return 1
+}
+
+func newRoot(s Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "trimtab",
+		Short: "Kubernetes operators that keep course",
+		Long: "trimtab runs and shows Kubernetes operators on this machine, with nothing installed but Go.\n" +
+			"Each command says more with --help.",
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.AddCommand(newVersion(), newCluster())
+	return root
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+)
+
+// up is what `cluster up` was asked for.
+type up struct {
+	data   string
+	port   int
+	nodes  int
+	audit  string
+	detach bool
+}
+
+func newUp() *cobra.Command {
+	var u up
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the cluster and keep it up until Ctrl-C or `trimtab cluster down`",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := openHome()
+			if err != nil {
+				return err
+			}
+			return u.run(cmd.Context(), h, steps.New(cmd.ErrOrStderr()))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&u.data, "data", "", "folder that keeps the cluster's state across restarts (default: a temporary one)")
+	f.IntVar(&u.port, "port", 0, "port of the API server on 127.0.0.1 (default: a free one, or the one that --data remembers)")
+	f.IntVar(&u.nodes, "nodes", 0, "number of simulated nodes; -1 for none (default: 1)")
+	f.StringVar(&u.audit, "audit-log", "", "file for an audit event per request (default: none)")
+	f.BoolVar(&u.detach, "detach", false, "return when the cluster is ready and leave it running")
+	return cmd
+}
+
+func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
+	lock, err := h.lock()
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		r, err := h.running()
+		return errors.Join(err, errBusy(r))
+	}
+	defer lock.Close()
+	if err := h.clear(); err != nil { // what a crash left
+		return err
+	}
+	p.Line("a Kubernetes control plane on this machine:")
+	cluster, err := u.start(ctx, h, lock, p)
+	if err != nil {
+		return errors.Join(err, h.clear())
+	}
+	p.Line("\n  export KUBECONFIG=%s\n", cluster.Kubeconfig)
+	if u.detach {
+		p.Line("It stays up until `trimtab cluster down`.")
+		return nil
+	}
+	p.Line("Ctrl-C or `trimtab cluster down` stops it.")
+	err = cluster.Wait()
+	p.Line("stopped")
+	// Stop returns when nothing is left, whoever has asked for the end.
+	return errors.Join(err, cluster.Stop(), h.clear())
+}
+
+func (u up) start(ctx context.Context, h home, lock *os.File, p *steps.Printer) (*controlplane.Cluster, error) {
+	r := record{Began: time.Now(), Starting: true, Kept: u.data != "", Cluster: controlplane.Cluster{PID: os.Getpid()}}
+	if err := h.write(r); err != nil {
+		return nil, err
+	}
+	o, err := u.options(h, lock)
+	if err != nil {
+		return nil, err
+	}
+	var cluster *controlplane.Cluster
+	err = p.Run("control plane", func(s *steps.Step) error {
+		o.Progress = func(b controlplane.Step) { s.Note("first use: " + b.String()) }
+		cluster, err = controlplane.Start(ctx, o)
+		if err != nil {
+			return err
+		}
+		s.Detail("%s", cluster.Version)
+		s.Detail("%s", cluster.URL)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Cluster, r.Starting = *cluster, false
+	if err := h.write(r); err != nil {
+		return nil, errors.Join(err, cluster.Stop())
+	}
+	return cluster, nil
+}
+
+func (u up) options(h home, lock *os.File) (controlplane.Options, error) {
+	o := controlplane.Options{Port: u.port, Nodes: u.nodes, Kubeconfig: h.kubeconfig(), Hold: lock}
+	for path, to := range map[string]*string{u.data: &o.Data, u.audit: &o.AuditLog} {
+		if path == "" {
+			continue
+		}
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return o, fmt.Errorf("find %q: %w", path, err)
+		}
+		*to = full
+	}
+	if u.detach {
+		o.Detach = h.complaints()
+	}
+	return o, nil
+}
+
+const (
+	// stopsWithin is how long a cluster may take to end in order.
+	stopsWithin = 30 * time.Second
+	// lookEvery is how soon the end is noticed; locks tell nobody that they are free.
+	lookEvery = 50 * time.Millisecond
+)
+
+// stop ends the cluster that r describes and forgets it.
+func (h home) stop(ctx context.Context, r record) error {
+	if r.PID == 0 {
+		return errBusy(&r)
+	}
+	if err := signalEnd(r.PID, syscall.SIGTERM); err != nil {
+		return err
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	insist := time.After(stopsWithin)
+	for {
+		lock, err := h.lock()
+		if err != nil {
+			return err
+		}
+		if lock != nil {
+			defer lock.Close()
+			return h.clear()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-insist:
+			if err := signalEnd(r.PID, os.Kill); err != nil {
+				return err
+			}
+		case <-tick.C:
+		}
+	}
+}

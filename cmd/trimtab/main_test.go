@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// envMain makes this test binary behave as trimtab.
+const envMain = "TRIMTAB_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envMain) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// stubborn is a control plane that never becomes ready, but ends with its parent.
+const stubborn = "#!/bin/sh\ncat >/dev/null\n"
+
+func TestCtrlC(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "devcluster")
+	if err := os.WriteFile(binary, []byte(stubborn), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, sig := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			tmp, cache := t.TempDir(), t.TempDir()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "cluster", "up")
+			cmd.Env = append(cmd.Environ(), envMain+"=1", "TRIMTAB_DEVCLUSTER="+binary, "TMPDIR="+tmp, "XDG_CACHE_HOME="+cache)
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(stderr)
+			if !lines.Scan() {
+				t.Fatal("no first line")
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("the first line came after %s; a person waits a second", took)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			last := ""
+			for lines.Scan() {
+				last = lines.Text()
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			if want := "trimtab: interrupted; nothing is left behind"; last != want {
+				t.Errorf("last line %q, want %q", last, want)
+			}
+			for _, pattern := range []string{filepath.Join(tmp, "*"), filepath.Join(cache, "trimtab", "cluster", "*")} {
+				left, err := filepath.Glob(pattern)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(left, " "); got != "" && filepath.Base(got) != "lock" {
+					t.Errorf("left behind: %s", got)
+				}
+			}
+		})
+	}
+}
