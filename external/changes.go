@@ -54,6 +54,9 @@ type Change struct {
 	Effect Effect
 	// Sensitive values are never shown.
 	Sensitive bool
+	// Remedy is the way out of an [Unsupported] change, for whoever reads the status: "set
+	// spec.recreate to Allowed". Empty means the general one.
+	Remedy string
 }
 
 // Changes are all differences, in an order that does not vary.

@@ -64,7 +64,7 @@ func (p *pass[T, C, O]) changeMessage(d Decision) string {
 	case ReasonApprovalRequired:
 		return "a person must agree to a new " + p.what() + ", because the old one's content is lost"
 	case ReasonImmutable:
-		return "cannot be changed: " + p.changes.With(Unsupported).String() + "; set the spec back, or delete the object and create it anew"
+		return "cannot be changed: " + p.changes.With(Unsupported).String() + "; set the spec back, or " + remedy(p.changes)
 	case ReasonNotConverging:
 		return fmt.Sprintf("%d updates were accepted and changed nothing: %s; change the spec to what the external system makes of it",
 			NotConvergingAfter, p.changes.With(InPlace))
@@ -76,6 +76,16 @@ func (p *pass[T, C, O]) changeMessage(d Decision) string {
 		return p.notOurs()
 	}
 	return ""
+}
+
+// remedy is the way out of changes that are not supported.
+func remedy(changes Changes) string {
+	for _, c := range changes.With(Unsupported) {
+		if c.Remedy != "" {
+			return c.Remedy
+		}
+	}
+	return "delete the object and create it anew"
 }
 
 func (p *pass[T, C, O]) listed() string {
