@@ -48,9 +48,12 @@ tidy: ## fail if a go.mod or go.sum is not tidy
 	@for m in $(MODULES); do echo "go mod tidy -diff in $$m"; \
 		(cd $$m && GOWORK=off $(GO) mod tidy -diff) || exit 1; done
 
+# exhaustive and staticcheck read the source of every dependency; for Kubernetes that takes
+# 7 GB, while without them devcluster is linted in 3.
 .PHONY: lint
 lint: ## linters and formatters over all modules
-	$(LINT) run ./... ./test/... ./devcluster/...
+	$(LINT) run ./... ./test/...
+	$(LINT) run --disable exhaustive,staticcheck ./devcluster/...
 
 .PHONY: format
 format: ## write what the formatters want

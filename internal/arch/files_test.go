@@ -32,7 +32,7 @@ func described(t *tree) []string {
 	const document = "ARCHITECTURE.md"
 	var findings []string
 	for _, p := range t.packages {
-		place := p.dir
+		var place string
 		switch parts := strings.Split(p.dir, "/"); {
 		case p.module.dir != ".":
 			place = p.module.dir
