@@ -1,7 +1,6 @@
 package testenv_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 // A test makes an object in a namespace of its own and waits for the state that an operator
 // is to bring about.
 func Example() {
-	TestOrders := func(t testing.TB) {
+	TestOrders := func(t testing.TB) { //nolint:thelper // a test, not a helper
 		cfg := testenv.Start(t)
 		c := testenv.Client(t, cfg)
 		ns := testenv.Namespace(t, cfg)
@@ -37,7 +36,7 @@ func Example() {
 // An operator gets the permissions that it asks for and no others, and a test can say how
 // many requests it may make.
 func ExampleRequests() {
-	TestBudget := func(t testing.TB) {
+	TestBudget := func(t testing.TB) { //nolint:thelper // a test, not a helper
 		admin := testenv.Start(t)
 		ns := testenv.Namespace(t, admin)
 		cfg, log := testenv.Requests(testenv.User(t, admin, canWriteConfigMaps))
@@ -52,11 +51,4 @@ func ExampleRequests() {
 	}
 	run(TestBudget)
 	// Output: create configmaps 201
-}
-
-// run stands in for go test.
-func run(test func(t testing.TB)) {
-	if said := failure(context.Background(), test); said != "" {
-		fmt.Println(said)
-	}
 }

@@ -33,7 +33,7 @@ func guard(dir, assets string) (func(name string) string, error) {
 	}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		script := fmt.Sprintf(guardScript, dir, filepath.Join(assets, name))
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
 			return nil, err
 		}
 	}

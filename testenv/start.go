@@ -25,7 +25,7 @@ const (
 // server is the one that all tests of a binary share: starting takes seconds and a test
 // milliseconds.
 //
-//nolint:gochecknoglobals // a test binary has no other place that outlives a test
+//arch:state a test binary has no other place that outlives a test
 var server struct {
 	once sync.Once
 	cfg  *rest.Config
@@ -51,6 +51,7 @@ func Start(t testing.TB) *rest.Config {
 }
 
 func find(t testing.TB) (*rest.Config, error) {
+	t.Helper()
 	// The server outlives the test that happens to come first.
 	ctx := context.WithoutCancel(t.Context())
 	var cfg *rest.Config
@@ -76,6 +77,7 @@ var errLate = errors.New("the control plane is still being built and the test's 
 
 // startOwn runs trimtab's control plane.
 func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
+	t.Helper()
 	building, cancel := ctx, context.CancelFunc(func() {})
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if end, ok := d.Deadline(); ok {
@@ -105,6 +107,7 @@ const (
 // within answers a context that ends when waiting is no longer of use: after 30 seconds,
 // or shortly before go test would end the test without a word.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
+	t.Helper()
 	end := time.Now().Add(patience)
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if limit, ok := d.Deadline(); ok && limit.Add(-grace).Before(end) {

@@ -183,6 +183,7 @@ func TestWaitSaysWhatItSawLast(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			said := failure(ctx, func(t testing.TB) {
+				t.Helper()
 				testenv.Wait(t, c, configMap(ns, tt.name), "the state Ready", func(m *corev1.ConfigMap) bool { return false })
 			})
 			for _, want := range tt.says {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // envMain makes this test binary behave as trimtab.
@@ -39,16 +38,12 @@ func TestCtrlC(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			lines := bufio.NewScanner(stderr)
 			if !lines.Scan() {
-				t.Fatal("no first line")
-			}
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("the first line came after %s; a person waits a second", took)
+				t.Fatal("no line before the control plane is ready")
 			}
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)

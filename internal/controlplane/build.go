@@ -78,7 +78,7 @@ func (b *builder) binary(ctx context.Context, src source) (string, error) {
 	if path, ok := b.find(key); ok {
 		return path, nil
 	}
-	if err := os.MkdirAll(b.cache, 0o755); err != nil {
+	if err := os.MkdirAll(b.cache, 0o700); err != nil {
 		return "", unwritable(err)
 	}
 	unlock, err := b.lock(ctx)
@@ -127,7 +127,7 @@ const lockPoll = 200 * time.Millisecond
 // lock waits until no other process builds. The system has no lock that can be waited for
 // and given up, so it is asked for again and again.
 func (b *builder) lock(ctx context.Context) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(b.cache, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(filepath.Join(b.cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, unwritable(err)
 	}
@@ -195,7 +195,7 @@ func (b *builder) build(ctx context.Context, src source, key string) error {
 	scratch := filepath.Join(tmp, "scratch")
 	defer os.RemoveAll(tmp)
 	for _, dir := range []string{finished, scratch} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return unwritable(err)
 		}
 	}

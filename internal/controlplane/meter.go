@@ -65,7 +65,7 @@ func (m *meter) start() (stop func()) {
 // publish writes the step for processes that wait. It is a courtesy: they can do without.
 func (m *meter) publish(s Step) {
 	if text, err := json.Marshal(s); err == nil {
-		_ = os.WriteFile(m.file, text, 0o644)
+		_ = os.WriteFile(m.file, text, 0o600)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -286,8 +287,8 @@ func (r *run) lastComplaint() string {
 		return ""
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if said, ok := strings.CutPrefix(lines[i], "devcluster: "); ok {
+	for _, line := range slices.Backward(lines) {
+		if said, ok := strings.CutPrefix(line, "devcluster: "); ok {
 			return said
 		}
 	}

@@ -126,7 +126,7 @@ func (s *screen) await(t *testing.T, text string) {
 }
 
 // foreground runs `cluster up` until the returned function, which answers the exit code.
-func (u user) foreground(args ...string) (s *screen, interrupt func() int, wait func() int) {
+func (u user) foreground(args ...string) (s *screen, interrupt, wait func() int) {
 	u.t.Helper()
 	ctx, cancel := context.WithCancel(u.t.Context())
 	s = &screen{more: make(chan struct{}, 1)}

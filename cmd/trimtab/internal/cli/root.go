@@ -22,7 +22,7 @@ type Streams struct {
 // Main runs the command that args name and answers the exit code. Commands stop in order
 // when ctx ends, and leave nothing behind.
 func Main(ctx context.Context, args []string, s Streams) int {
-	root := newRoot(s)
+	root := newRoot(s) //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {
