@@ -69,7 +69,7 @@ func (Consumers) Observe(ctx context.Context, c *Client, _ *v1alpha1.Consumer, r
 	case isCode(err, codeConsumerNotFound, codeStreamNotFound):
 		return external.Missing[*LiveConsumer](), nil
 	case err != nil:
-		return external.Observation[*LiveConsumer]{}, fmt.Errorf("read consumer %q of stream %q: %w", name, stream, err)
+		return external.Observation[*LiveConsumer]{}, err
 	}
 	seen := external.Available(have, external.MarkOf(have.Config.Metadata))
 	if have.Paused {
@@ -91,13 +91,10 @@ func (Consumers) Create(ctx context.Context, c *Client, o *v1alpha1.Consumer, in
 	applyAll(consumerTable(o.Spec, &cfg, time.Time{}))
 	cfg.Metadata = in.Mark.On(cfg.Metadata)
 	body, err := json.Marshal(cfg)
-	if err == nil {
-		err = sendConsumer(ctx, c, "create", stream, cfg, body)
-	}
 	if err != nil {
-		return external.Result{}, fmt.Errorf("create consumer %q of stream %q: %w", name, stream, err)
+		return external.Result{}, fmt.Errorf("encode the configuration: %w", err)
 	}
-	return external.Result{}, nil
+	return external.Result{}, sendConsumer(ctx, c, "create", stream, cfg, body)
 }
 
 // Update sends the configuration that is there with the spec's settings over it. NATS
@@ -121,10 +118,10 @@ func (Consumers) Update(ctx context.Context, c *Client, o *v1alpha1.Consumer, _ 
 func (Consumers) Delete(ctx context.Context, c *Client, _ *v1alpha1.Consumer, ref external.Ref) (external.Result, error) {
 	stream, name := split(ref.ID)
 	err := c.change(ctx, "CONSUMER.DELETE."+stream+"."+name, nil, &struct{}{})
-	if err != nil && !isCode(err, codeConsumerNotFound, codeStreamNotFound) {
-		return external.Result{}, fmt.Errorf("delete consumer %q of stream %q: %w", name, stream, err)
+	if isCode(err, codeConsumerNotFound, codeStreamNotFound) {
+		err = nil
 	}
-	return external.Result{}, nil
+	return external.Result{}, err
 }
 
 // Unmark takes the ownership mark off a consumer that is to stay.
@@ -155,13 +152,10 @@ func (Consumers) Reflect(o *v1alpha1.Consumer, have *LiveConsumer) {
 
 func updateConsumer(ctx context.Context, c *Client, have *LiveConsumer, cfg jetstream.ConsumerConfig) error {
 	body, err := patched(have.Reported, have.Config, cfg)
-	if err == nil {
-		err = sendConsumer(ctx, c, "update", have.Stream, cfg, body)
-	}
 	if err != nil {
-		return fmt.Errorf("update consumer %q of stream %q: %w", have.Name, have.Stream, err)
+		return fmt.Errorf("encode the configuration: %w", err)
 	}
-	return nil
+	return sendConsumer(ctx, c, "update", have.Stream, cfg, body)
 }
 
 // pauseConsumer pauses a consumer, or lets it go on if until is nil.
@@ -169,10 +163,7 @@ func pauseConsumer(ctx context.Context, c *Client, have *LiveConsumer, until *ti
 	request := struct {
 		PauseUntil *time.Time `json:"pause_until,omitempty"`
 	}{until}
-	if err := c.change(ctx, "CONSUMER.PAUSE."+have.Stream+"."+have.Name, request, &struct{}{}); err != nil {
-		return fmt.Errorf("pause or resume consumer %q of stream %q: %w", have.Name, have.Stream, err)
-	}
-	return nil
+	return c.change(ctx, "CONSUMER.PAUSE."+have.Stream+"."+have.Name, request, &struct{}{})
 }
 
 // sendConsumer creates or updates. NATS wants a single filter in the subject too, so that

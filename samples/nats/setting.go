@@ -157,6 +157,7 @@ func differences(table []setting, recreate v1alpha1.RecreatePolicy) external.Cha
 	for i := range all {
 		if all[i].Effect == external.Recreate && recreate != v1alpha1.RecreateAllowed {
 			all[i].Effect = external.Unsupported
+			all[i].Remedy = "set spec.recreate to Allowed to delete it, with all it holds, and create it anew"
 		}
 	}
 	return all

@@ -90,7 +90,8 @@ func (Streams) Reflect(s *v1alpha1.Stream, have *LiveStream) {
 	s.Status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
 }
 
-// The requests below serve streams and buckets alike.
+// The requests below serve streams and buckets alike. Errors name neither what was tried nor
+// on what: the engine does.
 
 func observeStream(ctx context.Context, c *Client, name string) (external.Observation[*LiveStream], error) {
 	have, err := readStream(ctx, c, name)
@@ -113,35 +114,29 @@ func readStream(ctx context.Context, c *Client, name string) (*LiveStream, error
 	case isCode(err, codeStreamNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read stream %q: %w", name, err)
+		return nil, err
 	}
 	return have, nil
 }
 
 func createStream(ctx context.Context, c *Client, cfg jetstream.StreamConfig) error {
-	if err := c.change(ctx, "STREAM.CREATE."+cfg.Name, cfg, &LiveStream{}); err != nil {
-		return fmt.Errorf("create stream %q: %w", cfg.Name, err)
-	}
-	return nil
+	return c.change(ctx, "STREAM.CREATE."+cfg.Name, cfg, &LiveStream{})
 }
 
 func updateStream(ctx context.Context, c *Client, have *LiveStream, cfg jetstream.StreamConfig) error {
 	body, err := patched(have.Reported, have.Config, cfg)
-	if err == nil {
-		err = c.change(ctx, "STREAM.UPDATE."+cfg.Name, body, &LiveStream{})
-	}
 	if err != nil {
-		return fmt.Errorf("update stream %q: %w", cfg.Name, err)
+		return fmt.Errorf("encode the configuration: %w", err)
 	}
-	return nil
+	return c.change(ctx, "STREAM.UPDATE."+cfg.Name, body, &LiveStream{})
 }
 
 func deleteStream(ctx context.Context, c *Client, name string) error {
 	err := c.change(ctx, "STREAM.DELETE."+name, nil, &struct{}{})
-	if err != nil && !isCode(err, codeStreamNotFound) {
-		return fmt.Errorf("delete stream %q: %w", name, err)
+	if isCode(err, codeStreamNotFound) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func unmarkStream(ctx context.Context, c *Client, name string) error {
