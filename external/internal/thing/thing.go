@@ -1,0 +1,88 @@
+// Package thing is a kind that stands for a thing of a make-believe API, for tests of
+// external resources.
+//
+// +kubebuilder:object:generate=true
+// +groupName=things.trimtab.dev
+// +versionName=v1
+package thing
+
+import (
+	"embed"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// GroupVersion of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "things.trimtab.dev", Version: "v1"}
+
+// CRDs holds the custom resource definition of Thing.
+//
+//go:embed crds
+var CRDs embed.FS
+
+// Thing stands for one thing of the make-believe API.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
+type Thing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   Spec   `json:"spec,omitempty"`
+	Status Status `json:"status,omitempty"`
+}
+
+// Spec is what is wanted of the thing.
+type Spec struct {
+	// Name in the API; empty leaves it to the operator.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Size can be changed in place.
+	// +optional
+	Size int `json:"size,omitempty"`
+	// Tier takes a new thing to change. Empty is not managed.
+	// +optional
+	Tier string `json:"tier,omitempty"`
+	// Version cannot be changed. Empty is not managed.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Needs names another Thing that must be Ready first.
+	// +optional
+	Needs string `json:"needs,omitempty"`
+}
+
+// Status is what was seen of the thing.
+type Status struct {
+	api.ExternalStatus `json:",inline"`
+	// Host is where the thing is reached.
+	// +optional
+	Host string `json:"host,omitempty"`
+}
+
+// TrimtabStatus implements api.Object.
+func (t *Thing) TrimtabStatus() *api.Status { return &t.Status.Status }
+
+// TrimtabExternal implements api.ExternalObject.
+func (t *Thing) TrimtabExternal() *api.ExternalStatus { return &t.Status.ExternalStatus }
+
+// ThingList is a list of Thing.
+//
+// +kubebuilder:object:root=true
+type ThingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Thing `json:"items"`
+}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Thing{}, &ThingList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
