@@ -263,7 +263,7 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 func (c *Cluster) openFolder(context.Context) error {
 	var err error
 	if c.options.Data == "" {
-		c.folder, err = folder.Temp()
+		c.folder, err = folder.Temp(os.TempDir())
 	} else {
 		c.folder, err = folder.Open(c.options.Data)
 	}

@@ -15,22 +15,20 @@ import (
 
 // openSockets finds a place for etcd's sockets. etcd listens on sockets in a
 // folder that only its owner may enter, because a TCP port would let every
-// local user read and write past RBAC. The path of a socket is limited to
-// about 100 bytes, which data folders may well exceed, so a named one gets a
-// temporary folder beside it.
+// local user read and write past RBAC. Systems limit the path of a socket, the
+// strictest to 103 bytes, so a data folder deep in the tree gets a folder in
+// /tmp beside it.
 func (c *Cluster) openSockets(context.Context) error {
-	const limit = 100
+	const limit, short = 103, "/tmp"
 	c.sockets = c.folder
-	if !c.folder.Temporary() {
-		var err error
-		if c.sockets, err = folder.Temp(); err != nil {
-			return err
-		}
-		c.onStop(c.sockets.Close)
+	if len(c.etcdSocket().Path) <= limit {
+		return nil
 	}
-	if path := c.etcdSocket().Path; len(path) > limit {
-		return fmt.Errorf("path %q is too long for a socket; set TMPDIR to a shorter one", path)
+	var err error
+	if c.sockets, err = folder.Temp(short); err != nil {
+		return fmt.Errorf("place for etcd's sockets, for which %q is too long: %w", c.folder.Path(), err)
 	}
+	c.onStop(c.sockets.Close)
 	return nil
 }
 

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"os"
 	"runtime"
+	_ "unsafe" // for go:linkname
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 )
+
+// etcdClientLogger is the API server's logger for its connection to etcd. It
+// writes to standard error, which is for errors of ours, and cannot be set.
+//
+//go:linkname etcdClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
+var etcdClientLogger *zap.Logger
 
 // openLog sends what all components say to one file and keeps them from ending
 // the process.
@@ -27,6 +35,8 @@ func (c *Cluster) openLog(context.Context) error {
 		return fmt.Errorf("open the log: %w; name a file that you may write", err)
 	}
 	c.slog = slog.New(slog.NewTextHandler(c.log, nil))
+	log.SetOutput(c.log)
+	etcdClientLogger = c.etcdLogger(func(reason string) { c.giveUp("the connection to etcd gave up: " + reason) })
 	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.log))))
 	klog.OsExit = func(int) { c.giveUp("a Kubernetes component gave up; its log says why: " + path) }
 	c.onStop(c.log.Close)

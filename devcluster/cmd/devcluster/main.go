@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		ctx = untilEOF(ctx, stdin)
 	}
 	cluster, err := devcluster.Start(ctx, o)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // told to stop while starting; Start has cleaned up
 	}
 	if err != nil {

@@ -50,10 +50,11 @@ func Open(path string) (*Folder, error) {
 	return f, f.sign()
 }
 
-// Temp takes a new folder that Close removes. It first removes the temporary
-// folders of control planes that were killed and could not do it themselves.
-func Temp() (*Folder, error) {
-	parent, err := filepath.Abs(os.TempDir())
+// Temp takes a new folder in parent that Close removes. It first removes the
+// temporary folders there whose owners were killed and could not do it
+// themselves.
+func Temp(parent string) (*Folder, error) {
+	parent, err := filepath.Abs(parent)
 	if err != nil {
 		return nil, fmt.Errorf("folder for temporary files: %w", err)
 	}

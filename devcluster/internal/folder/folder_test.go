@@ -74,8 +74,8 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestTempIsRemoved(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	f, err := Temp()
+	parent := t.TempDir()
+	f, err := Temp(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,16 +88,14 @@ func TestTempIsRemoved(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, os.TempDir()); len(left) != 0 {
+	if left := names(t, parent); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
 func TestTempSweepsOnlyTheDead(t *testing.T) {
 	parent := t.TempDir()
-	t.Setenv("TMPDIR", parent)
-
-	alive, err := Temp()
+	alive, err := Temp(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +117,7 @@ func TestTempSweepsOnlyTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	fresh, err := Temp()
+	fresh, err := Temp(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
