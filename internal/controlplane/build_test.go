@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
 )
 
 // checkout writes a small module in the place of devcluster and answers its source.
@@ -134,6 +137,76 @@ func TestWaitersAreToldWhatTheyWaitFor(t *testing.T) {
 	if got, want := waits.String(), "waiting for another process: compiling 3 of 7 packages, 0s"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
+}
+
+// publish serves a module from files as a proxy would, and nothing else.
+func publish(t *testing.T, src source, version string) {
+	t.Helper()
+	proxy := t.TempDir()
+	at := filepath.Join(proxy, filepath.FromSlash(clusterModule), "@v", version)
+	mod, err := os.ReadFile(filepath.Join(src.dir, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, at+".mod", string(mod))
+	write(t, at+".info", fmt.Sprintf(`{"Version":%q}`, version))
+	f, err := os.Create(at + ".zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = zip.CreateFromDir(f, module.Version{Path: clusterModule, Version: version}, src.dir)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
+	t.Setenv("GONOSUMDB", "*")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw") // so that it can be removed
+}
+
+func TestPublishedVersion(t *testing.T) {
+	publish(t, checkout(t, "package main\n\nfunc main() { println(\"published\") }\n"), "v0.3.1")
+	b := newBuilder(t.TempDir(), nil)
+	path, err := b.binary(t.Context(), source{version: "v0.3.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), path).CombinedOutput()
+	if err != nil || string(out) != "published\n" {
+		t.Errorf("the binary answers %q, %v", out, err)
+	}
+	_, err = b.binary(t.Context(), source{version: "v0.3.2"})
+	if err == nil || !strings.Contains(err.Error(), "v0.3.2") || !strings.Contains(err.Error(), "GOPROXY") {
+		t.Errorf("a version that is nowhere: %v, want which, and where it was looked for", err)
+	}
+}
+
+func TestCountsWhatIsToCompile(t *testing.T) {
+	src := checkout(t, "package main\n\nimport (\n\t_ \""+clusterModule+"/a\"\n\t_ \""+clusterModule+"/b\"\n)\n\nfunc main() {}\n")
+	for _, name := range []string{"a", "b"} {
+		// Nobody has compiled this text before.
+		text := fmt.Sprintf("package %s\n\nconst Now = %d\n", name, time.Now().UnixNano())
+		write(t, filepath.Join(src.dir, name, name+".go"), text)
+	}
+	m := newMeter(nil, filepath.Join(t.TempDir(), "progress.json"))
+	tool, err := newGo(t.Context(), "go", src, t.TempDir(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(want int) {
+		t.Helper()
+		if got, err := tool.stale(t.Context()); got != want || err != nil {
+			t.Errorf("%d packages to compile, %v; want %d", got, err, want)
+		}
+	}
+	count(2)
+	if err := tool.build(t.Context(), filepath.Join(t.TempDir(), "out"), 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.now().Phase; got != Linking {
+		t.Errorf("the last phase is %q, want %q", got, Linking)
+	}
+	count(0)
 }
 
 func TestSweep(t *testing.T) {

@@ -38,7 +38,7 @@ func newGo(ctx context.Context, name string, src source, scratch string, m *mete
 	return &gotool{
 		path:  path,
 		dir:   dir,
-		env:   []string{"GOWORK=" + work, "GOTMPDIR=" + scratch},
+		env:   []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, // the linker knows the latter
 		meter: m,
 	}, nil
 }
@@ -58,7 +58,7 @@ func goCommand(ctx context.Context, path, dir string, args ...string) *exec.Cmd 
 // download gets the published module devcluster and answers its folder.
 func download(ctx context.Context, goTool, version string) (string, error) {
 	cmd := goCommand(ctx, goTool, os.TempDir(), "mod", "download", "-json", clusterModule+"@"+version)
-	cmd.Env = append(cmd.Env, "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(cmd.Env, "GOWORK=off")
 	out, err := cmd.Output()
 	var got struct{ Dir, Error string }
 	if parsed := json.Unmarshal(out, &got); err == nil && parsed == nil && got.Dir != "" {
@@ -71,9 +71,10 @@ func download(ctx context.Context, goTool, version string) (string, error) {
 }
 
 func noModules(why string) error {
-	return fmt.Errorf("get the control plane's modules: %s; the first build needs a Go module proxy that can be reached (go env GOPROXY), or %s",
-		why, EnvBinary)
+	return fmt.Errorf("get the control plane's modules: %s; %s", why, needsProxy)
 }
+
+const needsProxy = "the first build needs a Go module proxy that can be reached (see go env GOPROXY)"
 
 // stale counts the packages that the build cache does not hold. It downloads the modules
 // that are missing.
@@ -86,14 +87,15 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 			g.meter.set(Downloading, downloads, 0)
 		}
 	}, "list", "-mod=readonly", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", clusterMain)
-	switch {
-	case err == nil:
+	if err == nil {
 		// The command itself always counts as stale: its binary is not installed.
 		return max(0, len(bytes.Fields(out.Bytes()))-1), nil
-	case ctx.Err() == nil && downloads > 0:
-		return 0, noModules(said)
 	}
-	return 0, g.failed(ctx, "load the control plane's source", said, err)
+	if ctx.Err() != nil {
+		return 0, g.failed(ctx, "load the control plane's source", said, err)
+	}
+	first, _, _ := strings.Cut(said, "\n") // one missing module is told for each that needs it
+	return 0, fmt.Errorf("%w; if modules are missing, %s", g.failed(ctx, "load the control plane's source", first, err), needsProxy)
 }
 
 // build compiles and links into the file out, and counts packages up to total on the way.
@@ -144,8 +146,8 @@ func (g *gotool) failed(ctx context.Context, doing, said string, err error) erro
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
-	if strings.Contains(said, syscall.ENOSPC.Error()) || errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%s: %w; a first build takes 3 GB in the folders that go env GOCACHE GOMODCACHE prints", doing, syscall.ENOSPC)
+	if strings.Contains(strings.ToLower(said), syscall.ENOSPC.Error()) || errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%s: %w; a first build takes 3 GB in the folders that `go env GOCACHE GOMODCACHE` prints, and 1 GB in XDG_CACHE_HOME", doing, syscall.ENOSPC)
 	}
 	if said == "" {
 		return fmt.Errorf("%s: %w", doing, err)
