@@ -179,6 +179,8 @@ func reissue(f Facts, d Decision) Decision {
 	case f.Did.Create:
 		d.Wake = WakeSoon
 		return d
+	case f.Record.Marker == MarkerNone:
+		return stopped(10, ReasonCreateUnknown)
 	case !f.Policy.Create:
 		return stopped(12, ReasonCreateNotPermitted)
 	}
@@ -261,16 +263,19 @@ func markThenCreate(f Facts, d Decision, lost bool) Decision {
 // our own choosing can be created twice without harm, so that a create by an earlier
 // process proves nothing against repeating it.
 func (f Facts) absenceProven() bool {
+	if f.Did.Create {
+		return false
+	}
 	recent := f.SinceCreate < f.Grace
 	switch f.Creation {
 	case CreationNone:
 		return true
 	case CreationPossible:
-		return (!recent || f.Identity == IdentityDeterministic) && !f.Did.Create
+		return !recent || f.Identity == IdentityDeterministic
 	case CreationCalled:
-		return !recent && !f.Did.Create
+		return !recent
 	case CreationSeen:
-		return f.DeleteAccepted || !recent && !f.Did.Create
+		return f.DeleteAccepted || !recent
 	}
 	return false
 }

@@ -1,0 +1,375 @@
+package external
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// given makes facts of a thing that exists, is ours, is in sync and may be changed in every
+// way, and changes them.
+func given(change ...func(*Facts)) Facts {
+	f := Facts{
+		Policy:   Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked},
+		Fresh:    true,
+		Record:   RecordFacts{KnownID: true, Incarnation: 1, Marker: MarkerPending},
+		Creation: CreationSeen, SinceCreate: time.Hour, Grace: 10 * time.Second,
+		Seen: Seen{Looked: true, Phase: PhaseAvailable, Owner: OwnerUs},
+	}
+	for _, c := range change {
+		c(&f)
+	}
+	return f
+}
+
+func paused(p Pause) func(*Facts)          { return func(f *Facts) { f.Paused = p } }
+func phase(p Phase) func(*Facts)           { return func(f *Facts) { f.Seen.Phase = p } }
+func owner(o Owner) func(*Facts)           { return func(f *Facts) { f.Seen.Owner = o } }
+func creation(c Creation) func(*Facts)     { return func(f *Facts) { f.Creation = c } }
+func since(d time.Duration) func(*Facts)   { return func(f *Facts) { f.SinceCreate = d } }
+func identity(i Identity) func(*Facts)     { return func(f *Facts) { f.Identity = i } }
+func adoption(a Adoption) func(*Facts)     { return func(f *Facts) { f.Policy.Adoption = a } }
+func found(n Found) func(*Facts)           { return func(f *Facts) { f.Found = n } }
+func recorded(m Marker) func(*Facts)       { return func(f *Facts) { f.Record.Marker = m } }
+func troubled(t Trouble) func(*Facts)      { return func(f *Facts) { f.Record.Trouble = t } }
+func scoped(s Scope) func(*Facts)          { return func(f *Facts) { f.Scope = s } }
+func op(s OpState, of Action) func(*Facts) { return func(f *Facts) { f.Op.State, f.Op.Of = s, of } }
+func did(d Did) func(*Facts)               { return func(f *Facts) { f.Did = d } }
+func approval(a Approval) func(*Facts)     { return func(f *Facts) { f.Approval = a } }
+func updates(n int) func(*Facts)           { return func(f *Facts) { f.SameUpdates = n } }
+func alreadyRefused(a Action) func(*Facts) { return func(f *Facts) { f.Refused = a } }
+func differing(d Differs) func(*Facts)     { return func(f *Facts) { f.Differs = d } }
+func allowed(c, u, d bool) func(*Facts) {
+	return func(f *Facts) { f.Policy.Create, f.Policy.Update, f.Policy.Delete = c, u, d }
+}
+
+func failed(a Action, c Class) func(*Facts) {
+	return func(f *Facts) { f.Last, f.Seen = Answer{Of: a, Failed: true, Class: c}, Seen{} }
+}
+
+func deleting(f *Facts)    { f.Deleting = true }
+func notLooked(f *Facts)   { f.Seen = Seen{} }
+func unknownID(f *Facts)   { f.Record.KnownID, f.Seen = false, Seen{} }
+func notFresh(f *Facts)    { f.Fresh = false }
+func unready(f *Facts)     { f.Dependencies = DependenciesUnready }
+func accepted(f *Facts)    { f.DeleteAccepted = true }
+func unpublished(f *Facts) { f.Unpublished = true }
+func unprepared(f *Facts)  { f.Unprepared = true }
+func recoverable(f *Facts) { f.Seen.Recoverable = true }
+func newSpec(f *Facts)     { f.NewSpec = true }
+func orphan(f *Facts)      { f.Policy.Orphan = true }
+func canUnmark(f *Facts)   { f.CanUnmark = true }
+func cancellable(f *Facts) { f.Op.Cancellable = true }
+func polled(f *Facts)      { f.Op.Polled = true }
+func unclear(f *Facts)     { f.Policy.DeletionUnclear = true }
+func timeout(f *Facts)     { f.Last.Timeout = true }
+
+var (
+	inPlace     = differing(Differs{InPlace: true})
+	recreate    = differing(Differs{Recreate: true})
+	unsupported = differing(Differs{Unsupported: true})
+	missing     = func(f *Facts) { f.Seen = Seen{Looked: true, Phase: PhaseMissing} }
+)
+
+// brief is what a row promises, in one line.
+func brief(d Decision) string {
+	s := fmt.Sprintf("%s %s %s %s", d.Row, d.Action, or(string(d.State), "same"), d.Reason)
+	for _, c := range []struct {
+		name string
+		is   Shown
+	}{{"Ready", d.Show.Ready}, {"Creating", d.Show.Creating}, {"Updating", d.Show.Updating}, {"Deleting", d.Show.Deleting}, {"Failed", d.Show.Failed}, {"Paused", d.Show.Paused}} {
+		switch c.is {
+		case ShowTrue:
+			s += " +" + c.name
+		case ShowFalse:
+			s += " -" + c.name
+		case ShowSame:
+		}
+	}
+	if d.Action.Final() && d.Action != ActionRemoveFinalizer {
+		s += " " + wakeName(d.Wake)
+	}
+	return s
+}
+
+func or(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+func wakeName(w Wake) string {
+	return []string{"now", "event", "backoff", "poll", "soon", "drift", "scope", "dependency"}[w]
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		f    Facts
+		want string
+	}{
+		"D-01 paused looks first":          {"reporting goes on", given(paused(PauseChanges), notLooked), "D-01 observe same Paused +Paused"},
+		"D-01 paused changes nothing":      {"drift is shown, not repaired", given(paused(PauseChanges), inPlace), "D-01 wait same Paused +Ready +Paused drift"},
+		"D-01 paused creates nothing":      {"", given(paused(PauseChanges), missing), "D-01 wait same Paused -Ready +Paused drift"},
+		"D-01 paused without client":       {"", given(paused(PauseAll), notLooked, scoped(ScopeUnconnectable)), "D-01 wait same Paused +Paused drift"},
+		"D-01 all holds deletion":          {"deletion proceeds unless all", given(paused(PauseAll), deleting), "D-01 wait Terminating Paused -Ready -Creating -Updating +Deleting +Paused event"},
+		"D-01 paused deletes all the same": {"deletion proceeds unless all", given(paused(PauseChanges), deleting), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+
+		"D-02 no client":               {"", given(scoped(ScopeUnconnectable), notLooked), "D-02 wait Pending ConnectFailed +Failed backoff"},
+		"D-02 E0-62 nothing is called": {"no client, no call", given(scoped(ScopeUnconnectable), unknownID, recorded(MarkerNone)), "D-02 wait Pending ConnectFailed +Failed backoff"},
+		"D-03 closed scope":            {"not a failure", given(scoped(ScopeThrottled)), "D-03 wait same Throttled scope"},
+		"D-03 throttled call":          {"not a failure", given(failed(ActionUpdate, ClassThrottled)), "D-03 wait same Throttled scope"},
+		"D-03 throttled deletion":      {"the finalizer stays", given(deleting, failed(ActionDelete, ClassThrottled)), "D-03 wait Terminating Throttled -Ready -Creating -Updating +Deleting scope"},
+
+		"D-04 nothing made yet":                 {"no call", given(unready, creation(CreationNone), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
+		"D-04 made and lost":                    {"it is not made again now", given(unready, missing), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
+		"D-04 the API says not yet":             {"not a failure", given(failed(ActionCreate, ClassNotReady)), "D-04 wait Pending NotReady -Ready -Creating -Failed poll"},
+		"D-05 looks":                            {"", given(unready, notLooked), "D-05 observe Pending DependenciesNotReady -Creating -Updating -Failed"},
+		"D-05 E1-09 changes nothing":            {"dependents look at Ready", given(unready, inPlace), "D-05 wait Pending DependenciesNotReady +Ready -Creating -Updating -Failed dependency"},
+		"D-05 an error meanwhile is no failure": {"the dependency may be its cause", given(unready, failed(ActionObserve, ClassTransient)), "D-05 wait Pending DependenciesNotReady -Creating -Updating -Failed dependency"},
+
+		"D-06 polls a create":            {"", given(op(OpRunning, ActionCreate)), "D-06 poll Creating Creating -Ready +Creating -Updating -Failed"},
+		"D-06 waits after a poll":        {"", given(op(OpRunning, ActionUpdate), polled), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
+		"D-06 polls a re-creation":       {"", given(op(OpRunning, ActionDelete), polled), "D-06 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
+		"D-06 E0-82 at work on creating": {"no call while it works", given(phase(PhaseCreating), inPlace), "D-06 wait Creating Creating -Ready +Creating -Updating -Failed poll"},
+		"D-06 E1-25 InProgress":          {"B18: Ready goes", given(phase(PhaseUpdating)), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
+		"D-06 deletion polls":            {"", given(deleting, op(OpRunning, ActionDelete)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-07 overdue, cancels":          {"", given(op(OpOverdue, ActionCreate), cancellable), "D-07 cancel Failed Timeout -Ready +Creating -Updating +Failed"},
+		"D-07 overdue, cannot cancel":    {"", given(op(OpOverdue, ActionCreate)), "D-07 wait Failed Timeout -Ready +Creating -Updating +Failed backoff"},
+		"D-07 cancelled once":            {"", given(op(OpOverdue, ActionUpdate), cancellable, did(Did{Cancel: true})), "D-07 wait Failed Timeout -Ready -Creating +Updating +Failed backoff"},
+
+		"D-08 by name, looks":          {"the name finds it", given(creation(CreationPossible), notLooked), "D-08 observe Creating Observing"},
+		"D-08 by token, repeats":       {"the API answers with the first", given(identity(IdentityToken), creation(CreationPossible), unknownID), "D-08 create Creating Verifying -Ready +Creating"},
+		"D-08 by token, once per pass": {"", given(identity(IdentityToken), creation(CreationPossible), unknownID, did(Did{Create: true})), "D-08 wait Creating Verifying -Ready +Creating soon"},
+		"D-08 an old copy creates not": {"after a restart the object may be gone", given(identity(IdentityToken), creation(CreationPossible), unknownID, notFresh), "D-08 confirm Creating Verifying -Ready +Creating"},
+		"D-09 searches":                {"", given(identity(IdentityMark), creation(CreationPossible), unknownID), "D-09 find owned Creating Verifying -Ready +Creating"},
+		"D-09 finds one":               {"", given(identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundOne)), "D-09 adopt Creating Verifying -Ready +Creating"},
+		"D-09 finds many":              {"a person must choose", given(identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundMany)), "D-09 stop Failed Duplicate -Ready -Creating -Updating +Failed event"},
+		"D-09 finds none yet":          {"it may still come", given(identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundNothing), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-09 finds none for good":     {"a new incarnation, so that a late find is not taken for it", given(identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundNothing)), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-10 cannot find it":          {"never guess", given(identity(IdentityNone), creation(CreationPossible), unknownID), "D-10 stop Failed CreateUnknown -Ready -Creating -Updating +Failed event"},
+		"D-10 corrupt record":          {"never guess", given(troubled(TroubleCorrupt), notLooked), "D-10 stop Failed RecordCorrupt -Ready -Creating -Updating +Failed event"},
+
+		"D-11 not seen since its create":  {"reads may be behind", given(missing, creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 seen, and gone at once":     {"a read may be behind", given(missing, since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 created in this pass":       {"even where no grace is given", given(missing, creation(CreationCalled), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 shown as it was before":     {"a read behind shows what had the name before", given(owner(OwnerNobody), creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 deletion waits":             {"a create may still land", given(deleting, missing, creation(CreationPossible), since(time.Second)), "D-11 wait Terminating Verifying -Ready -Creating -Updating +Deleting soon"},
+		"D-12 E1-53 may not create":       {"", given(missing, creation(CreationNone), allowed(false, true, true)), "D-12 stop Failed CreateNotPermitted -Ready -Creating -Updating +Failed drift"},
+		"D-12 E1-53 may not create again": {"", given(missing, allowed(false, true, true)), "D-12 stop Failed CreateNotPermitted -Ready -Creating -Updating +Failed drift"},
+		"D-13 marker first":               {"record before effect", given(missing, creation(CreationNone), recorded(MarkerNone)), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-13 then create":                {"", given(missing, creation(CreationNone)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 after a refusal":            {"", given(missing, creation(CreationNone), recorded(MarkerPending)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 repeats a lost create":      {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 an old copy creates not":    {"after a restart the object may be gone", given(missing, creation(CreationPossible), notFresh), "D-13 confirm Creating Creating -Ready +Creating -Updating"},
+		"D-13 after our own deletion":     {"re-creation goes on in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
+		"D-14 lost":                       {"a new incarnation needs a marker", given(missing), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-14 lost, recorded":             {"", given(missing, recorded(MarkerDone)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-14 lost what it held":          {"a person must agree", given(missing, approval(ApprovalMissing)), "D-14 stop Failed ApprovalRequired -Ready -Creating -Updating +Failed event"},
+		"D-14 agreed":                     {"", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+
+		"D-15 E1-14 unmarked":              {"not adopted by default", given(owner(OwnerNobody)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 E1-03 another's":             {"never taken, whatever the policy", given(owner(OwnerOther), adoption(AdoptAlways)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 ours, record lost, never":    {"", given(recorded(MarkerNone), adoption(AdoptNever)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 not identical":               {"", given(owner(OwnerNobody), adoption(AdoptIfIdentical), inPlace), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 namesake":                    {"two clusters may share one API", given(owner(OwnerNamesake)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 then adopts, record lost":    {"", given(recorded(MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-15 then adopts, restored":       {"backup and mark agree", given(owner(OwnerRestored), recorded(MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-15 then adopts, identical":      {"", given(owner(OwnerNobody), adoption(AdoptIfIdentical), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-15 then adopts, always":         {"", given(owner(OwnerNobody), adoption(AdoptAlways), inPlace, creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-16 outputs lack":                {"", given(unpublished), "D-16 publish Completing Completing -Creating -Updating -Failed"},
+		"D-17 in sync":                     {"", given(), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
+		"D-17 E1-57 read-only and in sync": {"read-only asserts", given(allowed(false, false, false)), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
+		"D-17 degraded":                    {"there, but of no use", given(phase(PhaseDegraded)), "D-17 wait Verifying Degraded -Ready -Creating -Updating -Failed poll"},
+
+		"D-18 updates":                  {"", given(inPlace), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
+		"D-18 updates the degraded":     {"", given(inPlace, phase(PhaseDegraded)), "D-18 update Updating Updating -Ready -Creating +Updating -Failed"},
+		"D-18 once per pass":            {"", given(inPlace, did(Did{Update: true})), "D-18 wait Updating Updating +Ready -Creating +Updating -Failed soon"},
+		"D-18 an old copy updates not":  {"after a restart the object may be gone", given(inPlace, notFresh), "D-18 confirm Updating Updating +Ready -Creating +Updating -Failed"},
+		"D-19 E1-54 may not update":     {"Ready tells the truth", given(inPlace, allowed(true, false, true)), "D-19 stop Failed UpdateNotPermitted +Ready -Creating -Updating +Failed drift"},
+		"D-19 E1-57 read-only and out":  {"", given(inPlace, allowed(false, false, false)), "D-19 stop Failed UpdateNotPermitted +Ready -Creating -Updating +Failed drift"},
+		"D-20 gives up":                 {"a fight helps nobody", given(inPlace, updates(3)), "D-20 stop Failed NotConverging +Ready -Creating -Updating +Failed event"},
+		"D-20 not yet":                  {"", given(inPlace, updates(2)), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
+		"D-21 deletes first":            {"", given(recreate), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
+		"D-21 prepares":                 {"", given(recreate, unprepared), "D-21 prepare delete Recreating Recreating -Ready -Creating +Updating -Failed"},
+		"D-21 waits for the end":        {"never two deletes without a delay", given(recreate, did(Did{Delete: true})), "D-21 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
+		"D-21 before in-place changes":  {"they would be lost", given(differing(Differs{InPlace: true, Recreate: true})), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
+		"D-22 E1-56 may not delete":     {"nothing is deleted", given(recreate, allowed(true, true, false)), "D-22 stop Failed RecreateNotPermitted +Ready -Creating -Updating +Failed drift"},
+		"D-22 E1-56 may not create":     {"B7: nothing is deleted that cannot come back", given(recreate, allowed(false, true, true)), "D-22 stop Failed RecreateNotPermitted +Ready -Creating -Updating +Failed drift"},
+		"D-22 not approved":             {"", given(recreate, approval(ApprovalMissing)), "D-22 stop Failed ApprovalRequired +Ready -Creating -Updating +Failed event"},
+		"D-23 immutable":                {"", given(unsupported), "D-23 stop Failed Immutable +Ready -Creating -Updating +Failed event"},
+		"D-23 before all other changes": {"half an update is none", given(differing(Differs{InPlace: true, Recreate: true, Unsupported: true})), "D-23 stop Failed Immutable +Ready -Creating -Updating +Failed event"},
+		"D-23 E0-05 no valid name":      {"", given(troubled(TroubleName), notLooked), "D-23 stop Failed InvalidName -Ready -Creating -Updating +Failed event"},
+		"D-23 renamed":                  {"", given(troubled(TroubleRenamed)), "D-23 stop Failed Renamed -Ready -Creating -Updating +Failed event"},
+		"D-24 E1-25 vanishing":          {"B18: Ready goes", given(phase(PhaseDeleting)), "D-24 wait Verifying DeletedExternally -Ready -Creating -Updating -Failed poll"},
+		"D-24 vanishing by our hand":    {"", given(phase(PhaseDeleting), accepted), "D-24 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
+
+		"D-25 failed, can recover":            {"", given(phase(PhaseFailed), recoverable), "D-25 wait Failed ExternalFailed -Ready -Creating -Updating +Failed backoff"},
+		"D-25 E0-41 failed for good":          {"no call", given(phase(PhaseFailed)), "D-25 stop Failed ExternalFailed -Ready -Creating -Updating +Failed event"},
+		"D-25 failed for good, old spec":      {"what differs did not help before", given(phase(PhaseFailed), recreate), "D-25 stop Failed ExternalFailed -Ready -Creating -Updating +Failed event"},
+		"D-25 failed for good, new spec":      {"the new spec may help", given(phase(PhaseFailed), recreate, newSpec), "D-21 delete Recreating Recreating -Ready -Creating +Updating +Failed"},
+		"D-25 E0-37 cannot look":              {"Ready stays", given(failed(ActionObserve, ClassTransient)), "D-25 wait Failed ObserveFailed +Failed backoff"},
+		"D-25 E0-28 update failed":            {"both true", given(failed(ActionUpdate, ClassTransient)), "D-25 wait Failed UpdateFailed +Updating +Failed backoff"},
+		"D-25 create failed":                  {"", given(failed(ActionCreate, ClassTransient)), "D-25 wait Failed CreateFailed -Ready -Creating +Failed backoff"},
+		"D-25 create denied":                  {"", given(failed(ActionCreate, ClassDenied)), "D-25 wait Failed CreateDenied -Ready -Creating +Failed backoff"},
+		"D-25 create refused":                 {"only a new spec helps", given(failed(ActionCreate, ClassInvalid)), "D-25 stop Failed CreateInvalid -Ready -Creating +Failed event"},
+		"D-25 E1-16 look timed out":           {"", given(failed(ActionObserve, ClassTransient), timeout), "D-25 wait Failed Timeout +Failed backoff"},
+		"D-25 E0-41 refused, not tried again": {"", given(missing, creation(CreationNone), alreadyRefused(ActionCreate)), "D-25 stop Failed CreateInvalid -Ready -Creating +Failed event"},
+		"D-25 update refused before":          {"", given(inPlace, alreadyRefused(ActionUpdate)), "D-25 stop Failed UpdateInvalid +Ready +Updating +Failed event"},
+
+		"D-26 E1-55 no D":                 {"left alone", given(deleting, allowed(true, true, false)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 E0-66 orphan":               {"nothing to take off", given(deleting, orphan), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan looks first":         {"only our own mark is taken off", given(deleting, orphan, canUnmark, notLooked), "D-26 observe Terminating Observing"},
+		"D-26 orphan takes the mark off":  {"", given(deleting, orphan, canUnmark), "D-26 unmark Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan of another":          {"", given(deleting, orphan, canUnmark, owner(OwnerOther)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan, mark is off":        {"", given(deleting, orphan, canUnmark, did(Did{Unmark: true}), notLooked), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan, mark stays for now": {"tried again", given(deleting, orphan, canUnmark, failed(ActionUnmark, ClassTransient)), "D-31 wait Terminating UnmarkFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
+		"D-26 orphan, mark cannot go":     {"the object is not held back", given(deleting, orphan, canUnmark, failed(ActionUnmark, ClassDenied)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan, no client":          {"credentials may be gone", given(deleting, orphan, canUnmark, scoped(ScopeUnconnectable), notLooked), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+
+		"D-27 never created":           {"no call is needed", given(deleting, creation(CreationNone), notLooked), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 never prepared":          {"", given(deleting, creation(CreationNone), recorded(MarkerNone), unknownID), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 never, and no client":    {"P6: undeletable for want of credentials", given(deleting, creation(CreationNone), notLooked, scoped(ScopeUnconnectable)), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 not without a look":      {"a name may be ours though its record is lost", given(deleting, creation(CreationNone), recorded(MarkerNone), notLooked), "D-00 observe Terminating Observing"},
+		"D-28 by token":                {"what is found can be deleted", given(deleting, identity(IdentityToken), creation(CreationPossible), unknownID), "D-28 create Terminating Verifying -Ready -Creating -Updating +Deleting"},
+		"D-28 by mark":                 {"", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID), "D-28 find owned Terminating Verifying -Ready -Creating -Updating +Deleting"},
+		"D-28 by mark, found":          {"", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundOne)), "D-28 adopt Terminating Verifying -Ready -Creating -Updating +Deleting"},
+		"D-28 by mark, none yet":       {"never dropped", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundNothing), since(time.Second)), "D-28 wait Terminating Verifying -Ready -Creating -Updating +Deleting soon"},
+		"D-28 by mark, none":           {"", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundNothing)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
+		"D-28 cannot find it":          {"never dropped", given(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), "D-28 stop Terminating CreateUnknown -Ready -Creating -Updating +Deleting +Failed event"},
+		"D-28 corrupt record":          {"never dropped", given(deleting, troubled(TroubleCorrupt)), "D-28 stop Terminating RecordCorrupt -Ready -Creating -Updating +Deleting +Failed event"},
+		"D-29 deletes":                 {"", given(deleting), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-29 E0-20 while it creates":  {"not waited for", given(deleting, phase(PhaseCreating)), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-29 E0-27 while it updates":  {"not waited for", given(deleting, phase(PhaseUpdating), op(OpRunning, ActionUpdate)), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-29 E0-23 new spec":          {"ignored", given(deleting, inPlace), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-29 prepares":                {"", given(deleting, unprepared), "D-29 prepare delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-29 E0-22 is being deleted":  {"no second call", given(deleting, phase(PhaseDeleting)), "D-29 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
+		"D-29 once per pass":           {"", given(deleting, did(Did{Delete: true})), "D-29 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
+		"D-29 E0-20 refused for now":   {"no Failed flap", given(deleting, failed(ActionDelete, ClassConflict)), "D-29 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
+		"D-29 an old copy deletes not": {"after a restart the object may be gone", given(deleting, notFresh), "D-29 confirm Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-30 gone":                    {"", given(deleting, missing), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
+		"D-30 gone by our hand":        {"in the same pass", given(deleting, missing, accepted, since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
+		"D-30 another's":               {"ours is not there", given(deleting, owner(OwnerOther)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
+		"D-30 unmarked, not adopted":   {"ours is not there", given(deleting, owner(OwnerNobody), adoption(AdoptAlways), creation(CreationNone), recorded(MarkerNone)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
+		"D-31 E0-24 delete failed":     {"both true, finalizer stays", given(deleting, failed(ActionDelete, ClassTransient)), "D-31 wait Terminating DeleteFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
+		"D-31 delete refused":          {"finalizer stays", given(deleting, failed(ActionDelete, ClassInvalid)), "D-31 wait Terminating DeleteInvalid -Ready -Creating -Updating +Deleting +Failed backoff"},
+		"D-31 cannot look":             {"finalizer stays", given(deleting, failed(ActionObserve, ClassDenied)), "D-31 wait Terminating ObserveDenied -Ready -Creating -Updating +Deleting +Failed backoff"},
+		"D-31 no client":               {"finalizer stays", given(deleting, scoped(ScopeUnconnectable)), "D-31 wait Terminating ConnectFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
+		"D-31 unclear policy":          {"neither deleted nor left", given(deleting, unclear), "D-31 stop Terminating PolicyInvalid -Ready -Creating -Updating +Deleting +Failed event"},
+		"D-32 update":                  {"only a look helps", given(failed(ActionUpdate, ClassAmbiguous)), "D-32 observe same Verifying"},
+		"D-32 create by name":          {"", given(failed(ActionCreate, ClassAmbiguous)), "D-32 observe same Verifying"},
+		"D-32 create by mark":          {"", given(identity(IdentityMark), unknownID, failed(ActionCreate, ClassAmbiguous)), "D-32 find owned same Verifying"},
+		"D-32 create by token":         {"", given(identity(IdentityToken), unknownID, failed(ActionCreate, ClassAmbiguous)), "D-32 wait Creating Verifying +Creating soon"},
+		"D-32 delete":                  {"", given(deleting, failed(ActionDelete, ClassAmbiguous)), "D-32 observe same Verifying"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, brief(Decide(test.f))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.why, diff)
+			}
+		})
+	}
+}
+
+// TestDecideInvariants asks about facts at random, also such as no engine would find, and
+// wants what must hold of every answer.
+func TestDecideInvariants(t *testing.T) {
+	rng := rand.New(rand.NewPCG(modelSeed, 2))
+	rows := map[Row]int{}
+	for range 300_000 {
+		f := randomFacts(rng)
+		d := Decide(f)
+		rows[d.Row]++
+		for what, broken := range violations(f, d) {
+			if broken {
+				t.Fatalf("%s\nfacts %+v\ndecision %+v", what, f, d)
+			}
+		}
+		if again := Decide(f); again != d {
+			t.Fatalf("two answers to one question: %+v and %+v", d, again)
+		}
+	}
+	for r := Row(1); r <= 32; r++ {
+		if rows[r] == 0 {
+			t.Errorf("%s was never decided", r)
+		}
+	}
+}
+
+func violations(f Facts, d Decision) map[string]bool {
+	called := d.Action.mutates()
+	return map[string]bool{
+		"row out of the table":           d.Row < 0 || d.Row > 32,
+		"no reason":                      d.Reason == "",
+		"calls without a client":         called && f.Scope != ScopeOpen && d.Action != ActionUnmark,
+		"repeats a call":                 d.Action == ActionCreate && f.Did.Create || d.Action == ActionUpdate && f.Did.Update || d.Action == ActionDelete && f.Did.Delete,
+		"changes from an old copy":       called && !f.Fresh,
+		"creates without a marker":       d.Action == ActionCreate && f.Record.Marker == MarkerNone,
+		"creates without permission":     d.Action == ActionCreate && !f.Policy.Create,
+		"updates without permission":     d.Action == ActionUpdate && !f.Policy.Update,
+		"deletes without permission":     d.Action == ActionDelete && (!f.Policy.Delete || !f.Deleting && !f.Policy.Create || f.Deleting && f.Policy.Orphan),
+		"creates what is there":          d.Action == ActionCreate && f.Seen.Looked && f.Seen.Phase != PhaseMissing && f.Record.KnownID,
+		"changes what is not ours":       (d.Action == ActionUpdate || d.Action == ActionDelete) && (!f.Seen.Looked || f.Seen.Owner == OwnerOther || f.Seen.Owner == OwnerNobody || f.Seen.Owner == OwnerNamesake),
+		"changes while paused":           called && (f.Paused == PauseAll || f.Paused == PauseChanges && !f.Deleting),
+		"changes without dependencies":   called && !f.Deleting && f.Dependencies == DependenciesUnready,
+		"lets go what lives":             d.Action == ActionRemoveFinalizer && !f.Deleting,
+		"lets go by a wrong row":         d.Action == ActionRemoveFinalizer && d.Row != 26 && d.Row != 27 && d.Row != 30,
+		"lets go while unsure":           d.Action == ActionRemoveFinalizer && d.Row != 26 && f.uncertain() && f.SinceCreate < f.Grace,
+		"lets go what an error hid":      d.Action == ActionRemoveFinalizer && d.Row == 30 && f.Last.Failed,
+		"ends without a way to go on":    d.Action == ActionNone && d.Wake == WakeNow,
+		"says Ready of what is not ours": d.Show.Ready == ShowTrue && !f.Seen.Owner.ours(),
+	}
+}
+
+func randomFacts(rng *rand.Rand) Facts {
+	coin := func(percent int) bool { return rng.IntN(100) < percent }
+	phases := []Phase{PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting, PhaseAvailable, PhaseDegraded, PhaseFailed}
+	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionUnmark}
+	f := Facts{
+		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
+		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(4)), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
+		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), NewSpec: coin(20),
+		Unpublished: coin(20), Unprepared: coin(20), CanUnmark: coin(50),
+		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
+		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Unmark: coin(15)},
+		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: Marker(rng.IntN(3))},
+	}
+	if coin(5) {
+		f.Paused = Pause(rng.IntN(3))
+	}
+	if coin(5) {
+		f.Scope = Scope(rng.IntN(3))
+	}
+	if coin(8) {
+		f.Dependencies = DependenciesUnready
+	}
+	if coin(8) {
+		f.Op = Op{State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}
+	}
+	if coin(5) {
+		f.Record.Trouble = Trouble(rng.IntN(4))
+	}
+	if coin(8) {
+		f.Approval = Approval(rng.IntN(3))
+	}
+	if coin(8) {
+		f.Refused = calls[1+rng.IntN(3)]
+	}
+	if coin(70) {
+		f.Seen = Seen{Looked: true, Phase: phases[rng.IntN(len(phases))], Recoverable: coin(50)}
+		if f.Seen.Phase != PhaseMissing {
+			f.Seen.Owner = Owner(rng.IntN(6))
+		}
+	}
+	if coin(20) {
+		f.Last = Answer{Of: calls[rng.IntN(len(calls))], Failed: true, Class: Class(rng.IntN(9)), Timeout: coin(10)}
+	}
+	return f
+}
