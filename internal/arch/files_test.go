@@ -101,13 +101,16 @@ func initFunctions(t *tree) []string {
 var (
 	// link is a Markdown link to a file of the repository.
 	link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	// cut is the source of a block of code; see internal/gen.
+	cut = regexp.MustCompile(`<!-- cut ([^#\s]+\.go)(?:#\S+)? -->`)
 	// command is a make target shown as code.
 	command = regexp.MustCompile("(?m)(?:`|^\\s*(?:\\$ )?)make ([a-z]+)")
 	// target is a rule of the Makefile, seen through its .PHONY line.
 	target = regexp.MustCompile(`(?m)^\.PHONY: (\S+)$`)
 )
 
-// documents finds links to files that do not exist and make targets that nobody defined.
+// documents finds links to files that do not exist, make targets that nobody defined, and
+// code cut from packages without a test.
 func documents(t *tree) []string {
 	var targets []string
 	for _, m := range target.FindAllStringSubmatch(t.makefile, -1) {
@@ -121,6 +124,11 @@ func documents(t *tree) []string {
 				findings = append(findings, finding(name, "links to %s, which does not exist", m[1]))
 			}
 		}
+		for _, m := range cut.FindAllStringSubmatch(text, -1) {
+			if !t.tested(path.Dir(m[1])) {
+				findings = append(findings, finding(name, "shows code of %s, whose folder has no test", m[1]))
+			}
+		}
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			if !slices.Contains(targets, m[1]) {
 				findings = append(findings, finding(name, "says make %s, which the Makefile does not know", m[1]))
@@ -128,4 +136,10 @@ func documents(t *tree) []string {
 		}
 	}
 	return findings
+}
+
+func (t *tree) tested(dir string) bool {
+	return slices.ContainsFunc(t.packages, func(p pkg) bool {
+		return p.dir == dir && slices.ContainsFunc(p.files, func(f file) bool { return f.test })
+	})
 }
