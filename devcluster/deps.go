@@ -1,10 +1,11 @@
 //go:build never
 
-// Package devcluster's module keeps every staging module of Kubernetes in its
+// The module devcluster keeps every staging module of Kubernetes in its
 // go.mod. k8s.io/kubernetes requires them at v0.0.0, which exists only inside
 // its own repository; each needs an explicit version here for the module graph
 // to load, and go mod tidy drops a requirement that no file imports. This file
 // is never compiled: its constraint is never true.
+
 package devcluster
 
 import (
