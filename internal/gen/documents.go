@@ -93,7 +93,7 @@ func closing(lines []string, open int) int {
 }
 
 // excerpt returns the lines of a file, or of one region of it without common indentation.
-// Borders of regions are left out.
+// Borders of regions are left out, and so are empty lines at the start and end.
 func excerpt(root, file, region string) ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
@@ -113,7 +113,19 @@ func excerpt(root, file, region string) ([]string, error) {
 	if !found {
 		return nil, fmt.Errorf("%s has no line \"region: %s\"", file, region)
 	}
-	return dedent(lines), nil
+	return dedent(trim(lines)), nil
+}
+
+// trim takes away empty lines at both ends. A border has them beside it, or else it would
+// become part of the comment that follows.
+func trim(lines []string) []string {
+	for len(lines) > 0 && lines[0] == "" {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
 }
 
 // dedent takes away the tabs and spaces that all non-empty lines start with.

@@ -79,6 +79,7 @@ func TestExcerpt(t *testing.T) {
 	const source = `package a
 
 // region: outer
+
 func A() {
 	// region: inner
 	if b {
@@ -101,12 +102,12 @@ func A() {
 	}{
 		"whole": {
 			why:  "borders are no part of the code",
-			want: []string{"package a", "", "func A() {", "\tif b {", "", "\t\tc()", "\t}", "}", ""},
+			want: []string{"package a", "", "", "func A() {", "\tif b {", "", "\t\tc()", "\t}", "}"},
 		},
 		"outer": {
-			why:    "borders of a region within are left out",
+			why:    "borders of a region within are left out, and empty lines beside its own",
 			region: "outer",
-			want:   []string{"func A() {", "\tif b {", "", "\t\tc()", "\t}", "}", ""},
+			want:   []string{"func A() {", "\tif b {", "", "\t\tc()", "\t}", "}"},
 		},
 		"inner": {
 			why:    "common indentation goes, an empty line does not count",

@@ -1,0 +1,60 @@
+// Package v1 is the API of the folder sample.
+//
+// +kubebuilder:object:generate=true
+// +groupName=folders.trimtab.dev
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// region: types
+
+// Folder asks for a folder on the operator's disk.
+type Folder struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              FolderSpec         `json:"spec,omitempty"`
+	Status            api.ExternalStatus `json:"status,omitempty"`
+}
+
+// FolderSpec says what the folder is to be like.
+type FolderSpec struct {
+	// ReadOnly keeps everybody from writing into it.
+	ReadOnly bool `json:"readOnly,omitempty"`
+}
+
+// endregion: types
+
+// TrimtabStatus is where the loop reports.
+func (f *Folder) TrimtabStatus() *api.Status { return &f.Status.Status }
+
+// TrimtabExternal is where the engine of external things reports.
+func (f *Folder) TrimtabExternal() *api.ExternalStatus { return &f.Status }
+
+// FolderList is what the API answers to a list.
+//
+// +kubebuilder:object:root=true
+type FolderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Folder `json:"items"`
+}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	v1 := schema.GroupVersion{Group: "folders.trimtab.dev", Version: "v1"}
+	s.AddKnownTypes(v1, &Folder{}, &FolderList{})
+	metav1.AddToGroupVersion(s, v1)
+	return nil
+}

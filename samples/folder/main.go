@@ -1,0 +1,69 @@
+// Command folder is the smallest operator worth having: each Folder object is a folder on
+// the operator's own disk.
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/operator"
+	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
+)
+
+// region: operator
+
+// folders says what a Folder means on disk. Its client is the folder that all are in.
+type folders struct{}
+
+func (folders) ExternalName(f *v1.Folder) (string, error) { return f.Name, nil }
+
+func (folders) Observe(_ context.Context, disk *os.Root, _ *v1.Folder, ref external.Ref) (external.Observation[fs.FileMode], error) {
+	info, err := disk.Stat(ref.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return external.Missing[fs.FileMode](), nil
+	}
+	if err != nil {
+		return external.Observation[fs.FileMode]{}, err
+	}
+	return external.Available(info.Mode(), nil), nil
+}
+
+func (folders) Compare(f *v1.Folder, have fs.FileMode) external.Changes {
+	return external.Field("spec.readOnly", f.Spec.ReadOnly, have&0o222 == 0)
+}
+
+func (folders) Create(_ context.Context, disk *os.Root, _ *v1.Folder, in external.CreateInput) (external.Result, error) {
+	return external.Result{}, external.Conflict(disk.Mkdir(in.Name, 0o755)) // an error means that nothing was made
+}
+
+func (folders) Update(_ context.Context, disk *os.Root, f *v1.Folder, ref external.Ref, _ fs.FileMode, _ external.Changes) (external.Result, error) {
+	return external.Result{}, disk.Chmod(ref.ID, map[bool]fs.FileMode{false: 0o755, true: 0o555}[f.Spec.ReadOnly])
+}
+
+func (folders) Delete(_ context.Context, disk *os.Root, _ *v1.Folder, ref external.Ref) (external.Result, error) {
+	return external.Result{}, disk.RemoveAll(ref.ID)
+}
+
+//go:embed crds
+var crds embed.FS
+
+func main() {
+	root := os.TempDir()
+	connect := func(context.Context) (*os.Root, error) { return os.OpenRoot(root) }
+	options := external.Options[*v1.Folder, *os.Root]{Connect: connect, Unmarked: true, CreateGrace: -1}
+	operator.Main(operator.Options{
+		Name: "folder", AddToScheme: v1.AddToScheme, CRDs: crds,
+		Flags: func(f *pflag.FlagSet) { f.StringVar(&root, "root", root, "where the folders are") },
+		Controllers: func() ([]operator.Controller, error) {
+			return []operator.Controller{external.New(folders{}, options)}, nil
+		},
+	})
+}
+
+// endregion: operator
