@@ -134,7 +134,7 @@ func TestWaitersAreToldWhatTheyWaitFor(t *testing.T) {
 	if _, err := b.lock(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want context.Canceled", err)
 	}
-	if got, want := waits.String(), "waiting for another process: compiling 3 of 7 packages, 0s"; got != want {
+	if got, want := waits.String(), "another process is compiling 3 of 7 packages, 0s"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }

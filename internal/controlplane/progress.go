@@ -57,7 +57,7 @@ func (s Step) what() string {
 		if s.Other == nil {
 			return "waiting for another process that builds it"
 		}
-		return "waiting for another process: " + s.Other.what()
+		return "another process is " + s.Other.what()
 	case Preparing, Linking, Built:
 		return string(s.Phase)
 	}
@@ -76,7 +76,7 @@ func Print(w io.Writer) Progress {
 			if s.Phase == Built {
 				end = "\n"
 			}
-			fmt.Fprintf(w, "\r\033[Kcontrol plane, first use: %s%s", s, end)
+			fmt.Fprintf(w, "\r\033[Kcontrol plane, built once: %s%s", s, end)
 		}
 	}
 	var last Step
@@ -85,7 +85,7 @@ func Print(w io.Writer) Progress {
 			return
 		}
 		last = s
-		fmt.Fprintf(w, "control plane, first use: %s\n", s)
+		fmt.Fprintf(w, "control plane, built once: %s\n", s)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -88,7 +89,11 @@ func (u up) start(ctx context.Context, h home, lock *os.File, p *steps.Printer) 
 	}
 	var cluster *controlplane.Cluster
 	err = p.Run("control plane", func(s *steps.Step) error {
-		o.Progress = func(b controlplane.Step) { s.Note("first use: " + b.String()) }
+		once := sync.OnceFunc(func() { p.Line("  (built once and kept, which takes minutes; later it starts in seconds)") })
+		o.Progress = func(b controlplane.Step) {
+			once()
+			s.Note(b.String())
+		}
 		cluster, err = controlplane.Start(ctx, o)
 		if err != nil {
 			return err

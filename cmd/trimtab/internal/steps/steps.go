@@ -120,9 +120,16 @@ func (s *Step) Note(note string) {
 // nameWidth makes the columns of most steps meet.
 const nameWidth = 22
 
+// lineWidth keeps a line that is rewritten on one row of any terminal.
+const lineWidth = 79
+
 // show rewrites the line of a step under way. The caller holds the lock.
 func (s *Step) show(note string) {
-	s.p.replace(strings.TrimRight(fmt.Sprintf("  … %-*s %s", nameWidth, s.name, note), " "))
+	line := strings.TrimRight(fmt.Sprintf("  … %-*s %s", nameWidth, s.name, note), " ")
+	if r := []rune(line); len(r) > lineWidth {
+		line = string(r[:lineWidth-1]) + "…"
+	}
+	s.p.replace(line)
 }
 
 // Detail adds to what is shown after the name when the step ends.

@@ -76,6 +76,12 @@ func TestTerminal(t *testing.T) {
 		if n := strings.Count(out.String(), "of 24"); n != 24 {
 			t.Errorf("%d notes were shown, want each of 24", n)
 		}
+		third := p.Begin("third")
+		third.Note(strings.Repeat("long ", 40))
+		rows := strings.Split(out.String(), "\r\033[K")
+		if last := []rune(rows[len(rows)-1]); len(last) != lineWidth {
+			t.Errorf("the line under way has %d columns, want it cut to %d", len(last), lineWidth)
+		}
 	})
 }
 
