@@ -300,16 +300,26 @@ func (w *world) events() []string {
 // awaitEvent waits for an event that holds text.
 func (w *world) awaitEvent(text string) {
 	w.t.Helper()
+	if !w.until(func() bool {
+		return slices.ContainsFunc(w.events(), func(e string) bool { return strings.Contains(e, text) })
+	}) {
+		w.t.Fatalf("no event with %q; there were %v", text, w.events())
+	}
+}
+
+// until waits for what cannot be watched, and tells whether it came within 20 s.
+func (w *world) until(ok func() bool) bool {
 	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !slices.ContainsFunc(w.events(), func(e string) bool { return strings.Contains(e, text) }) {
+	for !ok() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			w.t.Fatalf("no event with %q; there were %v", text, w.events())
+			return false
 		}
 	}
+	return true
 }
 
 func condition(o *thing.Thing, t string) metav1.Condition {
@@ -323,3 +333,5 @@ func is(o *thing.Thing, t, status string) bool { return string(condition(o, t).S
 
 // name is the default name of the thing behind an object.
 func name(o *thing.Thing) string { return "thing-" + string(o.UID) }
+
+type traceDrift = trace.Drift
