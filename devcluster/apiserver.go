@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -46,7 +47,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if errs := completed.Validate(); len(errs) > 0 {
 		return fmt.Errorf("kube-apiserver's options: %w", errors.Join(errs...))
 	}
-	c.run("kube-apiserver", func(ctx context.Context) error { return app.Run(ctx, completed) })
+	c.run(ctx, "kube-apiserver", func(ctx context.Context) error { return app.Run(ctx, completed) })
 	return c.waitForAPIServer(ctx)
 }
 
@@ -76,21 +77,35 @@ func (c *Cluster) apiServerArgs() ([]string, error) {
 		"--allow-privileged=true",
 		"--profiling=false",
 	}
-	if c.options.AuditLog == "" {
-		return args, nil
+	audit, err := c.auditArgs()
+	return append(args, audit...), err
+}
+
+func (c *Cluster) auditArgs() ([]string, error) {
+	const policy = "audit-policy.yaml"
+	path := c.options.AuditLog
+	if path == "" {
+		return nil, nil
 	}
-	const file = "audit-policy.yaml"
-	if err := c.folder.Write(file, []byte(auditPolicy)); err != nil {
+	// The server opens the file at the first request and only complains.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w; name a file that you may write", err)
+	}
+	if err := c.folder.Write(policy, []byte(auditPolicy)); err != nil {
 		return nil, fmt.Errorf("write the audit policy: %w", err)
 	}
-	return append(args, "--audit-policy-file="+c.folder.Join(file), "--audit-log-path="+c.options.AuditLog), nil
+	return []string{"--audit-policy-file=" + c.folder.Join(policy), "--audit-log-path=" + path}, nil
 }
 
 // waitForAPIServer asks until the server says that it is ready.
 func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 	const patience, pause = time.Minute, 20 * time.Millisecond
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("kube-apiserver is not ready after %s; its log says why: %s", patience, c.log.Name()))
+		fmt.Errorf("kube-apiserver is not ready after %s; %s", patience, c.because()))
 	defer cancel()
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

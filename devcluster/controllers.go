@@ -81,13 +81,13 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("kube-controller-manager's options: %w", err)
 	}
-	c.run("kube-controller-manager", func(ctx context.Context) error {
+	c.run(ctx, "kube-controller-manager", func(ctx context.Context) error {
 		return controllermanager.Run(ctx, config.Complete())
 	})
 	return nil
 }
 
-func (c *Cluster) startScheduler(context.Context) error {
+func (c *Cluster) startScheduler(ctx context.Context) error {
 	opts := scheduleroptions.NewOptions()
 	if err := parse(*opts.Flags, []string{
 		"--kubeconfig=" + c.kubeconfigFor(pki.Scheduler),
@@ -97,7 +97,7 @@ func (c *Cluster) startScheduler(context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("kube-scheduler's flags: %w", err)
 	}
-	c.run("kube-scheduler", func(ctx context.Context) error {
+	c.run(ctx, "kube-scheduler", func(ctx context.Context) error {
 		config, instance, err := scheduler.Setup(ctx, opts)
 		if err != nil {
 			return err

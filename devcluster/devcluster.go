@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,8 +39,8 @@ type Options struct {
 	// the file "kubeconfig" in the data folder.
 	Kubeconfig string
 
-	// AuditLog is the file that gets one JSON line per API request: who did what
-	// to which object, and the answer's code. Empty means none.
+	// AuditLog is the file to which one JSON line per API request is appended:
+	// who did what to which object, and the answer's code. Empty means none.
 	AuditLog string
 
 	// Log is the file for what the components say. Empty means the file
@@ -112,7 +113,9 @@ type Cluster struct {
 
 // used guards against a second cluster: Kubernetes keeps feature gates, metrics
 // and loggers in variables of the process and refuses to set them up twice.
-var used atomic.Bool //nolint:gochecknoglobals // mirrors what is global in Kubernetes
+//
+//arch:state mirrors what is global in Kubernetes
+var used atomic.Bool
 
 // Start brings a cluster up and returns when the API server is ready, the
 // namespace default has its ServiceAccount and all nodes are Ready. The cluster
@@ -132,9 +135,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{options: o}
-	c.ended, c.fail = context.WithCancelCause(ctx)
+	ctx, c.fail = context.WithCancelCause(ctx)
+	c.ended = ctx
 	c.finish = sync.OnceValue(c.stop)
-	if err := c.start(c.ended); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(c.whyNot(err), c.finish())
 	}
 	c.info = Info{
@@ -144,7 +148,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.announce(); err != nil {
 		return nil, errors.Join(err, c.finish())
 	}
-	context.AfterFunc(c.ended, func() { _ = c.finish() })
+	context.AfterFunc(ctx, func() { _ = c.finish() }) // Wait answers what it says
 	return c, nil
 }
 
@@ -189,9 +193,10 @@ func (c *Cluster) whyNot(err error) error {
 const stopPatience = 3 * time.Second
 
 // run starts a component that works until its context is done. When it returns
-// earlier, the cluster ends.
-func (c *Cluster) run(name string, component func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ended))
+// earlier, the cluster ends. The end of ctx alone does not stop it: that is up
+// to stop, which knows the order.
+func (c *Cluster) run(ctx context.Context, name string, component func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -234,8 +239,8 @@ func (c *Cluster) onStop(f func() error) { c.stops = append(c.stops, f) }
 func (c *Cluster) stop() error {
 	c.fail(nil)
 	var errs []error
-	for i := len(c.stops) - 1; i >= 0; i-- {
-		errs = append(errs, c.stops[i]())
+	for _, undo := range slices.Backward(c.stops) {
+		errs = append(errs, undo())
 	}
 	return errors.Join(errs...)
 }
@@ -271,7 +276,7 @@ func (c *Cluster) openFolder(context.Context) error {
 		return err
 	}
 	c.onStop(c.folder.Close)
-	return nil
+	return removeFile(c.folder.Join(infoFile)) // a killed cluster left it
 }
 
 func (c *Cluster) ensureCertificates(context.Context) error {
@@ -281,6 +286,14 @@ func (c *Cluster) ensureCertificates(context.Context) error {
 		return c.damaged(err)
 	}
 	return nil
+}
+
+// because points at the log, which is the only one to know more.
+func (c *Cluster) because() string {
+	if c.folder.Temporary() && c.options.Log == "" {
+		return "start it with a file for the log to see why"
+	}
+	return "the log says why: " + c.log.Name()
 }
 
 // damaged tells the way out of a data folder that cannot be used.

@@ -54,7 +54,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	case err := <-etcd.Err():
 		return fmt.Errorf("etcd: %w", err)
 	case <-time.After(patience):
-		return fmt.Errorf("etcd is not ready after %s; its log says why: %s", patience, c.log.Name())
+		return fmt.Errorf("etcd is not ready after %s; %s", patience, c.because())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

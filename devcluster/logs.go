@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 	_ "unsafe" // for go:linkname
 
 	"go.uber.org/zap"
@@ -38,7 +39,7 @@ func (c *Cluster) openLog(context.Context) error {
 	log.SetOutput(c.log)
 	etcdClientLogger = c.etcdLogger(func(reason string) { c.giveUp("the connection to etcd gave up: " + reason) })
 	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(c.log))))
-	klog.OsExit = func(int) { c.giveUp("a Kubernetes component gave up; its log says why: " + path) }
+	klog.OsExit = func(int) { c.giveUp("a Kubernetes component gave up; " + c.because()) }
 	c.onStop(c.log.Close)
 	return nil
 }
@@ -64,11 +65,11 @@ type lastWords func(reason string)
 
 // OnWrite hands on the entry's message and error. It does not return.
 func (say lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	reason := entry.Message
+	said := []string{entry.Message}
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
-			reason += ": " + err.Error()
+			said = append(said, err.Error())
 		}
 	}
-	say(reason)
+	say(strings.Join(said, ": "))
 }

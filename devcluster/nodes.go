@@ -35,7 +35,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		return fmt.Errorf("kwok: %w", err)
 	}
 	logger := kwoklog.NewLogger(c.log, slog.LevelWarn)
-	c.run("kwok", func(ctx context.Context) error {
+	c.run(ctx, "kwok", func(ctx context.Context) error {
 		if err := controller.Start(kwoklog.NewContext(ctx, logger)); err != nil {
 			return err
 		}

@@ -28,12 +28,12 @@ func (c *Cluster) waitUntilUsable(ctx context.Context) error {
 	}
 	core := clients.CoreV1().RESTClient()
 	if err := waitFor(ctx, core, "serviceaccounts", "default", "default", &corev1.ServiceAccount{}, exists); err != nil {
-		return fmt.Errorf("wait for the ServiceAccount default: %w; the log may say why: %s", err, c.log.Name())
+		return fmt.Errorf("wait for the ServiceAccount default: %w; %s", err, c.because())
 	}
 	for i := range c.options.nodes() {
 		name := node(i).Name
 		if err := waitFor(ctx, core, "nodes", "", name, &corev1.Node{}, schedulable); err != nil {
-			return fmt.Errorf("wait for node %q: %w; the log may say why: %s", name, err, c.log.Name())
+			return fmt.Errorf("wait for node %q: %w; %s", name, err, c.because())
 		}
 	}
 	return nil

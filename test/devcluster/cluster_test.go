@@ -62,7 +62,8 @@ type cluster struct {
 // standard input is closed, so it goes with the test binary.
 func launch(ctx context.Context, env []string, args ...string) (*cluster, error) {
 	c := &cluster{stderr: &bytes.Buffer{}, gone: make(chan struct{})}
-	c.cmd = exec.Command(devcluster, append(args, "--with-parent")...)
+	// The end of ctx is told by standard input, as the end of a parent is.
+	c.cmd = exec.CommandContext(context.WithoutCancel(ctx), devcluster, append(args, "--with-parent")...)
 	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stderr = c.stderr
 	stdout, err := c.cmd.StdoutPipe()

@@ -223,7 +223,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	env, dir := privateTemp(t)
-	parent := exec.Command(self)
+	parent := exec.CommandContext(t.Context(), self)
 	parent.Env = append(append(os.Environ(), env...), parentRole+"="+devcluster)
 	// The read ends when no process has the other end any more: neither the
 	// parent nor the devcluster.
@@ -405,6 +405,16 @@ func TestErrorsAreOneSentence(t *testing.T) {
 			why:  "also for root, so below a file",
 			args: func(*testing.T) []string { return []string{"--data", "/dev/null/data"} },
 			says: []string{`"/dev/null/data"`, "name a folder that you may write to"},
+		},
+		"unwritable audit log": {
+			why:  "an audit log that nobody writes proves nothing",
+			args: func(*testing.T) []string { return []string{"--audit-log", "/dev/null/audit"} },
+			says: []string{"audit log", "name a file that you may write"},
+		},
+		"unwritable log": {
+			why:  "a log that was asked for is wanted",
+			args: func(*testing.T) []string { return []string{"--log", "/dev/null/log"} },
+			says: []string{"open the log", "name a file that you may write"},
 		},
 		"foreign kubeconfig": {
 			why: "somebody's way into production is not overwritten",

@@ -132,7 +132,7 @@ func WriteFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(tmp.Name()) // it is gone already when all went well
 	_, err = tmp.Write(content)
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err

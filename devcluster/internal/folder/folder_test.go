@@ -108,13 +108,11 @@ func TestTempSweepsOnlyTheDead(t *testing.T) {
 	if err := dead.lock.Close(); err != nil {
 		t.Fatal(err)
 	}
-	starting, err := os.MkdirTemp(parent, newborn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign := filepath.Join(parent, prefix+"notes")
-	if err := os.Mkdir(foreign, 0o700); err != nil {
-		t.Fatal(err)
+	starting, foreign := filepath.Join(parent, newborn+"1"), filepath.Join(parent, prefix+"notes")
+	for _, dir := range []string{starting, foreign} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	fresh, err := Temp(parent)
