@@ -1,0 +1,179 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/natsserver"
+)
+
+// Options say how the demo is played.
+type Options struct {
+	// Operator is the binary of samples/nats. Required.
+	Operator string
+	// Once ends the demo after its last step instead of staying up.
+	Once bool
+	// JSON writes one object to Out at the end; what people read goes to Err then.
+	JSON bool
+	// Out and Err are where lines go. Required.
+	Out, Err io.Writer
+}
+
+// Report is what -o json prints.
+type Report struct {
+	OK    bool           `json:"ok"`
+	Steps []steps.Result `json:"steps"`
+	// Objects are the requests that the operator made for each object, by "Kind/name".
+	Objects map[string]Cost `json:"objects"`
+	Seconds float64         `json:"seconds"`
+	Error   string          `json:"error,omitempty"`
+}
+
+// Cost counts requests for one object.
+type Cost struct {
+	// KubernetesWrites are requests that change something, events and leases apart, as the
+	// API server's audit log has them.
+	KubernetesWrites int `json:"kubernetesWrites"`
+	// NATSWrites and NATSReads are requests that NATS received.
+	NATSWrites int `json:"natsWrites"`
+	NATSReads  int `json:"natsReads"`
+}
+
+// Run plays the demo. An error means that a step was not verified.
+func Run(ctx context.Context, o Options) error {
+	lines := o.Out
+	if o.JSON {
+		lines = o.Err
+	}
+	began := time.Now()
+	s := &stage{life: ctx, ctx: ctx, options: o, print: steps.New(lines)}
+	err := errors.Join(s.play(), s.tearDown())
+	if !o.JSON {
+		return err
+	}
+	r := Report{OK: err == nil, Steps: s.print.Results(), Objects: s.costs, Seconds: time.Since(began).Round(time.Millisecond).Seconds()}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	encoder := json.NewEncoder(o.Out)
+	encoder.SetIndent("", "  ")
+	return errors.Join(err, encoder.Encode(r))
+}
+
+// stage holds what the demo runs on.
+type stage struct {
+	// life is the demo's context, ctx that of the step under way.
+	life, ctx context.Context //nolint:containedctx // one demo has one life
+
+	options Options
+	print   *steps.Printer
+
+	folder   string
+	cluster  *controlplane.Cluster
+	admin    client.WithWatch
+	nats     *natsserver.Server
+	trap     trap
+	operator *operator
+	looker   *looker
+	costs    map[string]Cost
+}
+
+// play runs the steps in order and stops at the first that fails.
+func (s *stage) play() error {
+	folder, err := os.MkdirTemp("", "trimtab-demo-")
+	if err != nil {
+		return fmt.Errorf("make a temporary folder; set TMPDIR to one that can be written: %w", err)
+	}
+	s.folder = folder
+	for _, step := range []struct {
+		name string
+		do   func(*steps.Step) error
+	}{
+		{"control plane", s.startCluster},
+		{"NATS with JetStream", s.startNATS},
+		{"CRDs and roles", s.install},
+		{"operator", s.startOperator},
+		{"objects", s.createObjects},
+		{"drift", s.makeDrift},
+		{"SIGKILL in mid-create", s.killInMidCreate},
+		{"delete everything", s.deleteAll},
+	} {
+		if err := s.step(step.name, step.do); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if step.name == "SIGKILL in mid-create" && !s.options.Once {
+			if err := s.stay(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stepLimit is what no step takes on two cores.
+const stepLimit = 60 * time.Second
+
+func (s *stage) step(name string, do func(*steps.Step) error) error {
+	ctx, cancel := context.WithTimeoutCause(s.life, stepLimit, fmt.Errorf("not verified within %s", stepLimit))
+	defer cancel()
+	s.ctx = ctx
+	return s.print.Run(name, func(st *steps.Step) error {
+		err := do(st)
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		return err
+	})
+}
+
+// stay keeps everything up until Ctrl-C, which is how it is meant to end.
+func (s *stage) stay() error {
+	s.print.Line("\n  Everything stays up. In another terminal:\n")
+	for _, line := range []string{
+		"export KUBECONFIG=" + s.cluster.Kubeconfig,
+		"kubectl get streams,consumers,keyvalues -o wide",
+		"kubectl describe consumer billing",
+		`kubectl patch stream orders --type merge -p '{"spec":{"maxMsgs":500}}'`,
+		"kubectl delete stream payments",
+	} {
+		s.print.Line("    %s", line)
+	}
+	s.print.Line("\n  NATS is at %s. Ctrl-C deletes everything and ends.", s.nats.URL())
+	<-s.life.Done()
+	s.life = context.WithoutCancel(s.life) // the last step is still to come
+	s.print.Line("")
+	return nil
+}
+
+// tearDown ends what runs, in the reverse order, and removes the folder.
+func (s *stage) tearDown() error {
+	var errs []error
+	if s.operator != nil {
+		s.operator.stop()
+	}
+	if s.looker != nil {
+		s.looker.close()
+	}
+	if s.nats != nil {
+		s.nats.Stop()
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Stop())
+	}
+	if s.folder != "" {
+		errs = append(errs, os.RemoveAll(s.folder))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stage) file(name string) string { return filepath.Join(s.folder, name) }

@@ -1,0 +1,159 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab-dev/trimtab/internal/natsserver"
+)
+
+// lookerName is the connection that reads NATS for the demo, and makes drift.
+const lookerName = "demo"
+
+// looker reads what NATS has, by a connection of its own.
+type looker struct {
+	server *natsserver.Server
+	conn   *nats.Conn
+	js     jetstream.JetStream
+}
+
+func newLooker(server *natsserver.Server) (*looker, error) {
+	conn, err := server.Connect(lookerName)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &looker{server: server, conn: conn, js: js}, nil
+}
+
+func (l *looker) close() { l.conn.Close() }
+
+func (l *looker) streams(ctx context.Context) ([]string, error) {
+	names := l.js.StreamNames(ctx)
+	var out []string
+	for name := range names.Name() {
+		out = append(out, name)
+	}
+	return out, names.Err()
+}
+
+// has fails unless NATS has each of things: a stream, or a consumer as stream/consumer.
+func (l *looker) has(ctx context.Context, things ...string) error {
+	for _, thing := range things {
+		name, consumer, isConsumer := strings.Cut(thing, "/")
+		var err error
+		if isConsumer {
+			_, err = l.js.Consumer(ctx, name, consumer)
+		} else {
+			_, err = l.js.Stream(ctx, name)
+		}
+		if err != nil {
+			return fmt.Errorf("look for %s in NATS: %w", thing, err)
+		}
+	}
+	return nil
+}
+
+func (l *looker) limitOf(ctx context.Context, name string) (int64, error) {
+	s, err := l.js.Stream(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return s.CachedInfo().Config.MaxMsgs, nil
+}
+
+func (l *looker) limit(ctx context.Context, name string, messages int64) error {
+	s, err := l.js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	changed := s.CachedInfo().Config
+	changed.MaxMsgs = messages
+	_, err = l.js.UpdateStream(ctx, changed)
+	return err
+}
+
+func (l *looker) deleteConsumer(ctx context.Context, name, consumer string) error {
+	return l.js.DeleteConsumer(ctx, name, consumer)
+}
+
+// writes are the mutating requests that NATS received for a stream itself, not counting
+// the demo's own.
+func (l *looker) writes(name string) []natsserver.Call {
+	return slices.DeleteFunc(l.server.Mutations(), func(c natsserver.Call) bool {
+		return c.Client == lookerName || c.Stream != name || c.Consumer != ""
+	})
+}
+
+// count adds up what the operator asked of Kubernetes and of NATS, for each object.
+func (s *stage) count() (map[string]Cost, error) {
+	costs := map[string]Cost{}
+	for _, c := range s.nats.Calls() {
+		if c.Client == lookerName || c.Stream == "" {
+			continue
+		}
+		object := objectOf(c)
+		cost := costs[object]
+		if c.Mutating() {
+			cost.NATSWrites++
+		} else {
+			cost.NATSReads++
+		}
+		costs[object] = cost
+	}
+	return costs, s.countWrites(costs)
+}
+
+// objectOf names the object that a request of the operator was made for.
+func objectOf(c natsserver.Call) string {
+	if c.Consumer != "" {
+		return "Consumer/" + c.Consumer
+	}
+	if bucket, ok := strings.CutPrefix(c.Stream, "KV_"); ok {
+		return "KeyValue/" + bucket
+	}
+	return "Stream/" + c.Stream
+}
+
+// countWrites reads the API server's audit log.
+func (s *stage) countWrites(costs map[string]Cost) error {
+	f, err := os.Open(s.file("audit.log"))
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer f.Close()
+	user := "system:serviceaccount:" + operatorName + ":" + operatorName
+	kinds := map[string]string{"streams": "Stream", "consumers": "Consumer", "keyvalues": "KeyValue"}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e struct {
+			Stage, Verb string
+			User        struct{ Username string }
+			ObjectRef   struct{ Resource, Name string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+		kind, ours := kinds[e.ObjectRef.Resource]
+		if !ours || e.User.Username != user || e.Stage != "ResponseComplete" || !slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb) {
+			continue
+		}
+		cost := costs[kind+"/"+e.ObjectRef.Name]
+		cost.KubernetesWrites++
+		costs[kind+"/"+e.ObjectRef.Name] = cost
+	}
+	return lines.Err()
+}

@@ -1,0 +1,198 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// operator is the operator's process. It is started anew by whoever killed it.
+type operator struct {
+	binary string
+	args   []string
+	print  *steps.Printer
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	health string
+	log    tail
+	// since is when each object was seen first, drifts what was found to differ.
+	since  map[string]time.Time
+	drifts []string
+}
+
+func newOperator(binary string, args []string, print *steps.Printer) *operator {
+	return &operator{binary: binary, args: args, print: print, since: map[string]time.Time{}}
+}
+
+// start runs the operator. It ends with this process, however that ends.
+func (o *operator) start() error {
+	cmd := exec.Command(o.binary, o.args...) //nolint:noctx // ended by stop and kill
+	dieWithParent(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	logs, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := startPinned(cmd); err != nil {
+		return fmt.Errorf("start the operator: %w", err)
+	}
+	o.mu.Lock()
+	o.cmd, o.ended, o.health = cmd, make(chan struct{}), ""
+	ended := o.ended
+	o.mu.Unlock()
+	go func() {
+		defer close(ended)
+		var readers sync.WaitGroup
+		readers.Go(func() { o.readTrace(out) })
+		readers.Go(func() { o.readLog(logs) })
+		readers.Wait()
+		_ = cmd.Wait()
+	}()
+	return nil
+}
+
+func (o *operator) pid() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.cmd.Process.Pid
+}
+
+// readTrace shows the transitions of objects as the operator tells of them.
+func (o *operator) readTrace(r io.Reader) {
+	for record, err := range trace.Decode(r) {
+		if err != nil {
+			continue // the last line of a killed process
+		}
+		o.show(record)
+	}
+}
+
+func (o *operator) show(r trace.Record) {
+	name := r.Object.Kind + "/" + r.Object.Name
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.since[name]; !known {
+		o.since[name] = r.Time
+	}
+	switch e := r.Event.(type) {
+	case trace.Transition:
+		from := e.From
+		if from == "" {
+			from = "(new)"
+		}
+		o.print.Line("      %-20s %s → %s   %s%s", name, from, e.To, steps.Seconds(r.Time.Sub(o.since[name])), because(e))
+	case trace.Drift:
+		o.drifts = append(o.drifts, fmt.Sprintf("%s %s: want %s, have %s", name, e.Path, e.Want, e.Have))
+		o.print.Line("      %-20s differs: %s is %s, wanted %s", name, e.Path, e.Have, e.Want)
+	case trace.Start, trace.Decision, trace.Call, trace.Write, trace.End:
+		if start, ok := e.(trace.Start); ok && start.Deleting {
+			return
+		}
+	}
+}
+
+// because is the message of a transition that people want explained.
+func because(e trace.Transition) string {
+	if e.To != "Failed" && e.To != "Pending" || e.Message == "" {
+		return ""
+	}
+	return "   " + e.Message
+}
+
+// readLog keeps the last lines and learns where health is served.
+func (o *operator) readLog(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line map[string]any
+		o.mu.Lock()
+		o.log.add(lines.Text())
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			if address, ok := line["health-address"].(string); ok {
+				o.health = address
+			}
+		}
+		o.mu.Unlock()
+	}
+}
+
+// isReady asks the operator's own readiness.
+func (o *operator) isReady(ctx context.Context) (bool, error) {
+	o.mu.Lock()
+	address, ended := o.health, o.ended
+	o.mu.Unlock()
+	select {
+	case <-ended:
+		return false, fmt.Errorf("the operator ended: %s", o.lastWords())
+	default:
+	}
+	if address == "" {
+		return false, nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		return false, err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false, nil //nolint:nilerr // not yet
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK, nil
+}
+
+func (o *operator) lastWords() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(o.log.String())
+}
+
+// kill sends SIGKILL and returns when the process is dead.
+func (o *operator) kill() {
+	o.mu.Lock()
+	cmd, ended := o.cmd, o.ended
+	o.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Kill()
+	<-ended
+}
+
+// stop ends the operator for good.
+func (o *operator) stop() { o.kill() }
+
+// differences are what the operator found to differ so far.
+func (o *operator) differences() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.drifts...)
+}
+
+// tail keeps the last lines of a log.
+type tail struct{ lines []string }
+
+func (t *tail) add(line string) {
+	const most = 5
+	t.lines = append(t.lines, line)
+	if len(t.lines) > most {
+		t.lines = t.lines[1:]
+	}
+}
+
+func (t *tail) String() string { return strings.Join(t.lines, "\n") }

@@ -1,0 +1,207 @@
+package demo
+
+import (
+	"fmt"
+	"sync"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	trimtab "github.com/trimtab-dev/trimtab/operator"
+	"github.com/trimtab-dev/trimtab/samples/nats"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+)
+
+const (
+	// namespace is where the demo's objects are.
+	namespace = metav1.NamespaceDefault
+	// operatorName is the operator's, and that of its namespace and account.
+	operatorName = "nats-operator"
+)
+
+func (s *stage) startCluster(st *steps.Step) error {
+	cluster, err := controlplane.Start(s.life, controlplane.Options{
+		AuditLog: s.file("audit.log"),
+		Progress: func(p controlplane.Step) { st.Note(p.String()) },
+	})
+	if err != nil {
+		return err
+	}
+	s.cluster = cluster
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	if s.admin, err = client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	st.Detail("%s   %s", cluster.Version, cluster.URL)
+	return nil
+}
+
+func (s *stage) startNATS(st *steps.Step) error {
+	server, err := natsserver.Start(natsserver.Options{Dir: s.file("nats"), Answered: s.trap.answered})
+	if err != nil {
+		return err
+	}
+	s.nats = server
+	if s.looker, err = newLooker(server); err != nil {
+		return err
+	}
+	st.Detail("%s", server.URL())
+	return nil
+}
+
+// install applies what the operator's own binary would print for installing it, but for
+// the Deployment: the operator runs on this machine.
+func (s *stage) install(st *steps.Step) error {
+	objects, err := trimtab.Manifests(nats.Operator(), trimtab.ManifestOptions{})
+	if err != nil {
+		return err
+	}
+	crds := 0
+	for _, obj := range objects {
+		kind := obj.GetObjectKind().GroupVersionKind().Kind
+		if kind == "Deployment" {
+			continue
+		}
+		if err := s.apply(obj); err != nil {
+			return fmt.Errorf("apply %s %s: %w", kind, obj.GetName(), err)
+		}
+		if kind == "CustomResourceDefinition" {
+			crds++
+		}
+	}
+	if err := s.served(objects); err != nil {
+		return err
+	}
+	st.Detail("%d kinds; the operator's role comes from its controllers", crds)
+	return nil
+}
+
+func (s *stage) apply(obj client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	unstructured.RemoveNestedField(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	return s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("trimtab-demo"))
+}
+
+// served waits until the API server serves the kinds of the CRDs among objects.
+func (s *stage) served(objects []client.Object) error {
+	for _, obj := range objects {
+		if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
+			continue
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName()}}
+		if err := s.until("the CRD "+obj.GetName()+" to be established", func() (bool, error) {
+			err := s.admin.Get(s.ctx, client.ObjectKeyFromObject(crd), crd)
+			return established(crd), err
+		}); err != nil {
+			return err
+		}
+		if err := s.until(crd.Spec.Names.Plural+" to be served", func() (bool, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+			list.SetKind(crd.Spec.Names.ListKind)
+			return s.admin.List(s.ctx, list) == nil, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stage) startOperator(st *steps.Step) error {
+	kubeconfig, err := s.account()
+	if err != nil {
+		return err
+	}
+	s.operator = newOperator(s.options.Operator, []string{
+		"manager", "--kubeconfig", kubeconfig, "--namespace", operatorName, "--leader-elect=false",
+		"--metrics-address", "0", "--health-address", "127.0.0.1:0", "--debug-address", "0",
+		"--nats-url", s.nats.URL(), "--drift-interval", "1s", "--trace", "-", "--log-format", "json",
+	}, s.print)
+	if err := s.operator.start(); err != nil {
+		return err
+	}
+	if err := s.until("the operator to be ready", func() (bool, error) { return s.operator.isReady(s.ctx) }); err != nil {
+		return err
+	}
+	st.Detail("a process of its own (pid %d), ServiceAccount %s/%s", s.operator.pid(), operatorName, operatorName)
+	return nil
+}
+
+// account writes a kubeconfig with a token of the operator's ServiceAccount.
+func (s *stage) account() (string, error) {
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorName, Name: operatorName}}
+	if err := s.admin.SubResource("token").Create(s.ctx, account, token); err != nil {
+		return "", fmt.Errorf("get a token of the operator's account: %w", err)
+	}
+	cfg := rest.AnonymousClientConfig(s.cluster.Config)
+	c := clientcmdapi.NewConfig()
+	c.Clusters["demo"] = &clientcmdapi.Cluster{Server: s.cluster.URL, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile}
+	c.AuthInfos[operatorName] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	c.Contexts["demo"] = &clientcmdapi.Context{Cluster: "demo", AuthInfo: operatorName, Namespace: operatorName}
+	c.CurrentContext = "demo"
+	file := s.file("operator.kubeconfig")
+	return file, clientcmd.WriteToFile(*c, file)
+}
+
+// trap kills the operator when NATS has answered a request that it waits for, before the
+// operator can learn of the answer.
+type trap struct {
+	mu     sync.Mutex
+	match  func(natsserver.Call) bool
+	spring func()
+	sprung bool
+}
+
+// set arms the trap once.
+func (t *trap) set(match func(natsserver.Call) bool, spring func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.match, t.spring, t.sprung = match, spring, false
+}
+
+func (t *trap) answered(c natsserver.Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.match != nil && !t.sprung && t.match(c) {
+		t.sprung = true
+		t.spring()
+	}
+}
+
+func (t *trap) hasSprung() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sprung
+}
