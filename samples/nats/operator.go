@@ -52,7 +52,7 @@ func (s *settings) controllers() ([]operator.Controller, error) {
 }
 
 // createGrace is longer than a cluster of NATS servers takes to agree on what it has accepted.
-const createGrace = 2 * time.Second
+const createGrace = time.Second
 
 func options[T external.Object](s *settings) external.Options[T, *Client] {
 	return external.Options[T, *Client]{

@@ -124,18 +124,23 @@ func TestSchemaRefuses(t *testing.T) {
 func TestSchemaRefusesARename(t *testing.T) {
 	s := openShop(t)
 	cases := map[string]struct{ why, kind, name, from, to, want string }{
-		"a stream":               {"the thing has its name", "Stream", "a", `name: A`, `name: B`, "a stream cannot be renamed"},
-		"a stream, later":        {"it has the object's name", "Stream", "b", `{}`, `name: B`, "a stream cannot be renamed"},
-		"a stream, to the same":  {"it is no change", "Stream", "c", `{}`, `name: c`, ""},
-		"a stream with a dot":    {"NATS has names without", "Stream", "d.d", `name: D`, `{}`, "NATS allows no dots"},
-		"a bucket":               {"the thing has its name", "KeyValue", "e", `bucket: A`, `bucket: B`, "a bucket cannot be renamed"},
-		"a consumer":             {"the thing has its name", "Consumer", "f", `{stream: s, name: A}`, `{stream: s, name: B}`, "a consumer cannot be renamed"},
-		"a consumer, moved":      {"it belongs to its stream", "Consumer", "g", `stream: s`, `stream: t`, "cannot move to another stream"},
-		"a consumer, referenced": {"it is no change", "Consumer", "h", `stream: s`, `{stream: s, streamRef: {name: x}}`, ""},
+		"a stream":                {"the thing has its name", "Stream", "a", `name: A`, `name: B`, "a stream cannot be renamed"},
+		"a stream, later":         {"it has the object's name", "Stream", "b", `{}`, `name: B`, "a stream cannot be renamed"},
+		"a stream, to the same":   {"it is no change", "Stream", "c", `{}`, `name: c`, ""},
+		"a stream without a spec": {"it has the object's name", "Stream", "c2", ``, `maxMsgs: 5`, ""},
+		"a bucket without a spec": {"it has the object's name", "KeyValue", "c3", ``, `history: 5`, ""},
+		"a stream with a dot":     {"NATS has names without", "Stream", "d.d", `name: D`, `{}`, "NATS allows no dots"},
+		"a bucket":                {"the thing has its name", "KeyValue", "e", `bucket: A`, `bucket: B`, "a bucket cannot be renamed"},
+		"a consumer":              {"the thing has its name", "Consumer", "f", `{stream: s, name: A}`, `{stream: s, name: B}`, "a consumer cannot be renamed"},
+		"a consumer, moved":       {"it belongs to its stream", "Consumer", "g", `stream: s`, `stream: t`, "cannot move to another stream"},
+		"a consumer, referenced":  {"it is no change", "Consumer", "h", `stream: s`, `{stream: s, streamRef: {name: x}}`, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			obj := object(t, tc.kind, tc.name, tc.from)
+			if tc.from == "" {
+				delete(obj.Object, "spec")
+			}
 			obj.SetNamespace(s.namespace)
 			if err := s.client.Create(t.Context(), obj); err != nil {
 				t.Fatal(err)

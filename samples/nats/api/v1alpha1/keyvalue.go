@@ -26,6 +26,7 @@ type KeyValue struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
+	// +kubebuilder:default={}
 	Spec KeyValueSpec `json:"spec,omitempty,omitzero"`
 	// +optional
 	Status KeyValueStatus `json:"status,omitempty,omitzero"`

@@ -27,6 +27,7 @@ type Stream struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
+	// +kubebuilder:default={}
 	Spec StreamSpec `json:"spec,omitempty,omitzero"`
 	// +optional
 	Status StreamStatus `json:"status,omitempty,omitzero"`
