@@ -207,24 +207,14 @@ func (c *Cluster) run(ctx context.Context, name string, component func(context.C
 	}()
 	c.onStop(func() error {
 		cancel()
-		c.within(stopPatience, name, func() { <-done })
+		select {
+		case <-done:
+		case <-time.After(stopPatience):
+			// Left behind: the process ends soon, and the data is safe at any instant.
+			c.slog.Warn("component did not stop in time", "component", name, "patience", stopPatience)
+		}
 		return nil
 	})
-}
-
-// within leaves a component behind that does not stop in time: the process
-// ends soon, and its data is safe at any instant.
-func (c *Cluster) within(patience time.Duration, name string, stop func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		stop()
-	}()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		c.slog.Warn("component did not stop in time", "component", name, "patience", patience)
-	}
 }
 
 func orUnexpected(err error) error {

@@ -14,7 +14,7 @@
 //
 // What is not here: containers, their logs, exec and network; volumes (claims
 // stay Pending); certificate signing requests; autoscaling; more than one API
-// server. The garbage collector learns of a new CustomResourceDefinition within
+// server; Windows. The garbage collector learns of a new CustomResourceDefinition within
 // 30 seconds and a namespace takes at least 5 seconds to go, as in any cluster.
 //
 // An admission webhook or an aggregated API server that listens on loopback is

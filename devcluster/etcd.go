@@ -45,14 +45,19 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return c.damaged(fmt.Errorf("etcd: %w", err))
 	}
-	c.onStop(func() error {
-		c.within(stopPatience, "etcd", etcd.Close)
-		return nil
+	c.run(ctx, "etcd", func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			etcd.Close()
+			return nil
+		case err := <-etcd.Err():
+			return err
+		case <-etcd.Server.StopNotify():
+			return errors.New("it stopped; " + c.because())
+		}
 	})
 	select {
 	case <-etcd.Server.ReadyNotify():
-	case err := <-etcd.Err():
-		return fmt.Errorf("etcd: %w", err)
 	case <-time.After(patience):
 		return fmt.Errorf("etcd is not ready after %s; %s", patience, c.because())
 	case <-ctx.Done():
