@@ -148,11 +148,14 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.Unmarshal(data, &body)
 	}
 	c.mu.Lock()
-	before, fault := c.before, c.fault
+	before := c.before
 	c.mu.Unlock()
 	if before != nil {
 		before(r.Method, name)
 	}
+	c.mu.Lock()
+	fault := c.fault
+	c.mu.Unlock()
 	var a *answer
 	if fault != nil {
 		a = fault(r.Method, name)
@@ -228,13 +231,13 @@ func (e *apiError) Error() string             { return fmt.Sprintf("%d %s", e.co
 func (e *apiError) StatusCode() int           { return e.code }
 func (e *apiError) RetryAfter() time.Duration { return e.after }
 
-// api is the cloud's client.
-type api struct {
+// cloudClient is the cloud's client.
+type cloudClient struct {
 	base string
 	http *http.Client
 }
 
-func (a *api) call(ctx context.Context, method, name string, in, out *item) error {
+func (a *cloudClient) call(ctx context.Context, method, name string, in, out *item) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -267,7 +270,7 @@ type things struct{}
 
 type observation = external.Observation[item]
 
-func (things) Observe(ctx context.Context, c *api, _ *thing.Thing, ref external.Ref) (observation, error) {
+func (things) Observe(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (observation, error) {
 	var i item
 	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
 		return observation{}, err // a 404 is Missing by the default rules
@@ -293,21 +296,21 @@ func (things) Compare(t *thing.Thing, have item) external.Changes {
 	)
 }
 
-func (things) Create(ctx context.Context, c *api, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+func (things) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
 	i := item{Size: t.Spec.Size, Tier: t.Spec.Tier, Version: t.Spec.Version, Tags: in.Mark}
 	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &i, nil)
 }
 
-func (things) Update(ctx context.Context, c *api, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
+func (things) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
 	have.Size = t.Spec.Size
 	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, &have, nil)
 }
 
-func (things) Delete(ctx context.Context, c *api, _ *thing.Thing, ref external.Ref) (external.Result, error) {
+func (things) Delete(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Result, error) {
 	return external.Result{}, c.call(ctx, http.MethodDelete, ref.ID, nil, nil)
 }
 
-func (things) Unmark(ctx context.Context, c *api, _ *thing.Thing, ref external.Ref) error {
+func (things) Unmark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) error {
 	var i item
 	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
 		return err
@@ -342,7 +345,7 @@ func (named) ExternalName(t *thing.Thing) (string, error) {
 type fixed struct{ driver[*thing.Thing] }
 
 type driver[T external.Object] interface {
-	external.Driver[T, *api, item]
+	external.Driver[T, *cloudClient, item]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -151,7 +151,7 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
-	p.did.created = p.did.created || !p.facts.Last.Failed
+	p.did.created = p.did.created || !p.facts.Last.Failed || !noEffect(class)
 }
 
 // update changes the thing.

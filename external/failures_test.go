@@ -25,7 +25,7 @@ func TestReasons(t *testing.T) {
 	broken := answer{code: http.StatusInternalServerError, body: "out of order"}
 	t.Run("E0-39 E0-62 connect", func(t *testing.T) {
 		w := newWorld(t, things{}, func(o *options) {
-			o.Connect = func(context.Context) (*api, error) { return nil, errors.New("wrong password") }
+			o.Connect = func(context.Context) (*cloudClient, error) { return nil, errors.New("wrong password") }
 		})
 		w.create()
 		got := w.failing("ConnectFailed")

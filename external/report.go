@@ -90,9 +90,10 @@ func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string, on
 	case ShowTrue:
 		conditions.True(t, quietReason(t, true, reason), message)
 	case ShowFalse:
-		if t == api.ConditionReady {
+		switch {
+		case t == api.ConditionReady || t == api.ConditionDependenciesReady:
 			conditions.False(t, string(reason), message)
-		} else if before != nil || once {
+		case before != nil || once:
 			conditions.False(t, quietReason(t, false, reason), "")
 		}
 	case ShowSame:
@@ -117,7 +118,7 @@ func quietReason(t string, is bool, reason Reason) string {
 		return "Ready"
 	case t == api.ConditionFailed && !is:
 		return "NoFailure"
-	case !is && t != api.ConditionDependenciesReady:
+	case !is:
 		return "NotInProgress"
 	}
 	return string(reason)

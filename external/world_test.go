@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-type options = external.Options[*thing.Thing, *api]
+type options = external.Options[*thing.Thing, *cloudClient]
 
 // world is a namespace of a real API server, a cloud, and an operator between them.
 type world struct {
@@ -108,8 +108,8 @@ func prepareWorld(t *testing.T, d driver[*thing.Thing], change ...func(*options)
 		cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), driver: d, trace: &recorder{},
 	}
 	w.options = options{DriftInterval: -1, CreateGrace: -1, CallDeadline: 2 * time.Second}
-	w.options.Connect = func(context.Context) (*api, error) {
-		return &api{base: w.cloud.URL, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
+	w.options.Connect = func(context.Context) (*cloudClient, error) {
+		return &cloudClient{base: w.cloud.URL, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
 	}
 	w.options.Loop = loop.Options[*thing.Thing]{
 		Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond},

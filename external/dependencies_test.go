@@ -1,0 +1,77 @@
+package external_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+func needs(name string) func(*thing.Thing) { return func(o *thing.Thing) { o.Spec.Needs = name } }
+
+// pending waits until an object waits for another one.
+func (w *world) pending(name, on string) *thing.Thing {
+	w.t.Helper()
+	return w.awaitAs(name, "pending for "+on, func(o *thing.Thing) bool {
+		return o.Status.State == "Pending" && strings.Contains(condition(o, "DependenciesReady").Message, on)
+	})
+}
+
+func TestDependencies(t *testing.T) {
+	w := newWorld(t, named{})
+	w.create(needs("b"))
+	t.Run("E1-09 a missing dependency is waited for and is no failure", func(t *testing.T) {
+		got := w.pending("a", "Thing "+w.namespace+"/b does not exist")
+		if is(got, "Failed", "True") || !is(got, "DependenciesReady", "False") || !is(got, "Ready", "False") {
+			t.Errorf("conditions %+v", got.Status.Conditions)
+		}
+		w.quiet(300 * time.Millisecond)
+		if calls := w.cloud.calls(true); len(calls) != 0 {
+			t.Errorf("calls %v", calls)
+		}
+		for _, e := range w.events() {
+			if strings.Contains(e, `"type":"Warning"`) {
+				t.Errorf("event %s", e)
+			}
+		}
+	})
+	t.Run("E1-09 it goes on by event", func(t *testing.T) {
+		w.createAs("b")
+		got := w.ready()
+		if !is(got, "DependenciesReady", "True") {
+			t.Errorf("conditions %+v", got.Status.Conditions)
+		}
+	})
+	t.Run("D-05 what is made stays ready, and is not changed meanwhile", func(t *testing.T) {
+		w.cloud.settle("LIMPING")
+		w.cloud.change("a", func(i *item) { i.State = "ONLINE" })
+		w.change("b", annotated("trimtab.dev/reconcile", "1"))
+		got := w.pending("a", "is not ready")
+		if !is(got, "Ready", "True") {
+			t.Errorf("conditions %+v", got.Status.Conditions)
+		}
+		w.resize(9)
+		w.await("a look at the new spec", func(o *thing.Thing) bool { return o.Status.ObservedGeneration == o.Generation })
+		if n := w.cloud.count("PUT"); n != 0 {
+			t.Errorf("%d updates", n)
+		}
+		w.cloud.settle("ONLINE")
+		w.change("b", annotated("trimtab.dev/reconcile", "2"))
+		w.ready()
+		if got := w.cloud.get("a").Size; got != 9 {
+			t.Errorf("size %d", got)
+		}
+	})
+	t.Run("E1-09 deleted while waiting", func(t *testing.T) {
+		w.createAs("c", needs("nobody"))
+		w.pending("c", "nobody does not exist")
+		w.remove("c")
+		if !w.until(func() bool { return apiGone(w, "c") }) {
+			t.Error("not gone")
+		}
+		if w.called("POST", "c") {
+			t.Error("created")
+		}
+	})
+}
