@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,25 +22,30 @@ type gotool struct {
 	dir   string
 	env   []string
 	meter *meter
+	// what is built in people's words, and its packages.
+	what  string
+	mains []string
 }
 
 // newGo finds the go command and, if src is a published version, downloads it. scratch is
 // for the go command's own temporary files, so that no interruption leaves them elsewhere.
 func newGo(ctx context.Context, name string, src source, scratch string, m *meter) (*gotool, error) {
-	path, err := exec.LookPath(name)
+	tool, err := exec.LookPath(name)
 	if err != nil {
 		return nil, fmt.Errorf("build the control plane, which is needed once: %w; "+
 			"install Go 1.26 or later (https://go.dev/dl), or name a devcluster binary in %s", err, EnvBinary)
 	}
-	dir, work, err := src.folder(ctx, path)
+	dir, work, err := src.folder(ctx, tool)
 	if err != nil {
 		return nil, err
 	}
 	return &gotool{
-		path:  path,
+		path:  tool,
 		dir:   dir,
 		env:   []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, // the linker knows the latter
 		meter: m,
+		what:  "the control plane",
+		mains: []string{clusterMain},
 	}, nil
 }
 
@@ -49,15 +55,15 @@ func goCommand(ctx context.Context, path, dir string, args ...string) *exec.Cmd 
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
-	ownGroup(cmd)
+	OwnGroup(cmd)
 	cmd.Cancel = func() error { return interruptGroup(cmd) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
-// download gets the published module devcluster and answers its folder.
-func download(ctx context.Context, goTool, version string) (string, error) {
-	cmd := goCommand(ctx, goTool, os.TempDir(), "mod", "download", "-json", clusterModule+"@"+version)
+// download gets a published module and answers its folder.
+func download(ctx context.Context, goTool, module, version string) (string, error) {
+	cmd := goCommand(ctx, goTool, os.TempDir(), "mod", "download", "-json", module+"@"+version)
 	cmd.Env = append(cmd.Env, "GOWORK=off")
 	out, err := cmd.Output()
 	var got struct{ Dir, Error string }
@@ -86,16 +92,16 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 			downloads++
 			g.meter.set(Downloading, downloads, 0)
 		}
-	}, "list", "-mod=readonly", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", clusterMain)
+	}, append([]string{"list", "-mod=readonly", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, g.mains...)...)
 	if err == nil {
-		// The command itself always counts as stale: its binary is not installed.
-		return max(0, len(bytes.Fields(out.Bytes()))-1), nil
+		// Commands themselves always count as stale: their binaries are not installed.
+		return max(0, len(bytes.Fields(out.Bytes()))-len(g.mains)), nil
 	}
 	if ctx.Err() != nil {
-		return 0, g.failed(ctx, "load the control plane's source", said, err)
+		return 0, g.failed(ctx, "load the source of "+g.what, said, err)
 	}
 	first, _, _ := strings.Cut(said, "\n") // one missing module is told for each that needs it
-	return 0, fmt.Errorf("%w; if modules are missing, %s", g.failed(ctx, "load the control plane's source", first, err), needsProxy)
+	return 0, fmt.Errorf("%w; if modules are missing, %s", g.failed(ctx, "load the source of "+g.what, first, err), needsProxy)
 }
 
 // build compiles and links into the file out, and counts packages up to total on the way.
@@ -111,15 +117,17 @@ func (g *gotool) build(ctx context.Context, out string, total int) error {
 	said, err := g.run(ctx, nil, func(line string) {
 		switch {
 		case strings.ContainsAny(line, " \t:"): // not the name of a package
-		case strings.HasPrefix(line, clusterModule) && strings.HasSuffix(line, filepath.Base(clusterMain)):
+		case slices.ContainsFunc(g.mains, func(main string) bool {
+			return strings.HasPrefix(line, rootModule) && strings.HasSuffix(line, path.Base(main))
+		}):
 			g.meter.set(Linking, 0, 0)
 		default:
 			begun++
 			g.meter.set(Compiling, begun, max(begun, total))
 		}
-	}, "build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-v", "-o", out, clusterMain)
+	}, append([]string{"build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-v", "-o", out}, g.mains...)...)
 	if err != nil {
-		return g.failed(ctx, "build the control plane", said, err)
+		return g.failed(ctx, "build "+g.what, said, err)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// ownGroup takes cmd out of the terminal's process group: Ctrl-C reaches this process
+// OwnGroup takes cmd out of the terminal's process group: Ctrl-C reaches this process
 // alone, which then ends cmd in order.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // ownSession lets cmd outlive the terminal.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -7,9 +7,9 @@ import (
 
 const detachedProcess = 0x00000008
 
-// ownGroup takes cmd out of the console's process group: Ctrl-C reaches this process
+// OwnGroup takes cmd out of the console's process group: Ctrl-C reaches this process
 // alone, which then ends cmd in order.
-func ownGroup(cmd *exec.Cmd) {
+func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 

@@ -148,7 +148,7 @@ func hashFolder(w io.Writer, dir string) error {
 // be built in: the checkout's own, so that the build shares the cache with go test work.
 func (s source) folder(ctx context.Context, goTool string) (dir, work string, err error) {
 	if s.dir == "" {
-		dir, err = download(ctx, goTool, s.version)
+		dir, err = download(ctx, goTool, clusterModule, s.version)
 		return dir, "off", err
 	}
 	work = filepath.Join(filepath.Dir(s.dir), "go.work")

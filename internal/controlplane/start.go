@@ -194,7 +194,7 @@ func launch(ctx context.Context, o Options) (*run, *os.File, error) {
 	if o.Detach != "" {
 		ownSession(cmd)
 	} else {
-		ownGroup(cmd)
+		OwnGroup(cmd)
 		if r.stdin, err = cmd.StdinPipe(); err != nil {
 			return nil, nil, errors.Join(err, stderr.Close(), stdout.Close())
 		}

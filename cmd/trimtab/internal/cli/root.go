@@ -7,6 +7,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -28,6 +29,7 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errToldAlready):
 	case ctx.Err() != nil:
 		fmt.Fprintln(s.Err, "trimtab: interrupted; nothing is left behind")
 	default:
@@ -50,6 +52,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(newVersion(), newCluster())
+	root.AddCommand(newDemo(), newCluster(), newVersion())
 	return root
 }

@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	if !o.JSON {
 		return err
 	}
-	r := Report{OK: err == nil, Steps: s.print.Results(), Objects: s.costs, Seconds: time.Since(began).Round(time.Millisecond).Seconds()}
+	r := Report{OK: err == nil, Steps: s.print.Results(), Objects: s.costs, Seconds: float64(time.Since(began).Milliseconds()) / 1000}
 	if err != nil {
 		r.Error = err.Error()
 	}

@@ -154,7 +154,7 @@ func (s *Step) end(mark, color string, err error) {
 	}
 	s.ended = true
 	took := time.Since(s.began)
-	r := Result{Name: s.name, OK: err == nil, Seconds: took.Round(time.Millisecond).Seconds(), Details: s.details}
+	r := Result{Name: s.name, OK: err == nil, Seconds: float64(took.Milliseconds()) / 1000, Details: s.details}
 	if err != nil {
 		r.Error = err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,9 +27,15 @@ func main() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	if err := demo.Run(ctx, o); err != nil {
+	go func() { // whoever started it keeps the other end of the pipe
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	err := demo.Run(ctx, o)
+	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "trimtab demo:", err)
+	}
+	if err != nil {
 		os.Exit(1)
 	}
 }

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+)
+
+// What the demo is made of: its own program, and the operator that it shows.
+const (
+	demoPackage     = "./cmd/trimtab/internal/demo/trimtab-demo"
+	operatorPackage = "./samples/nats/cmd/nats-operator"
+)
+
+// errToldAlready is returned for a failure that the demo's program has told of.
+var errToldAlready = errors.New("the demo failed")
+
+func newDemo() *cobra.Command {
+	var once bool
+	var output string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show a real operator at work: Kubernetes, NATS, drift and a SIGKILL",
+		Long: "Starts a Kubernetes control plane and a NATS server on this machine, runs the operator of\n" +
+			"samples/nats between them, and plays a life with drift and a SIGKILL. Each step is verified by\n" +
+			"reading Kubernetes and NATS. What it needs is built on first use, which takes minutes.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("-o %s: use json, or leave it out", output)
+			}
+			lines := cmd.OutOrStdout()
+			if output == "json" {
+				lines = cmd.ErrOrStderr()
+			}
+			steps.New(lines).Line("trimtab demo: a real operator between a real Kubernetes and a real NATS, all on this machine")
+			programs, err := prepareDemo(cmd.Context(), lines)
+			if err != nil {
+				return err
+			}
+			args := []string{"--operator", filepath.Join(programs, filepath.Base(operatorPackage))}
+			if once {
+				args = append(args, "--once")
+			}
+			if output == "json" {
+				args = append(args, "--json")
+			}
+			return play(cmd.Context(), filepath.Join(programs, filepath.Base(demoPackage)), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "end after the last step; the exit code is 0 only if every step was verified")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json prints one object at the end: steps, and requests counted for each object")
+	return cmd
+}
+
+// prepareDemo builds what the demo runs, with progress.
+func prepareDemo(ctx context.Context, lines io.Writer) (programs string, err error) {
+	p := steps.New(lines)
+	noted := func(s *steps.Step) controlplane.Progress {
+		return func(b controlplane.Step) { s.Note(b.String()) }
+	}
+	err = p.Run("build, once", func(s *steps.Step) error {
+		if _, err := controlplane.Binary(ctx, noted(s)); err != nil {
+			return err
+		}
+		programs, err = controlplane.Programs(ctx, noted(s), demoPackage, operatorPackage)
+		return err
+	})
+	return programs, err
+}
+
+// stopWithin is what the demo needs to take everything down in order.
+const stopWithin = 30 * time.Second
+
+// play runs the demo's program to its end. A stop is passed on to it, and it ends by itself
+// when this process dies.
+func play(ctx context.Context, program string, args []string, out, errOut io.Writer) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = out, errOut
+	controlplane.OwnGroup(cmd) // Ctrl-C reaches it once, through us
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopWithin
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer alive.Close()
+	err = cmd.Run()
+	if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
+		return errToldAlready
+	}
+	if cmd.ProcessState != nil && cmd.ProcessState.Success() {
+		return nil // Ctrl-C is how a demo that stays up ends
+	}
+	return err
+}
