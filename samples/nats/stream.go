@@ -95,13 +95,16 @@ func (Streams) Reflect(s *v1alpha1.Stream, have *LiveStream) {
 
 func observeStream(ctx context.Context, c *Client, name string) (external.Observation[*LiveStream], error) {
 	have, err := readStream(ctx, c, name)
-	if have == nil || err != nil {
-		return external.Missing[*LiveStream](), err
+	if err != nil {
+		return external.Observation[*LiveStream]{}, err
+	}
+	if have == nil {
+		return external.Missing[*LiveStream](), nil
 	}
 	mark := external.MarkOf(have.Config.Metadata)
 	if from := have.Mirror; from != nil && from.Error != nil {
 		message := fmt.Sprintf("cannot copy from stream %q: %s", from.Name, from.Error.Description)
-		return external.Degraded(have, mark, "MirrorFails", message), nil
+		return external.Degraded(have, mark, "MirrorFails", message), nil //nolint:nilerr // the error is what was observed
 	}
 	return external.Available(have, mark), nil
 }
