@@ -66,7 +66,7 @@ func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
 		return Decision{}, err
 	}
 	if p.obj.TrimtabStatus().State == "" && p.obj.GetDeletionTimestamp().IsZero() {
-		p.loop.SetState(string(StatePending))
+		p.loop.SetState(string(StatePending), "", "")
 	}
 	for range mostSteps {
 		d := Decide(p.gather())

@@ -129,6 +129,9 @@ func describeJSON(err error) error {
 	if u, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("field %q holds a %s", u.Field, u.Value)
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return errors.New("it is cut off")
+	}
 	return errors.New("it is not as trimtab writes it")
 }
 

@@ -18,10 +18,11 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 	return &api.ExternalObservation{ID: id, Status: word, Incarnation: max(1, incarnation)}
 }
 
-// announce lets a trace and people follow the states of a pass as they come.
+// announce lets a trace and people follow the states of a pass as they come. A look
+// changes nothing yet.
 func (p *pass[T, C, O]) announce(d Decision) {
-	if d.State != "" {
-		p.loop.SetState(string(d.State))
+	if d.State != "" && d.Action != ActionObserve && d.Action != ActionConfirm {
+		p.loop.SetState(string(d.State), string(p.reason(d)), p.message(d))
 	}
 	if d.Row == 14 && d.Action == ActionWriteMarker {
 		p.event("Warning", string(ReasonRecreatedAfterLoss),
@@ -58,7 +59,7 @@ func (p *pass[T, C, O]) show(d Decision) {
 		p.loop.Conditions().True(api.ConditionPolicyInvalid, string(ReasonPolicyInvalid), strings.Join(p.settings.problems, "; "))
 	}
 	if d.State == "" {
-		p.loop.SetState(string(p.lastState()))
+		p.loop.SetState(string(p.lastState()), string(d.Reason), message)
 	}
 }
 

@@ -1,0 +1,119 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type httpError struct {
+	code  int
+	after time.Duration
+}
+
+func (e httpError) Error() string             { return fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)) }
+func (e httpError) StatusCode() int           { return e.code }
+func (e httpError) RetryAfter() time.Duration { return e.after }
+
+type byText struct{}
+
+func (byText) Classify(err error) Class {
+	if err.Error() == "out of stock" {
+		return ClassTerminal
+	}
+	return ClassUnknown
+}
+
+func TestClassify(t *testing.T) {
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	tests := map[string]struct {
+		why          string
+		err          error
+		read, change Class
+	}{
+		"said by its maker":       {"", Terminal(errors.New("x")), ClassTerminal, ClassTerminal},
+		"said, wrapped":           {"", fmt.Errorf("create: %w", Conflict(errors.New("x"))), ClassConflict, ClassConflict},
+		"said, before the driver": {"", Transient(errors.New("out of stock")), ClassTransient, ClassTransient},
+		"known to the driver":     {"", errors.New("out of stock"), ClassTerminal, ClassTerminal},
+		"unknown":                 {"trying again may help", errors.New("hm"), ClassTransient, ClassTransient},
+		"400":                     {"", httpError{code: 400}, ClassInvalid, ClassInvalid},
+		"401":                     {"", httpError{code: 401}, ClassDenied, ClassDenied},
+		"403":                     {"", httpError{code: 403}, ClassDenied, ClassDenied},
+		"404":                     {"what is missing may come", httpError{code: 404}, ClassTransient, ClassTransient},
+		"409":                     {"", httpError{code: 409}, ClassConflict, ClassConflict},
+		"412":                     {"", httpError{code: 412}, ClassConflict, ClassConflict},
+		"422":                     {"", httpError{code: 422}, ClassInvalid, ClassInvalid},
+		"429":                     {"", httpError{code: 429}, ClassThrottled, ClassThrottled},
+		"500":                     {"", httpError{code: 500}, ClassTransient, ClassTransient},
+		"502":                     {"somebody in between gave up", httpError{code: 502}, ClassTransient, ClassAmbiguous},
+		"504":                     {"somebody in between gave up", httpError{code: 504}, ClassTransient, ClassAmbiguous},
+		"deadline":                {"a request may have had its effect", context.DeadlineExceeded, ClassTransient, ClassAmbiguous},
+		"connection reset":        {"a request may have had its effect", reset, ClassTransient, ClassAmbiguous},
+		"connection refused":      {"nothing was sent", refused, ClassTransient, ClassTransient},
+		"a panic":                 {"", &panicked{value: "x"}, ClassTransient, ClassTransient},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			got := []Class{classify(test.err, byText{}, false).class, classify(test.err, byText{}, true).class}
+			if diff := cmp.Diff([]Class{test.read, test.change}, got); diff != "" {
+				t.Errorf("%s: of a read, of a change (-want +got):\n%s", test.why, diff)
+			}
+		})
+	}
+}
+
+func TestClassifyDetails(t *testing.T) {
+	if got := classify(httpError{code: 429, after: 3 * time.Second}, nil, true).after; got != 3*time.Second {
+		t.Errorf("Retry-After %s", got)
+	}
+	if got := classify(fmt.Errorf("x: %w", Throttled(errors.New("slow"), time.Minute)), nil, true).after; got != time.Minute {
+		t.Errorf("after %s", got)
+	}
+	if !classify(context.DeadlineExceeded, nil, true).timeout || classify(Invalid(context.DeadlineExceeded), nil, true).timeout {
+		t.Error("timeout")
+	}
+	if got := Invalid(errors.New("too large"), "spec.replicas", "spec.size").Error(); got != "spec.replicas, spec.size: too large" {
+		t.Errorf("text %q", got)
+	}
+	for _, e := range []error{Throttled(nil, 0), Denied(nil), Invalid(nil), Conflict(nil), Transient(nil), Terminal(nil), NotReady(nil, 0), Ambiguous(nil)} {
+		if e != nil {
+			t.Errorf("%v out of no error", e)
+		}
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	tests := map[string]struct{ why, in, want string }{
+		"local port":     {"differs per connection", "read tcp 127.0.0.1:43434->10.0.0.1:4222: i/o timeout", "read tcp 10.0.0.1:4222: i/o timeout"},
+		"local v6 port":  {"differs per connection", "write tcp [::1]:43434->[::1]:80: broken pipe", "write tcp [::1]:80: broken pipe"},
+		"request id":     {"differs per request", "AccessDenied: no (Request ID: 4b1f-99a), go away", "AccessDenied: no, go away"},
+		"request id key": {"differs per request", `quota exceeded request_id=req_8812`, "quota exceeded"},
+		"status and id":  {"differs per request", "api error, RequestID: 7H2K3, HostId", "api error, HostId"},
+		"amazon":         {"differs per request", "x-amzn-requestid: 33aa-1", ""},
+		"pointer":        {"differs per process", "bad value 0xc000123450 in field", "bad value (address) in field"},
+		"time":           {"differs per moment", "expired at 2026-01-05T10:11:12.131415Z for good", "expired at (time) for good"},
+		"lines":          {"conditions are one line", "first\n\tsecond ", "first second"},
+		"innocent":       {"nothing to take out", "stream \"orders\" has 3 consumers: id 17 is taken", "stream \"orders\" has 3 consumers: id 17 is taken"},
+		"request words":  {"no id in it", "the request identifies no user", "the request identifies no user"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plainText(errors.New(test.in))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.why, diff)
+			}
+		})
+	}
+}

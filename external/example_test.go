@@ -1,0 +1,97 @@
+package external_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// shelf is a tiny API: boxes by name.
+type shelf map[string]box
+
+// box is a thing as its API keeps it.
+type box struct {
+	size   int
+	labels map[string]string
+}
+
+// boxes is the whole driver. T is the custom resource, C the API's client, O the thing.
+type boxes struct{}
+
+func (boxes) Observe(_ context.Context, s shelf, _ *thing.Thing, ref external.Ref) (external.Observation[box], error) {
+	b, found := s[ref.ID]
+	if !found {
+		return external.Missing[box](), nil
+	}
+	return external.Available(b, external.MarkOf(b.labels)), nil
+}
+
+func (boxes) Compare(t *thing.Thing, have box) external.Changes {
+	return external.Diff(external.Field("spec.size", t.Spec.Size, have.size))
+}
+
+func (boxes) Create(_ context.Context, s shelf, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	s[in.Name] = box{size: t.Spec.Size, labels: in.Mark.On(nil)}
+	return external.Result{}, nil
+}
+
+func (boxes) Update(_ context.Context, s shelf, t *thing.Thing, ref external.Ref, have box, _ external.Changes) (external.Result, error) {
+	s[ref.ID] = box{size: t.Spec.Size, labels: have.labels}
+	return external.Result{}, nil
+}
+
+func (boxes) Delete(_ context.Context, s shelf, _ *thing.Thing, ref external.Ref) (external.Result, error) {
+	delete(s, ref.ID)
+	return external.Result{}, nil
+}
+
+// A driver and its client make a controller, which any manager runs. What it calls can be
+// called by hand.
+func Example() {
+	store := shelf{}
+	controller := external.New(boxes{}, external.Options[*thing.Thing, shelf]{
+		Connect: func(context.Context) (shelf, error) { return store, nil },
+	})
+	fmt.Printf("%T\n", controller)
+
+	ctx, driver := context.Background(), boxes{}
+	object := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Name: "parcel", UID: types.UID("4711")}, Spec: thing.Spec{Size: 3}}
+	ref := external.Ref{ID: "thing-4711", Incarnation: 1}
+	_, _ = driver.Create(ctx, store, object, external.CreateInput{Name: ref.ID, Mark: external.Mark{external.MarkUID: "4711"}})
+	fmt.Println(slices.Collect(maps.Keys(store)))
+
+	object.Spec.Size = 5
+	seen, _ := driver.Observe(ctx, store, object, ref)
+	fmt.Println(seen.Phase, driver.Compare(object, seen.Have))
+	// Output:
+	// *loop.Controller[*github.com/trimtab-dev/trimtab/external/internal/thing.Thing]
+	// [thing-4711]
+	// Available spec.size 3 → 5
+}
+
+// A decision can be asked for without any API, object or clock: what happens to a thing
+// that is gone although nobody asked for that?
+func ExampleDecide() {
+	facts := external.Facts{
+		Policy:   external.Policy{Create: true, Update: true, Delete: true},
+		Record:   external.RecordFacts{KnownID: true, Incarnation: 1, Marker: external.MarkerPending},
+		Creation: external.CreationSeen,
+		Seen:     external.Seen{Looked: true, Phase: external.PhaseMissing},
+	}
+	d := external.Decide(facts)
+	fmt.Println(d.Row, d.Action, d.Incarnation, d.Reason)
+
+	facts.Deleting = true
+	d = external.Decide(facts)
+	fmt.Println(d.Row, d.Action, d.Reason)
+	// Output:
+	// D-14 write marker 2 RecreatedAfterExternalDeletion
+	// D-30 remove finalizer Absent
+}

@@ -1,0 +1,90 @@
+package external
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+func TestAccessGrammar(t *testing.T) {
+	tests := map[string]struct {
+		value   string
+		c, u, d bool
+		problem bool
+	}{
+		"E1-51 empty":              {"", true, true, true, false},
+		"E1-52 CUD":                {"CUD", true, true, true, false},
+		"E1-52 CD":                 {"CD", true, false, true, false},
+		"E1-52 lower case":         {"u", false, true, false, false},
+		"E1-52 any order":          {"duc", true, true, true, false},
+		"E1-52 commas and blanks":  {"C, U", true, true, false, false},
+		"E1-52 none":               {"none", false, false, false, false},
+		"E1-52 None":               {"None", false, false, false, false},
+		"E1-52 read-only":          {"read-only", false, false, false, false},
+		"E1-52 xyz":                {"xyz", false, false, false, true},
+		"E1-52 twice":              {"CC", false, false, false, true},
+		"E1-52 twice and another":  {"dcd", false, false, false, true},
+		"E1-52 B16 disabled":       {"disabled", false, false, false, true},
+		"E1-52 B16 no-delete":      {"no-delete", false, false, false, true},
+		"E1-52 B16 once":           {"once", false, false, false, true},
+		"E1-52 B16 with read":      {"CRUD", false, false, false, true},
+		"E1-52 none and a letter":  {"none,C", false, false, false, true},
+		"E1-52 other letters of C": {"С", false, false, false, true}, // Cyrillic
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			s := readSettings(map[string]string{api.AnnotationAccess: test.value}, time.Now())
+			want := Policy{Create: test.c, Update: test.u, Delete: test.d, Adoption: AdoptIfMarked}
+			if diff := cmp.Diff(want, s.policy); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", test.value, diff)
+			}
+			if said := len(s.problems) > 0; said != test.problem {
+				t.Errorf("%q: problems %v", test.value, s.problems)
+			}
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	now := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	all := Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked}
+	with := func(f func(*Policy)) Policy { p := all; f(&p); return p }
+	tests := map[string]struct {
+		why         string
+		annotations map[string]string
+		pause       Pause
+		policy      Policy
+		problems    int
+	}{
+		"nothing":             {"", nil, PauseNone, all, 0},
+		"paused":              {"", map[string]string{api.AnnotationPaused: "true"}, PauseChanges, all, 0},
+		"not paused":          {"", map[string]string{api.AnnotationPaused: "False"}, PauseNone, all, 0},
+		"all":                 {"", map[string]string{api.AnnotationPaused: "all"}, PauseAll, all, 0},
+		"until later":         {"", map[string]string{api.AnnotationPaused: "2026-01-05T00:00:01Z"}, PauseChanges, all, 0},
+		"until now":           {"over", map[string]string{api.AnnotationPaused: "2026-01-05T00:00:00Z"}, PauseNone, all, 0},
+		"until in a zone":     {"", map[string]string{api.AnnotationPaused: "2026-01-05T01:00:01+01:00"}, PauseChanges, all, 0},
+		"yes":                 {"fails closed", map[string]string{api.AnnotationPaused: "yes"}, PauseChanges, all, 1},
+		"never":               {"", map[string]string{api.AnnotationAdoption: "never"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptNever }), 0},
+		"if-identical":        {"", map[string]string{api.AnnotationAdoption: "if-identical"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptIfIdentical }), 0},
+		"always":              {"", map[string]string{api.AnnotationAdoption: "Always"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptAlways }), 0},
+		"adoption misspelt":   {"fails closed", map[string]string{api.AnnotationAdoption: "allways"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptNever }), 1},
+		"orphan":              {"", map[string]string{api.AnnotationDeletion: "orphan"}, PauseNone, with(func(p *Policy) { p.Orphan = true }), 0},
+		"deletion misspelt":   {"neither", map[string]string{api.AnnotationDeletion: "orphna"}, PauseNone, with(func(p *Policy) { p.DeletionUnclear = true }), 1},
+		"several at one time": {"all are told", map[string]string{api.AnnotationDeletion: "x", api.AnnotationAdoption: "y", api.AnnotationAccess: "z"}, PauseNone, Policy{DeletionUnclear: true}, 3},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			s := readSettings(test.annotations, now)
+			if s.pause != test.pause || s.policy != test.policy || len(s.problems) != test.problems {
+				t.Errorf("%s: pause %d, policy %+v, problems %v", test.why, s.pause, s.policy, s.problems)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package external
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func aRecord() record {
+	return record{ID: "orders", Incarnation: 1, UID: "u1", Create: marker{At: time.Date(2026, 1, 5, 10, 11, 12, 131415000, time.UTC), By: "pod"}}
+}
+
+const encoded = `{"id":"orders","inc":1,"uid":"u1","create":{"at":"2026-01-05T10:11:12.131415Z","by":"pod"}}`
+
+func TestRecord(t *testing.T) {
+	value, err := aRecord().encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(encoded, value); diff != "" {
+		t.Errorf("encoded (-want +got):\n%s", diff)
+	}
+	back, err := parseRecord(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back != aRecord() {
+		t.Errorf("read back %+v", back)
+	}
+	if none, err := parseRecord(""); err != nil || none.exists() || none.progress() != MarkerNone {
+		t.Errorf("no annotation: %+v, %v", none, err)
+	}
+}
+
+func TestCorruptRecords(t *testing.T) {
+	tests := map[string]struct{ why, value, says string }{
+		"cut off":          {"", encoded[:40], "cut off"},
+		"no JSON":          {"", "{inc:1}", "no JSON at byte"},
+		"two":              {"", encoded + encoded, "something follows"},
+		"unknown field":    {"written by a newer version", strings.Replace(encoded, `"id"`, `"x":1,"id"`, 1), "not as trimtab writes it"},
+		"no incarnation":   {"", strings.Replace(encoded, `"inc":1`, `"inc":0`, 1), "less than 1"},
+		"negative":         {"", strings.Replace(encoded, `"inc":1`, `"inc":-3`, 1), "less than 1"},
+		"no uid":           {"", strings.Replace(encoded, `"u1"`, `""`, 1), "names no object"},
+		"no time":          {"", strings.Replace(encoded, "2026-01-05T10:11:12.131415Z", "0001-01-01T00:00:00Z", 1), "when the creation"},
+		"not a time":       {"", strings.Replace(encoded, "2026-01-05", "soon", 1), "not as trimtab writes it"},
+		"nobody":           {"", strings.Replace(encoded, `"pod"`, `""`, 1), "who prepared"},
+		"text for number":  {"", strings.Replace(encoded, `"inc":1`, `"inc":"1"`, 1), `field "inc"`},
+		"a list":           {"", `[]`, "holds a array"},
+		"null":             {"", `null`, "less than 1"},
+		"blanks":           {"edited by hand", " " + encoded, "not as trimtab writes it"},
+		"upper-case field": {"JSON in Go is not particular", strings.Replace(encoded, `"uid"`, `"UID"`, 1), "not as trimtab writes it"},
+		"field twice":      {"which one holds?", strings.Replace(encoded, `"inc":1`, `"inc":1,"inc":2`, 1), "not as trimtab writes it"},
+		"huge":             {"", strings.Replace(encoded, "orders", strings.Repeat("x", 5000), 1), "longer than"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			r, err := parseRecord(test.value)
+			if err == nil {
+				t.Fatalf("%s: taken for %+v", test.why, r)
+			}
+			if !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "trimtab.dev/external") {
+				t.Errorf("%s: %v, want %q in it", test.why, err, test.says)
+			}
+		})
+	}
+}
+
+// FuzzRecord wants that whatever is read is what would be written, to the letter.
+func FuzzRecord(f *testing.F) {
+	f.Add(encoded)
+	f.Add(`{"inc":1,"uid":"u","create":{"at":"2026-01-05T10:11:12Z","by":"p"},"done":"2026-01-05T10:11:12Z","adopted":"unmarked"}`)
+	f.Add(`{"inc":1e0,"uid":"\u0075","create":{"at":"2026-01-05T10:11:12+00:00","by":"p"}}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		r, err := parseRecord(value)
+		if err != nil || value == "" {
+			return
+		}
+		if again, err := r.encode(); err != nil || again != value {
+			t.Errorf("%q was read and is written as %q (%v)", value, again, err)
+		}
+	})
+}
+
+func TestMarks(t *testing.T) {
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "u1"}}
+	kind := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Stream"}
+	ours := markFor(obj, kind, 2)
+	want := Mark{MarkUID: "u1", MarkKind: "Stream.example.org", MarkNamespace: "shop", MarkName: "orders", MarkIncarnation: "2"}
+	if diff := cmp.Diff(want, ours); diff != "" {
+		t.Errorf("mark (-want +got):\n%s", diff)
+	}
+	tags := map[string]string{"team": "sales"}
+	marked := ours.On(tags)
+	if len(tags) != 1 || len(marked) != 6 {
+		t.Errorf("tags %v, marked %v", tags, marked)
+	}
+	if diff := cmp.Diff(ours, MarkOf(marked)); diff != "" {
+		t.Errorf("mark found again (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(tags, Unmark(marked)); diff != "" {
+		t.Errorf("without mark (-want +got):\n%s", diff)
+	}
+	if MarkOf(tags) != nil || Unmark(nil) != nil {
+		t.Error("a mark out of nothing")
+	}
+}
+
+func TestOwner(t *testing.T) {
+	mark := func(uid, name string) Mark {
+		return Mark{MarkUID: uid, MarkKind: "Stream.example.org", MarkNamespace: "shop", MarkName: name}
+	}
+	adopted := func(from string) record { r := aRecord(); r.Adopted = from; return r }
+	inherited := func(uid string) record { r := aRecord(); r.UID = uid; return r }
+	tests := map[string]struct {
+		why      string
+		record   record
+		unmarked bool
+		untried  bool
+		found    Mark
+		want     Owner
+	}{
+		"our mark":                  {"", aRecord(), false, false, mark("u1", "orders"), OwnerUs},
+		"our mark, no record":       {"", record{}, false, false, mark("u1", "orders"), OwnerUs},
+		"no mark":                   {"", aRecord(), false, false, nil, OwnerNobody},
+		"another object":            {"", aRecord(), false, false, mark("u2", "other"), OwnerOther},
+		"a namesake":                {"another cluster, or an earlier object", aRecord(), false, false, mark("u2", "orders"), OwnerNamesake},
+		"restored":                  {"the record came with the backup", inherited("u0"), false, false, mark("u0", "orders"), OwnerRestored},
+		"copied":                    {"the record came from another object", inherited("u0"), false, false, mark("u0", "other"), OwnerOther},
+		"adopted unmarked":          {"", adopted(adoptedUnmarked), false, false, nil, OwnerRecorded},
+		"adopted a namesake":        {"", adopted("u2"), false, false, mark("u2", "orders"), OwnerRecorded},
+		"another than was adopted":  {"", adopted("u2"), false, false, mark("u3", "orders"), OwnerNamesake},
+		"adopted, now another's":    {"", adopted(adoptedUnmarked), false, false, mark("u2", "other"), OwnerOther},
+		"no marks, created":         {"", aRecord(), true, false, nil, OwnerRecorded},
+		"no marks, never created":   {"it was there before", aRecord(), true, true, nil, OwnerNobody},
+		"no marks, no record":       {"it was there before", record{}, true, true, nil, OwnerNobody},
+		"no marks, record inherits": {"a copy vouches for nothing", inherited("u0"), true, false, nil, OwnerNobody},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			c := claimant{mark: mark("u1", "orders"), record: test.record, unmarked: test.unmarked, untried: test.untried}
+			if got := c.ownerOf(test.found); got != test.want {
+				t.Errorf("%s: owner %d, want %d", test.why, got, test.want)
+			}
+		})
+	}
+}
