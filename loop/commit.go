@@ -72,7 +72,7 @@ func (p *pass[T]) removeFinalizer(ctx context.Context) error {
 		return fmt.Errorf("remove finalizer: %w", err)
 	}
 	p.c.memory.release(p.key, p.base.GetUID())
-	p.setState(stateGone)
+	p.setState(stateGone, "", "")
 	return nil
 }
 
@@ -192,8 +192,8 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 	if token := p.base.GetAnnotations()[api.AnnotationReconcile]; token != "" {
 		s.HandledReconcile = token
 	}
-	if !p.run.stateSet {
-		p.setState(v.state)
+	if ready := p.run.conditions.Get(api.ConditionReady); !p.run.stateSet {
+		p.setState(v.state, ready.Reason, ready.Message)
 	}
 	s.State = p.state
 	if p.sameStatus(desired, observed, s) {
@@ -296,16 +296,12 @@ func (p *pass[T]) event(kind, reason, note string) {
 	p.c.events.Eventf(p.base, nil, kind, reason, "Reconcile", "%s", note)
 }
 
-func (p *pass[T]) setState(s string) {
-	if s == p.state {
+func (p *pass[T]) setState(state, reason, message string) {
+	if state == p.state {
 		return
 	}
-	e := trace.Transition{From: p.state, To: s}
-	if ready := p.run.conditions.Get(api.ConditionReady); ready != nil {
-		e.Reason, e.Message = ready.Reason, ready.Message
-	}
-	p.trace.Emit(e)
-	p.state = s
+	p.trace.Emit(trace.Transition{From: p.state, To: state, Reason: reason, Message: message})
+	p.state = state
 }
 
 // wrote notes a write to the object, for the trace, the budget and the stale gate.

@@ -21,7 +21,7 @@ type Run[T client.Object] struct {
 	retry      RetryInfo
 	log        logr.Logger
 	stateSet   bool
-	setState   func(string)
+	setState   func(state, reason, message string)
 	persist    func(context.Context) error
 	event      func(kind, reason, note string)
 }
@@ -52,10 +52,11 @@ func (r *Run[T]) Conditions() *status.Set { return r.conditions }
 func (r *Run[T]) Log() logr.Logger { return r.log }
 
 // SetState sets the one word that status.state shows. Each change within a pass is a
-// transition in the trace; the last one is written.
-func (r *Run[T]) SetState(s string) {
+// transition in the trace, where reason and message explain it; the last one is written.
+// Both may be empty.
+func (r *Run[T]) SetState(state, reason, message string) {
 	r.stateSet = true
-	r.setState(s)
+	r.setState(state, reason, message)
 }
 
 // Event records a Kubernetes event about the object: kind is Normal or Warning, reason is

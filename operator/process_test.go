@@ -69,7 +69,7 @@ func (h *host) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Ou
 	}
 	r.Obj.Status.Note = word + ", " + r.Obj.Name
 	r.Conditions().True("Ready", "Greeted", "")
-	r.SetState("Greeted")
+	r.SetState("Greeted", "", "")
 	return loop.Done()
 }
 

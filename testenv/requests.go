@@ -32,7 +32,7 @@ type Request struct {
 	Name string
 	// Body is what was written, as JSON; nil for other verbs.
 	Body []byte
-	// Code is the HTTP status; 0 when no answer came.
+	// Code is the HTTP status; 0 while no answer has come.
 	Code int
 }
 
@@ -67,11 +67,12 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %d", r.Verb, what, r.Code)
 }
 
-// Log holds what clients asked of the server, in the order of the answers. Its zero value
-// is empty and ready; methods may be called while clients are at work.
+// Log holds what clients asked of the server, in the order in which they asked. A request
+// is in it before the server gets it, so that whoever sees its effect finds it here. The
+// zero value is empty and ready; methods may be called while clients are at work.
 type Log struct {
 	mu  sync.Mutex
-	all []Request
+	all []*Request
 }
 
 // Requests answers a copy of cfg whose clients write each of their requests into a new
@@ -92,8 +93,8 @@ func (l *Log) Select(fits func(Request) bool) []Request {
 	defer l.mu.Unlock()
 	var found []Request
 	for _, r := range l.all {
-		if fits(r) {
-			found = append(found, r)
+		if fits(*r) {
+			found = append(found, *r)
 		}
 	}
 	return found
@@ -123,10 +124,16 @@ func (l *Log) String() string {
 	return b.String()
 }
 
-func (l *Log) add(r Request) {
+func (l *Log) add(r *Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, r)
+}
+
+func (l *Log) answered(r *Request, code int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.Code = code
 }
 
 // recorder is a transport that notes what passes through it.
@@ -150,11 +157,11 @@ func (c recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if r.Name == "" && r.Verb == "create" {
 		r.Name = nameIn(r.Body)
 	}
+	c.log.add(&r)
 	resp, err := c.next.RoundTrip(req)
 	if err == nil {
-		r.Code = resp.StatusCode
+		c.log.answered(&r, resp.StatusCode)
 	}
-	c.log.add(r)
 	return resp, err
 }
 
