@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -347,5 +346,3 @@ type fixed struct{ driver[*thing.Thing] }
 type driver[T external.Object] interface {
 	external.Driver[T, *cloudClient, item]
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

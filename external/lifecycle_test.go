@@ -44,9 +44,15 @@ func TestLife(t *testing.T) {
 			}
 		}
 	})
-	obj := w.create()
-	obj = w.ready()
+	w.create()
+	obj := w.ready()
 
+	t.Run("E1-21 a pass looks, calls and looks again, and says by which rows", func(t *testing.T) {
+		want := []string{"D-00 observe", "D-13 create", "D-08 observe", "D-17 wait"}
+		if diff := cmp.Diff(want, w.trace.rules("a")); diff != "" {
+			t.Errorf("decisions (-want +got):\n%s", diff)
+		}
+	})
 	t.Run("E1-70 E0-65 finalizer and marker come before the create", func(t *testing.T) {
 		if before == nil || len(before.Finalizers) != 1 || before.Annotations["trimtab.dev/external"] == "" {
 			t.Fatalf("at the time of the create the object was %+v", before)
@@ -414,6 +420,19 @@ func TestRecreate(t *testing.T) {
 		got := w.await("Immutable", func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "Immutable" })
 		if !strings.Contains(condition(got, "Failed").Message, `spec.version "1" → "2"`) || !is(got, "Ready", "True") || got.Status.State != "Failed" {
 			t.Errorf("state %s, conditions %+v", got.Status.State, got.Status.Conditions)
+		}
+	})
+}
+
+func TestWithoutUpdater(t *testing.T) {
+	w := newWorld(t, fixed{things{}})
+	w.create()
+	w.ready()
+	t.Run("D-23 without Update, no change is possible in place", func(t *testing.T) {
+		w.resize(2)
+		got := w.failing("Immutable")
+		if !strings.Contains(condition(got, "Failed").Message, "spec.size 1 → 2") || w.cloud.count(http.MethodPut) != 0 {
+			t.Errorf("message %q, calls %v", condition(got, "Failed").Message, w.cloud.calls(false))
 		}
 	})
 }

@@ -29,6 +29,7 @@ func (p *pass[T, C, O]) message(d Decision) string {
 		return p.pausedMessage()
 	case ReasonPolicyInvalid:
 		return fmt.Sprintf("annotation %s is not understood; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
+	default: // below
 	}
 	if text := p.changeMessage(d); text != "" {
 		return text
@@ -74,6 +75,7 @@ func (p *pass[T, C, O]) changeMessage(d Decision) string {
 		return "creating " + p.what() + " anew" + p.listed()
 	case ReasonNotOurs:
 		return p.notOurs()
+	default:
 	}
 	return ""
 }
@@ -134,6 +136,13 @@ func (p *pass[T, C, O]) progressMessage(d Decision) string {
 		return p.what() + " is being deleted behind the operator's back; once it is gone it is created again"
 	case ReasonExternalFailed, ReasonDegraded:
 		return p.externalMessage(d)
+	case ReasonDuplicate:
+		return "several external things bear the mark of this object; delete all but one of them"
+	case ReasonCreateUnknown:
+		return fmt.Sprintf("a create was called and its answer is lost; look for the thing, delete it, and remove annotation %s", api.AnnotationExternal)
+	case ReasonTimeout:
+		return p.what() + " is not done by its deadline; it is looked at again"
+	default:
 	}
 	if p.track.refusal.err != nil && d.Row == 25 {
 		return fmt.Sprintf("%s %s: %s; change the spec to try again", p.track.refusal.action, p.what(), p.track.refusal.err)
