@@ -1,0 +1,121 @@
+// Package opertest runs operators in tests as their users do: as a process, installed by
+// the manifests that it prints, under its own ServiceAccount.
+//
+// A [Binary] is an operator's program, by [Build] or [Self]. [Binary.Install] gives it an
+// [Account] on a cluster, and [Binary.Start] runs it until the test ends.
+package opertest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// Binary is an operator's program.
+type Binary struct {
+	// Path is the file.
+	Path string
+	// Env is what it finds in its environment besides the test's own.
+	Env []string
+}
+
+// Build compiles the operator in a package, as its users do.
+func Build(t testing.TB, pkg string) Binary {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), path.Base(pkg))
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, pkg).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return Binary{Path: file}
+}
+
+// Self is the running test binary with a variable set, by which its TestMain knows that it
+// is to be the operator.
+func Self(variable string) Binary {
+	return Binary{Path: os.Args[0], Env: []string{variable + "=1"}}
+}
+
+// Account is what an operator runs as.
+type Account struct {
+	// User is its name in audit logs and roles.
+	User string
+	// Kubeconfig is the file by which a process is it.
+	Kubeconfig string
+}
+
+// Install applies what the operator prints for a namespace and the flags of its manager,
+// all but the Deployment, and returns the account that results. The namespace must exist.
+func (b Binary) Install(t testing.TB, cfg *rest.Config, namespace string, flags ...string) Account {
+	t.Helper()
+	cmd := b.command(t, append([]string{"manifests", "--namespace", namespace, "--"}, flags...))
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	printed, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("print the manifests: %v\n%s", err, complaints.String())
+	}
+	var objects []client.Object
+	name := ""
+	for text := range bytes.SplitSeq(printed, []byte("\n---\n")) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, u); err != nil {
+			t.Fatalf("read the manifests: %v\n%s", err, text)
+		}
+		switch u.GetKind() {
+		case "Deployment", "Namespace":
+			continue
+		case "ServiceAccount":
+			name = u.GetName()
+		}
+		objects = append(objects, u)
+	}
+	testenv.Install(t, cfg, objects...)
+	as := rest.AnonymousClientConfig(cfg)
+	as.BearerToken = token(t, cfg, namespace, name)
+	return Account{
+		User:       "system:serviceaccount:" + namespace + ":" + name,
+		Kubeconfig: Kubeconfig(t, as, namespace),
+	}
+}
+
+func token(t testing.TB, cfg *rest.Config, namespace, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{}
+	if err := testenv.Client(t, cfg).SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// Kubeconfig writes the file by which a process reaches what cfg does, with cfg's token, and
+// is at home in a namespace.
+func Kubeconfig(t testing.TB, cfg *rest.Config, namespace string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: cfg.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: namespace}},
+		CurrentContext: "x",
+	}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

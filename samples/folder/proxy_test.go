@@ -1,0 +1,74 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/trimtab-dev/trimtab/internal/opertest"
+)
+
+// gate is a way around for the operator's requests, on which one write to a Folder is held.
+type gate struct {
+	opertest.Account
+	// held is closed once the write is there.
+	held chan struct{}
+	// open, closed by the test, lets it go on.
+	open chan struct{}
+}
+
+// gate holds the first write for which holds is true, given its path and its number.
+func (w *world) gate(holds func(path string, number int) bool) gate {
+	w.t.Helper()
+	target, err := url.Parse(w.cfg.Host)
+	w.do(err)
+	own, err := clientcmd.BuildConfigFromFlags("", w.account.Kubeconfig)
+	w.do(err)
+	transport, err := rest.TransportFor(own)
+	w.do(err)
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // watches are answered bit by bit
+		// Who asked is dead.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	g := gate{w.account, make(chan struct{}), make(chan struct{})}
+	writes := make(chan int, 1) // how many there were, and the right to be one
+	writes <- 0
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/folders/") {
+			n := 1 + <-writes
+			defer func() { writes <- n }()
+			if holds(r.URL.Path, n) {
+				close(g.held)
+				select {
+				case <-g.open:
+				case <-w.t.Context().Done():
+					panic(http.ErrAbortHandler)
+				}
+			}
+		}
+		proxy.ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(server.Close) // the test's context has ended by then
+	g.Kubeconfig = opertest.Kubeconfig(w.t, &rest.Config{Host: server.URL}, w.namespace)
+	return g
+}
+
+// await waits until the write is held.
+func (g gate) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-g.held:
+	case <-time.After(30 * time.Second):
+		t.Fatal("after 30 s the operator has not come to the write that is to be held")
+	}
+}
