@@ -27,13 +27,13 @@ type operator struct {
 	ended  chan struct{}
 	health string
 	log    tail
-	// since is when each object was seen first, drifts what was found to differ.
+	// since is when each object last began to move, drifts what was found to differ.
 	since  map[string]time.Time
 	drifts []string
 }
 
-func newOperator(binary string, args []string, print *steps.Printer) *operator {
-	return &operator{binary: binary, args: args, print: print, since: map[string]time.Time{}}
+func newOperator(binary string, args []string, printer *steps.Printer) *operator {
+	return &operator{binary: binary, args: args, print: printer, since: map[string]time.Time{}}
 }
 
 // start runs the operator. It ends with this process, however that ends.
@@ -83,32 +83,49 @@ func (o *operator) readTrace(r io.Reader) {
 }
 
 func (o *operator) show(r trace.Record) {
-	name := r.Object.Kind + "/" + r.Object.Name
+	name := r.Object.String()
+	if r.Object.Namespace == namespace {
+		name = r.Object.Kind + "/" + r.Object.Name
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, known := o.since[name]; !known {
-		o.since[name] = r.Time
-	}
 	switch e := r.Event.(type) {
 	case trace.Transition:
-		from := e.From
-		if from == "" {
-			from = "(new)"
-		}
-		o.print.Line("      %-20s %s → %s   %s%s", name, from, e.To, steps.Seconds(r.Time.Sub(o.since[name])), because(e))
+		o.print.Line("      %-20s %s → %s   %s%s", name, or(e.From, "(new)"), e.To, steps.Seconds(o.lasted(name, e.From, r.Time)), because(e))
 	case trace.Drift:
 		o.drifts = append(o.drifts, fmt.Sprintf("%s %s: want %s, have %s", name, e.Path, e.Want, e.Have))
 		o.print.Line("      %-20s differs: %s is %s, wanted %s", name, e.Path, e.Have, e.Want)
-	case trace.Start, trace.Decision, trace.Call, trace.Write, trace.End:
-		if start, ok := e.(trace.Start); ok && start.Deleting {
-			return
+	case trace.Decision:
+		if e.Rule == waits && o.since[name+waits].IsZero() {
+			o.since[name+waits] = r.Time
+			o.print.Line("      %-20s waits for what it depends on", name)
 		}
+	case trace.Start, trace.Call, trace.Write, trace.End:
 	}
+}
+
+// waits is the row of the decision table for an object whose dependency is missing.
+const waits = "D-04"
+
+// lasted is how long an object has been on its way from the state in which it last rested.
+func (o *operator) lasted(name, from string, now time.Time) time.Duration {
+	switch from {
+	case "", "Succeeded", "Failed":
+		o.since[name] = now
+	}
+	return now.Sub(o.since[name])
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
 }
 
 // because is the message of a transition that people want explained.
 func because(e trace.Transition) string {
-	if e.To != "Failed" && e.To != "Pending" || e.Message == "" {
+	if e.To != "Failed" || e.Message == "" {
 		return ""
 	}
 	return "   " + e.Message
