@@ -140,6 +140,7 @@ func documents(t *tree) []string {
 
 func (t *tree) tested(dir string) bool {
 	return slices.ContainsFunc(t.packages, func(p pkg) bool {
-		return p.dir == dir && slices.ContainsFunc(p.files, func(f file) bool { return f.test })
+		// An API is tested by the operator that it belongs to, in a folder above it.
+		return (p.dir == dir || p.dir != "." && strings.HasPrefix(dir, p.dir+"/")) && slices.ContainsFunc(p.files, func(f file) bool { return f.test })
 	})
 }
