@@ -1,0 +1,207 @@
+package trimtab_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/operator"
+)
+
+// Record is the kind: a DNS record that somebody asks for.
+type Record struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   RecordSpec         `json:"spec,omitempty"`
+	Status api.ExternalStatus `json:"status,omitempty"`
+}
+
+// RecordSpec is what the record says.
+type RecordSpec struct {
+	Address string `json:"address"`
+	// TTL in seconds. Nil leaves it to the API.
+	TTL *int `json:"ttl,omitempty"`
+}
+
+func (r *Record) TrimtabStatus() *api.Status           { return &r.Status.Status }
+func (r *Record) TrimtabExternal() *api.ExternalStatus { return &r.Status }
+
+// records is the driver: what a Record means in the vendor's API.
+type records struct{}
+
+// ExternalName says under which name the vendor knows the record.
+func (records) ExternalName(r *Record) (string, error) { return r.Name + ".example.org", nil }
+
+func (records) Observe(_ context.Context, z *zone, _ *Record, ref external.Ref) (external.Observation[entry], error) {
+	e, found := z.get(ref.ID)
+	if !found {
+		return external.Missing[entry](), nil
+	}
+	return external.Available(e, external.MarkOf(e.labels)), nil
+}
+
+func (records) Compare(r *Record, have entry) external.Changes {
+	return external.Diff(
+		external.Field("spec.address", r.Spec.Address, have.address),
+		external.Field("spec.ttl", r.Spec.TTL, have.ttl), // nil is not compared
+	)
+}
+
+func (records) Create(_ context.Context, z *zone, r *Record, in external.CreateInput) (external.Result, error) {
+	return external.Result{}, z.put(in.Name, entry{address: r.Spec.Address, ttl: r.ttl(300), labels: in.Mark.On(nil)})
+}
+
+func (records) Update(_ context.Context, z *zone, r *Record, ref external.Ref, have entry, _ external.Changes) (external.Result, error) {
+	return external.Result{}, z.put(ref.ID, entry{address: r.Spec.Address, ttl: r.ttl(have.ttl), labels: have.labels})
+}
+
+func (records) Delete(_ context.Context, z *zone, _ *Record, ref external.Ref) (external.Result, error) {
+	return external.Result{}, z.remove(ref.ID)
+}
+
+func (r *Record) ttl(unset int) int {
+	if r.Spec.TTL == nil {
+		return unset
+	}
+	return *r.Spec.TTL
+}
+
+// dnsOperator is the operator; all of its main function is
+//
+//	func main() { operator.Main(dnsOperator()) }
+func dnsOperator() operator.Options {
+	connect := func(context.Context) (*zone, error) { return &zone{entries: map[string]entry{}}, nil }
+	return operator.Options{
+		Name:        "dns-operator",
+		AddToScheme: addToScheme,
+		Controllers: func() ([]operator.Controller, error) {
+			return []operator.Controller{external.New(records{}, external.Options[*Record, *zone]{Connect: connect})}, nil
+		},
+	}
+}
+
+// The binary runs the controllers, and knows without a cluster what it needs to be allowed:
+// here it is asked for its roles, as by "dns-operator manifests rbac". A role derived from
+// the code can neither lack a permission nor hold one too many.
+func Example() {
+	var printed bytes.Buffer
+	code := operator.Run(context.Background(), []string{"manifests", "rbac"}, &printed, os.Stderr, dnsOperator())
+	fmt.Println("exit code", code)
+	for object := range strings.SplitSeq(printed.String(), "---\n") {
+		if strings.Contains(object, "kind: ClusterRole\n") && strings.Contains(object, "rules:") {
+			fmt.Print(object)
+		}
+	}
+	// Output:
+	// exit code 0
+	// apiVersion: rbac.authorization.k8s.io/v1
+	// kind: ClusterRole
+	// metadata:
+	//   labels:
+	//     app.kubernetes.io/name: dns-operator
+	//   name: dns-operator
+	// rules:
+	// - apiGroups:
+	//   - dns.example.org
+	//   resources:
+	//   - records
+	//   verbs:
+	//   - get
+	//   - list
+	//   - watch
+	//   - patch
+	// - apiGroups:
+	//   - dns.example.org
+	//   resources:
+	//   - records/status
+	//   verbs:
+	//   - patch
+	// - apiGroups:
+	//   - events.k8s.io
+	//   resources:
+	//   - events
+	//   verbs:
+	//   - create
+	//   - patch
+}
+
+// zone stands for the vendor's client library.
+type zone struct {
+	mu      sync.Mutex
+	entries map[string]entry
+}
+
+// entry is a record as the vendor keeps it.
+type entry struct {
+	address string
+	ttl     int
+	labels  map[string]string
+}
+
+func (z *zone) get(name string) (entry, bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	e, found := z.entries[name]
+	return e, found
+}
+
+func (z *zone) put(name string, e entry) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.entries[name] = e
+	return nil
+}
+
+func (z *zone) remove(name string) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.entries, name)
+	return nil
+}
+
+// What follows is generated in an operator of your own, from comments on its kinds.
+
+// RecordList is a list of records.
+type RecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Record `json:"items"`
+}
+
+func addToScheme(s *runtime.Scheme) error {
+	v1 := schema.GroupVersion{Group: "dns.example.org", Version: "v1"}
+	s.AddKnownTypes(v1, &Record{}, &RecordList{})
+	metav1.AddToGroupVersion(s, v1)
+	return nil
+}
+
+func (r *Record) deepCopy() *Record {
+	c := *r
+	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	r.Status.DeepCopyInto(&c.Status)
+	if r.Spec.TTL != nil {
+		c.Spec.TTL = new(*r.Spec.TTL)
+	}
+	return &c
+}
+
+func (r *Record) DeepCopyObject() runtime.Object { return r.deepCopy() }
+
+func (l *RecordList) DeepCopyObject() runtime.Object {
+	c := &RecordList{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	for i := range l.Items {
+		c.Items = append(c.Items, *l.Items[i].deepCopy())
+	}
+	return c
+}
