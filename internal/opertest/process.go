@@ -3,8 +3,12 @@ package opertest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,12 +28,12 @@ type Process struct {
 // stopWithin is more than an operator gives itself to stop.
 const stopWithin = 40 * time.Second
 
-// Start runs the operator as account with flags of its manager. It serves nothing, so that
-// several run beside each other; flags may say otherwise. A test that fails shows its log.
-// When the test ends, it is killed.
+// Start runs the operator as account with flags of its manager. It serves nothing but its
+// health, on a free port, so that several run beside each other; flags may say otherwise.
+// A test that fails shows its log. When the test ends, it is killed.
 func (b Binary) Start(t testing.TB, account Account, flags ...string) *Process {
 	t.Helper()
-	args := []string{"manager", "--kubeconfig", account.Kubeconfig, "--metrics-address=0", "--health-address=0", "--debug-address=0"}
+	args := []string{"manager", "--kubeconfig", account.Kubeconfig, "--metrics-address=0", "--health-address=127.0.0.1:0", "--debug-address=0"}
 	p := &Process{t: t, cmd: b.command(t, append(args, flags...)), ended: make(chan struct{})}
 	p.cmd.Stderr = p
 	if err := p.cmd.Start(); err != nil {
@@ -63,6 +67,9 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
+// Ended is closed once the process is dead.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
 // Stop ends it by SIGTERM and waits until it is gone in order.
 func (p *Process) Stop() {
 	p.t.Helper()
@@ -77,6 +84,64 @@ func (p *Process) Stop() {
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 		p.t.Errorf("the operator ended with exit code %d", code)
 	}
+}
+
+// Ready waits until the operator says that it is ready.
+func (p *Process) Ready() {
+	p.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond) // there is nothing to watch
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for last := "does not say where to ask"; ; {
+		if url := p.health(); url != "" {
+			if last = answer(p.t, url+"/readyz"); last == "" {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-p.ended:
+			p.t.Fatal("the operator ended before it was ready")
+		case <-deadline:
+			p.t.Fatalf("the operator is not ready after 30 s: %s", last)
+		}
+	}
+}
+
+// health is the address that the operator says it answers at; empty before it did.
+func (p *Process) health() string {
+	for text := range strings.Lines(p.Log()) {
+		var line struct {
+			Msg     string `json:"msg"`
+			Address string `json:"health-address"`
+		}
+		if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "starting" {
+			return "http://" + line.Address
+		}
+	}
+	return ""
+}
+
+// answer is what url answers if it is not OK, and empty if it is.
+func answer(t testing.TB, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return err.Error()
+	case resp.StatusCode == http.StatusOK:
+		return ""
+	}
+	return string(body)
 }
 
 // Write takes a part of the operator's log.

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -42,9 +43,7 @@ func kubeProxy(t *testing.T, cfg *rest.Config, g *gate) string {
 		if !g.leave(n) {
 			panic(http.ErrAbortHandler)
 		}
-		for key, values := range answer.Header() {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes()) // the operator may be gone
 	}))

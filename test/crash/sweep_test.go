@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/internal/opertest"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -21,14 +22,15 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, nats.CRDs)
-	quiet := live(t, cfg, point{})
+	binary := opertest.Build(t, operatorPackage)
+	quiet := live(t, cfg, binary, point{})
 	t.Logf("undisturbed: %d writes\n  %s", len(quiet.writes), strings.Join(quiet.writes, "\n  "))
 	for write := 1; write <= len(quiet.writes); write++ {
 		for _, after := range []bool{false, true} {
 			at := point{write: write, after: after}
 			t.Run(fmt.Sprintf("killed %s %s", at, quiet.writes[write-1]), func(t *testing.T) {
 				t.Parallel()
-				got := live(t, cfg, at)
+				got := live(t, cfg, binary, at)
 				if !got.killed {
 					t.Fatalf("the operator never came to write %d; it made %d", write, len(got.writes))
 				}
@@ -52,9 +54,9 @@ type outcome struct {
 }
 
 // live plays the scenario with the operator killed at one point.
-func live(t *testing.T, cfg *rest.Config, at point) outcome {
+func live(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) outcome {
 	t.Helper()
-	w := newWorld(t, cfg, at)
+	w := newWorld(t, cfg, binary, at)
 	// One thing at a time, so that the undisturbed run always writes the same.
 	w.create(w.consumer)
 	w.waiting()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/internal/opertest"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
@@ -37,18 +38,20 @@ type world struct {
 	nats      *natsserver.Server
 	js        jetstream.JetStream
 	gate      *gate
-	operator  *process
+	operator  *lives
 	stream    *v1alpha1.Stream
 	consumer  *v1alpha1.Consumer
 }
 
-func newWorld(t *testing.T, cfg *rest.Config, at point) *world {
+func newWorld(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) *world {
 	t.Helper()
 	w := &world{t: t, admin: testenv.Client(t, cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, cfg)}
 	w.gate = &gate{at: at, kill: func() { w.operator.kill() }}
 	w.startNATS()
 	user := testenv.User(t, cfg, rules(t)...)
-	w.operator = startOperator(t, w.args(kubeconfig(t, kubeProxy(t, user, w.gate))))
+	kubeconfig := opertest.Kubeconfig(t, &rest.Config{Host: kubeProxy(t, user, w.gate)}, w.namespace)
+	w.operator = startOperator(t, binary, kubeconfig, "--watch-namespaces", w.namespace, "--leader-elect=false",
+		"--nats-url", w.nats.URL(), "--drift-interval", driftInterval.String())
 	named := metav1.ObjectMeta{Namespace: w.namespace, Name: "orders"}
 	w.stream = &v1alpha1.Stream{ObjectMeta: named, Spec: v1alpha1.StreamSpec{Subjects: []string{"orders.>"}}}
 	named.Name = "billing"
@@ -106,14 +109,6 @@ func (w *world) startNATS() {
 		w.t.Fatal(err)
 	}
 	w.nats = server
-}
-
-func (w *world) args(kubeconfig string) []string {
-	return []string{
-		"manager", "--kubeconfig", kubeconfig, "--watch-namespaces", w.namespace, "--leader-elect=false",
-		"--metrics-address", "0", "--health-address", "0", "--debug-address", "0",
-		"--nats-url", w.nats.URL(), "--drift-interval", driftInterval.String(),
-	}
 }
 
 func (w *world) create(obj client.Object) {
@@ -205,7 +200,7 @@ func (w *world) silence() {
 		before, _ := w.gate.seen()
 		<-time.After(3 * driftInterval) // a silence can only be listened to
 		after, _ := w.gate.seen()
-		if len(after) == len(before) && w.operator.running() {
+		if len(after) == len(before) && w.operator.alive() {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -56,8 +56,8 @@ func Run(ctx context.Context, o Options) error {
 		lines = o.Err
 	}
 	began := time.Now()
-	s := &stage{life: ctx, ctx: ctx, options: o, print: steps.New(lines)}
-	err := errors.Join(s.play(), s.tearDown())
+	s := &stage{options: o, print: steps.New(lines)}
+	err := errors.Join(s.play(ctx), s.tearDown())
 	if !o.JSON {
 		return err
 	}
@@ -72,9 +72,6 @@ func Run(ctx context.Context, o Options) error {
 
 // stage holds what the demo runs on.
 type stage struct {
-	// life is the demo's context, ctx that of the step under way.
-	life, ctx context.Context //nolint:containedctx // one demo has one life
-
 	options Options
 	print   *steps.Printer
 
@@ -88,56 +85,60 @@ type stage struct {
 	costs    map[string]Cost
 }
 
+// scene is one step of the demo.
+type scene struct {
+	name string
+	play func(context.Context, *steps.Step) error
+}
+
 // play runs the steps in order and stops at the first that fails.
-func (s *stage) play() error {
+func (s *stage) play(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "trimtab-demo-")
 	if err != nil {
 		return fmt.Errorf("make a temporary folder; set TMPDIR to one that can be written: %w", err)
 	}
 	s.folder = folder
-	for _, step := range []struct {
-		name string
-		do   func(*steps.Step) error
-	}{
-		{"control plane", s.startCluster},
+	for _, scene := range []scene{
+		{"control plane", func(_ context.Context, st *steps.Step) error { return s.startCluster(ctx, st) }}, // it lives on
 		{"NATS with JetStream", s.startNATS},
 		{"CRDs and roles", s.install},
 		{"operator", s.startOperator},
 		{"objects", s.createObjects},
 		{"drift", s.makeDrift},
 		{"SIGKILL in mid-create", s.killInMidCreate},
-		{"delete everything", s.deleteAll},
 	} {
-		if err := s.step(step.name, step.do); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		if step.name == "SIGKILL in mid-create" && !s.options.Once {
-			if err := s.stay(); err != nil {
-				return err
-			}
+		if err := s.step(ctx, scene); err != nil {
+			return err
 		}
 	}
-	return nil
+	if !s.options.Once {
+		s.stay(ctx)
+		ctx = context.WithoutCancel(ctx) // the last step is still to come
+	}
+	return s.step(ctx, scene{"delete everything", s.deleteAll})
 }
 
 // stepLimit is what no step takes on two cores.
 const stepLimit = 60 * time.Second
 
-func (s *stage) step(name string, do func(*steps.Step) error) error {
-	ctx, cancel := context.WithTimeoutCause(s.life, stepLimit, fmt.Errorf("not verified within %s", stepLimit))
+func (s *stage) step(ctx context.Context, scene scene) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("not verified within %s", stepLimit))
 	defer cancel()
-	s.ctx = ctx
-	return s.print.Run(name, func(st *steps.Step) error {
-		err := do(st)
+	err := s.print.Run(scene.name, func(st *steps.Step) error {
+		err := scene.play(ctx, st)
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", scene.name, err)
+	}
+	return nil
 }
 
 // stay keeps everything up until Ctrl-C, which is how it is meant to end.
-func (s *stage) stay() error {
+func (s *stage) stay(ctx context.Context) {
 	s.print.Line("\n  Everything stays up. In another terminal:\n")
 	for _, line := range []string{
 		"export KUBECONFIG=" + s.cluster.Kubeconfig,
@@ -149,10 +150,8 @@ func (s *stage) stay() error {
 		s.print.Line("    %s", line)
 	}
 	s.print.Line("\n  NATS is at %s. Ctrl-C deletes everything and ends.", s.nats.URL())
-	<-s.life.Done()
-	s.life = context.WithoutCancel(s.life) // the last step is still to come
+	<-ctx.Done()
 	s.print.Line("")
-	return nil
 }
 
 // tearDown ends what runs, in the reverse order, and removes the folder.

@@ -167,7 +167,7 @@ func (o *operator) isReady(ctx context.Context) (bool, error) {
 	}
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false, nil //nolint:nilerr // not yet
+		return false, nil
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode == http.StatusOK, nil

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -31,8 +32,8 @@ const (
 	operatorName = "nats-operator"
 )
 
-func (s *stage) startCluster(st *steps.Step) error {
-	cluster, err := controlplane.Start(s.life, controlplane.Options{
+func (s *stage) startCluster(ctx context.Context, st *steps.Step) error {
+	cluster, err := controlplane.Start(ctx, controlplane.Options{
 		AuditLog: s.file("audit.log"),
 		Progress: func(p controlplane.Step) { st.Note(p.String()) },
 	})
@@ -53,7 +54,7 @@ func (s *stage) startCluster(st *steps.Step) error {
 	return nil
 }
 
-func (s *stage) startNATS(st *steps.Step) error {
+func (s *stage) startNATS(_ context.Context, st *steps.Step) error {
 	server, err := natsserver.Start(natsserver.Options{Dir: s.file("nats"), Answered: s.trap.answered})
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (s *stage) startNATS(st *steps.Step) error {
 
 // install applies what the operator's own binary would print for installing it, but for
 // the Deployment: the operator runs on this machine.
-func (s *stage) install(st *steps.Step) error {
+func (s *stage) install(ctx context.Context, st *steps.Step) error {
 	objects, err := trimtab.Manifests(nats.Operator(), trimtab.ManifestOptions{})
 	if err != nil {
 		return err
@@ -79,21 +80,21 @@ func (s *stage) install(st *steps.Step) error {
 		if kind == "Deployment" {
 			continue
 		}
-		if err := s.apply(obj); err != nil {
+		if err := s.apply(ctx, obj); err != nil {
 			return fmt.Errorf("apply %s %s: %w", kind, obj.GetName(), err)
 		}
 		if kind == "CustomResourceDefinition" {
 			crds++
 		}
 	}
-	if err := s.served(objects); err != nil {
+	if err := s.served(ctx, objects); err != nil {
 		return err
 	}
 	st.Detail("%d kinds; the operator's role comes from its controllers", crds)
 	return nil
 }
 
-func (s *stage) apply(obj client.Object) error {
+func (s *stage) apply(ctx context.Context, obj client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return err
@@ -101,27 +102,27 @@ func (s *stage) apply(obj client.Object) error {
 	u := &unstructured.Unstructured{Object: fields}
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	return s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("trimtab-demo"))
+	return s.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("trimtab-demo"))
 }
 
 // served waits until the API server serves the kinds of the CRDs among objects.
-func (s *stage) served(objects []client.Object) error {
+func (s *stage) served(ctx context.Context, objects []client.Object) error {
 	for _, obj := range objects {
 		if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
 			continue
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName()}}
-		if err := s.until("the CRD "+obj.GetName()+" to be established", func() (bool, error) {
-			err := s.admin.Get(s.ctx, client.ObjectKeyFromObject(crd), crd)
+		if err := s.until(ctx, "the CRD "+obj.GetName()+" to be established", func() (bool, error) {
+			err := s.admin.Get(ctx, client.ObjectKeyFromObject(crd), crd)
 			return established(crd), err
 		}); err != nil {
 			return err
 		}
-		if err := s.until(crd.Spec.Names.Plural+" to be served", func() (bool, error) {
+		if err := s.until(ctx, crd.Spec.Names.Plural+" to be served", func() (bool, error) {
 			list := &unstructured.UnstructuredList{}
 			list.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
 			list.SetKind(crd.Spec.Names.ListKind)
-			return s.admin.List(s.ctx, list) == nil, nil
+			return s.admin.List(ctx, list) == nil, nil
 		}); err != nil {
 			return err
 		}
@@ -138,8 +139,8 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-func (s *stage) startOperator(st *steps.Step) error {
-	kubeconfig, err := s.account()
+func (s *stage) startOperator(ctx context.Context, st *steps.Step) error {
+	kubeconfig, err := s.account(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (s *stage) startOperator(st *steps.Step) error {
 	if err := s.operator.start(); err != nil {
 		return err
 	}
-	if err := s.until("the operator to be ready", func() (bool, error) { return s.operator.isReady(s.ctx) }); err != nil {
+	if err := s.until(ctx, "the operator to be ready", func() (bool, error) { return s.operator.isReady(ctx) }); err != nil {
 		return err
 	}
 	st.Detail("a process of its own (pid %d), ServiceAccount %s/%s", s.operator.pid(), operatorName, operatorName)
@@ -159,10 +160,10 @@ func (s *stage) startOperator(st *steps.Step) error {
 }
 
 // account writes a kubeconfig with a token of the operator's ServiceAccount.
-func (s *stage) account() (string, error) {
+func (s *stage) account(ctx context.Context) (string, error) {
 	token := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorName, Name: operatorName}}
-	if err := s.admin.SubResource("token").Create(s.ctx, account, token); err != nil {
+	if err := s.admin.SubResource("token").Create(ctx, account, token); err != nil {
 		return "", fmt.Errorf("get a token of the operator's account: %w", err)
 	}
 	cfg := rest.AnonymousClientConfig(s.cluster.Config)
