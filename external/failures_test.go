@@ -182,6 +182,21 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
+func TestDeletionAfterRefusal(t *testing.T) {
+	w := newWorld(t, things{}, func(o *options) { o.CreateGrace = time.Hour })
+	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "no such tier"}))
+	w.create()
+	w.failing("CreateInvalid")
+	t.Run("D-27 what the API refused to create is let go without a call", func(t *testing.T) {
+		calls := len(w.cloud.calls(true))
+		w.delete()
+		w.gone()
+		if now := w.cloud.calls(true); len(now) != calls {
+			t.Errorf("calls %v", now[calls:])
+		}
+	})
+}
+
 func TestHangs(t *testing.T) {
 	w := newWorld(t, things{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
 	w.cloud.faulty(always(http.MethodGet, answer{hang: true}))

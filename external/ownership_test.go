@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/testenv"
 )
 
 // TestExisting: a thing was there before its object.
@@ -188,6 +189,10 @@ func TestRestarts(t *testing.T) {
 		w.delete()
 		w.gone()
 		wantWrites(t, w, "the finalizer, nothing else", "patch")
+		reads := w.requests.Select(func(r testenv.Request) bool { return r.Verb == "get" && r.Resource == "things" && r.Name == "a" })
+		if len(reads) != 1 {
+			t.Errorf("read from the API server %d times, want once: %v", len(reads), reads)
+		}
 		if w.cloud.get("a") != nil {
 			t.Error("the thing is still there")
 		}
