@@ -25,7 +25,7 @@ type Options struct {
 	Dir string
 	// Port is the port on 127.0.0.1. Zero means any free one.
 	Port int
-	// MaxStore limits what streams on disk may take, in bytes. Zero means 1 GiB.
+	// MaxStore limits what streams on disk may take, in bytes. Zero means 10 GiB.
 	MaxStore int64
 	// MaxMemory limits what streams in memory may take, in bytes. Zero means 256 MiB.
 	MaxMemory int64
@@ -74,7 +74,7 @@ func (s *Server) start(o Options, dir string) error {
 		NoSigs:             true, // signals belong to the process around it
 		JetStream:          true,
 		StoreDir:           dir,
-		JetStreamMaxStore:  orDefault(o.MaxStore, 1<<30),
+		JetStreamMaxStore:  orDefault(o.MaxStore, 10<<30),
 		JetStreamMaxMemory: orDefault(o.MaxMemory, 256<<20),
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +83,7 @@ func (Streams) Classify(err error) external.Class { return classify(err) }
 // Reflect shows what a stream is; how full it is changes too often to be written here.
 func (Streams) Reflect(s *v1alpha1.Stream, have *LiveStream) {
 	s.Status.Name = have.Config.Name
-	s.Status.Subjects = slices.Clone(have.Config.Subjects)
+	s.Status.Subjects = strings.Join(have.Config.Subjects, ", ")
 	s.Status.Storage = string(wordFor(storages, have.Config.Storage))
 	s.Status.Retention = wordFor(retentions, have.Config.Retention)
 	s.Status.Replicas = have.Config.Replicas

@@ -288,10 +288,9 @@ type StreamStatus struct {
 	// Name of the stream in NATS.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Subjects that it listens on.
+	// Subjects that it listens on, with commas between.
 	// +optional
-	// +listType=atomic
-	Subjects []string `json:"subjects,omitempty"`
+	Subjects string `json:"subjects,omitempty"`
 	// Where its messages are kept.
 	// +optional
 	Storage string `json:"storage,omitempty"`

@@ -837,11 +837,6 @@ func (in *StreamSpec) DeepCopy() *StreamSpec {
 func (in *StreamStatus) DeepCopyInto(out *StreamStatus) {
 	*out = *in
 	in.ExternalStatus.DeepCopyInto(&out.ExternalStatus)
-	if in.Subjects != nil {
-		in, out := &in.Subjects, &out.Subjects
-		*out = make([]string, len(*in))
-		copy(*out, *in)
-	}
 	if in.Created != nil {
 		in, out := &in.Created, &out.Created
 		*out = (*in).DeepCopy()
