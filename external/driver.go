@@ -43,7 +43,7 @@ type Updater[T client.Object, C, O any] interface {
 }
 
 // Namer is a [Driver] that names things itself. Without it a thing is named
-// <kind>-<uid of the object>, lower case (seed 000).
+// <kind>-<uid of the object>, lower case, as the Crossplane controller guide has it.
 type Namer[T client.Object] interface {
 	// ExternalName returns the name, always the same for one object. An error is final
 	// until the spec changes, and nothing outside is called.

@@ -69,7 +69,7 @@ func WaitFor(reason string, deps ...Dep) Outcome {
 // secrets or values that differ from pass to pass.
 func Fail(err error) Outcome { return Outcome{kind: kindFail, err: orUnnamed(err)} }
 
-// FailAfter: as [Fail], with a delay of its own (seed 004, RetriableError).
+// FailAfter: as [Fail], with a delay of its own (the RetriableError of component-operator-runtime).
 func FailAfter(err error, d time.Duration) Outcome {
 	return Outcome{kind: kindFailAfter, err: orUnnamed(err), after: d}
 }
