@@ -1,0 +1,129 @@
+package status_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/status"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestMerge(t *testing.T) {
+	earlier := []metav1.Condition{
+		{Type: "Ready", Status: "False", Reason: "Broken", LastTransitionTime: metav1.NewTime(noon), ObservedGeneration: 1},
+		{Type: "Stalled", Status: "True", Reason: "Broken", LastTransitionTime: metav1.NewTime(noon), ObservedGeneration: 1},
+		{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
+	}
+	later := noon.Add(time.Hour)
+	tests := map[string]struct {
+		why  string
+		set  func(*status.Set)
+		want []metav1.Condition
+	}{
+		"E0-11 a status that stays keeps its time": {
+			why: "another reason is no transition",
+			set: func(s *status.Set) { s.False("Ready", "StillBroken", "") },
+			want: []metav1.Condition{
+				{Type: "Ready", Status: "False", Reason: "StillBroken", LastTransitionTime: metav1.NewTime(noon), ObservedGeneration: 2},
+				{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
+			},
+		},
+		"E0-11 a status that changes takes the time of now": {
+			why: "re-entry", set: func(s *status.Set) { s.True("Ready", "Fixed", "") },
+			want: []metav1.Condition{
+				{Type: "Ready", Status: "True", Reason: "Fixed", LastTransitionTime: metav1.NewTime(later), ObservedGeneration: 2},
+				{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
+			},
+		},
+		"E0-15 ours that is not set goes, others' stays": {
+			why: "Stalled is shown only while it is true", set: func(*status.Set) {},
+			want: []metav1.Condition{{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var s status.Set
+			tc.set(&s)
+			if diff := cmp.Diff(tc.want, s.Merge(earlier, 2, later)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+			}
+		})
+	}
+}
+
+// TestNoDuplicates plays random passes one after the other.
+func TestNoDuplicates(t *testing.T) {
+	t.Run("E0-12 one entry per type after ten thousand operations", func(t *testing.T) {
+		random := rand.New(rand.NewPCG(1, 2))
+		types := []string{api.ConditionReady, api.ConditionFailed, api.ConditionCreating, "Mine", "Theirs"}
+		list := []metav1.Condition{{Type: "Theirs", Status: "True", Reason: "Because"}}
+		for i := range 10_000 {
+			var s status.Set
+			for range random.IntN(4) {
+				s.Set(types[random.IntN(len(types))], []metav1.ConditionStatus{"True", "False", "Unknown"}[random.IntN(3)], "R", fmt.Sprint(i))
+			}
+			list = s.Merge(list, int64(i), noon)
+			seen := map[string]bool{}
+			for _, c := range list {
+				if seen[c.Type] {
+					t.Fatalf("operation %d leaves two conditions of type %s", i, c.Type)
+				}
+				seen[c.Type] = true
+			}
+			if !seen["Theirs"] {
+				t.Fatalf("operation %d lost somebody else's condition", i)
+			}
+		}
+	})
+}
+
+func TestKeep(t *testing.T) {
+	var s status.Set
+	s.Keep([]metav1.Condition{{Type: "Ready", Status: "True", Reason: "A"}, {Type: "Failed", Status: "False", Reason: "B"}}, "Ready")
+	if s.Get("Ready") != nil || s.Get("Failed") == nil {
+		t.Errorf("kept %v, %v; want Failed alone", s.Get("Ready"), s.Get("Failed"))
+	}
+}
+
+func TestEqual(t *testing.T) {
+	one := metav1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(noon)}
+	other := metav1.Condition{Type: "B", Status: "True", Reason: "R", LastTransitionTime: metav1.NewTime(noon)}
+	if !status.Equal([]metav1.Condition{one, other}, []metav1.Condition{other, one}) {
+		t.Error("the order makes a difference")
+	}
+	changes := map[string]func(*metav1.Condition){
+		"type":       func(c *metav1.Condition) { c.Type = "C" },
+		"status":     func(c *metav1.Condition) { c.Status = "False" },
+		"reason":     func(c *metav1.Condition) { c.Reason = "S" },
+		"message":    func(c *metav1.Condition) { c.Message = "n" },
+		"generation": func(c *metav1.Condition) { c.ObservedGeneration = 2 },
+		"time":       func(c *metav1.Condition) { c.LastTransitionTime = metav1.NewTime(noon.Add(time.Second)) },
+	}
+	for what, change := range changes {
+		changed := one
+		change(&changed)
+		if status.Equal([]metav1.Condition{one}, []metav1.Condition{changed}) {
+			t.Errorf("a different %s makes no difference", what)
+		}
+	}
+}
+
+func TestClip(t *testing.T) {
+	long := strings.Repeat("ä", 5000)
+	got := status.Clip(long)
+	if len(got) > 1100 || !utf8.ValidString(got) || !strings.HasSuffix(got, " …") {
+		t.Errorf("clipped to %d bytes, valid %t", len(got), utf8.ValidString(got))
+	}
+	if short := "as it is"; status.Clip(short) != short {
+		t.Errorf("a short message became %q", status.Clip(short))
+	}
+}
