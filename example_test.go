@@ -20,10 +20,10 @@ import (
 // Record is the kind: a DNS record that somebody asks for.
 type Record struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	Spec   RecordSpec         `json:"spec,omitempty"`
-	Status api.ExternalStatus `json:"status,omitempty"`
+	Spec   RecordSpec         `json:"spec,omitzero"`
+	Status api.ExternalStatus `json:"status,omitzero"`
 }
 
 // RecordSpec is what the record says.
@@ -174,7 +174,7 @@ func (z *zone) remove(name string) error {
 // RecordList is a list of records.
 type RecordList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Record `json:"items"`
 }
 
@@ -187,7 +187,8 @@ func addToScheme(s *runtime.Scheme) error {
 
 func (r *Record) deepCopy() *Record {
 	c := *r
-	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	meta := &r.ObjectMeta
+	meta.DeepCopyInto(&c.ObjectMeta)
 	r.Status.DeepCopyInto(&c.Status)
 	if r.Spec.TTL != nil {
 		c.Spec.TTL = new(*r.Spec.TTL)
@@ -199,7 +200,8 @@ func (r *Record) DeepCopyObject() runtime.Object { return r.deepCopy() }
 
 func (l *RecordList) DeepCopyObject() runtime.Object {
 	c := &RecordList{TypeMeta: l.TypeMeta}
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	meta := &l.ListMeta
+	meta.DeepCopyInto(&c.ListMeta)
 	for i := range l.Items {
 		c.Items = append(c.Items, *l.Items[i].deepCopy())
 	}
