@@ -411,8 +411,7 @@ func (p *modelPass) adopt() bool {
 	if now := p.target(); now != nil && adoptedFrom(now.mark) == adoptedFrom(t.mark) {
 		now.owner = uid // what has the name is what was adopted
 	}
-	p.t.wroteMarker(r.Create, r.Incarnation)
-	p.t.saw()
+	p.t.adopted(r.Create, r.Incarnation, p.w.clock())
 	p.f.Seen = Seen{}
 	return true
 }

@@ -2,6 +2,7 @@ package external
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,20 +21,27 @@ func variants() []variant {
 }
 
 // TestModelWalk walks every kind of API at random. TRIMTAB_DEEP=1 walks a hundred times as
-// far.
+// far, TRIMTAB_SEED another way.
 func TestModelWalk(t *testing.T) {
 	steps := 220_000
 	if os.Getenv("TRIMTAB_DEEP") == "1" {
 		steps *= 100
 	}
+	seed := uint64(modelSeed)
+	if s := os.Getenv("TRIMTAB_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
 	total, rows := 0, [33]int{}
 	start := time.Now()
 	for i, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
-			w := newWorld(v, mutant{}, modelSeed+uint64(i))
+			w := newWorld(v, mutant{}, seed+uint64(i))
 			w.walk(steps)
 			if w.broken != "" {
-				t.Fatalf("seed %d, step %d: %s\n%s", modelSeed+i, w.steps, w.broken, story(v, mutant{}, modelSeed+uint64(i), steps))
+				t.Fatalf("seed %d, step %d: %s\n%s", seed, w.steps, w.broken, story(v, mutant{}, seed+uint64(i), steps))
 			}
 			total += w.steps
 			for r, n := range w.rows {
@@ -41,7 +49,7 @@ func TestModelWalk(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("seed %d: %d steps in %s; decisions by row: %v", modelSeed, total, time.Since(start).Round(time.Millisecond), rows)
+	t.Logf("seed %d: %d steps in %s; decisions by row: %v", seed, total, time.Since(start).Round(time.Millisecond), rows)
 }
 
 // story walks again and tells what happened before the end.

@@ -270,8 +270,7 @@ func (p *pass[T, C, O]) adopt(ctx context.Context) error {
 		return fmt.Errorf("record that the thing is ours: %w", err)
 	}
 	p.record, p.inherited = r, record{}
-	p.track.wroteMarker(r.Create, r.Incarnation)
-	p.track.saw()
+	p.track.adopted(r.Create, r.Incarnation, time.Now())
 	p.facts.Seen = Seen{}
 	p.event("Normal", "Adopted", "took over "+p.what())
 	return nil

@@ -154,6 +154,14 @@ func noEffect(c Class) bool {
 // saw notes that the thing exists and is ours.
 func (t *track) saw() { t.creation = CreationSeen }
 
+// adopted notes that a thing was taken over by the record with m. When it came into being
+// nobody knows; it may have been a moment ago, so that a read that is behind can still deny
+// it.
+func (t *track) adopted(m marker, incarnation int64, now time.Time) {
+	t.wroteMarker(m, incarnation)
+	t.creation, t.called, t.deleteAccepted = CreationSeen, now, false
+}
+
 // deleteAnswered notes what a delete came to.
 func (t *track) deleteAnswered(failed bool) {
 	if !failed {
