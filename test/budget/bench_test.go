@@ -1,0 +1,250 @@
+package budget
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/internal/opertest"
+	_ "github.com/trimtab-dev/trimtab/samples/nats" // so that a cached result ends when the operator changes
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// operatorPackage is the operator as its users run it.
+const operatorPackage = "github.com/trimtab-dev/trimtab/samples/nats/cmd/nats-operator"
+
+// bench is a control plane that logs what it is asked, with the operator installed.
+type bench struct {
+	cfg     *rest.Config
+	audit   *audit
+	binary  opertest.Binary
+	account opertest.Account
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	ctrllog.SetLogger(logr.Discard())
+	binary, err := controlplane.Binary(t.Context(), controlplane.Print(os.Stderr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "audit.log")
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Binary: binary, AuditLog: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	b := &bench{cfg: cluster.Config, audit: openAudit(t, log), binary: opertest.Build(t, operatorPackage)}
+	b.account = b.binary.Install(t, b.cfg, testenv.Namespace(t, b.cfg))
+	return b
+}
+
+// world is a namespace, a NATS server, and the operator between them.
+type world struct {
+	*bench
+
+	t         *testing.T
+	client    client.WithWatch
+	namespace string
+	nats      *natsserver.Server
+	flags     []string
+	operator  *opertest.Process
+}
+
+func (b *bench) newWorld(t *testing.T, flags ...string) *world {
+	t.Helper()
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	w := &world{
+		bench: b, t: t, client: testenv.Client(t, b.cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, b.cfg),
+		nats: server, flags: append(flags, "--nats-url", server.URL()),
+	}
+	w.start()
+	return w
+}
+
+// start runs the operator until its caches are filled and it leads.
+func (w *world) start() {
+	w.t.Helper()
+	w.operator = w.binary.Start(w.t, w.account, w.flags...)
+	w.operator.Ready()
+}
+
+// mark is a moment in both logs.
+type mark struct{ kubernetes, nats int }
+
+func (w *world) mark() mark {
+	w.t.Helper()
+	return mark{w.audit.fence(w.t, w.client), len(w.nats.Calls())}
+}
+
+// cost is what the operator asked of both sides.
+type cost struct {
+	kubernetes requests
+	calls      []natsserver.Call
+}
+
+// cost is that of the time between two marks.
+func (w *world) cost(from, to mark) cost {
+	return cost{
+		kubernetes: w.audit.between(from.kubernetes, to.kubernetes, w.account.User),
+		calls:      w.nats.Calls()[from.nats:to.nats],
+	}
+}
+
+// of is the part that a Stream or a Consumer accounts for, whose name in NATS is its own.
+func (c cost) of(resource, name string) cost {
+	var part cost
+	for _, r := range c.kubernetes {
+		if r.Object.Resource == resource && r.Object.Name == name {
+			part.kubernetes = append(part.kubernetes, r)
+		}
+	}
+	for _, call := range c.calls {
+		if resource == "consumers" && call.Consumer == name || resource == "streams" && call.Consumer == "" && call.Stream == name {
+			part.calls = append(part.calls, call)
+		}
+	}
+	return part
+}
+
+// sum is what is counted of a cost.
+type sum struct {
+	Writes, Reads  int // Kubernetes
+	Changes, Looks int // NATS
+}
+
+func (c cost) sum() sum {
+	s := sum{Writes: len(c.kubernetes.of(write)), Reads: len(c.kubernetes.of(read))}
+	for _, call := range c.calls {
+		if call.Mutating() {
+			s.Changes++
+		} else {
+			s.Looks++
+		}
+	}
+	return s
+}
+
+// String is all of it, for people.
+func (c cost) String() string {
+	text := fmt.Sprintf("Kubernetes: %s%s\nNATS:", c.kubernetes.counts(), c.kubernetes.of(write, read, review))
+	for _, call := range c.calls {
+		text += "\n  " + call.String()
+	}
+	return text
+}
+
+// is asserts what a cost is, to the request.
+func (c cost) is(t *testing.T, what string, want sum) {
+	t.Helper()
+	got := c.sum()
+	t.Logf("%s: %+v", what, got)
+	if got != want {
+		t.Errorf("%s costs %+v; want %+v\n%s", what, got, want, c)
+	}
+}
+
+// atMost is [cost.is] where less happens, too.
+func (c cost) atMost(t *testing.T, what string, most sum) {
+	t.Helper()
+	got := c.sum()
+	t.Logf("%s: %+v", what, got)
+	if got.Writes > most.Writes || got.Reads > most.Reads || got.Changes > most.Changes || got.Looks > most.Looks {
+		t.Errorf("%s costs %+v; want at most %+v\n%s", what, got, most, c)
+	}
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		if err := w.client.Create(w.t.Context(), obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) merge(obj client.Object, body string) {
+	w.t.Helper()
+	if err := w.client.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// delete deletes an object and waits until it is gone.
+func (w *world) delete(obj client.Object) {
+	w.t.Helper()
+	if err := w.client.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+	testenv.Gone(w.t, w.client, obj, "the object to be gone")
+}
+
+// object is any kind of the operator's.
+type object interface {
+	client.Object
+	api.Object
+}
+
+// ready waits until an object is Ready as it is asked for now.
+func ready[T object](w *world, obj T) {
+	w.t.Helper()
+	generation := obj.GetGeneration()
+	testenv.Wait(w.t, w.client, obj, "the object to be Ready", func(obj T) bool {
+		s := obj.TrimtabStatus()
+		return s.AppliedGeneration == generation && meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady)
+	})
+}
+
+func (w *world) stream(name string) *v1alpha1.Stream {
+	return &v1alpha1.Stream{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       v1alpha1.StreamSpec{Subjects: []string{name + ".>"}},
+	}
+}
+
+func (w *world) consumer(name, stream string) *v1alpha1.Consumer {
+	return &v1alpha1.Consumer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       v1alpha1.ConsumerSpec{StreamRef: &v1alpha1.StreamRef{Name: stream}},
+	}
+}
+
+// settling is how long what is going on may go on once all are Ready: the event that tells of
+// it, the line in the audit log.
+const settling = time.Second
+
+// listen lets time pass: that nothing happens can only be heard.
+func (w *world) listen(d time.Duration) {
+	w.t.Helper()
+	select {
+	case <-time.After(d):
+	case <-w.t.Context().Done():
+	}
+}
+
+// waits returns when a Consumer says that its Stream is missing.
+func (w *world) waits(c *v1alpha1.Consumer) {
+	w.t.Helper()
+	testenv.Wait(w.t, w.client, c, "the consumer to wait", func(c *v1alpha1.Consumer) bool {
+		ready := meta.FindStatusCondition(c.Status.Conditions, api.ConditionReady)
+		return ready != nil && ready.Reason == "DependenciesNotReady"
+	})
+}
