@@ -262,3 +262,26 @@ func TestRecordOnAnObject(t *testing.T) {
 		w.awaitAs("b", "ready", func(o *thing.Thing) bool { return is(o, "Ready", "True") })
 	})
 }
+
+// TestRecordRemoved: somebody takes our record off the object, as a tool does that replaces
+// whole objects.
+func TestRecordRemoved(t *testing.T) {
+	w := newWorld(t, named{})
+	w.create()
+	w.ready()
+	creates, began := w.cloud.count(http.MethodPost), time.Now()
+	w.patch(`{"metadata":{"annotations":{"` + api.AnnotationExternal + `":null}},"spec":{"size":5}}`)
+	got := w.await("the record to be back and the spec applied", func(o *thing.Thing) bool {
+		return o.Annotations[api.AnnotationExternal] != "" && o.Status.AppliedGeneration == 2 && is(o, "Ready", "True")
+	})
+	if n := w.cloud.count(http.MethodPost); n != creates || w.cloud.get("a").Size != 5 {
+		t.Errorf("%d creates, size %d; want none more than %d, and 5", n, w.cloud.get("a").Size, creates)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("recovered after %s, want at once", took)
+	}
+	if got.Status.External.Incarnation != 1 {
+		t.Errorf("incarnation %d of a thing that was never gone", got.Status.External.Incarnation)
+	}
+	w.quiet(300 * time.Millisecond)
+}

@@ -90,7 +90,11 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 	var err error
 	p.readRecord()
 	if !p.track.read(p.record, time.Now()) {
-		return p.outdated(errors.New("the copy at hand is older than what this process wrote"))
+		// An old copy ends the pass; otherwise the record was changed by others.
+		if err := p.confirm(ctx); err != nil {
+			return err
+		}
+		p.track.meet(p.record, time.Now())
 	}
 	if p.obj.GetDeletionTimestamp().IsZero() {
 		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.obj); err != nil {

@@ -28,8 +28,6 @@ type track struct {
 	updates updateCount
 	// refusal is the call that the API refused for good.
 	refusal refusal
-	// stale is since when only objects were read that are older than our own writes.
-	stale time.Time
 	// failed is the generation at which the thing was first seen to have failed; 0: never.
 	failed int64
 	// polls counts looks in a row that found work under way, by decision.
@@ -42,10 +40,6 @@ type track struct {
 	// visited is when the object was last looked at.
 	visited time.Time
 }
-
-// staleFor is how long an object is taken for a stale copy when its record is behind what
-// this process wrote. Caches catch up in seconds; after that somebody changed the record.
-const staleFor = 30 * time.Second
 
 // updateCount counts accepted updates that left the same difference.
 type updateCount struct {
@@ -69,24 +63,17 @@ type basis struct {
 	asked string
 }
 
-// read takes in the record of an object that was just read. It answers false if the object
-// is older than what this process wrote itself, so that nothing may be done with it.
+// read takes in the record of an object that was just read. It answers false if the record
+// is behind what this process wrote itself: the object is an old copy, or somebody changed
+// the record.
 func (t *track) read(r record, now time.Time) bool {
 	if r.exists() && r.Create == t.prepared {
 		t.wroteMarker(r.Create, r.Incarnation)
 		t.prepared = marker{}
 	}
 	if t.ahead(r) {
-		if t.stale.IsZero() {
-			t.stale = now
-		}
-		if now.Sub(t.stale) < staleFor {
-			return false
-		}
-		t.meet(r, now)
-		return true
+		return false
 	}
-	t.stale = time.Time{}
 	known := r.Create == t.marker || t.marker == (marker{}) && t.creation != CreationNone
 	if r.exists() && r.Incarnation == t.incarnation && known {
 		return true
