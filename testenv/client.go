@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,10 @@ func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) 
 			t.Fatalf("add kinds to the test's scheme: %v", err)
 		}
 	}
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	// Without a log of its own it would take the process's, which complains with a stack of
+	// calls if nobody has set one after 30 seconds.
+	quiet := funcr.New(func(string, string) {}, funcr.Options{})
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme, Log: quiet})
 	if err != nil {
 		t.Fatalf("make a client for %s: %v", cfg.Host, err)
 	}

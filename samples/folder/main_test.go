@@ -6,14 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/opertest"
@@ -28,7 +26,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) != "" {
 		main()
 	}
-	ctrllog.SetLogger(logr.Discard()) // of the tests' own clients
 	os.Exit(m.Run())
 }
 

@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
@@ -37,7 +35,6 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	ctrllog.SetLogger(logr.Discard())
 	binary, err := controlplane.Binary(t.Context(), controlplane.Print(os.Stderr))
 	if err != nil {
 		t.Fatal(err)
