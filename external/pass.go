@@ -165,7 +165,7 @@ func (p *pass[T, C, O]) gatherRecord() {
 	f := &p.facts
 	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.progress()
 	f.Record.KnownID = p.id != ""
-	if p.e.options.Unmarked && f.Deleting && !p.record.exists() {
+	if p.e.options.Unmarked && f.Deleting && (!p.record.exists() || p.record.Refused) {
 		f.Record.KnownID = false // a create needs a record, and there is none
 	}
 	if f.Record.Trouble == TroubleCorrupt || f.Record.Trouble == TroubleName {
@@ -205,6 +205,9 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 			return nil
 		}
 		p.call(ctx, d)
+		if d.Action == ActionCreate {
+			return p.withdraw(ctx)
+		}
 		return nil
 	case ActionPoll, ActionCancel, ActionFindOwned, ActionPublish, ActionPrepareDelete,
 		ActionNone, ActionRemoveFinalizer, ActionStop:
@@ -253,6 +256,25 @@ func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) erro
 	p.record, p.inherited = r, record{}
 	p.identify()
 	p.track.wroteMarker(r.Create, r.Incarnation)
+	return nil
+}
+
+// withdraw makes durable that a create was certainly refused, where no mark could tell later
+// that the thing which bears the name is not ours.
+func (p *pass[T, C, O]) withdraw(ctx context.Context) error {
+	if !p.e.options.Unmarked || !p.facts.Last.Failed || !noEffect(p.last.class) || p.track.creation != CreationNone {
+		return nil
+	}
+	r := p.record
+	r.Refused = true
+	r, value, err := settle(r)
+	if err != nil {
+		return err
+	}
+	if err := p.persist(ctx, value); err != nil {
+		return fmt.Errorf("record that the create was refused: %w", err)
+	}
+	p.record = r
 	return nil
 }
 

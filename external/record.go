@@ -29,6 +29,9 @@ type record struct {
 	Create marker `json:"create"`
 	// Done is when the thing was known to exist; zero if that was never written down.
 	Done time.Time `json:"done,omitzero"`
+	// Refused tells that the API certainly refused the create. It is written down where no
+	// mark tells whose a thing is: what bears the name from then on is not ours.
+	Refused bool `json:"refused,omitempty"`
 	// Adopted is the UID in the mark that the thing bore when it was taken over, or
 	// adoptedUnmarked; empty if we created it.
 	Adopted string `json:"adopted,omitempty"`
@@ -62,7 +65,7 @@ func (r record) exists() bool { return r.Incarnation > 0 }
 // progress is how far the creation is recorded.
 func (r record) progress() Marker {
 	switch {
-	case !r.exists():
+	case !r.exists(), r.Refused:
 		return MarkerNone
 	case r.Done.IsZero():
 		return MarkerPending

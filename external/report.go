@@ -34,7 +34,7 @@ func (p *pass[T, C, O]) announce(d Decision) {
 // spec had been applied before.
 func (p *pass[T, C, O]) repaired(differed Changes) {
 	status := p.obj.TrimtabStatus()
-	if status.AppliedGeneration != p.obj.GetGeneration() || p.facts.Deleting {
+	if status.AppliedGeneration != p.obj.GetGeneration() || p.facts.Deleting || p.did.created {
 		return
 	}
 	p.event("Normal", "DriftRepaired", fmt.Sprintf("%s had been changed by others; corrected: %s", p.what(), differed))

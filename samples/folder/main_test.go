@@ -224,6 +224,10 @@ func TestFolderAppearsBeforeMkdir(t *testing.T) {
 	testenv.Wait(t, w.client, f, "Mkdir to be refused", func(f *v1.Folder) bool { return f.Status.State == "Failed" })
 	w.look(f, "1")
 	w.refused(f)
+	w.operator.Kill()
+	w.start(w.account)
+	w.look(f, "2")
+	w.refused(f)
 	w.delete(f)
 	w.want("not ours", "drwx------ orders", "-rw------- orders/precious")
 }
