@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -136,7 +135,7 @@ func (p *pass[T, C, O]) identify() {
 
 // outdated ends a pass that works on an old copy; the loop repeats it with a newer one.
 func (p *pass[T, C, O]) outdated(why error) error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: p.e.kind}, p.obj.GetName(), why)
+	return loop.Outdated(fmt.Errorf("%s %s: %w", p.e.kind, p.obj.GetName(), why))
 }
 
 // gather brings the facts up to date.

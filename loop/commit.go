@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/status"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -126,7 +127,9 @@ func (p *pass[T]) persist(ctx context.Context) error {
 		return nil
 	}
 	p.budget++
-	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
+	if err := p.patchMetadata(ctx, p.run.Obj); apierrors.IsConflict(err) {
+		return Outdated(err)
+	} else if err != nil {
 		return err
 	}
 	p.run.Obj.SetResourceVersion(p.base.GetResourceVersion())
@@ -196,7 +199,7 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 		p.setState(v.state, ready.Reason, ready.Message)
 	}
 	s.State = p.state
-	if p.sameStatus(desired, observed, s) {
+	if p.sameStatusAs(p.base, desired, observed, s) {
 		return nil
 	}
 	if err := p.applyStatus(ctx, desired); err != nil {
@@ -206,9 +209,9 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 	return nil
 }
 
-// sameStatus compares the status to report with the server's.
-func (p *pass[T]) sameStatus(desired T, observed, s *api.Status) bool {
-	have, err := statusOf(p.base)
+// sameStatusAs compares the status to report with the one that server holds.
+func (p *pass[T]) sameStatusAs(server, desired T, observed, s *api.Status) bool {
+	have, err := statusOf(server)
 	if err != nil {
 		return false
 	}
@@ -250,32 +253,59 @@ func (p *pass[T]) applyStatus(ctx context.Context, desired T) error {
 	if err != nil {
 		return client.IgnoreNotFound(wrap("write status", err))
 	}
-	return nil
+	return p.removeLeftovers(ctx, desired, u)
+}
+
+// removeLeftovers takes out of the status what we mean to be gone but another field manager
+// wrote: the remains of a backup, of a controller under its former name, of tampering. An
+// apply cannot do that. What our type does not know is not ours to remove.
+func (p *pass[T]) removeLeftovers(ctx context.Context, desired T, applied *unstructured.Unstructured) error {
+	server := p.c.newObject()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, server); err != nil {
+		return fmt.Errorf("read the status back: %w", err)
+	}
+	have, _ := reporting(server)
+	want, _ := reporting(desired)
+	p.base.SetResourceVersion(server.GetResourceVersion())
+	foreign := func(c metav1.Condition) bool { return p.run.conditions.Foreign(c.Type) }
+	want.Conditions = slices.DeleteFunc(want.Conditions, foreign)
+	for _, c := range have.Conditions { // others' are as they are now
+		if foreign(c) {
+			want.Conditions = append(want.Conditions, c)
+		}
+	}
+	if p.sameStatusAs(server, desired, have, want) {
+		return nil
+	}
+	p.budget++
+	return p.sendStatus(ctx, server, desired, server.GetResourceVersion())
 }
 
 // patchStatus writes what the author changed in the status of a kind whose status is not
 // ours to report on.
 func (p *pass[T]) patchStatus(ctx context.Context, desired T) error {
-	have, err := statusOf(p.base)
+	return p.sendStatus(ctx, p.base, desired, "")
+}
+
+// sendStatus patches the status from what server has to that of desired, if they differ.
+func (p *pass[T]) sendStatus(ctx context.Context, server, desired T, lock string) error {
+	have, err := statusOf(server)
 	if err != nil {
 		return err
 	}
 	want, err := statusOf(desired)
-	if err != nil {
+	if err != nil || equality.Semantic.DeepEqual(have, want) {
 		return err
 	}
-	if equality.Semantic.DeepEqual(have, want) {
-		return nil
-	}
-	patch := client.MergeFrom(&unstructured.Unstructured{Object: map[string]any{"status": have}})
-	data, err := patch.Data(&unstructured.Unstructured{Object: map[string]any{"status": want}})
+	data, err := statusPatch(have, want, lock)
 	if err != nil {
 		return fmt.Errorf("compute the status patch: %w", err)
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	err = p.c.client.Status().Patch(ctx, desired, client.RawPatch(patch.Type(), data), p.c.fieldOwner())
-	p.wrote("patch", "status", []string{"status"}, desired.GetResourceVersion(), err)
+	target, _ := server.DeepCopyObject().(T)
+	err = p.c.client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), p.c.fieldOwner())
+	p.wrote("patch", "status", []string{"status"}, target.GetResourceVersion(), err)
 	return client.IgnoreNotFound(wrap("write status", err))
 }
 
@@ -293,7 +323,7 @@ func (p *pass[T]) announce(before, after *api.Status) {
 }
 
 func (p *pass[T]) event(kind, reason, note string) {
-	p.c.events.Eventf(p.base, nil, kind, reason, "Reconcile", "%s", note)
+	p.c.events.Eventf(p.base, nil, kind, reason, "Reconcile", "%s", status.Clip(note))
 }
 
 func (p *pass[T]) setState(state, reason, message string) {

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,18 @@ func statusOf(obj client.Object) (map[string]any, error) {
 	}
 	fields, _ := u["status"].(map[string]any)
 	return fields, nil
+}
+
+// statusPatch is the merge patch from one status to another, empty if they are equal. With a
+// version it is locked to that.
+func statusPatch(have, want map[string]any, version string) ([]byte, error) {
+	from, to := &unstructured.Unstructured{Object: map[string]any{"status": have}}, &unstructured.Unstructured{Object: map[string]any{"status": want}}
+	if version == "" {
+		return client.MergeFrom(from).Data(to)
+	}
+	from.SetResourceVersion(version)
+	to.SetResourceVersion(version)
+	return client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}).Data(to)
 }
 
 func conditionsEqual(a, b *api.Status) bool { return status.Equal(a.Conditions, b.Conditions) }

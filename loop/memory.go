@@ -20,7 +20,11 @@ type memory struct {
 }
 
 type remembered struct {
+	// uid is the object's; a namesake made later starts anew.
+	uid    types.UID
 	ladder ladder
+	// unwritten counts passes in a row whose result could not be written.
+	unwritten int
 	// delay is handed to the work queue for the failure just returned.
 	delay time.Duration
 	// own is the newest version that this process wrote, since when, and of which UID.
@@ -47,6 +51,14 @@ func (m *memory) with(key types.NamespacedName, f func(*remembered)) {
 		m.objects[key] = r
 	}
 	f(r)
+}
+
+// meet forgets the failures of a namesake that is gone.
+func (r *remembered) meet(uid types.UID) {
+	if r.uid != uid {
+		r.uid, r.unwritten = uid, 0
+		r.ladder = ladder{events: r.ladder.events, seen: r.ladder.seen}
+	}
 }
 
 // event notes that an event for key goes into the queue.

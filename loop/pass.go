@@ -114,6 +114,7 @@ func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
 	p := &pass[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, started: time.Now(), budget: 2}
 	var info RetryInfo
 	c.memory.with(p.key, func(r *remembered) {
+		r.meet(obj.GetUID())
 		info = r.ladder.start(p.started, c.options.Retry)
 		r.started = p.started
 	})
@@ -149,8 +150,8 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
 	outcome := p.guarded(authorCtx)
 	cancel()
-	if isConflict(outcome.err) {
-		return p.writeFailed(outcome.err)
+	if isOutdated(outcome.err) {
+		return p.outdated()
 	}
 	var handled ErrorOutcome
 	if h, ok := p.c.author.(ErrorHandler[T]); ok && outcome.failed() {
@@ -247,8 +248,8 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
 	o := p.guardedCleanup(authorCtx, cleaner)
 	cancel()
-	if isConflict(o.err) {
-		return p.writeFailed(o.err)
+	if isOutdated(o.err) {
+		return p.outdated()
 	}
 	if o.kind == cleanupRemoved {
 		if err := p.removeFinalizer(ctx); err != nil {
@@ -293,26 +294,33 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 	return next
 }
 
-// writeFailed ends a pass whose own write was refused. A conflict means that the object
-// moved on while we looked: again with the fresh one, and no attempt is used up.
+// outdated ends a pass over an object that moved on while we looked: again with the fresh
+// one, and no attempt is used up.
+func (p *pass[T]) outdated() ending {
+	return ending{outcome: "Conflict", after: 10*time.Millisecond + rand.N(40*time.Millisecond)}
+}
+
+// writeFailed ends a pass whose own write was refused. It is repeated until the write
+// succeeds, whatever the author's outcome was.
 func (p *pass[T]) writeFailed(err error) ending {
 	switch {
 	case apierrors.IsNotFound(err):
 		return ending{outcome: "Done"}
-	case isConflict(err):
-		return ending{outcome: "Conflict", after: 10*time.Millisecond + rand.N(40*time.Millisecond)}
+	case apierrors.IsConflict(err):
+		return p.outdated()
 	}
 	next := ending{outcome: "Fail", err: err}
 	p.c.memory.with(p.key, func(r *remembered) {
-		next.after, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64())
+		r.unwritten++
+		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)
 	})
 	return next
 }
 
-// commitFailed ends a pass whose result could not be written; the author's own failure,
-// if there was one, stays the one that is told.
+// commitFailed ends a pass whose result could not be written. The author's own failure
+// stays the one that is told, if it is retried anyway.
 func (p *pass[T]) commitFailed(err error, next ending) ending {
-	if next.err != nil && !isConflict(err) {
+	if next.err != nil && !next.never && !apierrors.IsConflict(err) {
 		p.run.log.Error(err, "cannot write the result of a failed pass")
 		return next
 	}
@@ -321,7 +329,12 @@ func (p *pass[T]) commitFailed(err error, next ending) ending {
 
 // close tells the queue and the trace how the pass ended.
 func (p *pass[T]) close(end ending) (reconcile.Result, error) {
-	p.c.memory.with(p.key, func(r *remembered) { r.started, r.delay = time.Time{}, end.after })
+	p.c.memory.with(p.key, func(r *remembered) {
+		r.started, r.delay = time.Time{}, end.after
+		if end.err == nil {
+			r.unwritten = 0
+		}
+	})
 	passes.WithLabelValues(p.c.name, end.outcome).Inc()
 	if p.writes > p.budget {
 		overBudget.WithLabelValues(p.c.name).Inc()
@@ -353,5 +366,3 @@ func (c *Controller[T]) unhandled(key types.NamespacedName, err error) error {
 	})
 	return err
 }
-
-func isConflict(err error) bool { return err != nil && apierrors.IsConflict(err) }

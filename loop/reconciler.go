@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -39,4 +40,18 @@ type Preparer[T client.Object] interface {
 	// Prepare changes annotations of obj, nothing else. Called before the finalizer is
 	// added; an error fails the pass with nothing written.
 	Prepare(ctx context.Context, obj T) error
+}
+
+// Outdated is the error of a pass that noticed that it works on an old copy of its object.
+// Returned in [Fail] or [CleanupFailed] it repeats the pass with a fresh one at once, which
+// is no failure and uses up no attempt. [Run.Persist] returns it after a conflict.
+func Outdated(why error) error { return outdatedError{why} }
+
+type outdatedError struct{ error }
+
+func (e outdatedError) Unwrap() error { return e.error }
+
+func isOutdated(err error) bool {
+	_, is := errors.AsType[outdatedError](err)
+	return is
 }

@@ -26,17 +26,13 @@ func (c *Controller[T]) watchReference(mgr manager.Manager, ctrl controller.Cont
 		if !ok {
 			return nil
 		}
-		var out []string
-		for _, key := range ref.Names(obj) {
-			out = append(out, key.String())
-		}
-		return out
+		return c.named(ref, obj)
 	}
 	//nolint:forbidigo // wiring happens before there is a context to inherit
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), c.newObject(), index, keys); err != nil {
 		return fmt.Errorf("index %s by the %T it names: %w", c.gvk.Kind, ref.To, err)
 	}
-	named := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, to client.Object) []reconcile.Request {
+	wakes := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, to client.Object) []reconcile.Request {
 		return c.naming(ctx, index, client.ObjectKeyFromObject(to))
 	})
 	matters := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -45,7 +41,23 @@ func (c *Controller[T]) watchReference(mgr manager.Manager, ctrl controller.Cont
 		}
 		return ref.Changed == nil || ref.Changed(e.ObjectOld, e.ObjectNew)
 	}}
-	return ctrl.Watch(source.Kind(mgr.GetCache(), ref.To, named, matters))
+	return ctrl.Watch(source.Kind(mgr.GetCache(), ref.To, wakes, matters))
+}
+
+// named asks the author which objects obj refers to. It runs in the cache, where a panic
+// would end the process: an object whose references cannot be told has none, and its own
+// pass meets the same mistake where it is told.
+func (c *Controller[T]) named(ref trigger.Reference[T], obj T) (keys []string) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error(fmt.Errorf("%v", r), "cannot tell what an object refers to: Names panicked", "object", client.ObjectKeyFromObject(obj))
+			keys = nil
+		}
+	}()
+	for _, key := range ref.Names(obj) {
+		keys = append(keys, key.String())
+	}
+	return keys
 }
 
 // naming lists the objects that name key, by the index.

@@ -148,6 +148,9 @@ func TestRetry(t *testing.T) {
 		if m := condition(p, "Ready").Message; !strings.HasPrefix(m, errBroken.Error()) {
 			t.Errorf("message: %q", m)
 		}
+		if n := h.count("reconcile"); n != 2 {
+			t.Errorf("%d calls, want the first and the one retry", n)
+		}
 	})
 }
 

@@ -65,6 +65,5 @@ func (r *Run[T]) Event(kind, reason, note string) { r.event(kind, reason, note) 
 
 // Persist makes changes of annotations and labels durable now instead of at the end of
 // the pass: what is needed to find a thing again must be recorded before the thing is
-// made. It fails with a conflict if the object changed meanwhile; return [Fail] with that
-// error and the pass is repeated with the fresh object, which uses up no attempt.
+// made. If the object changed meanwhile the error is [Outdated]: return it in [Fail].
 func (r *Run[T]) Persist(ctx context.Context) error { return r.persist(ctx) }

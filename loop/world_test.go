@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -153,13 +154,16 @@ type world struct {
 	stop      func()
 }
 
-// newWorld starts a controller of r.
-func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) *world {
+// newWorld starts a controller of r, whose requests pass through wrap.
+func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe], wrap ...transport.WrapperFunc) *world {
 	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, probe.CRDs)
 	admin := testenv.Client(t, cfg, probe.AddToScheme)
 	counted, requests := testenv.Requests(cfg)
+	for _, f := range wrap {
+		counted.Wrap(f)
+	}
 	w := &world{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg)}
 	w.start(r, o)
 	return w

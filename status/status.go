@@ -3,9 +3,11 @@
 package status
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,16 +33,17 @@ func (s *Set) Unknown(t, reason, message string) {
 
 // Set sets condition t to any status.
 func (s *Set) Set(t string, is metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&s.list, metav1.Condition{Type: t, Status: is, Reason: reason, Message: Clip(message)})
+	meta.SetStatusCondition(&s.list, metav1.Condition{Type: t, Status: is, Reason: camelCase(reason), Message: Clip(message)})
 }
 
 // Get returns condition t, or nil if it has not been set. The result must not be changed.
 func (s *Set) Get(t string) *metav1.Condition { return meta.FindStatusCondition(s.list, t) }
 
-// Keep sets conditions as an earlier pass did, but for the types in except.
+// Keep sets conditions of trimtab's own types as an earlier pass did, but for those in
+// except.
 func (s *Set) Keep(earlier []metav1.Condition, except ...string) {
 	for _, c := range earlier {
-		if !slices.Contains(except, c.Type) {
+		if slices.Contains(own, c.Type) && !slices.Contains(except, c.Type) {
 			s.Set(c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
@@ -91,14 +94,33 @@ func Equal(a, b []metav1.Condition) bool {
 	return true
 }
 
-// Clip shortens a message to what a condition can hold: 32,768 bytes in the API, of which
-// nobody reads more than the first thousand.
+// Clip shortens a message to the 1,024 bytes that an event can hold, so that a condition and
+// its event say the same.
 func Clip(message string) string {
-	const limit = 1024
+	const limit, more = 1024, " …"
 	if len(message) <= limit {
 		return message
 	}
-	return strings.ToValidUTF8(message[:limit], "") + " …"
+	return strings.ToValidUTF8(message[:limit-len(more)], "") + more
+}
+
+// accepted is what the API server takes for a reason.
+var accepted = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+// camelCase makes a reason that the API server takes, so that a slip in a reason never costs
+// the whole status.
+func camelCase(reason string) string {
+	if accepted.MatchString(reason) {
+		return reason
+	}
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(reason, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	if r := strings.TrimLeft(b.String(), "0123456789"); r != "" {
+		return r
+	}
+	return "Unknown"
 }
 
 // own are the condition types that trimtab sets on users' kinds; one of them that a pass
