@@ -266,9 +266,9 @@ func (r *run) await() error {
 		return nil
 	}
 	if said != "" {
-		return fmt.Errorf("control plane: %s", said)
+		return fmt.Errorf("the control plane ended: %s", said)
 	}
-	return fmt.Errorf("control plane: %w", err)
+	return fmt.Errorf("the control plane ended: %w", err)
 }
 
 // complaintsRead is how much of the end of the standard error is looked at.

@@ -95,7 +95,7 @@ func TestContextEndsStart(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	tests := map[string]struct{ why, how, says string }{
-		"complaint":    {"its own sentence is the reason", "fails", "control plane: port 7 is taken"},
+		"complaint":    {"its own sentence is the reason", "fails", "the control plane ended: port 7 is taken"},
 		"not a server": {"somebody's other binary", "babbles", `answered "usage: something else"`},
 	}
 	for name, tt := range tests {
@@ -115,7 +115,7 @@ func TestWaitTellsWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.Stop()
-	if err := c.Wait(); err == nil || err.Error() != "control plane: etcd is gone" {
+	if err := c.Wait(); err == nil || err.Error() != "the control plane ended: etcd is gone" {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -55,7 +56,9 @@ func newDemo() *cobra.Command {
 			if output == "json" {
 				args = append(args, "--json")
 			}
-			return play(cmd.Context(), filepath.Join(programs, filepath.Base(demoPackage)), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return inFolder(func(folder string) error {
+				return play(cmd.Context(), filepath.Join(programs, filepath.Base(demoPackage)), append(args, "--folder", folder), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "end after the last step; the exit code is 0 only if every step was verified")
@@ -79,8 +82,19 @@ func prepareDemo(ctx context.Context, lines io.Writer) (programs string, err err
 	return programs, err
 }
 
-// stopWithin is what the demo needs to take everything down in order.
-const stopWithin = 30 * time.Second
+// inFolder calls f with a temporary folder that is gone afterwards, even if the program that
+// uses it was killed.
+func inFolder(f func(folder string) error) (err error) {
+	folder, err := os.MkdirTemp("", "trimtab-demo-")
+	if err != nil {
+		return fmt.Errorf("make a temporary folder; set TMPDIR to one that can be written: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	return f(folder)
+}
+
+// stopWithin is more than the demo needs to delete its objects and take everything down.
+const stopWithin = 90 * time.Second
 
 // play runs the demo's program to its end. A stop is passed on to it, and it ends by itself
 // when this process dies.
@@ -96,6 +110,9 @@ func play(ctx context.Context, program string, args []string, out, errOut io.Wri
 	}
 	defer alive.Close()
 	err = cmd.Run()
+	if s := cmd.ProcessState; s != nil && s.ExitCode() == -1 && ctx.Err() == nil {
+		return fmt.Errorf("the demo's program was killed (%s); what it had started ends with it", s)
+	}
 	if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
 		return errToldAlready
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,6 +22,8 @@ import (
 type Options struct {
 	// Operator is the binary of samples/nats. Required.
 	Operator string
+	// Folder is for the demo's files. It is removed in the end. Required.
+	Folder string
 	// Once ends the demo after its last step instead of staying up.
 	Once bool
 	// JSON writes one object to Out at the end; what people read goes to Err then.
@@ -57,6 +60,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	began := time.Now()
 	s := &stage{options: o, print: steps.New(lines)}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.print.OnFailure(func(err error) { stop(fmt.Errorf("nobody is shown any more what happens: %w", err)) })
 	err := errors.Join(s.play(ctx), s.tearDown())
 	if !o.JSON {
 		return err
@@ -75,7 +81,6 @@ type stage struct {
 	options Options
 	print   *steps.Printer
 
-	folder   string
 	cluster  *controlplane.Cluster
 	admin    client.WithWatch
 	nats     *natsserver.Server
@@ -91,15 +96,17 @@ type scene struct {
 	play func(context.Context, *steps.Step) error
 }
 
-// play runs the steps in order and stops at the first that fails.
+// play runs the steps in order and stops at the first that fails, or when the control plane
+// does.
 func (s *stage) play(ctx context.Context) error {
-	folder, err := os.MkdirTemp("", "trimtab-demo-")
-	if err != nil {
-		return fmt.Errorf("make a temporary folder; set TMPDIR to one that can be written: %w", err)
+	alive, ended := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer ended(nil)
+	if err := s.print.Run("control plane", func(st *steps.Step) error { return s.startCluster(ctx, st, ended) }); err != nil {
+		return err
 	}
-	s.folder = folder
+	wanted, interrupt := context.WithCancelCause(alive)
+	defer context.AfterFunc(ctx, func() { interrupt(context.Cause(ctx)) })()
 	for _, scene := range []scene{
-		{"control plane", func(_ context.Context, st *steps.Step) error { return s.startCluster(ctx, st) }}, // it lives on
 		{"NATS with JetStream", s.startNATS},
 		{"CRDs and roles", s.install},
 		{"operator", s.startOperator},
@@ -107,15 +114,18 @@ func (s *stage) play(ctx context.Context) error {
 		{"drift", s.makeDrift},
 		{"SIGKILL in mid-create", s.killInMidCreate},
 	} {
-		if err := s.step(ctx, scene); err != nil {
+		if err := s.step(wanted, scene); err != nil {
 			return err
 		}
 	}
 	if !s.options.Once {
-		s.stay(ctx)
-		ctx = context.WithoutCancel(ctx) // the last step is still to come
+		s.stay(wanted)
+		if err := context.Cause(alive); err != nil {
+			return err
+		}
+		wanted = alive // the last step is still to come
 	}
-	return s.step(ctx, scene{"delete everything", s.deleteAll})
+	return s.step(wanted, scene{"delete everything", s.deleteAll})
 }
 
 // stepLimit is what no step takes on two cores.
@@ -124,20 +134,42 @@ const stepLimit = 60 * time.Second
 func (s *stage) step(ctx context.Context, scene scene) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("not verified within %s", stepLimit))
 	defer cancel()
-	err := s.print.Run(scene.name, func(st *steps.Step) error {
-		err := scene.play(ctx, st)
-		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w: %w", cause, err)
-		}
-		return err
-	})
+	err := s.print.Run(scene.name, func(st *steps.Step) error { return explained(ctx, scene.play(ctx, st)) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", scene.name, err)
 	}
 	return nil
 }
 
-// stay keeps everything up until Ctrl-C, which is how it is meant to end.
+// endedError is the end of the control plane before it was asked for. It explains whatever
+// failed with it.
+type endedError struct{ why error }
+
+func (e endedError) Error() string { return e.why.Error() }
+
+// noticedWithin is how soon the end of a process is known after the end of its connections.
+const noticedWithin = time.Second
+
+// explained adds why ctx ended to what a step says of its failure.
+func explained(ctx context.Context, err error) error {
+	if _, cut := errors.AsType[*url.Error](err); cut {
+		select {
+		case <-ctx.Done():
+		case <-time.After(noticedWithin):
+		}
+	}
+	cause := context.Cause(ctx)
+	if err == nil || cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	if _, ended := errors.AsType[endedError](cause); ended {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}
+
+// stay keeps everything up until ctx ends: with Ctrl-C, as it is meant to, or with the
+// control plane.
 func (s *stage) stay(ctx context.Context) {
 	s.print.Line("\n  Everything stays up. In another terminal:\n")
 	for _, line := range []string{
@@ -169,10 +201,7 @@ func (s *stage) tearDown() error {
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
 	}
-	if s.folder != "" {
-		errs = append(errs, os.RemoveAll(s.folder))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, os.RemoveAll(s.options.Folder))...)
 }
 
-func (s *stage) file(name string) string { return filepath.Join(s.folder, name) }
+func (s *stage) file(name string) string { return filepath.Join(s.options.Folder, name) }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -32,8 +33,12 @@ const (
 	operatorName = "nats-operator"
 )
 
-func (s *stage) startCluster(ctx context.Context, st *steps.Step) error {
-	cluster, err := controlplane.Start(ctx, controlplane.Options{
+// startCluster starts the control plane, which ctx ends only while it starts: objects are
+// still deleted from it after an interruption. It calls ended when the control plane ends.
+func (s *stage) startCluster(ctx context.Context, st *steps.Step, ended context.CancelCauseFunc) error {
+	life, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	started := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
+	cluster, err := controlplane.Start(life, controlplane.Options{
 		AuditLog: s.file("audit.log"),
 		Progress: func(p controlplane.Step) { st.Note(p.String()) },
 	})
@@ -41,6 +46,16 @@ func (s *stage) startCluster(ctx context.Context, st *steps.Step) error {
 		return err
 	}
 	s.cluster = cluster
+	if !started() {
+		return context.Cause(ctx)
+	}
+	go func() {
+		why := cluster.Wait()
+		if why == nil {
+			why = errors.New("the control plane ended")
+		}
+		ended(endedError{why})
+	}()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -34,6 +34,7 @@ type Printer struct {
 	color    bool
 
 	mu       sync.Mutex
+	failed   func(error)
 	results  []Result
 	underway string // the line that the next one replaces
 }
@@ -41,7 +42,22 @@ type Printer struct {
 // New makes a Printer that writes for people to out.
 func New(out io.Writer) *Printer {
 	terminal := controlplane.IsTerminal(out)
-	return &Printer{out: out, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == ""}
+	return &Printer{out: out, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", failed: func(error) {}}
+}
+
+// OnFailure has f called when something could not be written, as when nobody reads any more.
+// It may be called more than once, and must not write itself.
+func (p *Printer) OnFailure(f func(error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = f
+}
+
+// write is called with the lock held.
+func (p *Printer) write(format string, args ...any) {
+	if _, err := fmt.Fprintf(p.out, format, args...); err != nil {
+		p.failed(err)
+	}
 }
 
 // Results are the steps that have ended, in the order of their ends.
@@ -56,7 +72,7 @@ func (p *Printer) Line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.replace("")
-	fmt.Fprintf(p.out, format+"\n", args...)
+	p.write(format+"\n", args...)
 }
 
 // replace shows line in the place of the one that is under way; empty shows none. The
@@ -65,7 +81,7 @@ func (p *Printer) replace(line string) {
 	if !p.terminal || line == p.underway {
 		return
 	}
-	fmt.Fprintf(p.out, "\r\033[K%s", line)
+	p.write("\r\033[K%s", line)
 	p.underway = line
 }
 
@@ -111,7 +127,7 @@ func (s *Step) Note(note string) {
 		return
 	}
 	if !s.p.terminal && time.Since(s.noted) >= noteEvery {
-		fmt.Fprintf(s.p.out, "  … %s  %s\n", s.name, note)
+		s.p.write("  … %s  %s\n", s.name, note)
 		s.noted = time.Now()
 	}
 	s.show(note)
@@ -164,7 +180,7 @@ func (s *Step) end(mark, color string, err error) {
 	}
 	s.p.replace("")
 	columns := append(slices.Clone(s.details), Seconds(took))
-	fmt.Fprintf(s.p.out, "  %s %-*s %s\n", mark, nameWidth, s.name, strings.Join(columns, "   "))
+	s.p.write("  %s %-*s %s\n", mark, nameWidth, s.name, strings.Join(columns, "   "))
 }
 
 // Seconds is a duration as people read it: "0.3s", "12.0s", "5m2s".
