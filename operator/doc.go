@@ -9,14 +9,29 @@
 // The manager brings leader election, metrics, a graceful stop, and
 //
 //   - /livez, which fails when a pass is stuck;
-//   - /readyz, which fails with the reason: a permission that is missing, a kind that
-//     cannot be read;
+//   - /readyz, which fails with the reason: a kind that cannot be read, and from the start
+//     until all are granted, a permission that is missing;
 //   - /debug/trace on loopback, the last things that all passes did (package trace), of one
 //     object with ?kind=Stream&namespace=default&name=orders, for people with &format=text;
 //     --trace appends the same to a file.
 //
 // Its cache drops managed fields and holds nothing of Secrets but their metadata: they are
 // read live.
+//
+// A test of an operator runs it against the API server of package testenv, under the rules
+// that its own manifests print; the author's main as a process does as well:
+//
+//	cfg := testenv.Start(t)
+//	objects, err := operator.Manifests(options(), operator.ManifestOptions{})
+//	... // install its CRDs, take the rules of its ClusterRole
+//	user := testenv.User(t, cfg, rules...)
+//	args := []string{
+//		"--kubeconfig", testenv.Kubeconfig(t, user), "--leader-elect=false",
+//		"--metrics-address=0", "--health-address=0", "--debug-address=0",
+//	}
+//	var running sync.WaitGroup
+//	running.Go(func() { operator.Run(t.Context(), args, io.Discard, t.Output(), options()) })
+//	t.Cleanup(running.Wait)
 //
 // What a controller does is not here, see packages loop and external. Start with the
 // package's example.

@@ -9,7 +9,8 @@
 //
 // On it, [Namespace] gives each test a place of its own, [Install] brings CRDs, [Wait] and
 // [Gone] wait for states without sleeping, [User] is somebody with exactly the permissions
-// that the test names, and [Requests] counts what a client asks of the server.
+// that the test names, [Requests] counts what a client asks of the server, and [Kubeconfig] is
+// for programs that want a file. How to test an operator with these, see package operator.
 //
 // Workload controllers and the garbage collector run in trimtab's control plane and in
 // real clusters, but not in envtest. Fakes of the API are not here.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -103,17 +102,15 @@ func token(t testing.TB, cfg *rest.Config, namespace, name string) string {
 	return request.Status.Token
 }
 
-// Kubeconfig writes the file by which a process reaches what cfg does, with cfg's token, and
-// is at home in a namespace.
+// Kubeconfig is [testenv.Kubeconfig] for a process that is at home in a namespace.
 func Kubeconfig(t testing.TB, cfg *rest.Config, namespace string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: cfg.BearerToken}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: namespace}},
-		CurrentContext: "x",
-	}, file)
+	file := testenv.Kubeconfig(t, cfg)
+	c, err := clientcmd.LoadFromFile(file)
+	if err == nil {
+		c.Contexts[c.CurrentContext].Namespace = namespace
+		err = clientcmd.WriteToFile(*c, file)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
