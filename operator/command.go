@@ -119,7 +119,9 @@ func manifestsCmd(o Options) *cobra.Command {
 			default:
 				return fmt.Errorf("too many arguments %q; see %s --help", args[1:], cmd.CommandPath())
 			}
-			objects, err := manifests(o, m, wanted)
+			objects, err := manifests(o, m, wanted, func(warning string) {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", o.Name, warning) // nobody to tell
+			})
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,7 @@ func Manifests(o Options, m ManifestOptions) ([]client.Object, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return manifests(o, m, partAll)
+	return manifests(o, m, partAll, func(string) {})
 }
 
 // part is a part of the manifests.
@@ -55,7 +56,8 @@ const (
 	partRBAC part = "rbac"
 )
 
-func manifests(o Options, m ManifestOptions, p part) ([]client.Object, error) {
+// manifests calls warn with what an author may have forgotten.
+func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]client.Object, error) {
 	m.Namespace = cmp.Or(m.Namespace, o.Name)
 	m.Image = cmp.Or(m.Image, o.Name+":latest")
 	var s settings
@@ -73,6 +75,11 @@ func manifests(o Options, m ManifestOptions, p part) ([]client.Object, error) {
 	}
 	if err := d.check(s); err != nil {
 		return nil, err
+	}
+	if p != partRBAC {
+		if err := d.missing(warn); err != nil {
+			return nil, err
+		}
 	}
 	switch p {
 	case partAll:
@@ -100,6 +107,22 @@ func (d *design) definitions() []client.Object {
 		out = append(out, crd)
 	}
 	return out
+}
+
+// missing warns of kinds that nobody defines as far as is known here. That is no error: a
+// controller may be for the kinds of others.
+func (d *design) missing(warn func(string)) error {
+	kubernetes, err := Options{}.scheme()
+	if err != nil {
+		return err
+	}
+	for _, kind := range d.kinds {
+		builtIn := kubernetes.Recognizes(kind) || kind.Group == apiextensionsv1.GroupName
+		if !builtIn && !d.resources.defines(kind.GroupKind()) {
+			warn(fmt.Sprintf("no CRD for %s is in operator.Options.CRDs; the cluster must have it from elsewhere", kind.GroupKind()))
+		}
+	}
+	return nil
 }
 
 func namespace(m ManifestOptions) []client.Object {

@@ -157,7 +157,7 @@ func (o Options) read() (*design, error) {
 	for _, c := range controllers {
 		gvk, err := c.GroupVersionKind(scheme)
 		if err != nil {
-			return nil, fmt.Errorf("a controller's kind is not registered; add it in operator.Options.AddToScheme: %w", err)
+			return nil, unregistered(err)
 		}
 		needs, err := c.Needs(scheme)
 		if err != nil {
@@ -167,6 +167,13 @@ func (o Options) read() (*design, error) {
 		d.needs = append(d.needs, needs...)
 	}
 	return d, nil
+}
+
+// unregistered words a controller's kind that the scheme does not have. The error names the
+// scheme too, by a line of apimachinery's source, which helps nobody.
+func unregistered(err error) error {
+	said, _, _ := strings.Cut(err.Error(), " in scheme ")
+	return fmt.Errorf("a controller's kind is not registered; add it in operator.Options.AddToScheme: %s", said)
 }
 
 // check fails if the operator cannot run with s.
