@@ -183,7 +183,7 @@ func newDown() *cobra.Command {
 			}
 			if r == nil {
 				p.Line("no cluster is running")
-				return nil
+				return h.tidy()
 			}
 			return p.Run("stop", func(*steps.Step) error { return h.stop(cmd.Context(), *r) })
 		},

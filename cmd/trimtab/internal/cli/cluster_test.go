@@ -256,6 +256,53 @@ func TestUpRemovesWhatAKilledClusterLeft(t *testing.T) {
 	}
 }
 
+// TestDownAfterAKill leaves nothing that tells of a cluster, whatever its record looks like.
+func TestDownAfterAKill(t *testing.T) {
+	u := newUser(t)
+	h, err := openHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ why, record string }{
+		"kept":       {"its data is its user's", `{"pid": 1, "data": "/nowhere", "kept": true}`},
+		"unreadable": {"a full disk may have cut it", `{"pid": 1, "da`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for file, text := range map[string]string{h.record(): tt.record, h.kubeconfig(): "x", filepath.Join(h.dir, "lock"): ""} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := u.status().State; got != "stopped" {
+				t.Errorf("status is %q, want stopped: nobody holds the lock; %s", got, tt.why)
+			}
+			u.must("cluster", "down")
+			u.clean()
+		})
+	}
+}
+
+// TestUnreadableRecord is told of by the file's name while a cluster runs.
+func TestUnreadableRecord(t *testing.T) {
+	u := newUser(t)
+	h, err := openHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := h.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := os.WriteFile(h.record(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, err := u.run("cluster", "kubeconfig"); code != 1 || !strings.Contains(err, h.record()) {
+		t.Errorf("exit code %d, %q; want the file's name", code, err)
+	}
+}
+
 func TestUpErrors(t *testing.T) {
 	u := newUser(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

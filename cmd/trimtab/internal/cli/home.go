@@ -75,9 +75,19 @@ func (h home) running() (*record, error) {
 		return &record{Starting: true}, nil // the lock comes first
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; stop the cluster's process, named devcluster, and remove the file", err)
 	}
 	return &r, nil
+}
+
+// tidy forgets a cluster that died on its own.
+func (h home) tidy() error {
+	lock, err := h.lock()
+	if lock == nil {
+		return err
+	}
+	defer lock.Close()
+	return h.clear()
 }
 
 func (h home) read() (record, error) {
@@ -87,7 +97,7 @@ func (h home) read() (record, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("read what is known of the cluster: %w", err)
+		return record{}, fmt.Errorf("read what is known of the cluster from %q: %w", h.record(), err)
 	}
 	return r, nil
 }
@@ -111,10 +121,7 @@ func (h home) write(r record) error {
 // clear forgets the cluster, and removes what is left of one that was killed. The caller
 // holds the lock.
 func (h home) clear() error {
-	r, err := h.read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	r, _ := h.read() // a file that cannot be read tells of nothing that could be removed
 	if r.Data != "" && !r.Kept {
 		if err := os.RemoveAll(r.Data); err != nil {
 			return fmt.Errorf("remove the data of a cluster that has ended: %w", err)
