@@ -60,6 +60,9 @@ func named(path string) (string, error) {
 	if info.IsDir() {
 		return "", fmt.Errorf("use the control plane that %s names: %q is a folder; name the devcluster binary in it", EnvBinary, path)
 	}
+	if runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+		return "", fmt.Errorf("use the control plane that %s names: %q is no program", EnvBinary, path)
+	}
 	return path, nil
 }
 

@@ -70,6 +70,12 @@ func download(ctx context.Context, goTool, module, version string) (string, erro
 	if parsed := json.Unmarshal(out, &got); err == nil && parsed == nil && got.Dir != "" {
 		return got.Dir, nil
 	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("get the control plane's modules: %w", context.Cause(ctx))
+	}
+	if signalled(err) {
+		return "", fmt.Errorf("get the control plane's modules: %w", err)
+	}
 	if got.Error == "" && err != nil {
 		got.Error = err.Error()
 	}
@@ -97,11 +103,18 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 		// Commands themselves always count as stale: their binaries are not installed.
 		return max(0, len(bytes.Fields(out.Bytes()))-len(g.mains)), nil
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || signalled(err) {
 		return 0, g.failed(ctx, "load the source of "+g.what, said, err)
 	}
 	first, _, _ := strings.Cut(said, "\n") // one missing module is told for each that needs it
 	return 0, fmt.Errorf("%w; if modules are missing, %s", g.failed(ctx, "load the source of "+g.what, first, err), needsProxy)
+}
+
+// signalled tells whether somebody ended the go command, so that nothing is wrong with what
+// it was to do.
+func signalled(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.ExitCode() == -1
 }
 
 // build compiles and links into the file out, and counts packages up to total on the way.

@@ -99,6 +99,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	defer stdout.Close()
 	c, err := r.ready(ctx, stdout)
+	if _, strange := errors.AsType[*strangeError](err); strange {
+		err = fmt.Errorf("%w%s", err, o.namedBy())
+	}
 	if err == nil {
 		c.Config, err = adminConfig(c.Kubeconfig)
 	}
@@ -200,7 +203,7 @@ func launch(ctx context.Context, o Options) (*run, *os.File, error) {
 		}
 	}
 	if err := cmd.Start(); err != nil {
-		err = fmt.Errorf("start the control plane: %w", err)
+		err = fmt.Errorf("start the control plane: %w%s", err, o.namedBy())
 		return nil, nil, errors.Join(err, stderr.Close(), stdout.Close())
 	}
 	return r, stdout, nil
@@ -213,6 +216,9 @@ func complaints(path string) (f *os.File, leftover string, err error) {
 		f, err = os.Create(path)
 	} else {
 		f, err = os.CreateTemp("", "trimtab-devcluster-*.log")
+	}
+	if err != nil && path == "" {
+		return nil, "", fmt.Errorf("keep what the control plane complains about: %w; set TMPDIR to a folder that can be written", err)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("keep what the control plane complains about: %w", err)
@@ -244,9 +250,24 @@ func (r *run) ready(ctx context.Context, stdout *os.File) (*Cluster, error) {
 		Cluster
 	}
 	if err := json.Unmarshal(line, &got); err != nil || !got.Ready {
-		return nil, fmt.Errorf("start the control plane: %q answered %q, which is not a devcluster of this version", r.cmd.Path, bytes.TrimSpace(line))
+		return nil, &strangeError{path: r.cmd.Path, did: fmt.Sprintf("answered %q", bytes.TrimSpace(line))}
 	}
 	return &got.Cluster, nil
+}
+
+// strangeError is what comes of a binary that is something else.
+type strangeError struct{ path, did string }
+
+func (e *strangeError) Error() string {
+	return fmt.Sprintf("start the control plane: %q %s; is it a devcluster of this version?", e.path, e.did)
+}
+
+// namedBy says where the path of the binary came from, if not from here.
+func (o Options) namedBy() string {
+	if path := os.Getenv(EnvBinary); path == "" || path != o.Binary {
+		return ""
+	}
+	return "; " + EnvBinary + " names it"
 }
 
 // early words the end of a process that never became ready.
@@ -254,7 +275,7 @@ func (r *run) early() error {
 	if err := r.wait(); err != nil {
 		return err
 	}
-	return errors.New("start the control plane: it ended before it was ready")
+	return &strangeError{path: r.cmd.Path, did: "ended before it was ready, without a word"}
 }
 
 // await waits for the end of the process and words a bad one.

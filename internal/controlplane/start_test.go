@@ -96,6 +96,7 @@ func TestContextEndsStart(t *testing.T) {
 func TestStartErrors(t *testing.T) {
 	tests := map[string]struct{ why, how, says string }{
 		"complaint":    {"its own sentence is the reason", "fails", "the control plane ended: port 7 is taken"},
+		"silent":       {"nothing else to go by", "silent", "ended before it was ready, without a word"},
 		"not a server": {"somebody's other binary", "babbles", `answered "usage: something else"`},
 	}
 	for name, tt := range tests {
@@ -105,6 +106,60 @@ func TestStartErrors(t *testing.T) {
 				t.Errorf("error is %v, want %q in it; %s", err, tt.says, tt.why)
 			}
 			gone(t, nil)
+		})
+	}
+}
+
+func TestStartErrorsNameTheVariable(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken")
+	write(t, broken, "neither a script nor a program")
+	if err := os.Chmod(broken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := filepath.Join(t.TempDir(), "text")
+	write(t, text, "x")
+	for name, tt := range map[string]struct{ why, path, how string }{
+		"no program":    {"the system's word for it is obscure", broken, "works"},
+		"not a server":  {"somebody's other binary", os.Args[0], "babbles"},
+		"a mere text":   {"a source file, say", text, "works"},
+		"no such thing": {"a typing error", text + "x", "works"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(EnvBinary, tt.path)
+			t.Setenv(envPretend, tt.how)
+			_, err := Start(t.Context(), Options{})
+			if err == nil || !strings.Contains(err.Error(), EnvBinary) || !strings.Contains(err.Error(), tt.path) {
+				t.Errorf("error is %v, want %s and the path in it; %s", err, EnvBinary, tt.why)
+			}
+		})
+	}
+}
+
+func TestStartNamesTheFolderForTemporaryFiles(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	if _, err := Start(t.Context(), Options{Binary: os.Args[0]}); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("error is %v, want TMPDIR in it", err)
+	}
+}
+
+// TestKilledGoCommand is an interrupt that the go command hears before we do.
+func TestKilledGoCommand(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "go")
+	write(t, tool, "#!/bin/sh\nkill -INT $$\n")
+	if err := os.Chmod(tool, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, src := range map[string]source{
+		"checkout":  checkout(t, "package main\n\nfunc main() {}\n"),
+		"published": {version: "v0.3.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(t.TempDir(), nil)
+			b.goTool = tool
+			_, err := b.binary(t.Context(), src)
+			if err == nil || !strings.Contains(err.Error(), "signal: interrupt") || strings.Contains(err.Error(), "proxy") {
+				t.Errorf("error is %v, want the signal and no word of a proxy", err)
+			}
 		})
 	}
 }
