@@ -71,7 +71,9 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 		p.seen = Missing[O]()
 	}
 	p.facts.Seen = Seen{Looked: true, Phase: p.seen.Phase, Recoverable: p.seen.Recoverable}
-	if p.seen.Phase != PhaseMissing {
+	if p.seen.Phase == PhaseMissing {
+		p.track.sawNothing()
+	} else {
 		p.recognise()
 	}
 	p.reflect()

@@ -194,7 +194,7 @@ func decideDeletionSeen(f Facts) Decision {
 // goneForGood: the thing is missing, and no create of ours can still make it appear.
 func (f Facts) goneForGood() bool {
 	switch f.Creation {
-	case CreationNone:
+	case CreationNone, CreationUntold:
 		return true
 	case CreationSeen:
 		return f.DeleteAccepted || f.SinceCreate >= f.Grace

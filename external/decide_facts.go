@@ -179,6 +179,9 @@ type Creation int
 const (
 	// CreationNone: create was certainly not called, or certainly refused.
 	CreationNone Creation = iota
+	// CreationUntold: the record is the first on this object, as far as the object tells. Its
+	// metadata may have been lost, so that only a look tells whether anything was ever made.
+	CreationUntold
 	// CreationPossible: an earlier process may have called it.
 	CreationPossible
 	// CreationCalled: this process called it and has not seen the thing since.

@@ -102,7 +102,7 @@ func decideUnready(f Facts) Decision {
 		Row: 5, State: StatePending, Reason: ReasonDependenciesNotReady, Wake: WakeDependency,
 		Show: Show{DependenciesReady: ShowFalse, Failed: ShowFalse, Creating: ShowFalse, Updating: ShowFalse},
 	}
-	made := f.Creation != CreationNone && f.Record.KnownID
+	made := f.Creation > CreationUntold && f.Record.KnownID
 	missing := f.Seen.Looked && f.Seen.Phase == PhaseMissing
 	switch {
 	case !made || missing:
@@ -268,7 +268,7 @@ func (f Facts) absenceProven() bool {
 	}
 	recent := f.SinceCreate < f.Grace
 	switch f.Creation {
-	case CreationNone:
+	case CreationNone, CreationUntold:
 		return true
 	case CreationPossible:
 		return !recent || f.Identity == IdentityDeterministic

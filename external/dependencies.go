@@ -150,8 +150,20 @@ func isReady(obj client.Object) bool {
 	return false
 }
 
-// readinessChanged tells which updates of a dependency can matter.
+// readinessChanged tells which updates of a dependency can matter. One that was lost outside
+// and made again took with it what depends on it there, though it may have been Ready all
+// along.
 func readinessChanged(before, after client.Object) bool {
-	return isReady(before) != isReady(after) || before.GetUID() != after.GetUID() ||
+	return isReady(before) != isReady(after) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// incarnationOf counts how often the thing behind an object was made; 0 if the object stands
+// for nothing outside.
+func incarnationOf(obj client.Object) int64 {
+	o, ok := obj.(api.ExternalObject)
+	if !ok || o.TrimtabExternal().External == nil {
+		return 0
+	}
+	return o.TrimtabExternal().External.Incarnation
 }

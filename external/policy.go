@@ -62,7 +62,7 @@ var access = regexp.MustCompile(`^(none|read-only|[cud]{1,3})$`)
 // word that happens to be made of them grants nothing.
 func (s *settings) readAccess(value string) {
 	v := strings.ToLower(strings.NewReplacer(",", "", " ", "", "\t", "").Replace(value))
-	if v == "" {
+	if value == "" { // blanks and commas alone are no such word
 		s.policy.Create, s.policy.Update, s.policy.Delete = true, true, true
 		return
 	}

@@ -24,6 +24,8 @@ func TestAccessGrammar(t *testing.T) {
 		"E1-52 any order":          {"duc", true, true, true, false},
 		"E1-52 commas and blanks":  {"C, U", true, true, false, false},
 		"E1-52 none":               {"none", false, false, false, false},
+		"blanks alone":             {" ", false, false, false, true},
+		"commas alone":             {" , ,", false, false, false, true},
 		"E1-52 None":               {"None", false, false, false, false},
 		"E1-52 read-only":          {"read-only", false, false, false, false},
 		"E1-52 xyz":                {"xyz", false, false, false, true},

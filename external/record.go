@@ -96,7 +96,7 @@ func parseRecord(value string) (record, error) {
 	r, err := decodeRecord(value)
 	if err != nil {
 		return record{}, fmt.Errorf("annotation %s cannot be read (%w); nothing is created or deleted until it is restored, "+
-			"for example from a backup, or removed to look for the thing by its name", api.AnnotationExternal, err)
+			"for example from a backup, or removed to look for the thing by its name; then set annotation %s to a new value", api.AnnotationExternal, err, api.AnnotationReconcile)
 	}
 	return r, nil
 }

@@ -69,6 +69,7 @@ type basis struct {
 func (t *track) read(r record, now time.Time) bool {
 	if r.exists() && r.Create == t.prepared {
 		t.wroteMarker(r.Create, r.Incarnation)
+		t.creation = CreationUntold
 		t.prepared = marker{}
 	}
 	if t.ahead(r) {
@@ -103,6 +104,9 @@ func (t *track) meet(r record, now time.Time) {
 		t.creation, t.called, t.doubt = CreationPossible, now, now
 	case MarkerDone:
 		t.creation, t.called = CreationSeen, r.Done
+		if r.Done.After(now) { // another machine's clock
+			t.called = now
+		}
 	}
 }
 
@@ -140,6 +144,13 @@ func noEffect(c Class) bool {
 
 // saw notes that the thing exists and is ours.
 func (t *track) saw() { t.creation = CreationSeen }
+
+// sawNothing notes that nothing bears the thing's name.
+func (t *track) sawNothing() {
+	if t.creation == CreationUntold {
+		t.creation = CreationNone
+	}
+}
 
 // adopted notes that a thing was taken over by the record with m. When it came into being
 // nobody knows; it may have been a moment ago, so that a read that is behind can still deny
