@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -34,12 +35,9 @@ func (c *Cluster) listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on port %d of 127.0.0.1: %w", port, err)
 	}
-	c.onStop(func() error {
-		if err := c.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
+	guarded := &guardedListener{Listener: c.listener}
+	c.listener = guarded
+	c.onStop(guarded.abandon)
 	_, got, err := net.SplitHostPort(c.listener.Addr().String())
 	if err != nil {
 		return err
@@ -63,4 +61,30 @@ func (c *Cluster) port() (int, error) {
 		return 0, c.damaged(fmt.Errorf("file %q holds no port number", portFile))
 	}
 	return port, nil
+}
+
+// guardedListener can be closed under an API server that does not know yet that it is to
+// stop: one that is stopped while it starts may have begun to serve without having been told,
+// and it panics when its listener ends before it does.
+type guardedListener struct {
+	net.Listener
+	abandoned atomic.Bool
+}
+
+// abandon frees the port. Whoever still accepts waits until the process ends.
+func (l *guardedListener) abandon() error {
+	l.abandoned.Store(true)
+	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Accept waits for a connection.
+func (l *guardedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil && l.abandoned.Load() {
+		select {}
+	}
+	return conn, err
 }
