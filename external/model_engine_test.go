@@ -53,7 +53,13 @@ func (w *world) pass(i int) {
 		return
 	}
 	if !p.t.read(p.o.rec, w.clock()) && !w.m.noGuard {
-		return
+		if !p.confirm() { // an old copy
+			return
+		}
+		p.t.meet(p.o.rec, w.clock())
+	}
+	if w.m.believesFirst && p.t.creation == CreationUntold {
+		p.t.creation = CreationNone
 	}
 	for range 16 {
 		w.steps++
@@ -189,6 +195,7 @@ func (p *modelPass) observe() {
 		}
 	}
 	if p.have == nil {
+		p.t.sawNothing()
 		return
 	}
 	p.f.Seen.Phase, p.value = p.have.phase(at), p.have.value

@@ -70,6 +70,11 @@ func TestModelTeeth(t *testing.T) {
 			why: "after a restart, a copy of an object that is gone creates again",
 			m:   with(func(f *Facts) { f.Fresh = true }, nil),
 		},
+		"believes that the first record is the first": {
+			why: "an object whose finalizer and record were taken off goes, and its thing stays",
+			api: "name and mark",
+			m:   mutant{believesFirst: true},
+		},
 		"believes everything is ours": {
 			why: "somebody else's thing of the same name is changed",
 			m:   mutant{ownsAll: true},

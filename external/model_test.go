@@ -36,6 +36,7 @@ type mutant struct {
 	doubtless      bool // forgets that a create may still come
 	noGuard        bool // believes every object it reads
 	ownsAll        bool // takes every thing for its own
+	believesFirst  bool // takes the first record on an object for the first there ever was
 }
 
 // object is one version of a custom resource; uid 0 is "does not exist".
@@ -177,6 +178,10 @@ func (w *world) event() {
 	switch w.rng.IntN(10) {
 	case 0, 1, 2:
 		w.person(i)
+	case 7:
+		if w.chance(20) {
+			w.strip(i)
+		}
 	case 3:
 		w.drift(i)
 	case 4:
@@ -307,6 +312,24 @@ func (w *world) person(i int) {
 	}
 	s.put(o)
 	w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
+}
+
+// strip takes finalizer and record off a live object, as replacing it whole does. Only where
+// names are chosen and things bear marks can anybody tell afterwards what was made for it,
+// and of what was adopted only the record tells. It
+// happens where no old copy is read any more, and what was created comes into sight before
+// anybody looks.
+func (w *world) strip(i int) {
+	s := &w.slots[i]
+	o := *s.now()
+	if o.uid == 0 || o.deleting || !w.v.byName() || w.v.unmarked || o.rec.Adopted != "" {
+		return
+	}
+	o.finalizer, o.rec = false, record{}
+	s.put(o)
+	s.seen = s.version() - 1
+	w.tell("person: slot %d uid %d loses its metadata", i, o.uid)
+	w.tick(modelGrace)
 }
 
 func (w *world) policy() Policy {

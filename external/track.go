@@ -68,9 +68,7 @@ type basis struct {
 // the record.
 func (t *track) read(r record, now time.Time) bool {
 	if r.exists() && r.Create == t.prepared {
-		t.wroteMarker(r.Create, r.Incarnation)
-		t.creation = CreationUntold
-		t.prepared = marker{}
+		t.wrotePrepared(r)
 	}
 	if t.ahead(r) {
 		return false
@@ -116,6 +114,16 @@ func (t *track) wroteMarker(m marker, incarnation int64) {
 		t.creation, t.called, t.deleteAccepted = CreationNone, time.Time{}, false
 	}
 	t.marker, t.incarnation, t.fresh = m, incarnation, true
+}
+
+// wrotePrepared notes that the prepared marker is durable. It does not undo what this process
+// did by an earlier record that the object has lost.
+func (t *track) wrotePrepared(r record) {
+	before := *t
+	t.wroteMarker(r.Create, r.Incarnation)
+	t.creation = max(before.creation, CreationUntold)
+	t.called, t.deleteAccepted = before.called, before.deleteAccepted
+	t.prepared = marker{}
 }
 
 // createAnswered notes what a create came to. Only an answer that can mean nothing else
