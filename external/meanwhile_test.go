@@ -1,0 +1,45 @@
+package external_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// TestChangedMeanwhile: while the first look of a new process is under way, a person forbids
+// what the process is about to do.
+func TestChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	w.create()
+	w.ready()
+	w.stop()
+	w.resize(2)
+	forbid := sync.OnceFunc(func() { w.annotate(api.AnnotationAccess, "read-only") })
+	w.cloud.with(func() { w.cloud.before = func(string, string) { forbid() } })
+	w.start()
+	w.failing("UpdateNotPermitted")
+	if n := w.cloud.count(http.MethodPut); n != 0 {
+		t.Errorf("%d updates by an old copy of the object, which was still permitted to", n)
+	}
+}
+
+// TestSomebodyElsesThingGoes: what bore the name was never ours, so that nothing was lost
+// when it went.
+func TestSomebodyElsesThingGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
+	w.create()
+	w.failing("NotOurs")
+	w.cloud.with(func() { delete(w.cloud.items, "a") })
+	w.poke("look")
+	got := w.ready()
+	if got.Status.External.Incarnation != 1 || slices.ContainsFunc(w.trace.rules("a"), func(r string) bool { return strings.HasPrefix(r, "D-14") }) {
+		t.Errorf("taken for a loss of ours: incarnation %d, decisions %v", got.Status.External.Incarnation, w.trace.rules("a"))
+	}
+}

@@ -1,0 +1,152 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/api"
+	thingv1 "github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// dependency makes an object that is Ready in every way, and changes it.
+func dependency(change ...func(*thingv1.Thing)) *thingv1.Thing {
+	o := &thingv1.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", UID: "u1", Generation: 2}}
+	o.Status.ObservedGeneration = 2
+	o.Status.Conditions = []metav1.Condition{{Type: api.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+	o.Status.External = &api.ExternalObservation{ID: "b", Incarnation: 1}
+	for _, f := range change {
+		f(o)
+	}
+	return o
+}
+
+func TestIsReady(t *testing.T) {
+	tests := map[string]struct {
+		why    string
+		change func(*thingv1.Thing)
+		want   bool
+	}{
+		"ready":                    {"", func(*thingv1.Thing) {}, true},
+		"not ready":                {"", func(o *thingv1.Thing) { o.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"nothing said":             {"", func(o *thingv1.Thing) { o.Status.Conditions = nil }, false},
+		"before the spec changed":  {"status is about an older spec", func(o *thingv1.Thing) { o.Generation = 3 }, false},
+		"the condition is older":   {"status is of now, its condition is not", func(o *thingv1.Thing) { o.Status.Conditions[0].ObservedGeneration = 1 }, false},
+		"the status is older":      {"the condition is of now, its status is not", func(o *thingv1.Thing) { o.Status.ObservedGeneration = 1 }, false},
+		"another condition counts": {"only Ready does", func(o *thingv1.Thing) { o.Status.Conditions[0].Type = "Billed" }, false},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			if got := isReady(dependency(test.change)); got != test.want {
+				t.Errorf("%s: ready %t, want %t", test.why, got, test.want)
+			}
+		})
+	}
+}
+
+func TestReadinessChanged(t *testing.T) {
+	tests := map[string]struct {
+		why    string
+		change func(*thingv1.Thing)
+		want   bool
+	}{
+		"nothing":             {"", func(*thingv1.Thing) {}, false},
+		"something else":      {"a busy dependency wakes nobody", func(o *thingv1.Thing) { o.Status.Host, o.Labels = "h", map[string]string{"a": "b"} }, false},
+		"no longer ready":     {"", func(o *thingv1.Thing) { o.Status.Conditions[0].Status = metav1.ConditionFalse }, true},
+		"another object":      {"deleted and created between two looks of the cache", func(o *thingv1.Thing) { o.UID = "u2" }, true},
+		"is to go":            {"it is waited for no longer", func(o *thingv1.Thing) { o.DeletionTimestamp = new(metav1.Now()) }, true},
+		"made again":          {"what depended on it went with it", func(o *thingv1.Thing) { o.Status.External.Incarnation = 2 }, true},
+		"no longer out there": {"", func(o *thingv1.Thing) { o.Status.External = nil }, true},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			before, after := dependency(), dependency(test.change)
+			if got := readinessChanged(before, after); got != test.want {
+				t.Errorf("%s: matters %t, want %t", test.why, got, test.want)
+			}
+			if got := readinessChanged(after, before); got != test.want {
+				t.Errorf("%s, the other way round: matters %t, want %t", test.why, got, test.want)
+			}
+		})
+	}
+}
+
+// visit is a pass as far as a call needs one.
+func visit() *pass[*thingv1.Thing, struct{}, struct{}] {
+	return &pass[*thingv1.Thing, struct{}, struct{}]{e: &engine[*thingv1.Thing, struct{}, struct{}]{}, track: &track{}}
+}
+
+// TestCallsAtTheEnd: the process stops while calls are made.
+func TestCallsAtTheEnd(t *testing.T) {
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	tests := map[string]struct {
+		why   string
+		a     Action
+		ended bool
+	}{
+		"create":  {"its answer is worth more than the seconds", ActionCreate, false},
+		"update":  {"", ActionUpdate, false},
+		"delete":  {"", ActionDelete, false},
+		"unmark":  {"", ActionUnmark, false},
+		"observe": {"a look can be had again", ActionObserve, true},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			visit().ask(stopped, test.a, func(ctx context.Context) (string, error) {
+				if ended := ctx.Err() != nil; ended != test.ended {
+					t.Errorf("%s: the call is cut short: %t, want %t", test.why, ended, test.ended)
+				}
+				if _, bounded := ctx.Deadline(); !bounded {
+					t.Error("the call has no deadline")
+				}
+				return "ok", nil
+			})
+		})
+	}
+}
+
+// TestScopeDelay: what the API asked for is the least, and nobody comes back all at once.
+func TestScopeDelay(t *testing.T) {
+	p := visit()
+	p.ask(t.Context(), ActionUpdate, func(context.Context) (string, error) {
+		return "", Throttled(errors.New("slow down"), 40*time.Second)
+	})
+	for range 100 {
+		if d := p.scopeDelay(); d < 40*time.Second || d > 50*time.Second {
+			t.Fatalf("comes back after %s, the API asked for 40s", d)
+		}
+	}
+}
+
+// TestMetadataLostInOneProcess: a prepared marker undoes nothing of what this process did by
+// a record that the object has lost.
+func TestMetadataLostInOneProcess(t *testing.T) {
+	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+	first, second := aRecord(), aRecord()
+	first.Create.At, second.Create.At = now, now.Add(time.Second)
+	var tr track
+	tr.prepared = first.Create
+	tr.read(first, now)
+	if tr.creation != CreationUntold {
+		t.Fatalf("creation %d of a first record, want %d", tr.creation, CreationUntold)
+	}
+	tr.sawNothing()
+	tr.createAnswered(false, ClassUnknown, now)
+	tr.prepared = second.Create
+	if !tr.read(second, now.Add(time.Second)) {
+		t.Fatal("the prepared record is taken for an old one")
+	}
+	tr.sawNothing() // a look that is behind
+	if tr.creation != CreationCalled || !tr.called.Equal(now) {
+		t.Errorf("creation %d at %s; it was called at %s", tr.creation, tr.called, now)
+	}
+}
