@@ -39,6 +39,9 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 	result, err := guard(func() (string, error) { return f(ctx) })
 	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.mutates(), Result: result, Took: time.Since(start)}
 	p.facts.Last, p.last = Answer{Of: a}, classification{}
+	if crash, is := errors.AsType[*panicked](err); is {
+		p.loop.Log().Error(err, "a call of the driver panicked", "call", a.String(), "stack", string(crash.stack))
+	}
 	if err != nil {
 		p.last = classify(err, p.e.classifier, a.mutates())
 		p.facts.Last = Answer{Of: a, Failed: true, Class: p.last.class, Timeout: p.last.timeout}

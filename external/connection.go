@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -50,16 +51,21 @@ func (c *connection[C]) get(ctx context.Context, deadline time.Duration) (C, err
 func guard[R any](f func() (R, error)) (result R, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &panicked{value: r}
+			err = &panicked{value: r, stack: debug.Stack()}
 		}
 	}()
 	return f()
 }
 
 // panicked is a panic of a driver.
-type panicked struct{ value any }
+type panicked struct {
+	value any
+	stack []byte
+}
 
-func (p *panicked) Error() string { return fmt.Sprintf("the driver panicked: %v", p.value) }
+func (p *panicked) Error() string {
+	return fmt.Sprintf("the driver panicked: %v; the operator's log has the stack", p.value)
+}
 
 // tracks are what this process remembers, by UID. The zero value is empty.
 type tracks struct {

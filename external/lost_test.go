@@ -1,6 +1,7 @@
 package external_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +159,24 @@ func TestDependsOnPanics(t *testing.T) {
 	w.await("the panic to be told", func(o *thing.Thing) bool {
 		return strings.Contains(condition(o, "Ready").Message, "panicked")
 	})
+}
+
+// forgetful does not return the mark of a thing.
+type forgetful struct{ named }
+
+func (f forgetful) Observe(ctx context.Context, c *cloudClient, o *thing.Thing, ref external.Ref) (observation, error) {
+	seen, err := f.named.Observe(ctx, c, o, ref)
+	seen.Mark = nil
+	return seen, err
+}
+
+// TestForgottenMark: the likeliest mistake of an author is told as such.
+func TestForgottenMark(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, forgetful{})
+	w.create()
+	got := w.failing("NotOurs")
+	if m := condition(got, "Failed").Message; !strings.Contains(m, "forgetful must put CreateInput.Mark") {
+		t.Errorf("message %q", m)
+	}
 }

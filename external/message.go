@@ -116,6 +116,10 @@ func (p *pass[T, C, O]) notOurs() string {
 		return fmt.Sprintf("%s belongs to an earlier or foreign %s with UID %s; %s", p.what(), owner, found[MarkUID], always)
 	case OwnerNobody, OwnerUs, OwnerRecorded:
 	}
+	if p.did.created && len(found) == 0 {
+		return fmt.Sprintf("%s was created by this very pass and bears no mark; %T must put CreateInput.Mark on the thing and return it in "+
+			"Observation.Mark, or say Options.Unmarked; until then the thing stays when the object goes", p.what(), p.e.driver)
+	}
 	return fmt.Sprintf("%s exists and is not ours; %s", p.what(), always)
 }
 
