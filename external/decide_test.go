@@ -128,6 +128,7 @@ func TestDecide(t *testing.T) {
 		"D-03 throttled deletion":      {"the finalizer stays", given(deleting, failed(ActionDelete, ClassThrottled)), "D-03 wait Terminating Throttled -Ready -Creating -Updating +Deleting scope"},
 
 		"D-04 nothing made yet":                 {"no call", given(unready, creation(CreationNone), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
+		"D-04 a first record":                   {"no call", given(unready, creation(CreationUntold), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-04 made and lost":                    {"it is not made again now", given(unready, missing), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-04 the API says not yet":             {"not a failure", given(failed(ActionCreate, ClassNotReady)), "D-04 wait Pending NotReady -Ready -Creating -Failed poll"},
 		"D-05 looks":                            {"", given(unready, notLooked), "D-05 observe Pending DependenciesNotReady -Creating -Updating -Failed"},
@@ -167,6 +168,7 @@ func TestDecide(t *testing.T) {
 		"D-13 then create":                {"", given(missing, creation(CreationNone)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 after a refusal":            {"", given(missing, creation(CreationNone), recorded(MarkerPending)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 repeats a lost create":      {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 by a first record":          {"nothing bears the name", given(missing, creation(CreationUntold)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 an old copy creates not":    {"after a restart the object may be gone", given(missing, creation(CreationPossible), notFresh), "D-13 confirm Creating Creating -Ready +Creating -Updating"},
 		"D-13 after our own deletion":     {"re-creation goes on in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
 		"D-14 lost":                       {"a new incarnation needs a marker", given(missing), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
@@ -237,6 +239,8 @@ func TestDecide(t *testing.T) {
 		"D-27 never prepared":          {"", given(deleting, creation(CreationNone), recorded(MarkerNone), unknownID), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 never, and no client":    {"P6: undeletable for want of credentials", given(deleting, creation(CreationNone), notLooked, scoped(ScopeUnconnectable)), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 not without a look":      {"a name may be ours though its record is lost", given(deleting, creation(CreationNone), recorded(MarkerNone), notLooked), "D-00 observe Terminating Observing"},
+		"D-27 nor by a first record":   {"an earlier one may be lost", given(deleting, creation(CreationUntold), notLooked), "D-00 observe Terminating Observing"},
+		"D-27 nor without client":      {"nobody can look", given(deleting, creation(CreationUntold), notLooked, scoped(ScopeUnconnectable)), "D-31 wait Terminating ConnectFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-28 by token":                {"what is found can be deleted", given(deleting, identity(IdentityToken), creation(CreationPossible), unknownID), "D-28 create Terminating Verifying -Ready -Creating -Updating +Deleting"},
 		"D-28 by mark":                 {"", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID), "D-28 find owned Terminating Verifying -Ready -Creating -Updating +Deleting"},
 		"D-28 by mark, found":          {"", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundOne)), "D-28 adopt Terminating Verifying -Ready -Creating -Updating +Deleting"},
@@ -255,6 +259,7 @@ func TestDecide(t *testing.T) {
 		"D-29 an old copy deletes not": {"after a restart the object may be gone", given(deleting, notFresh), "D-29 confirm Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-30 gone":                    {"", given(deleting, missing), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-30 gone by our hand":        {"in the same pass", given(deleting, missing, accepted, since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
+		"D-30 never there":             {"looked for, though nothing is known to have been made", given(deleting, missing, creation(CreationUntold), since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-30 another's":               {"ours is not there", given(deleting, owner(OwnerOther)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
 		"D-30 unmarked, not adopted":   {"ours is not there", given(deleting, owner(OwnerNobody), adoption(AdoptAlways), creation(CreationNone), recorded(MarkerNone)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
 		"D-31 E0-24 delete failed":     {"both true, finalizer stays", given(deleting, failed(ActionDelete, ClassTransient)), "D-31 wait Terminating DeleteFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
@@ -334,7 +339,7 @@ func randomFacts(rng *rand.Rand) Facts {
 	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionUnmark}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
-		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(4)), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
+		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(5)), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), NewSpec: coin(20),
 		Unpublished: coin(20), Unprepared: coin(20), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
