@@ -100,6 +100,8 @@ func (p *pass[T, C, O]) recognise() {
 	p.facts.Seen.Owner = p.claimant().ownerOf(p.seen.Mark)
 	if p.facts.Seen.Owner.ours() {
 		p.track.saw()
+	} else {
+		p.track.sawNothing()
 	}
 	p.facts.NewSpec = p.seen.Phase == PhaseFailed && p.track.sawFailed(p.obj.GetGeneration())
 	if p.e.updater == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
 )
 
 // TestChangedMeanwhile: while the first look of a new process is under way, a person forbids
@@ -42,4 +43,28 @@ func TestSomebodyElsesThingGoes(t *testing.T) {
 	if got.Status.External.Incarnation != 1 || slices.ContainsFunc(w.trace.rules("a"), func(r string) bool { return strings.HasPrefix(r, "D-14") }) {
 		t.Errorf("taken for a loss of ours: incarnation %d, decisions %v", got.Status.External.Incarnation, w.trace.rules("a"))
 	}
+}
+
+// TestRenamedBeforeItsTime: the spec gets another name while nothing was made yet.
+func TestRenamedBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	w.create(needs("b"), func(o *thing.Thing) { o.Spec.Name = "wrogn" })
+	w.pending("a", "b")
+	w.patch(`{"spec":{"name":"wrong"}}`)
+	w.cloud.put("wrong", item{Size: 7, State: "ONLINE"})
+	w.createAs("b")
+	t.Run("what bears the new name is looked at first", func(t *testing.T) {
+		w.failing("NotOurs")
+		if w.called(http.MethodPost, "wrong") || w.called(http.MethodPost, "wrogn") {
+			t.Errorf("calls %v", w.cloud.calls(false))
+		}
+	})
+	t.Run("a stranger's name is not kept", func(t *testing.T) {
+		w.patch(`{"spec":{"name":"right"}}`)
+		w.ready()
+		if w.cloud.get("right") == nil || w.cloud.get("wrogn") != nil {
+			t.Errorf("calls %v", w.cloud.calls(false))
+		}
+	})
 }

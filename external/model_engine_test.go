@@ -210,6 +210,8 @@ func (p *modelPass) observe() {
 	p.f.Differs = Differs{InPlace: p.value%10 != p.o.want%10, Recreate: p.value/10 != p.o.want/10}
 	if p.f.Seen.Owner.ours() {
 		p.t.saw()
+	} else {
+		p.t.sawNothing()
 	}
 	if !p.f.Differs.any() {
 		p.t.inSync()

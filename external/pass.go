@@ -172,12 +172,24 @@ func (p *pass[T, C, O]) gatherRecord() {
 	}
 	f.Record.Trouble = TroubleNone
 	if p.record.exists() && p.record.ID != p.named {
-		f.Record.Trouble = TroubleRenamed
-		if f.Creation == CreationNone { // nothing bears the old name, so the new one may do
-			f.Record.Trouble, f.Record.Marker = TroubleNone, MarkerNone
-			f.Record.Incarnation--
-			p.id = p.named
+		p.rename()
+	}
+}
+
+// rename settles what a new name in the spec comes to. A thing keeps the name it was made by;
+// where nothing was made yet, the new one may do, once it is certain.
+func (p *pass[T, C, O]) rename() {
+	f := &p.facts
+	switch f.Creation {
+	case CreationUntold: // looked for by the old name first
+	case CreationNone:
+		f.Record.Marker = MarkerNone
+		f.Record.Incarnation--
+		if p.id != p.named {
+			p.id, f.Seen = p.named, Seen{}
 		}
+	case CreationPossible, CreationCalled, CreationSeen:
+		f.Record.Trouble = TroubleRenamed
 	}
 }
 

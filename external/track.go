@@ -153,7 +153,7 @@ func noEffect(c Class) bool {
 // saw notes that the thing exists and is ours.
 func (t *track) saw() { t.creation = CreationSeen }
 
-// sawNothing notes that nothing bears the thing's name.
+// sawNothing notes that nothing of ours bears the thing's name.
 func (t *track) sawNothing() {
 	if t.creation == CreationUntold {
 		t.creation = CreationNone
