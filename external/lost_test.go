@@ -20,7 +20,7 @@ func TestMetadataLost(t *testing.T) {
 	t.Parallel()
 	away := func(string, string) *answer { return &answer{code: 503} }
 	here := func(string, string) *answer { return nil }
-	t.Run("B8 while the operator is down and the API away", func(t *testing.T) {
+	t.Run("while the operator is down and the API away", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, named{})
 		w.create()
@@ -35,7 +35,7 @@ func TestMetadataLost(t *testing.T) {
 		w.cloud.faulty(here)
 		w.goneWithThing()
 	})
-	t.Run("B8 while a dependency is not ready", func(t *testing.T) {
+	t.Run("while a dependency is not ready", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, named{})
 		w.createAs("b")
@@ -51,7 +51,7 @@ func TestMetadataLost(t *testing.T) {
 		w.delete()
 		w.goneWithThing()
 	})
-	t.Run("B8 while the operator runs, in a later incarnation", func(t *testing.T) {
+	t.Run("while the operator runs, in a later incarnation", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, named{})
 		w.create()
