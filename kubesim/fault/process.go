@@ -1,0 +1,3 @@
+package fault
+
+type process struct{}

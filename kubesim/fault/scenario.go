@@ -1,0 +1,96 @@
+package fault
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
+
+// A Scenario is a story that an operator must survive: a world, an operator, and what users
+// do. It is played many times, so nothing in it may keep state between plays.
+type Scenario struct {
+	// Name is part of replay tokens. Required.
+	Name string
+	// CRDs holds the CustomResourceDefinitions as YAML files in any of its folders, such as
+	// os.DirFS("config/crd/bases"). Nil means none.
+	CRDs fs.FS
+	// RBAC holds the operator's Roles and ClusterRoles as YAML files, such as
+	// os.DirFS("config/rbac"). All of them are bound to the account that the operator runs
+	// under, and invariant I15 holds them against what it does. Nil makes it an administrator.
+	RBAC fs.FS
+	// AddToScheme registers the operator's types. Nil means those of client-go alone.
+	AddToScheme func(*runtime.Scheme) error
+	// Manager is how the operator's main configures its manager: cache, leader election and
+	// so on. Scheme, addresses, logger and what a test decides are overwritten.
+	Manager manager.Options
+	// Operator sets up one process, as the operator's main does between making the manager
+	// and starting it. It is called for each start, so it must make everything anew.
+	Operator func(mgr ctrl.Manager, env *Env) error
+	// Outside makes the systems outside of a new world: the author's in-memory fake of a
+	// vendor. Nil means that the operator has none.
+	Outside func() Outside
+	// Steps are what happens, one after another, each when the world is quiet again.
+	Steps []Step
+	// Races are what users may do at any moment besides. Nil means: delete each object that a
+	// step creates, delete and create it again, and what the Merge steps change, early.
+	Races []Step
+	// Quiet is how long nothing may change for the world to be called quiet. 0 means 30 s of
+	// the simulated clock.
+	Quiet time.Duration
+	// Patience is how long the operator may take after a fault until the world is as it is
+	// without one. 0 means 30 minutes of the simulated clock.
+	Patience time.Duration
+	// Reads is how many outside reads per hour a world at rest may cost. 0 means any number.
+	Reads int
+	// Foreign lists fields that others own and the comparison of worlds skips, as
+	// "status.lastSeen" or "metadata.annotations.example.com/at".
+	Foreign []string
+}
+
+// Outside is a system outside of Kubernetes, as a fake in memory. It must be safe for
+// concurrent use.
+type Outside interface {
+	// Things returns all that exists there, in any order. Invariants judge by it.
+	Things() []Thing
+}
+
+// Cloner is an [Outside] that can be copied. With one, schedules start at their fault
+// instead of at the beginning, and reads may show an earlier state.
+type Cloner interface {
+	Outside
+	Clone() Outside
+}
+
+// Thing is something outside that somebody made.
+type Thing = history.Thing
+
+// Step is something that happens in the world, not by the operator.
+type Step struct {
+	// Name is for reports: "create orders".
+	Name string
+	// Do acts and does not wait. Nil only lets time pass.
+	Do func(ctx context.Context, w *World) error
+	// Expect tells what must hold when the world is quiet again, in words. It is asked after
+	// undisturbed runs; disturbed ones are compared with those. Nil expects nothing.
+	Expect func(ctx context.Context, w *World) error
+	// Wait lets this much of the simulated clock pass before the world is asked to be quiet.
+	Wait time.Duration
+
+	object client.Object // that it creates, for races
+	early  bool          // may also happen at another moment
+}
+
+// World is what steps act on.
+type World struct {
+	// Client is an administrator's, without a cache.
+	Client client.Client
+	// Outside is the world's; nil if there is none.
+	Outside Outside
+}

@@ -1,0 +1,142 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/options"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
+	"k8s.io/kubernetes/pkg/kubeapiserver"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+// core serves the built-in kinds. It holds no data, so one serves all worlds of a process;
+// it is made outside any bubble, because it costs tens of milliseconds.
+type core struct {
+	handler http.Handler
+	// schemas are the built-in types' OpenAPI schemas, which custom resources refer to.
+	schemas map[string]*spec.Schema
+	groups  []*genericapiserver.APIGroupInfo
+}
+
+// sharedCore makes the process's core at first use.
+var sharedCore = sync.OnceValues(newCore)
+
+func newCore() (*core, error) {
+	storage, err := newStorageOptions()
+	if err != nil {
+		return nil, err
+	}
+	server, err := newGenericServer(storage)
+	if err != nil {
+		return nil, err
+	}
+	legacy, err := legacyGroup(storage)
+	if err != nil {
+		return nil, fmt.Errorf("make the core group: %w", err)
+	}
+	if err := server.InstallLegacyAPIGroup("/api", &legacy); err != nil {
+		return nil, fmt.Errorf("install the core group: %w", err)
+	}
+	c := &core{schemas: legacy.StaticOpenAPISpec, groups: []*genericapiserver.APIGroupInfo{&legacy}}
+	for _, p := range providers() {
+		group, err := p.NewRESTStorage(served(), storage)
+		if err != nil {
+			return nil, fmt.Errorf("make group %s: %w", p.GroupName(), err)
+		}
+		if len(group.VersionedResourcesStorageMap) > 0 {
+			c.groups = append(c.groups, &group)
+		}
+	}
+	if err := server.InstallAPIGroups(c.groups[1:]...); err != nil {
+		return nil, fmt.Errorf("install the built-in groups: %w", err)
+	}
+	c.handler = server.Handler.Director
+	return c, nil
+}
+
+func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.GenericAPIServer, error) {
+	cfg := genericapiserver.NewConfig(legacyscheme.Codecs)
+	cfg.LoopbackClientConfig = &restclient.Config{}
+	cfg.ExternalAddress = "kubesim:443"
+	cfg.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	cfg.Authorization.Authorizer = everything()
+	cfg.AdmissionControl = admissionChain()
+	cfg.LegacyAPIGroupPrefixes = sets.NewString("/api")
+	cfg.RESTOptionsGetter = storage
+	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(
+		generatedopenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(legacyscheme.Scheme))
+	cfg.OpenAPIV3Config.Info.Title = "kubesim"
+	return cfg.Complete(nil).New("kubesim", genericapiserver.NewEmptyDelegate())
+}
+
+// admissionChain is what requests pass between decoding and storage.
+func admissionChain() admission.Interface { return admission.NewChainHandler() }
+
+// storageOptions puts the memory store under built-in kinds, each encoded as etcd would
+// hold it: protobuf, in the storage version.
+type storageOptions struct{ factory serverstorage.StorageFactory }
+
+func newStorageOptions() (storageOptions, error) {
+	etcd := options.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", nil))
+	etcd.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
+	config := kubeapiserver.NewStorageFactoryConfig()
+	config.APIResourceConfig = served()
+	f, err := config.Complete(etcd).New()
+	return storageOptions{f}, err
+}
+
+func (o storageOptions) GetRESTOptions(gr schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	config, err := o.factory.NewConfig(gr, example)
+	if err != nil {
+		return generic.RESTOptions{}, fmt.Errorf("storage of %s: %w", gr, err)
+	}
+	return restOptions(config, "/"+o.factory.ResourcePrefix(gr)), nil
+}
+
+// customStorage puts the memory store under custom resources.
+type customStorage struct{}
+
+func (customStorage) GetRESTOptions(gr schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+	config := storagebackend.NewDefaultConfig("/registry", jsonCodec).ForResource(gr)
+	return restOptions(config, "/"+gr.Group+"/"+gr.Resource), nil
+}
+
+func restOptions(config *storagebackend.ConfigForResource, prefix string) generic.RESTOptions {
+	return generic.RESTOptions{
+		StorageConfig:           config,
+		Decorator:               store.Decorate,
+		EnableGarbageCollection: true,
+		DeleteCollectionWorkers: 1, // more would make equal runs differ
+		ResourcePrefix:          prefix,
+	}
+}
+
+// everything allows: requests are authorized before they come to a registry.
+func everything() authorizer.Authorizer { return authorizerfactory.NewAlwaysAllowAuthorizer() }
+
+// provider makes the registries of one API group.
+type provider interface {
+	GroupName() string
+	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
+}
+
+const eventTTL = time.Hour

@@ -1,0 +1,103 @@
+// Package apiserver runs the real API server's own code in the process: the registries of
+// the built-in kinds and the handler of custom resources, over the storage of package store,
+// reached by function calls instead of sockets.
+package apiserver
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+// Server serves the built-in kinds and some custom ones. It holds no objects: each request
+// brings its world. One that was used in a bubble must not be used in another one at the same
+// time, and in a later one only after [Server.LeaveBubble].
+type Server struct {
+	core   *core
+	custom http.Handler
+	infos  *request.RequestInfoFactory
+}
+
+// New returns a server for the given CRDs, which need not be defaulted or established.
+func New(crds []*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
+	c, err := sharedCore()
+	if err != nil {
+		return nil, err
+	}
+	custom, err := customHandler(crds, c.schemas)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{core: c, custom: custom, infos: &request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}}, nil
+}
+
+// LeaveBubble lets a server that was used in one bubble be used in another. No request may
+// be under way.
+func (s *Server) LeaveBubble() error { return leaveBubble(s.custom) }
+
+// Prepare makes what all share and what takes longest, outside of any bubble.
+func Prepare() error {
+	_, err := sharedCore()
+	return err
+}
+
+// Client says on whose behalf requests come and what becomes of them.
+type Client struct {
+	// DB is the world. Required.
+	DB *store.DB
+	// User is who asks. Nil means an administrator.
+	User user.Info
+	// Gate holds back watch events. Nil means that they come at once.
+	Gate *store.Gate
+}
+
+func (s *Server) serve(c Client, w http.ResponseWriter, r *http.Request) {
+	info, _ := request.RequestInfoFrom(r.Context())
+	if s.isCustom(info) {
+		s.custom.ServeHTTP(w, r)
+		return
+	}
+	s.core.handler.ServeHTTP(w, r)
+}
+
+func (s *Server) isCustom(info *request.RequestInfo) bool {
+	return info.IsResourceRequest && strings.Contains(info.APIGroup, ".") && !strings.HasSuffix(info.APIGroup, ".k8s.io")
+}
+
+// prepare gives a request what the real server's filters put into its context.
+func (s *Server) prepare(c Client, r *http.Request) (*http.Request, *request.RequestInfo, error) {
+	info, err := s.infos.NewRequestInfo(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	who := c.User
+	if who == nil {
+		who = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+	}
+	ctx := store.With(r.Context(), c.DB)
+	if c.Gate != nil {
+		ctx = store.WithGate(ctx, c.Gate)
+	}
+	ctx = request.WithRequestInfo(ctx, info)
+	ctx = request.WithUser(ctx, who)
+	ctx = audit.WithAuditContext(ctx)
+	ctx = warning.WithWarningRecorder(ctx, silent{})
+	ctx = request.WithReceivedTimestamp(ctx, time.Now())
+	return r.Clone(ctx), info, nil
+}
+
+// silent drops warnings.
+type silent struct{}
+
+func (silent) AddWarning(string, string) {}

@@ -1,0 +1,230 @@
+// Package history is the record of one run: what an operator's processes asked for, what
+// became of it in Kubernetes and outside, and when. Invariants are functions of it.
+package history
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Run is one scenario played under one schedule.
+type Run struct {
+	// Scenario is its name.
+	Scenario string
+	// Calls are all requests of the operator's processes, in the order in which they were let
+	// through. Refused calls of dead processes are not among them; see Process.Fenced.
+	Calls []Call
+	// Changes are all revisions of objects in Kubernetes, whoever made them, oldest first.
+	Changes []Change
+	// Outside is what existed outside: the first entry at the start, one more after each call
+	// or step that changed it.
+	Outside []View
+	// Passes are the reconciles, in the order in which they began.
+	Passes []Pass
+	// Steps are the scenario's, in order.
+	Steps []Step
+	// Processes are the operator's processes, the first one first.
+	Processes []Process
+	// Silence is the watch kept after the last step; nil if the run did not come so far.
+	Silence *Silence
+	// Faults are those that were injected, at most a few.
+	Faults []Fault
+	// Access is what the operator's roles said; nil if it runs as an administrator.
+	Access *Access
+}
+
+// Side is where a call went.
+type Side int
+
+// The two sides.
+const (
+	Kubernetes Side = iota
+	Outside
+)
+
+// Nobody is the index of a call, pass, step or process that does not exist.
+const Nobody = -1
+
+// Call is one request.
+type Call struct {
+	// Index is its place in Run.Calls.
+	Index int
+	At    time.Time
+	// Process is its place in Run.Processes, Pass in Run.Passes; [Nobody] for requests outside
+	// of any pass: informers, leases, events, goroutines.
+	Process, Pass int
+	Side          Side
+	// Verb is Kubernetes' (get, list, watch, create, update, patch, delete, deletecollection)
+	// or, outside, "read" or "write".
+	Verb string
+	// Group, Resource, Subresource, Namespace and Name are the target in Kubernetes.
+	Group, Resource, Subresource, Namespace, Name string
+	// What is the author's name of an outside call: "create stream a".
+	What string
+	// Write tells whether it may change something.
+	Write bool
+	// Body is the request's, decoded for Kubernetes writes as far as it is JSON. It must not
+	// be modified. Nil if there is none or it cannot be shown.
+	Body map[string]any
+	// PatchType is the content type of a patch.
+	PatchType string
+	// FieldManager names the writer of an apply or other write, if it says so.
+	FieldManager string
+	// PreconditionUID and PreconditionRV are those of a delete.
+	PreconditionUID, PreconditionRV string
+	// Code is the HTTP status that the server answered, before a fault replaced it; 0 if the
+	// call never came there, or went outside.
+	Code int
+	// Err is what the caller got; empty for success.
+	Err string
+	// Rev is the first and Last the last revision of Kubernetes that the call made; 0 for none.
+	Rev, Last int64
+	// Changed tells whether something changed, on either side.
+	Changed bool
+	// Fault names the fault injected at this call, "" for none.
+	Fault string
+}
+
+// Change is one revision of one object.
+type Change struct {
+	Rev int64
+	At  time.Time
+	// Resource and Group name the kind; Namespace and Name the object.
+	Group, Resource, Namespace, Name string
+	// Before is nil for a new object, After for one that is gone. Neither may be modified.
+	Before, After *unstructured.Unstructured
+	// Call is the index of the operator's call that made it; [Nobody] if By is not an operator.
+	Call int
+	// By is "operator", "user", or the name of an actor: "garbage collector", "foreign".
+	By string
+	// Step is the index of the step during which it came to be.
+	Step int
+}
+
+// Thing is something outside that somebody made.
+type Thing struct {
+	// Kind and ID identify it: "stream", "orders".
+	Kind, ID string
+	// Owner is the UID, or namespace/name, of the object for which the operator made it;
+	// empty if it is not the operator's.
+	Owner string
+	// State is what users care about; the undisturbed run has the same in the end.
+	State string
+	// Ready tells whether it works.
+	Ready bool
+}
+
+// View is what existed outside from a moment on.
+type View struct {
+	At time.Time
+	// Call is the operator's call that made it so, [Nobody] for a step or the start.
+	Call   int
+	Step   int
+	Things []Thing // sorted by Kind and ID
+}
+
+// Pass is one reconcile.
+type Pass struct {
+	Index, Process int
+	Controller     string
+	// Object is the request: namespace/name, or name.
+	Object     string
+	Begin, End time.Time
+	// First is the index of the first call made after it began, Last that of the last one
+	// before it ended, exclusive.
+	First, Last int
+	// Err is what it returned; Requeue when it wants to come again, 0 for not.
+	Err     string
+	Requeue time.Duration
+	// Stale tells that watch events were held back when it began.
+	Stale bool
+	// Ended is false for one that was cut off.
+	Ended bool
+}
+
+// Step is one of the scenario's.
+type Step struct {
+	Name string
+	// Call and Rev are the number of calls and the revision when it began.
+	Call int
+	Rev  int64
+	At   time.Time
+	// Settled is when the world was quiet again; zero if it never was.
+	Settled time.Time
+	// SettledCall and SettledRev are the number of calls and the revision then.
+	SettledCall int
+	SettledRev  int64
+	// World is what there was then.
+	World World
+}
+
+// World is both sides at one moment, without what differs from run to run: see package
+// world.
+type World struct {
+	// Objects are normalized YAML by "resource.group namespace/name".
+	Objects map[string]string
+	// Things are what existed outside, sorted.
+	Things []Thing
+}
+
+// Process is one life of the operator.
+type Process struct {
+	Started time.Time
+	// FirstCall is the number of calls made before it started.
+	FirstCall int
+	// Crashed is set if it was killed; otherwise it ended with the run.
+	Crashed bool
+	// Fenced are calls that came after its death and were refused.
+	Fenced []string
+	// Leaked is the stacks of goroutines that were left when it had ended in an orderly way.
+	Leaked string
+	// Panics are what escaped from it, with stacks; Errors what its libraries logged as
+	// handled errors.
+	Panics []string
+}
+
+// Silence is what was seen while nothing should have happened.
+type Silence struct {
+	// Call is the number of calls when it began. Resync tells that caches were rebuilt within it.
+	Call, LastCall int
+	Rev            int64
+	From, To       time.Time
+	// Restarted is the process started within it to rebuild caches; [Nobody] if none was.
+	Restarted int
+	// ReadsAllowed is how many outside reads are declared for that time; -1 for any number.
+	ReadsAllowed int
+}
+
+// Fault is one that was injected.
+type Fault struct {
+	// Kind as in replay tokens: "crash-before". Call is the index of the call, or [Nobody].
+	Kind string
+	Call int
+	// At says where in words.
+	At   string
+	Time time.Time
+	Step int
+}
+
+// Access is how the operator's roles were used.
+type Access struct {
+	// Denied are requests that no role allows: "patch streams/status".
+	Denied []string
+	// Unused are rules that no call needed: "get secrets".
+	Unused []string
+}
+
+// Violation is a broken invariant.
+type Violation struct {
+	// Invariant is its id: "I2".
+	Invariant string
+	// Title is its name: "no leak".
+	Title string
+	// Message is one sentence: what is wrong, with what.
+	Message string
+	// Detail is a difference or a list, for below the sentence; may be empty.
+	Detail string
+	// Call is the index of the call at which it shows, or [Nobody].
+	Call int
+}

@@ -1,0 +1,256 @@
+// Package store keeps the objects of a simulated API server in memory. It stands where
+// etcd stands under the real one: the server's registries run on it unchanged.
+//
+// A [DB] travels in the context of each request, so one set of registries serves any number
+// of worlds, and a fresh world costs nothing.
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DB is one world's data: what etcd would hold, with its history. The zero value is not
+// usable; [New] makes one.
+type DB struct {
+	mu        sync.Mutex
+	rev       int64
+	compacted int64
+	serial    int64 // of objects made, for names and UIDs that are the same in each run
+	entries   map[string]entry
+	expiring  int // entries with an end
+	history   []Change
+	watchers  []*watcher
+}
+
+// entry is what is stored under one key. Its bytes are never changed in place.
+type entry struct {
+	data []byte
+	rev  int64
+	ends time.Time // zero: never
+}
+
+// Change is one revision: what one key held before and holds now.
+type Change struct {
+	Rev     int64
+	Key     string
+	Before  []byte // nil: the key is new
+	After   []byte // nil: the key is gone
+	PrevRev int64  // of Before
+	At      time.Time
+}
+
+// New returns an empty world.
+func New() *DB {
+	return &DB{rev: 1, entries: map[string]entry{}}
+}
+
+// Snapshot is a world at one moment. It is immutable and cheap: bytes are shared.
+type Snapshot struct {
+	rev, compacted, serial int64
+	entries                map[string]entry
+	expiring               int
+	history                []Change
+}
+
+// Snapshot returns what is stored now.
+func (d *DB) Snapshot() *Snapshot {
+	d.lock()
+	defer d.mu.Unlock()
+	return &Snapshot{d.rev, d.compacted, d.serial, maps.Clone(d.entries), d.expiring, d.history[:len(d.history):len(d.history)]}
+}
+
+// Open returns a new world that begins as s.
+func (s *Snapshot) Open() *DB {
+	return &DB{
+		rev: s.rev, compacted: s.compacted, serial: s.serial,
+		entries: maps.Clone(s.entries), expiring: s.expiring, history: s.history,
+	}
+}
+
+type contextKey struct{}
+
+// With returns a context whose requests go to d.
+func With(ctx context.Context, d *DB) context.Context { return context.WithValue(ctx, contextKey{}, d) }
+
+// From returns the world that a request goes to. It panics without one: a request that
+// did not come through the simulated server has lost its way.
+func From(ctx context.Context) *DB {
+	d, ok := ctx.Value(contextKey{}).(*DB)
+	if !ok {
+		panic("kubesim: a request without a world reached the storage")
+	}
+	return d
+}
+
+// Serial returns 1, 2, 3 and so on: what makes names and UIDs differ within a world and
+// agree between equal runs.
+func (d *DB) Serial() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.serial++
+	return d.serial
+}
+
+// Revision returns the number of the last change.
+func (d *DB) Revision() int64 {
+	d.lock()
+	defer d.mu.Unlock()
+	return d.rev
+}
+
+// History returns the changes since the world began, the oldest first. It must not be
+// modified.
+func (d *DB) History() []Change {
+	d.lock()
+	defer d.mu.Unlock()
+	return d.history[:len(d.history):len(d.history)]
+}
+
+// Since returns the changes after revision rev.
+func (d *DB) Since(rev int64) []Change {
+	all := d.History()
+	i, _ := slices.BinarySearchFunc(all, rev+1, func(c Change, rev int64) int { return int(c.Rev - rev) })
+	return all[i:]
+}
+
+// Keys returns the keys in use, sorted.
+func (d *DB) Keys() []string {
+	d.lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.entries))
+}
+
+// Compact forgets the history up to now: watches and lists that ask for an older revision
+// are told 410 Gone.
+func (d *DB) Compact() {
+	d.lock()
+	defer d.mu.Unlock()
+	d.compacted = d.rev
+}
+
+// lock locks d and removes what has expired meanwhile.
+func (d *DB) lock() {
+	d.mu.Lock()
+	if d.expiring == 0 {
+		return
+	}
+	now := time.Now()
+	for _, key := range slices.Sorted(maps.Keys(d.entries)) {
+		if e := d.entries[key]; !e.ends.IsZero() && !now.Before(e.ends) {
+			d.put(key, entry{})
+		}
+	}
+}
+
+// put stores data under key, or removes the key if there is none, and tells watchers.
+// The caller holds the lock.
+func (d *DB) put(key string, e entry) int64 {
+	before, had := d.entries[key]
+	if had && !before.ends.IsZero() {
+		d.expiring--
+	}
+	d.rev++
+	if e.data == nil {
+		delete(d.entries, key)
+	} else {
+		e.rev = d.rev
+		d.entries[key] = e
+		if !e.ends.IsZero() {
+			d.expiring++
+		}
+	}
+	c := Change{Rev: d.rev, Key: key, Before: before.data, After: e.data, PrevRev: before.rev, At: time.Now()}
+	d.history = append(d.history, c)
+	for _, w := range d.watchers {
+		if w.covers(key) {
+			w.receive(c)
+		}
+	}
+	return d.rev
+}
+
+// get returns what is stored under key.
+func (d *DB) get(key string) (entry, bool) {
+	d.lock()
+	defer d.mu.Unlock()
+	e, ok := d.entries[key]
+	return e, ok
+}
+
+// swap stores data under key if the key's revision still is expected; 0 expects no such key,
+// and data nil removes it.
+func (d *DB) swap(key string, expected int64, data []byte, ends time.Time) (int64, bool) {
+	d.lock()
+	defer d.mu.Unlock()
+	if d.entries[key].rev != expected {
+		return 0, false
+	}
+	return d.put(key, entry{data: data, ends: ends}), true
+}
+
+// page is a part of a list.
+type page struct {
+	rows []row
+	rev  int64 // that the list shows
+}
+
+type row struct {
+	key string
+	entry
+}
+
+// list returns the entries under prefix, sorted by key, as they were at revision at, or are
+// now if it is 0. exact asks for one key.
+func (d *DB) list(prefix string, exact bool, at int64) (page, error) {
+	d.lock()
+	defer d.mu.Unlock()
+	entries := d.entries
+	if at == 0 {
+		at = d.rev
+	}
+	switch {
+	case at < d.compacted:
+		return page{}, errCompacted
+	case at > d.rev:
+		return page{}, tooLarge(at, d.rev)
+	case at < d.rev:
+		entries = d.asOf(at)
+	}
+	p := page{rev: at}
+	for key, e := range entries {
+		if key == prefix || !exact && strings.HasPrefix(key, prefix) {
+			p.rows = append(p.rows, row{key, e})
+		}
+	}
+	slices.SortFunc(p.rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
+	return p, nil
+}
+
+// asOf returns the entries as they were at an earlier revision.
+func (d *DB) asOf(rev int64) map[string]entry {
+	entries := maps.Clone(d.entries)
+	for _, c := range slices.Backward(d.history) {
+		if c.Rev <= rev {
+			break
+		}
+		if c.Before == nil {
+			delete(entries, c.Key)
+			continue
+		}
+		entries[c.Key] = entry{data: c.Before, rev: c.PrevRev}
+	}
+	return entries
+}
+
+// String names the world's size, for messages.
+func (d *DB) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Sprintf("%d keys at revision %d", len(d.entries), d.rev)
+}
