@@ -35,6 +35,7 @@ type core struct {
 	// schemas are the built-in types' OpenAPI schemas, which custom resources refer to.
 	schemas map[string]*spec.Schema
 	groups  []*genericapiserver.APIGroupInfo
+	kinds   map[string]kind // by the prefix that they are stored under
 }
 
 // sharedCore makes the process's core at first use.
@@ -70,7 +71,8 @@ func newCore() (*core, error) {
 		return nil, fmt.Errorf("install the built-in groups: %w", err)
 	}
 	c.handler = server.Handler.Director
-	return c, nil
+	c.kinds, err = builtinKinds(c.groups, storage)
+	return c, err
 }
 
 func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.GenericAPIServer, error) {

@@ -4,7 +4,9 @@
 package apiserver
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,9 @@ type Server struct {
 	core   *core
 	custom http.Handler
 	infos  *request.RequestInfoFactory
+
+	kinds    []kind          // served
+	byPrefix map[string]kind // stored
 }
 
 // New returns a server for the given CRDs, which need not be defaulted or established.
@@ -37,9 +42,13 @@ func New(crds []*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{core: c, custom: custom, infos: &request.RequestInfoFactory{
+	s := &Server{core: c, custom: custom, infos: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	}}, nil
+	}}
+	s.byPrefix, s.kinds = customKinds(crds)
+	maps.Copy(s.byPrefix, c.kinds)
+	s.kinds = slices.AppendSeq(s.kinds, maps.Values(c.kinds))
+	return s, nil
 }
 
 // LeaveBubble lets a server that was used in one bubble be used in another. No request may
