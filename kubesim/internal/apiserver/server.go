@@ -69,6 +69,8 @@ type Client struct {
 	User user.Info
 	// Gate holds back watch events. Nil means that they come at once.
 	Gate *store.Gate
+	// Audit collects the rights that requests need. Nil collects none.
+	Audit *Audit
 }
 
 func (s *Server) serve(c Client, w http.ResponseWriter, r *http.Request) {
