@@ -39,7 +39,12 @@ type core struct {
 }
 
 // sharedCore makes the process's core at first use.
-var sharedCore = sync.OnceValues(newCore)
+//
+//arch:state it holds no objects, costs tens of milliseconds and 50 MB, and is the same for all.
+var sharedCore = sync.OnceValues(func() (c *core, err error) {
+	outside(func() { c, err = newCore() })
+	return c, err
+})
 
 func newCore() (*core, error) {
 	storage, err := newStorageOptions()
