@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	rnd "math/rand/v2"
 	"reflect"
 	"strings"
 	"time"
@@ -199,12 +198,6 @@ func (e *engine[T, C, O]) grace() time.Duration {
 	default:
 		return g
 	}
-}
-
-// spread varies a delay by up to a tenth, so that objects made together do not come back
-// together.
-func spread(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rnd.Float64()))
 }
 
 // source wakes objects when something of the kind changes in a way that matters to them.

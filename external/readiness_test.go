@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -116,14 +117,21 @@ func TestCallsAtTheEnd(t *testing.T) {
 
 // TestScopeDelay: what the API asked for is the least, and nobody comes back all at once.
 func TestScopeDelay(t *testing.T) {
-	p := visit()
-	p.ask(t.Context(), ActionUpdate, func(context.Context) (string, error) {
-		return "", Throttled(errors.New("slow down"), 40*time.Second)
-	})
-	for range 100 {
-		if d := p.scopeDelay(); d < 40*time.Second || d > 50*time.Second {
+	delays := map[time.Duration]bool{}
+	for i := range 100 {
+		p := visit()
+		p.obj = &thingv1.Thing{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}
+		p.ask(t.Context(), ActionUpdate, func(context.Context) (string, error) {
+			return "", Throttled(errors.New("slow down"), 40*time.Second)
+		})
+		d := p.scopeDelay()
+		if d < 40*time.Second || d > 50*time.Second {
 			t.Fatalf("comes back after %s, the API asked for 40s", d)
 		}
+		delays[d] = true
+	}
+	if len(delays) < 90 {
+		t.Errorf("100 objects come back at %d times", len(delays))
 	}
 }
 

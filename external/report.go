@@ -9,8 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -187,7 +189,7 @@ func (p *pass[T, C, O]) settled(d Decision) loop.Outcome {
 	case p.e.driftInterval() == 0:
 		return loop.Done()
 	}
-	return loop.After(spread(p.e.driftInterval())).LowPriority()
+	return loop.After(p.around(p.e.driftInterval())).LowPriority()
 }
 
 // cleanupOutcome tells the loop when an object that is to go comes again.
@@ -223,7 +225,13 @@ func (p *pass[T, C, O]) pollDelay(d Decision) time.Duration {
 
 func (p *pass[T, C, O]) scopeDelay() time.Duration {
 	if p.last.after > 0 {
-		return spread(p.last.after) + p.last.after/10
+		return p.around(p.last.after) + p.last.after/10
 	}
-	return spread(p.track.poll(3, time.Minute))
+	return p.around(p.track.poll(3, time.Minute))
+}
+
+// around varies a delay by up to a tenth, so that objects made together do not come back
+// together.
+func (p *pass[T, C, O]) around(d time.Duration) time.Duration {
+	return spread.Around(d, client.ObjectKeyFromObject(p.obj))
 }

@@ -3,7 +3,6 @@ package loop
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -226,7 +226,7 @@ func (o Options[T]) deadline() time.Duration {
 
 // maxInterval is when an object that asked for nothing is visited again, spread by a
 // tenth; zero means never.
-func (o Options[T]) maxInterval() time.Duration {
+func (o Options[T]) maxInterval(key types.NamespacedName) time.Duration {
 	interval := o.MaxInterval
 	if interval < 0 {
 		return 0
@@ -234,7 +234,7 @@ func (o Options[T]) maxInterval() time.Duration {
 	if interval == 0 {
 		interval = 10 * time.Hour
 	}
-	return time.Duration(float64(interval) * (0.9 + 0.2*rand.Float64()))
+	return spread.Around(interval, key)
 }
 
 // A kind's status can be reported by the loop if it is an api.Object.

@@ -50,8 +50,8 @@ func (l *ladder) again(p Retry) time.Duration {
 }
 
 // failed says when to try again; false means not without an event. own, if positive,
-// replaces the policy's delay. random is in [0, 1).
-func (l *ladder) failed(now time.Time, p Retry, own time.Duration, random float64) (time.Duration, bool) {
+// replaces the policy's delay. share, in [0, 1), spreads the delay before retry n.
+func (l *ladder) failed(now time.Time, p Retry, own time.Duration, share func(n int) float64) (time.Duration, bool) {
 	l.repeats = 0
 	switch {
 	case l.events > l.seen: // something happened meanwhile: the queue holds it already
@@ -65,7 +65,7 @@ func (l *ladder) failed(now time.Time, p Retry, own time.Duration, random float6
 	l.attempts++
 	wait := own
 	if wait <= 0 {
-		wait = p.delay(l.attempts, random)
+		wait = p.delay(l.attempts, share(l.attempts))
 	}
 	l.retryAt = now.Add(wait)
 	return wait, true
@@ -76,8 +76,9 @@ func (l *ladder) spent(p Retry) bool {
 	return p.Attempts < 0 || (p.Attempts > 0 && l.attempts >= p.Attempts)
 }
 
-// delay is the wait before retry n, from 1.
-func (p Retry) delay(n int, random float64) time.Duration {
+// delay is the wait before retry n, from 1. share, in [0, 1), is how much of the jitter it
+// gets.
+func (p Retry) delay(n int, share float64) time.Duration {
 	multiplier := p.Multiplier
 	if multiplier <= 0 {
 		multiplier = 2
@@ -87,7 +88,7 @@ func (p Retry) delay(n int, random float64) time.Duration {
 		jitter = 0.1
 	}
 	base := float64(p.initial()) * math.Pow(multiplier, float64(min(n-1, 64)))
-	return time.Duration(min(base, float64(p.max())) * (1 + max(jitter, 0)*random))
+	return time.Duration(min(base, float64(p.max())) * (1 + max(jitter, 0)*share))
 }
 
 func (p Retry) initial() time.Duration {

@@ -113,7 +113,7 @@ func play(policy Retry, steps []step) []seen {
 		}
 		one := seen{At: st.at, Attempt: info.Attempt, Last: info.Last}
 		if st.fails {
-			one.Retry, one.Retried = l.failed(now, policy, 0, 0)
+			one.Retry, one.Retried = l.failed(now, policy, 0, noJitter)
 		} else {
 			l.succeeded()
 		}
@@ -126,7 +126,7 @@ func TestRetryDelays(t *testing.T) {
 	tests := map[string]struct {
 		why    string
 		policy Retry
-		random float64
+		share  float64
 		want   []time.Duration // of retries 1, 2, 3, 20
 	}{
 		"zero value": {
@@ -140,7 +140,7 @@ func TestRetryDelays(t *testing.T) {
 		},
 		"jitter adds, never takes away": {
 			why:    "spread without retrying too early",
-			policy: Retry{Jitter: 0.5}, random: 0.5,
+			policy: Retry{Jitter: 0.5}, share: 0.5,
 			want: []time.Duration{1250 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 750 * time.Second},
 		},
 	}
@@ -148,7 +148,7 @@ func TestRetryDelays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []time.Duration
 			for _, n := range []int{1, 2, 3, 20} {
-				got = append(got, tc.policy.delay(n, tc.random))
+				got = append(got, tc.policy.delay(n, tc.share))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
@@ -163,7 +163,7 @@ func TestNoRetryPolicy(t *testing.T) {
 	if info := l.start(time.Now(), policy); !info.Last || info.Attempt != 0 {
 		t.Errorf("002-44 first pass without retries: got %+v, want attempt 0 and last", info)
 	}
-	if _, retried := l.failed(time.Now(), policy, 0, 0); retried {
+	if _, retried := l.failed(time.Now(), policy, 0, noJitter); retried {
 		t.Error("002-44 a failure without retries is retried")
 	}
 }
@@ -182,3 +182,5 @@ func TestAgainGrows(t *testing.T) {
 		t.Errorf("delays of Again (-want +got):\n%s", diff)
 	}
 }
+
+func noJitter(int) float64 { return 0 }

@@ -73,7 +73,7 @@ func TestNamesake(t *testing.T) {
 	m.with(key, func(r *remembered) {
 		r.meet("u")
 		r.ladder.start(time.Now(), Retry{Attempts: 1})
-		r.ladder.failed(time.Now(), Retry{Attempts: 1}, 0, 0)
+		r.ladder.failed(time.Now(), Retry{Attempts: 1}, 0, noJitter)
 		r.unwritten = 3
 	})
 	m.with(key, func(r *remembered) { r.meet("u") })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -207,7 +207,7 @@ func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause erro
 // schedule notes the outcome in the ladder and says when the object comes again.
 func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 	policy := p.c.options.Retry
-	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval()}
+	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval(p.key)}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
 		case kindDone:
@@ -232,7 +232,7 @@ func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 			if handled.kind == errorNoRetry {
 				policy.Attempts = -1
 			}
-			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), rand.Float64())
+			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), p.share)
 			if next.never = !retried; retried {
 				next.after = wait
 			}
@@ -275,7 +275,7 @@ func (p *pass[T]) guardedCleanup(ctx context.Context, cleaner Cleaner[T]) (o Cle
 }
 
 func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
-	next := ending{outcome: "Keep", after: p.c.options.maxInterval()}
+	next := ending{outcome: "Keep", after: p.c.options.maxInterval(p.key)}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
 		case cleanupKeep:
@@ -283,7 +283,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 			next.after = o.after
 		case cleanupFailed:
 			next.outcome, next.err = "Fail", o.err
-			wait, retried := r.ladder.failed(time.Now(), p.c.options.Retry, 0, rand.Float64())
+			wait, retried := r.ladder.failed(time.Now(), p.c.options.Retry, 0, p.share)
 			if next.never = !retried; retried {
 				next.after = wait
 			}
@@ -297,7 +297,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 // outdated ends a pass over an object that moved on while we looked: again with the fresh
 // one, and no attempt is used up.
 func (p *pass[T]) outdated() ending {
-	return ending{outcome: "Conflict", after: 10*time.Millisecond + rand.N(40*time.Millisecond)}
+	return ending{outcome: "Conflict", after: 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))}
 }
 
 // writeFailed ends a pass whose own write was refused. It is repeated until the write
@@ -359,10 +359,13 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: end.after}, nil
 }
 
+// share spreads the n-th wait of the object.
+func (p *pass[T]) share(n int) float64 { return spread.Share(p.key, n) }
+
 // unhandled ends a pass that could not even read its object.
 func (c *Controller[T]) unhandled(key types.NamespacedName, err error) error {
 	c.memory.with(key, func(r *remembered) {
-		r.delay, _ = r.ladder.failed(time.Now(), Retry{}, 0, rand.Float64())
+		r.delay, _ = r.ladder.failed(time.Now(), Retry{}, 0, func(n int) float64 { return spread.Share(key, n) })
 	})
 	return err
 }
