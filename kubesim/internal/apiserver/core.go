@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -85,7 +82,7 @@ func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.Gene
 	cfg.LoopbackClientConfig = &restclient.Config{}
 	cfg.ExternalAddress = "kubesim:443"
 	cfg.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	cfg.Authorization.Authorizer = everything()
+	cfg.Authorization.Authorizer = byRoles()
 	cfg.AdmissionControl = admissionChain()
 	cfg.LegacyAPIGroupPrefixes = sets.NewString("/api")
 	cfg.RESTOptionsGetter = storage
@@ -94,9 +91,6 @@ func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.Gene
 	cfg.OpenAPIV3Config.Info.Title = "kubesim"
 	return cfg.Complete(nil).New("kubesim", genericapiserver.NewEmptyDelegate())
 }
-
-// admissionChain is what requests pass between decoding and storage.
-func admissionChain() admission.Interface { return admission.NewChainHandler() }
 
 // storageOptions puts the memory store under built-in kinds, each encoded as etcd would
 // hold it: protobuf, in the storage version.
@@ -136,9 +130,6 @@ func restOptions(config *storagebackend.ConfigForResource, prefix string) generi
 		ResourcePrefix:          prefix,
 	}
 }
-
-// everything allows: requests are authorized before they come to a registry.
-func everything() authorizer.Authorizer { return authorizerfactory.NewAlwaysAllowAuthorizer() }
 
 // provider makes the registries of one API group.
 type provider interface {

@@ -34,7 +34,7 @@ func customHandler(crds []*apiextensionsv1.CustomResourceDefinition, schemas map
 	h, err := crdserver.NewCustomResourceDefinitionHandler(nil, nil, informer, http.NotFoundHandler(), customStorage{},
 		admissionChain(), nil, nil,
 		func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r },
-		1, everything(), time.Minute, 30*time.Minute, schemas, 3<<20)
+		1, byRoles(), time.Minute, 30*time.Minute, schemas, 3<<20)
 	if err != nil {
 		return nil, fmt.Errorf("serve custom resources: %w", err)
 	}
@@ -47,7 +47,7 @@ type definitions struct {
 	lister   listers.CustomResourceDefinitionLister
 }
 
-func (d definitions) Informer() cache.SharedIndexInformer               { return d.informer }
+func (d definitions) Informer() cache.SharedIndexInformer            { return d.informer }
 func (d definitions) Lister() listers.CustomResourceDefinitionLister { return d.lister }
 
 // established returns a CRD as the API server shows it once it serves it.

@@ -55,7 +55,7 @@ func providers() []provider {
 		eventsrest.RESTStorageProvider{TTL: eventTTL},
 		networkingrest.RESTStorageProvider{},
 		policyrest.RESTStorageProvider{},
-		rbacrest.RESTStorageProvider{Authorizer: everything()},
+		rbacrest.RESTStorageProvider{Authorizer: byRoles()},
 		schedulingrest.RESTStorageProvider{},
 		storagerest.RESTStorageProvider{},
 	}

@@ -24,9 +24,10 @@ import (
 // brings its world. One that was used in a bubble must not be used in another one at the same
 // time, and in a later one only after [Server.LeaveBubble].
 type Server struct {
-	core   *core
-	custom http.Handler
-	infos  *request.RequestInfoFactory
+	core    *core
+	custom  http.Handler
+	guarded http.Handler // all of it, behind access control
+	infos   *request.RequestInfoFactory
 
 	kinds    []kind          // served
 	byPrefix map[string]kind // stored
@@ -45,6 +46,7 @@ func New(crds []*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	s := &Server{core: c, custom: custom, infos: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
+	s.guarded = guarded(http.HandlerFunc(s.dispatch), byRoles())
 	s.byPrefix, s.kinds = customKinds(crds)
 	maps.Copy(s.byPrefix, c.kinds)
 	s.kinds = slices.AppendSeq(s.kinds, maps.Values(c.kinds))
@@ -73,7 +75,10 @@ type Client struct {
 	Audit *Audit
 }
 
-func (s *Server) serve(c Client, w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) { s.guarded.ServeHTTP(w, r) }
+
+// dispatch answers a request that is allowed.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	info, _ := request.RequestInfoFrom(r.Context())
 	if s.isCustom(info) {
 		s.custom.ServeHTTP(w, r)
@@ -99,6 +104,9 @@ func (s *Server) prepare(c Client, r *http.Request) (*http.Request, *request.Req
 	ctx := store.With(r.Context(), c.DB)
 	if c.Gate != nil {
 		ctx = store.WithGate(ctx, c.Gate)
+	}
+	if c.Audit != nil {
+		ctx = withAudit(ctx, c.Audit)
 	}
 	ctx = request.WithRequestInfo(ctx, info)
 	ctx = request.WithUser(ctx, who)

@@ -26,6 +26,7 @@ type DB struct {
 	expiring  int // entries with an end
 	history   []Change
 	watchers  []*watcher
+	memos     map[*memo]any
 }
 
 // entry is what is stored under one key. Its bytes are never changed in place.
@@ -56,13 +57,18 @@ type Snapshot struct {
 	entries                map[string]entry
 	expiring               int
 	history                []Change
+	memos                  map[*memo]any
 }
 
 // Snapshot returns what is stored now.
 func (d *DB) Snapshot() *Snapshot {
 	d.lock()
 	defer d.mu.Unlock()
-	return &Snapshot{d.rev, d.compacted, d.serial, maps.Clone(d.entries), d.expiring, d.history[:len(d.history):len(d.history)]}
+	return &Snapshot{
+		rev: d.rev, compacted: d.compacted, serial: d.serial,
+		entries: maps.Clone(d.entries), expiring: d.expiring,
+		history: d.history[:len(d.history):len(d.history)], memos: maps.Clone(d.memos),
+	}
 }
 
 // Open returns a new world that begins as s.
@@ -70,6 +76,7 @@ func (s *Snapshot) Open() *DB {
 	return &DB{
 		rev: s.rev, compacted: s.compacted, serial: s.serial,
 		entries: maps.Clone(s.entries), expiring: s.expiring, history: s.history,
+		memos: maps.Clone(s.memos),
 	}
 }
 
@@ -156,6 +163,7 @@ func (d *DB) put(key string, e entry) int64 {
 		d.expiring--
 	}
 	d.rev++
+	d.forget(key)
 	if e.data == nil {
 		delete(d.entries, key)
 	} else {

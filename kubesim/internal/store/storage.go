@@ -70,7 +70,7 @@ func (s *resource) Create(ctx context.Context, key string, obj, out runtime.Obje
 		return storage.NewKeyExistsError(key, 0)
 	}
 	if m, err := meta.Accessor(obj); err == nil && m.GetUID() != "" {
-		m.SetUID(types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", fnv32(key), db.Serial())))
+		m.SetUID(types.UID(UID(key, db.Serial())))
 	}
 	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return fmt.Errorf("PrepareObjectForStorage failed: %w", err)
@@ -321,6 +321,11 @@ func itemMaker(list runtime.Object, items reflect.Value) func() runtime.Object {
 	}
 	kind := items.Type().Elem()
 	return func() runtime.Object { return reflect.New(kind).Interface().(runtime.Object) }
+}
+
+// UID returns a UID that depends on nothing but its arguments.
+func UID(key string, serial int64) string {
+	return fmt.Sprintf("%08x-0000-4000-8000-%012x", fnv32(key), serial)
 }
 
 func fnv32(s string) uint32 {
