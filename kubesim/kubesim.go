@@ -43,7 +43,11 @@ func New(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Cluster{server: server, db: store.New(), ctx: t.Context()}
+	db := store.New()
+	if err := apiserver.Populate(db); err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{server: server, db: db, ctx: t.Context()}
 }
 
 // Config returns how an administrator reaches the cluster. Each call returns a new one, which
