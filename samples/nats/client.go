@@ -36,7 +36,8 @@ type Config struct {
 // update resets settings that a newer server has and the library does not know. So this
 // is one request for each intention, with the library's types in it.
 type Client struct {
-	conn   *natsgo.Conn
+	send   func(ctx context.Context, subject string, body []byte) ([]byte, error)
+	close  func()
 	where  string // the address without secrets
 	prefix string // of the subjects of the JetStream API
 
@@ -65,7 +66,7 @@ const requestTimeout = 10 * time.Second
 // Connect returns a client at once, whether NATS answers or not: it keeps connecting for
 // as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
 func Connect(cfg Config) (*Client, error) {
-	c := &Client{where: redacted(cfg.URL), prefix: "$JS.API.", waiting: map[uint64]request{}}
+	c := NewClient(redacted(cfg.URL), nil)
 	if cfg.Domain != "" {
 		c.prefix = "$JS." + cfg.Domain + ".API."
 	}
@@ -93,12 +94,36 @@ func Connect(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", c.where, err)
 	}
-	c.conn = conn
+	c.send, c.close = over(conn), conn.Close
 	return c, nil
 }
 
+// NewClient returns a client whose requests are carried by send, which returns NATS's answer
+// as it came: for a connection that is there already, and for tests without NATS. An error of
+// send means that the request may have taken effect. where names NATS in messages.
+func NewClient(where string, send func(ctx context.Context, subject string, body []byte) ([]byte, error)) *Client {
+	return &Client{send: send, close: func() {}, where: where, prefix: "$JS.API.", waiting: map[uint64]request{}}
+}
+
+// over carries requests by a connection to NATS.
+func over(conn *natsgo.Conn) func(context.Context, string, []byte) ([]byte, error) {
+	return func(ctx context.Context, subject string, body []byte) ([]byte, error) {
+		if !conn.IsConnected() {
+			return nil, natsgo.ErrConnectionReconnecting
+		}
+		m, err := conn.RequestWithContext(ctx, subject, body)
+		if err == nil {
+			return m.Data, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+}
+
 // Close ends the connection.
-func (c *Client) Close() { c.conn.Close() }
+func (c *Client) Close() { c.close() }
 
 // read sends a request that changes nothing.
 func (c *Client) read(ctx context.Context, subject string, in, out any) error {
@@ -125,26 +150,20 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) (sent
 	}
 	ctx, done := c.begin(ctx, c.prefix+subject)
 	defer done()
-	if !c.conn.IsConnected() {
-		return false, c.unreachable()
-	}
-	m, err := c.conn.RequestWithContext(ctx, c.prefix+subject, body)
+	data, err := c.send(ctx, c.prefix+subject, body)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
 		return c.explain(c.prefix+subject, err)
 	}
 	var answer struct {
 		Error *jetstream.APIError `json:"error"`
 	}
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
+	if err := json.Unmarshal(data, &answer); err != nil {
 		return true, fmt.Errorf("NATS at %s answers no JSON to %s: %w", c.where, subject, err)
 	}
 	if answer.Error != nil {
 		return true, &refusal{api: *answer.Error}
 	}
-	if err := json.Unmarshal(m.Data, out); err != nil {
+	if err := json.Unmarshal(data, out); err != nil {
 		return true, fmt.Errorf("NATS at %s answers %s in a way that this operator does not understand: %w", c.where, subject, err)
 	}
 	return true, nil

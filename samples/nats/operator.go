@@ -44,22 +44,25 @@ func (s *settings) flags(f *pflag.FlagSet) {
 }
 
 func (s *settings) controllers() ([]operator.Controller, error) {
+	return Controllers(s.connect, s.drift), nil
+}
+
+// Controllers are what the operator runs: one controller for each kind. connect is asked for
+// the client by each of them until it gives one; drift is how often what NATS has is compared
+// with what is asked for, 0 means 10 minutes.
+func Controllers(connect func(context.Context) (*Client, error), drift time.Duration) []operator.Controller {
 	return []operator.Controller{
-		external.New(Streams{}, options[*v1alpha1.Stream](s)),
-		external.New(Consumers{}, options[*v1alpha1.Consumer](s)),
-		external.New(KeyValues{}, options[*v1alpha1.KeyValue](s)),
-	}, nil
+		external.New(Streams{}, options[*v1alpha1.Stream](connect, drift)),
+		external.New(Consumers{}, options[*v1alpha1.Consumer](connect, drift)),
+		external.New(KeyValues{}, options[*v1alpha1.KeyValue](connect, drift)),
+	}
 }
 
 // createGrace is longer than a cluster of NATS servers takes to agree on what it has accepted.
 const createGrace = time.Second
 
-func options[T external.Object](s *settings) external.Options[T, *Client] {
-	return external.Options[T, *Client]{
-		Connect:       s.connect,
-		DriftInterval: s.drift,
-		CreateGrace:   createGrace,
-	}
+func options[T external.Object](connect func(context.Context) (*Client, error), drift time.Duration) external.Options[T, *Client] {
+	return external.Options[T, *Client]{Connect: connect, DriftInterval: drift, CreateGrace: createGrace}
 }
 
 // connect connects once for all kinds.
