@@ -3,16 +3,13 @@ package apiserver
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
 // Transport carries a client's requests to a server in the same process.
@@ -128,54 +125,4 @@ func response(code int, h http.Header, b io.ReadCloser, length int64, r *http.Re
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: b, ContentLength: length, Request: r,
 	}
-}
-
-// Answer is an answer that the server did not give.
-func Answer(r *http.Request, status metav1.Status) *http.Response {
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	text, err := json.Marshal(status)
-	if err != nil {
-		panic(err) // a Status is JSON
-	}
-	h := http.Header{"Content-Type": {"application/json"}}
-	return response(int(status.Code), h, io.NopCloser(bytes.NewReader(text)), int64(len(text)), r)
-}
-
-// Serve lets a handler answer a request, in the process.
-func Serve(h http.Handler, r *http.Request) (*http.Response, error) {
-	if r.Body == nil {
-		r = r.Clone(r.Context())
-		r.Body = http.NoBody
-	}
-	w := &recorder{header: http.Header{}, code: http.StatusOK}
-	h.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return w.response(r), nil
-}
-
-// Preconditions reads what a delete requires of its object, and leaves the request as it was.
-func Preconditions(r *http.Request) (uid, resourceVersion string) {
-	if r.Body == nil {
-		return "", ""
-	}
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return "", ""
-	}
-	_ = r.Body.Close() // it was in memory
-	r.Body = io.NopCloser(bytes.NewReader(text))
-	decoded, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(text, nil, &metav1.DeleteOptions{})
-	options, ok := decoded.(*metav1.DeleteOptions)
-	if err != nil || !ok || options.Preconditions == nil {
-		return "", ""
-	}
-	if p := options.Preconditions.UID; p != nil {
-		uid = string(*p)
-	}
-	if p := options.Preconditions.ResourceVersion; p != nil {
-		resourceVersion = *p
-	}
-	return uid, resourceVersion
 }
