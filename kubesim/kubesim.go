@@ -1,7 +1,6 @@
 package kubesim
 
 import (
-	"context"
 	"io/fs"
 	"testing"
 
@@ -29,7 +28,6 @@ type Options struct {
 type Cluster struct {
 	server *apiserver.Server
 	db     *store.DB
-	ctx    context.Context
 }
 
 // New starts a cluster, which ends with the test. What is wrong with the options fails it.
@@ -47,7 +45,8 @@ func New(t testing.TB, o Options) *Cluster {
 	if err := apiserver.Populate(db); err != nil {
 		t.Fatal(err)
 	}
-	return &Cluster{server: server, db: db, ctx: t.Context()}
+	server.Furnish(db)
+	return &Cluster{server: server, db: db}
 }
 
 // Config returns how an administrator reaches the cluster. Each call returns a new one, which

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	crdserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -33,6 +34,9 @@ type core struct {
 	schemas map[string]*spec.Schema
 	groups  []*genericapiserver.APIGroupInfo
 	kinds   map[string]kind // by the prefix that they are stored under
+	serves  map[schema.GroupVersion]bool
+
+	discovery builtinDiscovery
 }
 
 // sharedCore makes the process's core at first use.
@@ -69,12 +73,31 @@ func newCore() (*core, error) {
 			c.groups = append(c.groups, &group)
 		}
 	}
+	definitions, err := definitionGroup()
+	if err != nil {
+		return nil, err
+	}
+	c.groups = append(c.groups, &definitions)
 	if err := server.InstallAPIGroups(c.groups[1:]...); err != nil {
 		return nil, fmt.Errorf("install the built-in groups: %w", err)
 	}
-	c.handler = server.Handler.Director
+	return c, c.describe(server.Handler.Director, storage)
+}
+
+// describe learns what the groups serve.
+func (c *core) describe(handler http.Handler, storage storageOptions) (err error) {
+	c.handler = handler
+	c.serves = map[schema.GroupVersion]bool{}
+	for _, g := range c.groups {
+		for _, gv := range g.PrioritizedVersions {
+			c.serves[gv] = len(g.VersionedResourcesStorageMap[gv.Version]) > 0
+		}
+	}
+	if c.discovery, err = newBuiltinDiscovery(handler); err != nil {
+		return err
+	}
 	c.kinds, err = builtinKinds(c.groups, storage)
-	return c, err
+	return err
 }
 
 func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.GenericAPIServer, error) {
@@ -87,7 +110,7 @@ func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.Gene
 	cfg.LegacyAPIGroupPrefixes = sets.NewString("/api")
 	cfg.RESTOptionsGetter = storage
 	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(
-		generatedopenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(legacyscheme.Scheme))
+		generatedopenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(legacyscheme.Scheme, crdserver.Scheme))
 	cfg.OpenAPIV3Config.Info.Title = "kubesim"
 	return cfg.Complete(nil).New("kubesim", genericapiserver.NewEmptyDelegate())
 }

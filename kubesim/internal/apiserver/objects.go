@@ -1,18 +1,20 @@
 package apiserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
 // kind is one resource as the storage and clients know it.
@@ -21,6 +23,7 @@ type kind struct {
 	kind       schema.GroupVersionKind
 	namespaced bool
 	codec      runtime.Codec // of what is stored; nil: JSON of a custom resource
+	scheme     *runtime.Scheme
 }
 
 // Mapper returns what clients learn from discovery, without asking. It is safe for concurrent
@@ -41,10 +44,14 @@ func (s *Server) Mapper() meta.RESTMapper {
 // Object decodes what is stored under a key.
 func (s *Server) Object(key string, data []byte) (schema.GroupResource, *unstructured.Unstructured, error) {
 	k, ok := s.kindOf(key)
-	if !ok {
-		return schema.GroupResource{}, nil, fmt.Errorf("kubesim: no kind is stored under %s", key)
-	}
 	gr := k.resource.GroupResource()
+	if !ok { // of a CRD that came later
+		parts := strings.SplitN(key, "/", 4)
+		if len(parts) < 4 || !bytes.HasPrefix(data, []byte("{")) {
+			return gr, nil, fmt.Errorf("kubesim: no kind is stored under %s", key)
+		}
+		gr = schema.GroupResource{Group: parts[1], Resource: parts[2]}
+	}
 	if k.codec == nil {
 		u := &unstructured.Unstructured{}
 		return gr, u, json.Unmarshal(data, &u.Object)
@@ -53,7 +60,7 @@ func (s *Server) Object(key string, data []byte) (schema.GroupResource, *unstruc
 	if err != nil {
 		return gr, nil, fmt.Errorf("decode %s: %w", key, err)
 	}
-	external, err := legacyscheme.Scheme.ConvertToVersion(internal, k.kind.GroupVersion())
+	external, err := k.scheme.ConvertToVersion(internal, k.kind.GroupVersion())
 	if err != nil {
 		return gr, nil, fmt.Errorf("convert %s: %w", key, err)
 	}
@@ -78,17 +85,17 @@ func builtinKinds(groups []*genericapiserver.APIGroupInfo, storage storageOption
 	for _, g := range groups {
 		for _, version := range g.PrioritizedVersions {
 			for resource, registry := range g.VersionedResourcesStorageMap[version.Version] {
-				k, ok := builtinKind(version.WithResource(resource), registry)
+				k, ok := builtinKind(version.WithResource(resource), registry, g.Scheme)
 				if !ok {
 					continue
 				}
 				gr := k.resource.GroupResource()
-				config, err := storage.factory.NewConfig(gr, registry.New())
+				options, err := optionsOf(g.Scheme, storage).GetRESTOptions(gr, registry.New())
 				if err != nil {
 					return nil, err
 				}
-				k.codec = config.Codec
-				prefix := "/" + storage.factory.ResourcePrefix(gr)
+				k.codec = options.StorageConfig.Codec
+				prefix := options.ResourcePrefix
 				if _, later := kinds[prefix]; !later { // the preferred version comes first
 					kinds[prefix] = k
 				}
@@ -98,17 +105,28 @@ func builtinKinds(groups []*genericapiserver.APIGroupInfo, storage storageOption
 	return kinds, nil
 }
 
-func builtinKind(resource schema.GroupVersionResource, registry rest.Storage) (kind, bool) {
+// optionsOf returns where the kinds of a scheme are stored.
+func optionsOf(scheme *runtime.Scheme, storage storageOptions) generic.RESTOptionsGetter {
+	if scheme == crdserver.Scheme {
+		return definitionStorage{}
+	}
+	return storage
+}
+
+func builtinKind(resource schema.GroupVersionResource, registry rest.Storage, scheme *runtime.Scheme) (kind, bool) {
 	scoper, ok := registry.(rest.Scoper)
 	_, stored := registry.(rest.Getter)
 	if !ok || !stored || strings.Contains(resource.Resource, "/") {
 		return kind{}, false
 	}
-	kinds, _, err := legacyscheme.Scheme.ObjectKinds(registry.New())
+	kinds, _, err := scheme.ObjectKinds(registry.New())
 	if err != nil || len(kinds) == 0 {
 		return kind{}, false
 	}
-	return kind{resource: resource, kind: resource.GroupVersion().WithKind(kinds[0].Kind), namespaced: scoper.NamespaceScoped()}, true
+	return kind{
+		resource: resource, kind: resource.GroupVersion().WithKind(kinds[0].Kind),
+		namespaced: scoper.NamespaceScoped(), scheme: scheme,
+	}, true
 }
 
 // customKinds lists the served versions of CRDs.

@@ -4,13 +4,16 @@
 package apiserver
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -25,12 +28,18 @@ import (
 // time, and in a later one only after [Server.LeaveBubble].
 type Server struct {
 	core    *core
-	custom  http.Handler
 	guarded http.Handler // all of it, behind access control
 	infos   *request.RequestInfoFactory
 
 	kinds    []kind          // served
 	byPrefix map[string]kind // stored
+
+	given []store.Stored // the CRDs that it was made with
+	lent  definitions    // the same, for worlds without
+	lend  bool
+
+	mu       sync.Mutex
+	handlers map[[sha256.Size]byte]http.Handler // of custom resources, by their definition's print
 }
 
 // New returns a server for the given CRDs, which need not be defaulted or established.
@@ -39,23 +48,28 @@ func New(crds []*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	custom, err := customHandler(crds, c.schemas)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{core: c, custom: custom, infos: &request.RequestInfoFactory{
+	s := &Server{core: c, handlers: map[[sha256.Size]byte]http.Handler{}, infos: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	s.guarded = guarded(http.HandlerFunc(s.dispatch), byRoles())
 	s.byPrefix, s.kinds = customKinds(crds)
 	maps.Copy(s.byPrefix, c.kinds)
 	s.kinds = slices.AppendSeq(s.kinds, maps.Values(c.kinds))
-	return s, nil
+	return s, s.install(crds)
 }
 
 // LeaveBubble lets a server that was used in one bubble be used in another. No request may
 // be under way.
-func (s *Server) LeaveBubble() error { return leaveBubble(s.custom) }
+func (s *Server) LeaveBubble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.handlers {
+		if err := leaveBubble(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Prepare makes what all share and what takes longest, outside of any bubble.
 func Prepare() error {
@@ -80,15 +94,30 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) { s.guarded.Serve
 // dispatch answers a request that is allowed.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	info, _ := request.RequestInfoFrom(r.Context())
-	if s.isCustom(info) {
-		s.custom.ServeHTTP(w, r)
-		return
+	db := store.From(r.Context())
+	concerned := s.concernsDefinitions(db, info)
+	s.answer(db, info, w, r)
+	if concerned {
+		if err := s.tend(r, db); err != nil {
+			panic(fmt.Sprintf("kubesim: the controllers of CRDs: %v", err)) // nothing a client does may lead here
+		}
 	}
-	s.core.handler.ServeHTTP(w, r)
 }
 
-func (s *Server) isCustom(info *request.RequestInfo) bool {
-	return info.IsResourceRequest && strings.Contains(info.APIGroup, ".") && !strings.HasSuffix(info.APIGroup, ".k8s.io")
+// answer routes a request: what the core does not serve is custom.
+func (s *Server) answer(db *store.DB, info *request.RequestInfo, w http.ResponseWriter, r *http.Request) {
+	switch {
+	case s.discover(db, w, r):
+	case !info.IsResourceRequest || s.core.serves[schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}]:
+		s.core.handler.ServeHTTP(w, r)
+	default:
+		h, err := s.custom(db, schema.GroupResource{Group: info.APIGroup, Resource: info.Resource})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}
 }
 
 // prepare gives a request what the real server's filters put into its context.
