@@ -1,0 +1,172 @@
+// Package natsfake is as much of a NATS server, in memory, as the NATS sample talks to: the
+// JetStream API's streams and consumers by subject and body, with the server's own answers
+// and refusals. There are no messages in it and no network.
+//
+// That it answers as NATS does is a test, which asks both the same at random. Begin with
+// [New] and [Server.Request].
+package natsfake
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+)
+
+// Server holds streams and their consumers. Make one with [New]; it is safe for concurrent
+// use.
+type Server struct {
+	mu      sync.Mutex
+	streams map[string]*stream
+}
+
+type stream struct {
+	config    jetstream.StreamConfig
+	created   time.Time
+	consumers map[string]*consumer
+}
+
+type consumer struct {
+	config  jetstream.ConsumerConfig
+	created time.Time
+}
+
+var _ fault.Cloner = (*Server)(nil)
+
+// New makes a server without streams.
+func New() *Server { return &Server{streams: map[string]*stream{}} }
+
+// Clone returns a copy that shares nothing with s.
+func (s *Server) Clone() fault.Outside {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := New()
+	for name, original := range s.streams {
+		copied := &stream{config: original.config, created: original.created, consumers: map[string]*consumer{}}
+		for n, o := range original.consumers {
+			copied.consumers[n] = new(*o) // configurations are replaced, never changed
+		}
+		c.streams[name] = copied
+	}
+	return c
+}
+
+// Things returns the streams and consumers. Each belongs to the object of its ownership
+// mark.
+func (s *Server) Things() []fault.Thing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var things []fault.Thing
+	for name, st := range s.streams {
+		things = append(things, thing("stream", name, st.config.Metadata, withoutMetadata(st.config)))
+		for n, c := range st.consumers {
+			cfg := c.config
+			cfg.Metadata = nil
+			things = append(things, thing("consumer", name+"/"+n, c.config.Metadata, cfg))
+		}
+	}
+	slices.SortFunc(things, func(a, b fault.Thing) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+	return things
+}
+
+func withoutMetadata(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Metadata = nil
+	return c
+}
+
+// thing describes what users care about: settings and labels of their own.
+func thing(kind, id string, metadata map[string]string, config any) fault.Thing {
+	labels := external.Unmark(metadata)
+	maps.DeleteFunc(labels, func(k, _ string) bool { return strings.HasPrefix(k, serverKeys) })
+	return fault.Thing{
+		Kind: kind, ID: id, Owner: external.MarkOf(metadata)[external.MarkUID],
+		State: text(config) + " " + text(labels), Ready: true,
+	}
+}
+
+// answer is what a request comes to: JSON as NATS sends it.
+type answer map[string]any
+
+// Request answers one request. subject is a whole one, as $JS.API.STREAM.INFO.orders.
+func (s *Server) Request(subject string, body []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out, refused := s.serve(subject, body)
+	if refused != nil {
+		out = answer{"error": refused}
+	}
+	return []byte(text(out))
+}
+
+// Refusal is a request that is not carried out, as an answer: for failures that the server
+// itself does not have.
+func Refusal(status int, code int, description string) []byte {
+	return []byte(text(answer{"error": &refusal{status, code, description}}))
+}
+
+// IsRead tells the requests that change nothing.
+func IsRead(subject string) bool {
+	return strings.Contains(subject, ".STREAM.INFO.") || strings.Contains(subject, ".CONSUMER.INFO.")
+}
+
+// What names a request for people: "STREAM.CREATE orders".
+func What(subject string) string {
+	parts := strings.SplitN(strings.TrimPrefix(subject, apiPrefix), ".", 5)
+	if len(parts) < 3 {
+		return subject
+	}
+	return parts[0] + "." + parts[1] + " " + strings.Join(parts[2:min(4, len(parts))], "/")
+}
+
+const apiPrefix = "$JS.API."
+
+// serve does what a request asks for.
+func (s *Server) serve(subject string, body []byte) (answer, *refusal) {
+	tokens := strings.Split(strings.TrimPrefix(subject, apiPrefix), ".")
+	if len(tokens) < 3 {
+		return nil, badRequest
+	}
+	op, names := tokens[0]+"."+tokens[1], tokens[2:]
+	switch op {
+	case "STREAM.CREATE":
+		return s.createStream(names[0], body)
+	case "STREAM.UPDATE":
+		return s.updateStream(names[0], body)
+	case "STREAM.INFO":
+		return s.streamInfo(names[0])
+	case "STREAM.DELETE":
+		return s.deleteStream(names[0])
+	}
+	if len(names) < 2 {
+		return nil, badRequest
+	}
+	switch op {
+	case "CONSUMER.CREATE":
+		return s.sendConsumer(names[0], names[1], strings.Join(names[2:], "."), body)
+	case "CONSUMER.INFO":
+		return s.consumerInfo(names[0], names[1])
+	case "CONSUMER.DELETE":
+		return s.deleteConsumer(names[0], names[1])
+	case "CONSUMER.PAUSE":
+		return s.pauseConsumer(names[0], names[1], body)
+	}
+	return nil, badRequest
+}
+
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("natsfake: " + err.Error()) // a mistake in this package
+	}
+	return string(b)
+}
