@@ -63,6 +63,8 @@ const (
 	NoEffect Rule = "no effect"
 	// SameInstant: a crash after one write is the crash before the next if nothing lies between.
 	SameInstant Rule = "same instant"
+	// Renewals: a lease's renewals are all alike; only the first of a kind is a point.
+	Renewals Rule = "renewals"
 	// NothingHeld: a read is not stale if no event is held back.
 	NothingHeld Rule = "nothing held"
 )
@@ -98,5 +100,22 @@ func Run(t *testing.T, s Scenario, opts ...Option) Report {
 	return r
 }
 
-// Explore is [Run] without failing the test.
-func Explore(t *testing.T, s Scenario, opts ...Option) Report { panic("not yet") }
+// Explore is [Run] without failing the test for findings. A scenario that cannot be explored
+// fails it: it does not come to rest, is not the same twice, or has a wrong step.
+func Explore(t *testing.T, s Scenario, opts ...Option) Report {
+	t.Helper()
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	e, err := newExplorer(&s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.quieten()()
+	report, err := e.explore(t)
+	if err != nil {
+		t.Fatalf("scenario %q: %v", s.Name, err)
+	}
+	return report
+}

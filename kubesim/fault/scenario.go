@@ -36,6 +36,8 @@ type Scenario struct {
 	// Outside makes the systems outside of a new world: the author's in-memory fake of a
 	// vendor. Nil means that the operator has none.
 	Outside func() Outside
+	// Replicas is how many processes run at a time, with leader election. 0 means 1.
+	Replicas int
 	// Steps are what happens, one after another, each when the world is quiet again.
 	Steps []Step
 	// Races are what users may do at any moment besides. Nil means: delete each object that a
@@ -49,6 +51,9 @@ type Scenario struct {
 	Patience time.Duration
 	// Reads is how many outside reads per hour a world at rest may cost. 0 means any number.
 	Reads int
+	// Lag is for how long reads of the outside may not show a change yet. 0 means that they
+	// always do. It needs an Outside that is a [Cloner].
+	Lag time.Duration
 	// Foreign lists fields that others own and the comparison of worlds skips, as
 	// "status.lastSeen" or "metadata.annotations.example.com/at".
 	Foreign []string
@@ -85,6 +90,7 @@ type Step struct {
 
 	object client.Object // that it creates, for races
 	early  bool          // may also happen at another moment
+	again  *Step         // that follows once the object of this one is gone
 }
 
 // World is what steps act on.
@@ -93,4 +99,18 @@ type World struct {
 	Client client.Client
 	// Outside is the world's; nil if there is none.
 	Outside Outside
+}
+
+func (s *Scenario) quiet() time.Duration {
+	if s.Quiet == 0 {
+		return 30 * time.Second
+	}
+	return s.Quiet
+}
+
+func (s *Scenario) patience() time.Duration {
+	if s.Patience == 0 {
+		return 30 * time.Minute
+	}
+	return s.Patience
 }

@@ -28,6 +28,8 @@ type Run struct {
 	Processes []Process
 	// Silence is the watch kept after the last step; nil if the run did not come so far.
 	Silence *Silence
+	// Silences are all of them, of a run that keeps one after each step.
+	Silences []Silence
 	// Faults are those that were injected, at most a few.
 	Faults []Fault
 	// Access is what the operator's roles said; nil if it runs as an administrator.

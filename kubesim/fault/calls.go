@@ -1,0 +1,265 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
+
+// operatorTransport carries the requests of one process. All of them come through here:
+// those of clients, caches, recorders and leases.
+func (p *play) operatorTransport(pr *process) http.RoundTripper {
+	return endless{&apiserver.Transport{
+		Server: p.server,
+		Client: apiserver.Client{DB: p.db, User: p.account, Gate: &pr.gate, Audit: p.audit},
+		Around: pr.around,
+	}}
+}
+
+// endless keeps watches open: informers ask for an end after a random time, which would make
+// equal runs differ.
+type endless struct{ next http.RoundTripper }
+
+func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	if q := r.URL.Query(); q.Has("watch") && q.Has("timeoutSeconds") {
+		r = r.Clone(r.Context())
+		q.Set("timeoutSeconds", "31536000")
+		r.URL.RawQuery = q.Encode()
+	}
+	return e.next.RoundTrip(r)
+}
+
+func (pr *process) around(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	p := pr.play
+	c := kubernetesCall(info, r)
+	c.Pass = passOf(r.Context())
+	if err := p.park(r.Context(), pr, parkedCall, c.What); err != nil {
+		return nil, err
+	}
+	var response *http.Response
+	var err error
+	fault := p.perform(pr, &c, func() {
+		response, err = send()
+		if response != nil {
+			c.Code = response.StatusCode
+		}
+	})
+	if fault != "" && response != nil {
+		_ = response.Body.Close() // nobody reads an answer that is lost
+	}
+	answer, failure := disturbedAnswer(fault, r)
+	switch {
+	case failure != nil:
+		err, response = failure, nil
+	case answer != nil:
+		err, response = nil, answer
+	}
+	return response, p.finish(&c, err, response)
+}
+
+// kubernetesCall describes a request.
+func kubernetesCall(info *request.RequestInfo, r *http.Request) history.Call {
+	c := history.Call{
+		Side: history.Kubernetes, Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource,
+		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
+		PatchType: patchType(info, r), FieldManager: r.URL.Query().Get("fieldManager"),
+	}
+	switch info.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		c.Write = true
+	}
+	if info.Verb == "delete" {
+		c.PreconditionUID, c.PreconditionRV = apiserver.Preconditions(r)
+	}
+	if !info.IsResourceRequest {
+		c.Resource = info.Path
+	}
+	target := c.Resource
+	if c.Subresource != "" {
+		target += "/" + c.Subresource
+	}
+	if c.Name != "" {
+		target += " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+	}
+	c.What = c.Verb + " " + target
+	return c
+}
+
+func patchType(info *request.RequestInfo, r *http.Request) string {
+	if info.Verb != "patch" {
+		return ""
+	}
+	return r.Header.Get("Content-Type")
+}
+
+// passOf returns the reconcile that a context belongs to.
+func passOf(ctx context.Context) int {
+	if i, ok := ctx.Value(passKey{}).(int); ok {
+		return i
+	}
+	return history.Nobody
+}
+
+// disturbedAnswer is what a caller gets in place of the real answer; neither for "" and for
+// faults that leave the answer as it is.
+func disturbedAnswer(fault string, r *http.Request) (*http.Response, error) {
+	switch fault {
+	case crashBefore, crashAfter:
+		return nil, ErrDead
+	case lostAnswer, noAnswer:
+		return nil, ErrNoAnswer
+	case refused:
+		return nil, fmt.Errorf("fault: dial tcp: %w", syscall.ECONNREFUSED)
+	case throttled:
+		status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "fault: too many requests"}
+		a := apiserver.Answer(r, status)
+		a.Header.Set("Retry-After", "1")
+		return a, nil
+	case failed:
+		return apiserver.Answer(r, metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "fault: internal error"}), nil
+	}
+	return nil, nil
+}
+
+// perform lets one call through with the disturbance planned for it, which it returns. Nothing
+// else happens in the world meanwhile.
+func (p *play) perform(pr *process, c *history.Call, effect func()) string {
+	c.Index, c.At, c.Process = len(p.run.Calls), time.Now(), pr.number
+	p.run.Calls = append(p.run.Calls, *c)
+	p.actBefore(c)
+	fault := ""
+	if d, ok := p.schedule.find(c.Index, crashBefore, crashAfter, lostAnswer, noAnswer, throttled, failed, refused, failedAfter); ok {
+		fault = d.kind
+		p.noteFault(d, c.Index, c.What)
+	}
+	c.Fault = fault
+	if c.Write {
+		p.snapshot(c, false)
+	}
+	switch fault {
+	case crashBefore, noAnswer, throttled, failed, refused:
+	default:
+		p.effect(c, effect)
+	}
+	if c.Write {
+		p.snapshot(c, true)
+	}
+	if fault == crashBefore || fault == crashAfter {
+		p.crash(pr)
+	}
+	return fault
+}
+
+// effect runs what a call does and notes what it changed.
+func (p *play) effect(c *history.Call, effect func()) {
+	before := p.db.Revision()
+	effect()
+	if after := p.db.Revision(); after > before {
+		c.Rev, c.Last, c.Changed = before+1, after, true
+		p.mark(before, after, operatorName, c.Index)
+	}
+	if c.Side == history.Outside && c.Write && p.lookOutside(c.Index) {
+		c.Changed = true
+	}
+	if c.Changed && !isHousekeeping(c) {
+		p.lastChange = time.Now()
+	}
+}
+
+// isHousekeeping tells writes that go on for ever in a world at rest.
+func isHousekeeping(c *history.Call) bool {
+	return c.Resource == "leases" || c.Resource == "events"
+}
+
+// finish completes the record of a call with what the caller got, which it returns.
+func (p *play) finish(c *history.Call, err error, response *http.Response) error {
+	switch {
+	case err != nil:
+		c.Err = err.Error()
+	case response != nil && response.StatusCode >= http.StatusBadRequest:
+		c.Err = fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run.Calls[c.Index] = *c
+	return err
+}
+
+// call is Read and Write.
+func call[O Outside, R any](ctx context.Context, env *Env, what string, write bool, do func(O) (R, error)) (R, error) {
+	var zero, result R
+	pr := env.process
+	p := pr.play
+	c := history.Call{Side: history.Outside, Verb: "read", What: what, Write: write, Pass: passOf(ctx)}
+	if write {
+		c.Verb = "write"
+	}
+	if err := p.park(ctx, pr, parkedCall, "outside "+what); err != nil {
+		return zero, err
+	}
+	var err error
+	fault := p.perform(pr, &c, func() {
+		o, ok := p.outsideFor(&c).(O)
+		if !ok {
+			err = fmt.Errorf("fault: %q wants the outside as %T, the scenario made a %T", what, *new(O), p.outside)
+			return
+		}
+		result, err = do(o)
+	})
+	if failure := outsideFailure(fault); failure != nil {
+		result, err = zero, failure
+	}
+	return result, p.finish(&c, err, nil)
+}
+
+func outsideFailure(fault string) error {
+	switch fault {
+	case crashBefore, crashAfter:
+		return ErrDead
+	case lostAnswer, noAnswer:
+		return ErrNoAnswer
+	case throttled:
+		return ErrThrottled
+	case failed, failedAfter:
+		return ErrUnavailable
+	case refused:
+		return fmt.Errorf("fault: dial tcp: %w", syscall.ECONNREFUSED)
+	}
+	return nil
+}
+
+// transport is HTTP.
+type transport[O Outside] struct {
+	env   *Env
+	serve func(O) http.Handler
+}
+
+func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
+	write := true
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		write = false
+	}
+	response, err := call(r.Context(), t.env, r.Method+" "+r.URL.Path, write, func(o O) (*http.Response, error) {
+		return apiserver.Serve(t.serve(o), r)
+	})
+	switch {
+	case errors.Is(err, ErrThrottled):
+		a := apiserver.Answer(r, metav1.Status{Code: http.StatusTooManyRequests, Message: err.Error()})
+		a.Header.Set("Retry-After", "1")
+		return a, nil
+	case errors.Is(err, ErrUnavailable):
+		return apiserver.Answer(r, metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}), nil
+	}
+	return response, err
+}

@@ -1,0 +1,362 @@
+package fault
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+//arch:state a command line flag, which is one per process
+var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report")
+
+// explorer explores one scenario.
+type explorer struct {
+	scenario *Scenario
+	options  options
+	log      logr.Logger
+	patience time.Duration // of real time, for one run
+	scheme   *kruntime.Scheme
+	crds     []*apiextensionsv1.CustomResourceDefinition
+	mapper   meta.RESTMapper
+	roles    *apiserver.Roles
+	account  user.Info
+
+	reference *play  // the undisturbed run
+	test      string // its name
+}
+
+func newExplorer(s *Scenario, o options) (*explorer, error) {
+	switch {
+	case s.Name == "":
+		return nil, errors.New("fault: the scenario has no name; reports and replays need one")
+	case s.Operator == nil:
+		return nil, fmt.Errorf("fault: scenario %q has no operator", s.Name)
+	}
+	e := &explorer{scenario: s, options: o, log: logr.Discard(), patience: time.Minute, scheme: kruntime.NewScheme()}
+	if err := clientscheme.AddToScheme(e.scheme); err != nil {
+		return nil, err
+	}
+	if s.AddToScheme != nil {
+		if err := s.AddToScheme(e.scheme); err != nil {
+			return nil, fmt.Errorf("fault: scenario %q: AddToScheme: %w", s.Name, err)
+		}
+	}
+	var err error
+	if e.crds, err = apiserver.ReadCRDs(s.CRDs); err != nil {
+		return nil, fmt.Errorf("fault: scenario %q: CRDs: %w", s.Name, err)
+	}
+	if s.RBAC != nil {
+		if err := e.readRoles(); err != nil {
+			return nil, fmt.Errorf("fault: scenario %q: RBAC: %w", s.Name, err)
+		}
+	}
+	w, err := e.newWorker()
+	if err != nil {
+		return nil, err
+	}
+	e.mapper = w.server.Mapper()
+	return e, nil
+}
+
+func (e *explorer) readRoles() (err error) {
+	if e.roles, err = apiserver.ReadRoles(e.scenario.RBAC); err != nil {
+		return err
+	}
+	db := store.New()
+	if err := apiserver.Populate(db); err != nil {
+		return err
+	}
+	e.account, err = e.roles.Install(db)
+	return err
+}
+
+func (e *explorer) newWorker() (*worker, error) {
+	server, err := apiserver.New(e.crds)
+	if err != nil {
+		return nil, err
+	}
+	return &worker{explorer: e, server: server, audit: &apiserver.Audit{}, decoded: map[string]decoded{}}, nil
+}
+
+// quieten keeps libraries silent and simulated clocks unharmed: an error that is handled in
+// a bubble would be delayed by decades, because the last one was in the real present. It
+// returns what undoes that.
+func (e *explorer) quieten() (undo func()) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	return func() {
+		utilruntime.ErrorHandlers = handlers
+		klog.ClearLogger()
+	}
+}
+
+// explore plays the undisturbed run, then all schedules.
+func (e *explorer) explore(t *testing.T) (Report, error) {
+	began := time.Now()
+	if token := *replayFlag; token != "" {
+		return e.replay(t, token)
+	}
+	reference, err := e.undisturbed(t)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{
+		Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{},
+		Calls: len(reference.run.Calls), Trace: traceOf(reference.run),
+	}
+	for _, c := range reference.run.Calls {
+		if c.Write {
+			report.Writes++
+		}
+	}
+	if err := e.judgeUndisturbed(t, &report, reference); err != nil {
+		return report, err
+	}
+	if len(report.Findings) == 0 { // else thousands of schedules would say the same again
+		if err := e.exploreAll(t, &report, reference); err != nil {
+			return report, err
+		}
+	}
+	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return len(a.Token) - len(b.Token) })
+	report.Took = time.Since(began)
+	return report, nil
+}
+
+// undisturbed plays the scenario twice without any disturbance; both must be the same.
+func (e *explorer) undisturbed(t *testing.T) (result, error) {
+	w, err := e.newWorker()
+	if err != nil {
+		return result{}, err
+	}
+	first := w.play(t, job{keep: true})
+	if first.err != nil {
+		return first, e.unfit(first)
+	}
+	if first.leaked {
+		return first, fmt.Errorf("goroutines are left after the operator ended:\n%s", first.run.Processes[len(first.run.Processes)-1].Leaked)
+	}
+	second := w.play(t, job{})
+	if second.err != nil {
+		return second, e.unfit(second)
+	}
+	if what := firstDifference(first.run, second.run); what != "" {
+		return first, fmt.Errorf("the undisturbed run is not the same twice: %s; likely causes: a map's order before writes, time or random numbers from outside the bubble, goroutines that race", what)
+	}
+	e.reference, e.test = first.play, t.Name()
+	return first, nil
+}
+
+// unfit says why a scenario cannot be explored.
+func (e *explorer) unfit(r result) error {
+	if errors.Is(r.err, errRestless) {
+		return fmt.Errorf("%w: %s", r.err, busiest(r.run))
+	}
+	return r.err
+}
+
+// busiest says what goes on and on at the end of a run.
+func busiest(r *history.Run) string {
+	passes := r.Passes[max(0, len(r.Passes)-20):]
+	if len(passes) == 0 {
+		return "no reconcile ran; look for a goroutine that calls the API in a loop"
+	}
+	last := passes[len(passes)-1]
+	span := last.Begin.Sub(passes[0].Begin)
+	text := fmt.Sprintf("controller %s reconciles %s again and again, the last %d times within %v", last.Controller, last.Object, len(passes), span)
+	if last.Err != "" {
+		text += ", with error: " + last.Err
+	}
+	for _, c := range slices.Backward(r.Calls) {
+		if c.Write {
+			return text + "; its last write is " + c.What
+		}
+	}
+	return text
+}
+
+// firstDifference says where two runs part, "" if they do not.
+func firstDifference(a, b *history.Run) string {
+	for i := range max(len(a.Calls), len(b.Calls)) {
+		x, y := lineOf(a, i), lineOf(b, i)
+		if x != y {
+			return fmt.Sprintf("call %d was %s, then %s", i, x, y)
+		}
+	}
+	for i := range a.Steps {
+		if !sameWorld(a.Steps[i].World, b.Steps[i].World) {
+			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, worldDiff(a.Steps[i].World, b.Steps[i].World))
+		}
+	}
+	return ""
+}
+
+func lineOf(r *history.Run, i int) string {
+	if i >= len(r.Calls) {
+		return "nothing"
+	}
+	c := r.Calls[i]
+	return fmt.Sprintf("%q (process %d, pass %d, changed %v, error %q)", c.What, c.Process, c.Pass, c.Changed, c.Err)
+}
+
+// traceOf is a hash of what an operator did and what came of it.
+func traceOf(r *history.Run) string {
+	h := sha256.New()
+	for i := range r.Calls {
+		fmt.Fprintln(h, lineOf(r, i))
+	}
+	for _, c := range r.Changes {
+		fmt.Fprintln(h, c.Rev, c.Resource, c.Namespace, c.Name, c.By)
+	}
+	for _, v := range r.Outside {
+		fmt.Fprintln(h, v.Things)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// judgeUndisturbed holds the undisturbed run against the invariants, and plays it once
+// more with an eye on silence after each step.
+func (e *explorer) judgeUndisturbed(t *testing.T, report *Report, reference result) error {
+	e.judge(report, reference, job{})
+	w, err := e.newWorker()
+	if err != nil {
+		return err
+	}
+	watched := w.play(t, job{watchful: true})
+	if watched.err != nil {
+		return fmt.Errorf("watched for 15 minutes of silence after each step: %w", e.unfit(watched))
+	}
+	e.judgeSilences(report, watched)
+	return nil
+}
+
+// exploreAll plays all schedules of the kinds asked for.
+func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) error {
+	p := &plan{scenario: e.scenario, reference: reference, keep: e.options.keep, pruned: report.Pruned}
+	var jobs []job
+	for _, kind := range e.options.wanted() {
+		switch kind {
+		case Crashes:
+			jobs = append(jobs, p.crashes()...)
+		case Faults:
+			jobs = append(jobs, p.faults()...)
+		case Stale:
+			jobs = append(jobs, p.stale()...)
+		case Duplicates:
+			jobs = append(jobs, p.duplicates()...)
+		case Races:
+			like, err := e.quietRaces(t, reference)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, p.races(like)...)
+		}
+	}
+	for i := range jobs {
+		if jobs[i].like == nil {
+			jobs[i].like = reference.run
+		}
+	}
+	return e.playAll(t, jobs, func(j job, r result) {
+		report.Schedules[kindOf(j.schedule[0])]++
+		e.judge(report, r, j)
+	})
+}
+
+func (o options) wanted() []Kind {
+	if len(o.kinds) > 0 {
+		return o.kinds
+	}
+	return []Kind{Crashes, Faults, Stale, Duplicates, Races}
+}
+
+// playAll plays jobs on all workers and hands each result on, one at a time.
+func (e *explorer) playAll(t *testing.T, jobs []job, done func(job, result)) error {
+	workers := e.options.workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var mu sync.Mutex
+	var failure error
+	next := 0
+	var group sync.WaitGroup
+	for range min(workers, len(jobs)) {
+		group.Go(func() {
+			w, err := e.newWorker()
+			for {
+				mu.Lock()
+				if failure == nil {
+					failure = err
+				}
+				i := next
+				next++
+				stop := failure != nil || i >= len(jobs)
+				mu.Unlock()
+				if stop {
+					return
+				}
+				r := w.play(t, jobs[i])
+				mu.Lock()
+				if r.run == nil { // stuck: there is nothing to judge
+					failure = fmt.Errorf("schedule %s: %w", jobs[i].schedule.token(e.scenario.Name), r.err)
+				} else {
+					done(jobs[i], r)
+				}
+				mu.Unlock()
+				if r.lost {
+					w, err = e.newWorker()
+				}
+			}
+		})
+	}
+	group.Wait()
+	return failure
+}
+
+// quietRaces plays, for each step and race, the run in which the user comes when the step is
+// over and all is quiet.
+func (e *explorer) quietRaces(t *testing.T, reference result) (map[racing]*history.Run, error) {
+	races := e.scenario.raceSteps()
+	var jobs []job
+	var which []racing
+	for step := 1; step < len(reference.run.Steps); step++ {
+		for n := range races {
+			jobs = append(jobs, job{like: reference.run, last: step, extra: &races[n]})
+			which = append(which, racing{step, n})
+		}
+	}
+	like := map[racing]*history.Run{}
+	err := e.playAll(t, jobs, func(j job, r result) {
+		if r.err != nil || r.play.void {
+			return
+		}
+		i := slices.IndexFunc(jobs, func(o job) bool { return o.last == j.last && o.extra == j.extra })
+		run := *r.run
+		run.Steps = slices.Clone(run.Steps[:j.last+1])
+		run.Steps[j.last].World = r.run.Steps[j.last+1].World
+		like[which[i]] = &run
+	})
+	return like, err
+}

@@ -1,0 +1,163 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// Create creates an object. Without a namespace it goes into "default" if it has to be in one.
+func Create(obj client.Object) Step {
+	return Step{
+		Name: "create " + obj.GetName(),
+		Do: func(ctx context.Context, w *World) error {
+			return w.Client.Create(ctx, inDefault(w, obj))
+		},
+		object: obj,
+	}
+}
+
+// CreateYAML creates the object that a manifest describes. It panics if that is no object,
+// which is a mistake in the test.
+func CreateYAML(manifest string) Step {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil || u.GetKind() == "" || u.GetName() == "" {
+		panic(fmt.Sprintf("fault.CreateYAML: the manifest is not one named object: %v\n%s", err, manifest))
+	}
+	return Create(u)
+}
+
+// Merge changes an object by a JSON merge patch.
+func Merge(obj client.Object, patch string) Step {
+	return Step{
+		Name: "change " + obj.GetName() + ": " + patch,
+		Do: func(ctx context.Context, w *World) error {
+			if !json.Valid([]byte(patch)) {
+				return fmt.Errorf("%s is not JSON", patch)
+			}
+			return w.Client.Patch(ctx, inDefault(w, obj), client.RawPatch(types.MergePatchType, []byte(patch)))
+		},
+		early: true,
+	}
+}
+
+// Delete deletes an object; one that is gone already is fine.
+func Delete(obj client.Object) Step {
+	return Step{
+		Name: "delete " + obj.GetName(),
+		Do: func(ctx context.Context, w *World) error {
+			return client.IgnoreNotFound(w.Client.Delete(ctx, inDefault(w, obj)))
+		},
+	}
+}
+
+// Change acts on the outside as somebody else would.
+func Change[O Outside](name string, act func(O) error) Step {
+	return Step{
+		Name: name,
+		Do: func(_ context.Context, w *World) error {
+			o, ok := w.Outside.(O)
+			if !ok {
+				return fmt.Errorf("step %q wants the outside as %T, the scenario made a %T", name, *new(O), w.Outside)
+			}
+			return act(o)
+		},
+	}
+}
+
+// Wait lets time pass.
+func Wait(d time.Duration) Step { return Step{Name: "wait " + d.String(), Wait: d} }
+
+// Becomes returns s with the expectation that obj's condition is True at the object's present
+// generation in the end.
+func (s Step) Becomes(obj client.Object, condition string) Step {
+	return s.Expecting(func(ctx context.Context, w *World) error {
+		u, err := read(ctx, w, obj)
+		if err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		for _, c := range conditions {
+			m, _ := c.(map[string]any)
+			if m["type"] != condition {
+				continue
+			}
+			if m["status"] != string(metav1.ConditionTrue) {
+				return fmt.Errorf("%s of %s is %v: %v: %v", condition, obj.GetName(), m["status"], m["reason"], m["message"])
+			}
+			return nil
+		}
+		return fmt.Errorf("%s has no condition %s; its status is %v", obj.GetName(), condition, u.Object["status"])
+	})
+}
+
+// Gone returns s with the expectation that obj does not exist in the end.
+func (s Step) Gone(obj client.Object) Step {
+	return s.Expecting(func(ctx context.Context, w *World) error {
+		u, err := read(ctx, w, obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s still exists; its finalizers: %s", obj.GetName(), strings.Join(u.GetFinalizers(), ", "))
+	})
+}
+
+// Expecting returns s with one more expectation.
+func (s Step) Expecting(expect func(ctx context.Context, w *World) error) Step {
+	before := s.Expect
+	s.Expect = func(ctx context.Context, w *World) error {
+		if before != nil {
+			if err := before(ctx, w); err != nil {
+				return err
+			}
+		}
+		return expect(ctx, w)
+	}
+	return s
+}
+
+// Named returns s under another name.
+func (s Step) Named(name string) Step {
+	s.Name = name
+	return s
+}
+
+// read returns an object as it is.
+func read(ctx context.Context, w *World, obj client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := w.Client.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u, w.Client.Get(ctx, client.ObjectKeyFromObject(inDefault(w, obj)), u)
+}
+
+// fresh copies an object of a step, which is used many times.
+func fresh(obj client.Object) client.Object {
+	c, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		panic(fmt.Sprintf("the deep copy of a %T is no object", obj))
+	}
+	return c
+}
+
+func inDefault(w *World, obj client.Object) client.Object {
+	c := fresh(obj)
+	if namespaced, err := w.Client.IsObjectNamespaced(c); err == nil && namespaced && c.GetNamespace() == "" {
+		c.SetNamespace(metav1.NamespaceDefault)
+	}
+	return c
+}
