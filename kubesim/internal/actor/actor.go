@@ -5,16 +5,23 @@ package actor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// Actors are the controllers of one world.
+// Actors are the controllers of one world. They and their actions are not safe for concurrent use.
 type Actors struct {
-	server *apiserver.Server
-	db     *store.DB
+	graph   *graph
+	enabled []Action
 }
+
+// The actors, as [Action.By] names them.
+const (
+	GarbageCollector    = "garbage collector"
+	NamespaceController = "namespace controller"
+)
 
 // Action is one write that an actor wants to make now.
 type Action struct {
@@ -29,8 +36,47 @@ type Action struct {
 func (a Action) Do(ctx context.Context) error { return a.do(ctx) }
 
 // New returns the actors of a world.
-func New(server *apiserver.Server, db *store.DB) *Actors { return &Actors{server, db} }
+func New(server *apiserver.Server, db *store.DB) *Actors {
+	return &Actors{graph: newGraph(server, db)}
+}
 
 // Enabled returns what the actors want to do now, in an order that is the same in equal
 // runs; any of it may come first. It costs next to nothing while the world does not change.
-func (a *Actors) Enabled() []Action { return nil }
+//
+// An action that was done and changed nothing, or failed, is not offered again before
+// something else changes.
+func (a *Actors) Enabled() []Action {
+	if a.graph.update() {
+		a.enabled = nil
+		collector := collector{a.graph, newCaller(a.graph, "generic-garbage-collector")}
+		namespaces := namespaces{a.graph, newCaller(a.graph, "namespace-controller")}
+		var going []*node
+		for n := range a.graph.sorted() {
+			a.add(GarbageCollector, collector.wants(n))
+			if n.isNamespace() && n.deleting() {
+				going = append(going, n)
+			}
+		}
+		for _, n := range going {
+			a.add(NamespaceController, namespaces.wants(n))
+		}
+	}
+	return slices.Clone(a.enabled)
+}
+
+// write is one write that an actor wants to make.
+type write struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (a *Actors) add(by string, writes []write) {
+	for _, w := range writes {
+		action := Action{By: by, What: w.what}
+		action.do = func(ctx context.Context) error {
+			a.enabled = slices.DeleteFunc(a.enabled, func(o Action) bool { return o.By == by && o.What == w.what })
+			return overtaken(w.do(ctx))
+		}
+		a.enabled = append(a.enabled, action)
+	}
+}

@@ -70,3 +70,15 @@ func (d *DB) Load(key string, data []byte) {
 	defer d.mu.Unlock()
 	d.put(key, entry{data: data, ends: time.Time{}})
 }
+
+// Stored returns all that is stored, sorted by key, and the revision that it shows.
+func (d *DB) Stored() ([]Stored, int64) {
+	d.lock()
+	defer d.mu.Unlock()
+	rows := make([]Stored, 0, len(d.entries))
+	for key, e := range d.entries {
+		rows = append(rows, Stored{key, e.data, e.rev})
+	}
+	slices.SortFunc(rows, func(a, b Stored) int { return strings.Compare(a.Key, b.Key) })
+	return rows, d.rev
+}

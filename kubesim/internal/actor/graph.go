@@ -1,0 +1,134 @@
+package actor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+// node is one object.
+type node struct {
+	key  string
+	kind apiserver.Kind
+	rev  int64
+	data []byte
+	metav1.ObjectMeta
+}
+
+func (n *node) String() string {
+	name := n.Name
+	if n.Namespace != "" {
+		name = n.Namespace + "/" + n.Name
+	}
+	return n.kind.Resource.GroupResource().String() + " " + name
+}
+
+func (n *node) deleting() bool { return n.DeletionTimestamp != nil }
+
+func (n *node) isNamespace() bool { return n.kind.Prefix == "/namespaces" }
+
+func (n *node) has(finalizer string) bool { return slices.Contains(n.Finalizers, finalizer) }
+
+// deletingDependents tells whether n waits for its dependents to go.
+func (n *node) deletingDependents() bool {
+	return n.deleting() && n.has(metav1.FinalizerDeleteDependents)
+}
+
+// graph knows the metadata of all objects of a world. It follows the world's history, so that
+// each revision is decoded once.
+type graph struct {
+	server     *apiserver.Server
+	db         *store.DB
+	rev        int64
+	nodes      map[string]*node
+	dependents map[types.UID]map[string]*node // by the owner they name
+}
+
+func newGraph(server *apiserver.Server, db *store.DB) *graph { return &graph{server: server, db: db} }
+
+// update takes in what changed since the last time and tells whether anything did.
+func (g *graph) update() bool {
+	if g.nodes == nil {
+		g.nodes, g.dependents = map[string]*node{}, map[types.UID]map[string]*node{}
+		stored, rev := g.db.Stored()
+		for _, s := range stored {
+			g.set(s.Key, s.Data, s.Rev)
+		}
+		g.rev = rev
+		return true
+	}
+	changes := g.db.Since(g.rev)
+	for _, c := range changes {
+		g.set(c.Key, c.After, c.Rev)
+		g.rev = c.Rev
+	}
+	return len(changes) > 0
+}
+
+func (g *graph) set(key string, data []byte, rev int64) {
+	if old, ok := g.nodes[key]; ok {
+		delete(g.nodes, key)
+		for _, ref := range old.OwnerReferences {
+			delete(g.dependents[ref.UID], key)
+		}
+	}
+	kind, ok := g.server.KindOf(g.db, key)
+	if data == nil || !ok {
+		return
+	}
+	n := &node{key: key, kind: kind, rev: rev, data: data, ObjectMeta: metadata(key, data)}
+	g.nodes[key] = n
+	for _, ref := range n.OwnerReferences {
+		if g.dependents[ref.UID] == nil {
+			g.dependents[ref.UID] = map[string]*node{}
+		}
+		g.dependents[ref.UID][key] = n
+	}
+}
+
+// protobufMagic begins what is stored in the encoding of the built-in kinds.
+const protobufMagic = "k8s\x00"
+
+// metadata decodes the metadata alone. What is stored was written by a registry, so it can be
+// read.
+func metadata(key string, data []byte) metav1.ObjectMeta {
+	var o metav1.PartialObjectMetadata
+	var err error
+	if body, ok := bytes.CutPrefix(data, []byte(protobufMagic)); ok {
+		var envelope runtime.Unknown
+		if err = envelope.Unmarshal(body); err == nil {
+			err = o.Unmarshal(envelope.Raw) // every kind has its metadata in field 1
+		}
+	} else {
+		err = json.Unmarshal(data, &o)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("kubesim: %s cannot be read: %v", key, err))
+	}
+	return o.ObjectMeta
+}
+
+func (g *graph) sorted() iter.Seq[*node] { return inOrder(g.nodes) }
+
+// dependentsOf yields the objects that name n as an owner, wherever they are.
+func (g *graph) dependentsOf(n *node) iter.Seq[*node] { return inOrder(g.dependents[n.UID]) }
+
+func inOrder(nodes map[string]*node) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for _, key := range slices.Sorted(maps.Keys(nodes)) {
+			if !yield(nodes[key]) {
+				return
+			}
+		}
+	}
+}
