@@ -428,4 +428,3 @@ func TestEachWorldHasItsOwnActors(t *testing.T) {
 }
 
 func sorted(s []string) []string { slices.Sort(s); return s }
-

@@ -77,7 +77,9 @@ type access struct{ rbac *rbac.RBACAuthorizer }
 
 // byRoles returns what decides all requests, and the further questions that registries ask
 // while they serve one.
-func byRoles() authorizer.Authorizer { return access{rbac.New(policies{}, policies{}, policies{}, policies{})} }
+func byRoles() authorizer.Authorizer {
+	return access{rbac.New(policies{}, policies{}, policies{}, policies{})}
+}
 
 var _ authorizer.Authorizer = access{}
 
