@@ -45,6 +45,9 @@ type resource struct {
 	name      schema.GroupResource
 }
 
+// root is what etcd's keys begin with in a real cluster; messages show it.
+const root = "/registry"
+
 var versioner storage.APIObjectVersioner
 
 var errCompacted = apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -110,7 +113,7 @@ func (s *resource) Delete(ctx context.Context, key string, out runtime.Object, p
 		if err := s.decode(e.data, e.rev, current); err != nil {
 			return err
 		}
-		if err := pre.Check(key, current); pre != nil && err != nil {
+		if err := pre.Check(root+key, current); pre != nil && err != nil {
 			return err
 		}
 		if err := validate(ctx, current); err != nil {
@@ -241,7 +244,7 @@ func (s *resource) attempt(key string, e entry, found bool, current runtime.Obje
 	} else if err := s.decode(e.data, e.rev, current); err != nil {
 		return nil, ends, err
 	}
-	if err := pre.Check(key, current); err != nil {
+	if err := pre.Check(root+key, current); err != nil {
 		return nil, ends, err
 	}
 	wanted, ttl, err := try(current, storage.ResponseMeta{ResourceVersion: uint64(e.rev)})
