@@ -1,0 +1,211 @@
+//go:build !race
+
+package fidelity
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// The real garbage collector works by itself and at any time. What it will have done at the
+// end is certain, if it knows of each object before the next one is deleted: [player.settle]
+// waits until it has no more to do, and [player.barrier] until it has seen all.
+
+const sentinelPrefix = "zz-"
+
+func (l *lane) sentinel(r ref) bool {
+	return strings.HasPrefix(strings.TrimPrefix(r.name, l.ns+"-"), sentinelPrefix)
+}
+
+// settle waits until the watches show what a request did, and then until garbage collection
+// has nothing to do.
+func (p *player) settle(ctx context.Context, k kind, o op) error {
+	name := o.Name
+	if name == "" {
+		name = p.created(o)
+	}
+	if o.Do == "deletecollection" || name == "" {
+		for _, k := range p.kinds {
+			if err := p.caughtUp(ctx, k); err != nil {
+				return err
+			}
+		}
+	} else if err := p.shown(ctx, k, p.full(k, name)); err != nil {
+		return err
+	}
+	return p.await(ctx, "the garbage collector to be done", func() bool { return settled(p.live) })
+}
+
+// shown waits until the watches show an object's present state.
+func (p *player) shown(ctx context.Context, k kind, name string) error {
+	a, err := p.get(ctx, k, name)
+	if err != nil {
+		return err
+	}
+	r := ref{k.resource, name}
+	var now object
+	if a.Code == http.StatusOK {
+		if err := json.Unmarshal(a.Body, &now); err != nil {
+			return err
+		}
+	}
+	return p.await(ctx, "the watch to show "+r.String(), func() bool {
+		seen, ok := p.live[r]
+		if a.Code != http.StatusOK {
+			return !ok
+		}
+		return ok && seen.rev() >= now.rev() || p.ended[r] > now.rev()
+	})
+}
+
+// caughtUp waits until the watch of a kind shows what a list shows.
+func (p *player) caughtUp(ctx context.Context, k kind) error {
+	a, err := p.ask(ctx, http.MethodGet, p.path(k, "", "", ""), nil, "", nil)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Metadata metadata `json:"metadata"`
+		Items    []object `json:"items"`
+	}
+	if err := json.Unmarshal(a.Body, &list); err != nil {
+		return fmt.Errorf("%s: %w", a.Body, err)
+	}
+	at := object{Metadata: list.Metadata}.rev()
+	return p.await(ctx, "the watch of "+k.resource+" to show what a list shows", func() bool {
+		there := map[string]bool{}
+		for _, o := range list.Items {
+			r := ref{k.resource, o.Metadata.Name}
+			there[r.name] = true
+			seen, ok := p.live[r]
+			if p.ours(k, r.name) && !(ok && seen.rev() >= o.rev() || p.ended[r] > o.rev()) {
+				return false
+			}
+		}
+		for r, rev := range p.shows {
+			if r.resource == k.resource && !there[r.name] && p.ended[r] <= rev {
+				return false
+			}
+		}
+		for r, o := range p.live {
+			if r.resource == k.resource && !there[r.name] && o.rev() <= at {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// settled reports whether the garbage collector has nothing to do: each owner that an object
+// names exists and does not wait for the object's end, and what waits for its dependents has some.
+func settled(live map[ref]object) bool {
+	byUID := map[string]object{}
+	blocked := map[string]bool{}
+	for _, o := range live {
+		byUID[o.Metadata.UID] = o
+		for _, owner := range o.Metadata.OwnerReferences {
+			if owner.BlockOwnerDeletion {
+				blocked[owner.UID] = true
+			}
+		}
+	}
+	waits := func(o object) bool {
+		return o.Metadata.DeletionTimestamp != "" && slices.Contains(o.Metadata.Finalizers, "foregroundDeletion")
+	}
+	for _, o := range live {
+		m := o.Metadata
+		switch {
+		case m.DeletionTimestamp != "" && slices.Contains(m.Finalizers, "orphan"):
+			return false
+		case waits(o) && !blocked[m.UID]:
+			return false
+		case m.DeletionTimestamp != "":
+			continue
+		}
+		for _, ref := range m.OwnerReferences {
+			if owner, ok := byUID[ref.UID]; !ok || waits(owner) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// barrier waits until the garbage collector knows all objects that have owners: it takes
+// changes of a kind in order, so it does once it has collected a later one.
+func (p *player) barrier(ctx context.Context) error {
+	p.mu.Lock()
+	owned := map[string]bool{}
+	for r, o := range p.live {
+		if len(o.Metadata.OwnerReferences) > 0 {
+			owned[r.resource] = true
+		}
+	}
+	p.mu.Unlock()
+	for resource := range owned {
+		if err := p.probe(ctx, p.kinds[resource]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probe makes an object whose owner does not exist, and waits for its end.
+func (p *player) probe(ctx context.Context, k kind) error {
+	p.probes++
+	obj := decode(k.base)
+	name := fmt.Sprint(sentinelPrefix, p.probes)
+	if k.cluster {
+		name = p.ns + "-" + name
+	}
+	obj["apiVersion"], obj["kind"] = k.apiVersion(), k.kind
+	obj["metadata"] = map[string]any{"name": name, "ownerReferences": []any{map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "99999999-0000-4000-8000-000000000000",
+	}}}
+	if k.cluster {
+		set(obj, "metadata.ownerReferences", []any{map[string]any{
+			"apiVersion": customGroup + "/v1", "kind": "Zone", "name": "none", "uid": "99999999-0000-4000-8000-000000000000",
+		}})
+	}
+	a, err := p.ask(ctx, http.MethodPost, p.path(k, "", "", ""), nil, jsonType, encode(obj))
+	if err != nil || a.Code != http.StatusCreated {
+		return fmt.Errorf("%s: make an object without owner: %w %s", p.name, err, a.Body)
+	}
+	return p.await(ctx, "the garbage collector to have seen all "+k.resource, func() bool {
+		return p.ended[ref{k.resource, name}] > 0
+	})
+}
+
+// end waits for the last events, takes those that belong to the sequence, and removes what is left.
+func (p *player) end(ctx context.Context) ([]event, error) {
+	for _, k := range p.kinds {
+		if err := p.caughtUp(ctx, k); err != nil {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	events := slices.Clone(p.events)
+	left := map[ref]object{}
+	for r, o := range p.live {
+		left[r] = o
+	}
+	p.mu.Unlock()
+	free := []byte(`{"metadata":{"finalizers":null,"ownerReferences":null}}`)
+	for r := range left {
+		k := p.kinds[r.resource]
+		if _, err := p.ask(ctx, http.MethodPatch, p.path(k, "", r.name, ""), nil, "application/merge-patch+json", free); err != nil {
+			return nil, err
+		}
+	}
+	for r := range left {
+		k := p.kinds[r.resource]
+		if _, err := p.ask(ctx, http.MethodDelete, p.path(k, "", r.name, ""), nil, jsonType, nil); err != nil {
+			return nil, err
+		}
+	}
+	return events, p.await(ctx, "the namespace to be empty", func() bool { return len(p.live) == 0 })
+}
