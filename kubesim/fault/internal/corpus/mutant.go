@@ -1,0 +1,262 @@
+package corpus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+)
+
+const (
+	finalizer = "corpus.example.com/machine"
+	ready     = "Ready"
+	poll      = 10 * time.Minute
+)
+
+// Bug is what is wrong with a Renter.
+type Bug string
+
+// The bugs, each named by what it does, beside the invariant that it breaks.
+const (
+	NoBug           Bug = ""
+	OnceOnly        Bug = "settings follow the machine only in the pass that resizes it" // I1
+	ForgetsSpare    Bug = "the spare machine is forgotten at deletion"                   // I2
+	CreatesBlindly  Bug = "creates by its own record and drops the surplus later"        // I3
+	LateFinalizer   Bug = "the finalizer follows the machine"                            // I4
+	Heartbeat       Bug = "writes the time of each look into its status"                 // I5
+	KeepsFinalizer  Bug = "the finalizer stays"                                          // I6
+	FreshGeneration Bug = "observes the generation of a later read"                      // I7
+	ReadyTooEarly   Bug = "says ready before the machine was started"                    // I8
+	NewTransition   Bug = "a new transition time at each write"                          // I9
+	DeletesByName   Bug = "deletes settings by name, whoever made them"                  // I10
+	HotLoop         Bug = "looks again at once, for ever"                                // I13
+	LeaksGoroutine  Bug = "a goroutine outlives the process"                             // I17
+)
+
+// Renter rents one machine for each Item and writes a ConfigMap with its ID. Without a bug
+// it is correct.
+type Renter struct {
+	client.Client
+
+	// Live reads without a cache.
+	Live  client.Reader
+	Cloud API
+	Bug   Bug
+}
+
+// SetupRenter sets up a Renter with a bug.
+func SetupRenter(bug Bug) func(ctrl.Manager, *fault.Env) error {
+	return func(mgr ctrl.Manager, env *fault.Env) error {
+		r := &Renter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cloud: API{env}, Bug: bug}
+		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Owns(&corev1.ConfigMap{}).Complete(r)
+	}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	item := &Item{}
+	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !item.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.remove(ctx, item)
+	}
+	if r.Bug == LeaksGoroutine {
+		go func() { select {} }()
+	}
+	if r.Bug != LateFinalizer {
+		if err := r.hold(ctx, item); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	before := item.Status.deepCopy()
+	m, err := r.machine(ctx, item)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if r.Bug == LateFinalizer {
+		status := item.Status
+		if err := r.hold(ctx, item); err != nil {
+			return ctrl.Result{}, err
+		}
+		item.Status = status
+	}
+	if err := r.start(ctx, item, m, &before); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.finish(ctx, item, before, m); err != nil {
+		return ctrl.Result{}, err
+	}
+	if r.Bug == HotLoop {
+		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	}
+	return ctrl.Result{RequeueAfter: poll}, nil
+}
+
+// hold puts the finalizer on.
+func (r *Renter) hold(ctx context.Context, item *Item) error {
+	if !controllerutil.AddFinalizer(item, finalizer) {
+		return nil
+	}
+	return r.Update(ctx, item)
+}
+
+// machine makes the machine, or makes it as it should be.
+func (r *Renter) machine(ctx context.Context, item *Item) (*Machine, error) {
+	owner := string(item.UID)
+	all, err := r.Cloud.List(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	if r.Bug == CreatesBlindly {
+		if all, err = r.surplus(ctx, item, all); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		m, err := r.Cloud.Prepare(ctx, owner, item.Spec.Size)
+		return &m, err
+	}
+	m := &all[0]
+	if m.Size == item.Spec.Size {
+		return m, nil
+	}
+	if err := r.Cloud.Resize(ctx, m.ID, item.Spec.Size); err != nil {
+		return nil, err
+	}
+	m.Size = item.Spec.Size
+	if r.Bug == OnceOnly {
+		return m, r.settings(ctx, item, m)
+	}
+	return m, nil
+}
+
+// surplus is for CreatesBlindly: without a record it takes the cloud for empty, and with one
+// it drops what is too much.
+func (r *Renter) surplus(ctx context.Context, item *Item, all []Machine) ([]Machine, error) {
+	if item.Status.ExternalID == "" {
+		m, err := r.Cloud.Prepare(ctx, string(item.UID), item.Spec.Size)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	for len(all) > 1 {
+		if err := r.Cloud.Delete(ctx, all[0].ID); err != nil {
+			return nil, err
+		}
+		all = all[1:]
+	}
+	return all, nil
+}
+
+// start starts the machine, and with ReadyTooEarly says before that it works.
+func (r *Renter) start(ctx context.Context, item *Item, m *Machine, before *Status) error {
+	if m.Started {
+		return nil
+	}
+	if r.Bug == ReadyTooEarly {
+		if err := r.status(ctx, item, *before, m); err != nil {
+			return err
+		}
+		*before = item.Status.deepCopy()
+	}
+	if r.Bug == ForgetsSpare {
+		if _, err := r.Cloud.Create(ctx, string(item.UID), 1); err != nil {
+			return err
+		}
+	}
+	return r.Cloud.Start(ctx, m.ID)
+}
+
+func (r *Renter) finish(ctx context.Context, item *Item, before Status, m *Machine) error {
+	if r.Bug != OnceOnly || before.ExternalID == "" {
+		if err := r.settings(ctx, item, m); err != nil {
+			return err
+		}
+	}
+	return r.status(ctx, item, before, m)
+}
+
+// settings writes the ConfigMap.
+func (r *Renter) settings(ctx context.Context, item *Item, m *Machine) error {
+	c := settingsOf(item)
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, c, func() error {
+		if c.ResourceVersion != "" && !metav1.IsControlledBy(c, item) {
+			return fmt.Errorf("config map %s is somebody else's", c.Name)
+		}
+		c.Data = map[string]string{"machine": m.ID, "size": fmt.Sprint(m.Size)}
+		return controllerutil.SetControllerReference(item, c, r.Scheme())
+	})
+	return err
+}
+
+func settingsOf(item *Item) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: item.Name + "-settings", Namespace: item.Namespace}}
+}
+
+// status writes the status if it is not what it was.
+func (r *Renter) status(ctx context.Context, item *Item, before Status, m *Machine) error {
+	item.Status.ExternalID = m.ID
+	item.Status.ObservedGeneration = item.Generation
+	c := metav1.Condition{Type: ready, Status: metav1.ConditionTrue, Reason: "Running", ObservedGeneration: item.Generation}
+	switch r.Bug {
+	case FreshGeneration:
+		fresh := &Item{}
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(item), fresh); err != nil {
+			return err
+		}
+		item.ResourceVersion, item.Status.ObservedGeneration = fresh.ResourceVersion, fresh.Generation
+	case NewTransition:
+		if equality.Semantic.DeepEqual(before.ObservedGeneration, item.Generation) {
+			return nil
+		}
+		item.Status.Conditions = nil
+	case Heartbeat:
+		item.Status.LastObservedAt = new(metav1.Now())
+	default:
+	}
+	meta.SetStatusCondition(&item.Status.Conditions, c)
+	if equality.Semantic.DeepEqual(before, item.Status) {
+		return nil
+	}
+	return r.Status().Update(ctx, item)
+}
+
+// remove deletes the machine and lets the Item go.
+func (r *Renter) remove(ctx context.Context, item *Item) error {
+	if !controllerutil.ContainsFinalizer(item, finalizer) {
+		return nil
+	}
+	all, err := r.Cloud.List(ctx, string(item.UID))
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if r.Bug == ForgetsSpare && m.ID != item.Status.ExternalID {
+			continue
+		}
+		if err := r.Cloud.Delete(ctx, m.ID); err != nil {
+			return err
+		}
+	}
+	switch r.Bug {
+	case KeepsFinalizer:
+		return nil
+	case DeletesByName:
+		err = client.IgnoreNotFound(r.Delete(ctx, settingsOf(item)))
+	default:
+	}
+	controllerutil.RemoveFinalizer(item, finalizer)
+	return errors.Join(err, client.IgnoreNotFound(r.Update(ctx, item)))
+}

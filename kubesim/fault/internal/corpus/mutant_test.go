@@ -1,0 +1,51 @@
+package corpus
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+)
+
+// Each mutant breaks one invariant and no other; that is what makes the invariant worth
+// having.
+func TestMutants(t *testing.T) {
+	for name, test := range map[string]struct {
+		bug  Bug
+		want string
+		// roles is the folder with the operator's roles; an administrator without.
+		roles string
+		kinds []fault.Kind
+		// quiet has no user who acts between steps.
+		quiet bool
+	}{
+		"I1":  {bug: OnceOnly, want: "I1"},
+		"I2":  {bug: ForgetsSpare, want: "I2"},
+		"I3":  {bug: CreatesBlindly, want: "I3"},
+		"I4":  {bug: LateFinalizer, want: "I4", quiet: true},
+		"I5":  {bug: Heartbeat, want: "I5"},
+		"I6":  {bug: KeepsFinalizer, want: "I6"},
+		"I7":  {bug: FreshGeneration, want: "I7"},
+		"I8":  {bug: ReadyTooEarly, want: "I8"},
+		"I9":  {bug: NewTransition, want: "I9"},
+		"I10": {bug: DeletesByName, want: "I10"},
+		"I13": {bug: HotLoop, want: "I13"},
+		"I15": {bug: NoBug, roles: "roles/unused", want: "I15"},
+		"I17": {bug: LeaksGoroutine, want: "I17"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := story("mutant "+name, SetupRenter(test.bug))
+			if test.roles != "" {
+				s.RBAC = os.DirFS(test.roles)
+			}
+			if test.quiet {
+				s.Races = []fault.Step{}
+			}
+			if diff := cmp.Diff([]string{test.want}, explore(t, s, test.kinds...).broken); diff != "" {
+				t.Errorf("%q: broken invariants (-want +got):\n%s", test.bug, diff)
+			}
+		})
+	}
+}
