@@ -56,15 +56,21 @@ func newCore() (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	legacy, err := legacyGroup(storage)
+	c := &core{}
+	loop := &restclient.Config{Host: "http://kubesim", QPS: -1, UserAgent: "kube-apiserver", Transport: inner{newServer(c)}}
+	legacy, err := legacyGroup(storage, loop)
 	if err != nil {
 		return nil, fmt.Errorf("make the core group: %w", err)
 	}
 	if err := server.InstallLegacyAPIGroup("/api", &legacy); err != nil {
 		return nil, fmt.Errorf("install the core group: %w", err)
 	}
-	c := &core{schemas: legacy.StaticOpenAPISpec, groups: []*genericapiserver.APIGroupInfo{&legacy}}
-	for _, p := range providers() {
+	c.schemas, c.groups = legacy.StaticOpenAPISpec, []*genericapiserver.APIGroupInfo{&legacy}
+	providers, err := providers(loop)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range providers {
 		group, err := p.NewRESTStorage(served(), storage)
 		if err != nil {
 			return nil, fmt.Errorf("make group %s: %w", p.GroupName(), err)

@@ -48,14 +48,19 @@ func New(crds []*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{core: c, handlers: map[[sha256.Size]byte]http.Handler{}, infos: &request.RequestInfoFactory{
-		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	}}
-	s.guarded = guarded(http.HandlerFunc(s.dispatch), byRoles())
+	s := newServer(c)
 	s.byPrefix, s.kinds = customKinds(crds)
 	maps.Copy(s.byPrefix, c.kinds)
 	s.kinds = slices.AppendSeq(s.kinds, maps.Values(c.kinds))
 	return s, s.install(crds)
+}
+
+func newServer(c *core) *Server {
+	s := &Server{core: c, handlers: map[[sha256.Size]byte]http.Handler{}, infos: &request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}}
+	s.guarded = authenticated(guarded(http.HandlerFunc(s.dispatch), byRoles()))
+	return s
 }
 
 // LeaveBubble lets a server that was used in one bubble be used in another. No request may

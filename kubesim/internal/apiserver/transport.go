@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
 // Transport carries a client's requests to a server in the same process.
@@ -44,6 +46,19 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return send()
 	}
 	return t.Around(info, r, send)
+}
+
+// inner carries the registries' own requests, which belong to the world of the request that
+// they serve. Without one they see an empty world: the built-in kinds.
+type inner struct{ server *Server }
+
+// RoundTrip answers one request.
+func (i inner) RoundTrip(r *http.Request) (*http.Response, error) {
+	db, ok := store.Of(r.Context())
+	if !ok {
+		db = store.New()
+	}
+	return (&Transport{Server: i.server, Client: Client{DB: db}}).RoundTrip(r)
 }
 
 // stream starts a watch. Its body is a pipe, which a bubble knows to be idle.

@@ -88,11 +88,17 @@ func With(ctx context.Context, d *DB) context.Context { return context.WithValue
 // From returns the world that a request goes to. It panics without one: a request that
 // did not come through the simulated server has lost its way.
 func From(ctx context.Context) *DB {
-	d, ok := ctx.Value(contextKey{}).(*DB)
+	d, ok := Of(ctx)
 	if !ok {
 		panic("kubesim: a request without a world reached the storage")
 	}
 	return d
+}
+
+// Of returns the world that a request goes to, if it has one.
+func Of(ctx context.Context) (*DB, bool) {
+	d, ok := ctx.Value(contextKey{}).(*DB)
+	return d, ok
 }
 
 // Serial returns 1, 2, 3 and so on: what makes names and UIDs differ within a world and

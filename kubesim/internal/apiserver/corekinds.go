@@ -1,0 +1,128 @@
+package apiserver
+
+import (
+	"net/http"
+
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
+	restclient "k8s.io/client-go/rest"
+	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
+	endpointstore "k8s.io/kubernetes/pkg/registry/core/endpoint/storage"
+	limitrangestore "k8s.io/kubernetes/pkg/registry/core/limitrange/storage"
+	nodestore "k8s.io/kubernetes/pkg/registry/core/node/storage"
+	volumestore "k8s.io/kubernetes/pkg/registry/core/persistentvolume/storage"
+	claimstore "k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim/storage"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	templatestore "k8s.io/kubernetes/pkg/registry/core/podtemplate/storage"
+	controllerstore "k8s.io/kubernetes/pkg/registry/core/replicationcontroller/storage"
+	corerest "k8s.io/kubernetes/pkg/registry/core/rest"
+	accountstore "k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage"
+)
+
+// legacyGroup is the core group, v1. What needs a kubelet is left out: logs, exec, attach,
+// port forwarding and proxies.
+func legacyGroup(storage generic.RESTOptionsGetter, loop *restclient.Config) (genericapiserver.APIGroupInfo, error) {
+	config := corerest.GenericConfig{EventTTL: eventTTL, LoopbackClientConfig: loop}
+	group, err := config.NewRESTStorage(served(), storage)
+	if err != nil {
+		return group, err
+	}
+	kinds := coreKinds{storage: storage, loop: loop, into: group.VersionedResourcesStorageMap["v1"]}
+	for _, add := range []func() error{kinds.simple, kinds.volumes, kinds.pods, kinds.controllers} {
+		if err := add(); err != nil {
+			return group, err
+		}
+	}
+	return group, nil
+}
+
+// coreKinds adds to the core group.
+type coreKinds struct {
+	storage generic.RESTOptionsGetter
+	loop    *restclient.Config
+	into    map[string]rest.Storage
+}
+
+func (k coreKinds) simple() error {
+	templates, err := templatestore.NewREST(k.storage)
+	if err != nil {
+		return err
+	}
+	limits, err := limitrangestore.NewREST(k.storage)
+	if err != nil {
+		return err
+	}
+	endpoints, err := endpointstore.NewREST(k.storage)
+	if err != nil {
+		return err
+	}
+	k.into["podtemplates"], k.into["limitranges"], k.into["endpoints"] = templates, limits, endpoints
+	return nil
+}
+
+func (k coreKinds) volumes() error {
+	volumes, volumeStatus, err := volumestore.NewREST(k.storage)
+	if err != nil {
+		return err
+	}
+	claims, claimStatus, err := claimstore.NewREST(k.storage)
+	if err != nil {
+		return err
+	}
+	k.into["persistentvolumes"], k.into["persistentvolumes/status"] = volumes, volumeStatus
+	k.into["persistentvolumeclaims"], k.into["persistentvolumeclaims/status"] = claims, claimStatus
+	return nil
+}
+
+// pods adds pods and what refers to them.
+func (k coreKinds) pods() error {
+	nodes, err := nodestore.NewStorage(k.storage, kubeletclient.KubeletClientConfig{}, http.DefaultTransport)
+	if err != nil {
+		return err
+	}
+	k.into["nodes"], k.into["nodes/status"] = nodes.Node, nodes.Status
+	budgets, err := policyclient.NewForConfig(k.loop)
+	if err != nil {
+		return err
+	}
+	pods, err := podstore.NewStorage(k.storage, nodes.KubeletConnectionInfo, http.DefaultTransport, budgets, byRoles())
+	if err != nil {
+		return err
+	}
+	k.into["pods"], k.into["pods/status"] = pods.Pod, pods.Status
+	k.into["pods/binding"], k.into["bindings"] = pods.Binding, pods.LegacyBinding
+	k.into["pods/eviction"], k.into["pods/ephemeralcontainers"] = pods.Eviction, pods.EphemeralContainers
+	k.into["pods/resize"] = pods.Resize
+	if err := k.services(pods); err != nil {
+		return err
+	}
+	return k.accounts(pods, nodes)
+}
+
+func (k coreKinds) accounts(pods podstore.PodStorage, nodes *nodestore.NodeStorage) error {
+	webhooks, err := admissionregistrationclient.NewForConfig(k.loop)
+	if err != nil {
+		return err
+	}
+	secrets := k.into["secrets"].(rest.Getter)
+	accounts, err := accountstore.NewREST(k.storage, tokens{}, audiences(), byRoles(), 0, pods.Pod.Store, secrets, nodes.Node.Store,
+		webhooks.ValidatingWebhookConfigurations(), webhooks.MutatingWebhookConfigurations(), false, 0)
+	if err != nil {
+		return err
+	}
+	k.into["serviceaccounts"], k.into["serviceaccounts/token"] = accounts, accounts.Token
+	return nil
+}
+
+func (k coreKinds) controllers() error {
+	controllers, err := controllerstore.NewStorage(k.storage)
+	if err != nil {
+		return err
+	}
+	k.into["replicationcontrollers"], k.into["replicationcontrollers/status"] = controllers.Controller, controllers.Status
+	k.into["replicationcontrollers/scale"] = controllers.Scale
+	return nil
+}
