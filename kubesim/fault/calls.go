@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -166,6 +167,7 @@ func (p *play) effect(c *history.Call, effect func()) {
 	effect()
 	if after := p.db.Revision(); after > before {
 		c.Rev, c.Last, c.Changed = before+1, after, true
+		p.nameCreated(c)
 		p.mark(before, after, operatorName, c.Index)
 	}
 	if c.Side == history.Outside && c.Write && p.lookOutside(c.Index) {
@@ -174,6 +176,16 @@ func (p *play) effect(c *history.Call, effect func()) {
 	if c.Changed && !isHousekeeping(c) {
 		p.lastChange = time.Now()
 	}
+}
+
+// nameCreated puts the name of a created object into the record; requests have none.
+func (p *play) nameCreated(c *history.Call) {
+	made := p.db.Since(c.Rev - 1)
+	if c.Verb != "create" || c.Name != "" || len(made) == 0 {
+		return
+	}
+	c.Name = path.Base(made[0].Key)
+	c.What += " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 }
 
 // isHousekeeping tells writes that go on for ever in a world at rest.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,9 +70,13 @@ func (p *play) complete() {
 
 const setupName = "setup"
 
-// findLeaks notes which goroutines of the operator are left after it ended.
+// findLeaks notes which goroutines of the operator are left a minute after it ended.
 func (p *play) findLeaks() bool {
 	left := bubbleGoroutines()
+	if len(left) > 0 {
+		time.Sleep(time.Minute)
+		left = bubbleGoroutines()
+	}
 	if len(left) > 0 && len(p.run.Processes) > 0 {
 		p.run.Processes[len(p.run.Processes)-1].Leaked = strings.Join(left, "\n\n")
 	}
@@ -94,6 +99,12 @@ func bubbleGoroutines() []string {
 	return slices.DeleteFunc(stacks, func(s string) bool {
 		return bubbleOf(s) != bubble || s == stacks[0] || strings.Contains(s, "\ntesting/synctest.")
 	})
+}
+
+// ownBubble returns the name of the bubble that it is called in.
+func ownBubble() string {
+	buf := make([]byte, 128)
+	return bubbleOf(string(buf[:runtime.Stack(buf, false)]))
 }
 
 // bubbleOf returns the name of the bubble in a stack's first line: "synctest bubble 7".

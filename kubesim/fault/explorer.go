@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -107,9 +108,11 @@ func (e *explorer) quieten() (undo func()) {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
+	collect := debug.SetGCPercent(400) // runs are short and leave everything behind
 	return func() {
 		utilruntime.ErrorHandlers = handlers
 		klog.ClearLogger()
+		debug.SetGCPercent(collect)
 	}
 }
 
@@ -157,6 +160,9 @@ func (e *explorer) undisturbed(t *testing.T) (result, error) {
 	}
 	if first.leaked {
 		return first, fmt.Errorf("goroutines are left after the operator ended:\n%s", first.run.Processes[len(first.run.Processes)-1].Leaked)
+	}
+	if first.leaked {
+		return first, fmt.Errorf("goroutines are left after the operator ended; end them when the manager's context ends:\n%s", first.leaks())
 	}
 	second := w.play(t, job{})
 	if second.err != nil {

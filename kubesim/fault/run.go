@@ -43,6 +43,9 @@ type result struct {
 	leaked, lost bool
 }
 
+// leaks returns the stacks of goroutines that are left.
+func (r result) leaks() string { return r.run.Processes[len(r.run.Processes)-1].Leaked }
+
 // worker plays one run at a time.
 type worker struct {
 	explorer *explorer
@@ -53,10 +56,12 @@ type worker struct {
 
 // play plays a job in a bubble of its own.
 func (w *worker) play(t *testing.T, j job) result {
-	results, ended, never := make(chan result, 1), make(chan struct{}), make(chan struct{})
+	bubble, results := make(chan string, 1), make(chan result, 1)
+	ended, never := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		synctest.Test(t, func(*testing.T) {
+			bubble <- ownBubble()
 			r := w.live(j)
 			results <- r
 			if r.leaked {
@@ -68,7 +73,7 @@ func (w *worker) play(t *testing.T, j job) result {
 	select {
 	case r = <-results:
 	case <-time.After(w.explorer.patience):
-		return result{err: stuck(w.explorer.patience), lost: true}
+		return result{err: stuck(w.explorer.patience, <-bubble), lost: true}
 	}
 	if r.leaked {
 		r.lost = true // with the server, which belongs to that bubble now

@@ -10,13 +10,13 @@ import (
 
 // stuck says why a run does not go on: the bubble waits for a goroutine that is blocked in a
 // way that the simulated clock cannot end.
-func stuck(after time.Duration) error {
+func stuck(after time.Duration, bubble string) error {
 	buf := make([]byte, 8<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	for stack := range strings.SplitSeq(string(buf), "\n\n") {
 		first, _, _ := strings.Cut(stack, "\n")
-		if !strings.Contains(first, "synctest bubble") {
-			continue
+		if bubbleOf(stack) != bubble || strings.Contains(stack, "fault.(*worker).play") {
+			continue // not the operator's
 		}
 		switch {
 		case strings.Contains(first, "sync.Mutex.Lock"), strings.Contains(first, "sync.RWMutex"):

@@ -1,0 +1,177 @@
+package fault
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
+
+// prepared returns an explorer that has played the undisturbed run, and that run.
+func prepared(t *testing.T, s Scenario) (*explorer, result, *worker) {
+	t.Helper()
+	e, err := newExplorer(&s, options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.quieten())
+	reference, err := e.undisturbed(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := e.newWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, reference, w
+}
+
+func (p *plan) all() []job {
+	jobs := slices.Concat(p.crashes(), p.faults(), p.stale(), p.duplicates())
+	for i := range jobs {
+		jobs[i].like = p.reference.run
+	}
+	return jobs
+}
+
+// TestSnapshots proves that a schedule that begins at its crash goes on as one that is played
+// from the beginning.
+func TestSnapshots(t *testing.T) {
+	_, reference, w := prepared(t, toyLife(""))
+	p := &plan{scenario: w.explorer.scenario, reference: reference, pruned: map[Rule]int{}, keep: []Rule{NoEffect, SameInstant}}
+	jobs := p.crashes()
+	if len(jobs) < 12 {
+		t.Fatalf("%d crashes of a scenario with 8 writes", len(jobs))
+	}
+	for _, j := range jobs {
+		if j.from == nil {
+			t.Fatalf("%s has no snapshot to begin from", j.schedule)
+		}
+		j.like = reference.run
+		short := w.play(t, j)
+		j.from = nil
+		long := w.play(t, j)
+		if diff := cmp.Diff(lines(long), lines(short)); diff != "" {
+			t.Errorf("%s: (-from the beginning +from the snapshot)\n%s", j.schedule, diff)
+		}
+	}
+}
+
+// lines is a run in short, for comparisons.
+func lines(r result) (all []string) {
+	for i := range r.run.Calls {
+		all = append(all, lineOf(r.run, i))
+	}
+	for _, s := range r.run.Steps {
+		all = append(all, s.Name+" "+s.At.String()+" "+s.Settled.String())
+		for _, key := range slices.Sorted(maps.Keys(s.World.Objects)) {
+			all = append(all, key+s.World.Objects[key])
+		}
+	}
+	return all
+}
+
+// TestRepeats plays every schedule again on other workers: equal schedules make equal runs.
+func TestRepeats(t *testing.T) {
+	e, reference, _ := prepared(t, toyLife(""))
+	p := &plan{scenario: e.scenario, reference: reference, pruned: map[Rule]int{}}
+	var jobs []job
+	first := p.all()
+	for range 3 {
+		jobs = append(jobs, first...)
+	}
+	for range 100 {
+		jobs = append(jobs, job{})
+	}
+	traces := map[string]map[string]bool{}
+	err := e.playAll(t, jobs, func(j job, r result) {
+		key := j.schedule.token("")
+		if traces[key] == nil {
+			traces[key] = map[string]bool{}
+		}
+		traces[key][traceOf(r.run)] = true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(traces) != len(first)+1 {
+		t.Errorf("%d schedules were played, want %d", len(traces), len(first)+1)
+	}
+	for token, hashes := range traces {
+		if len(hashes) != 1 {
+			t.Errorf("%s was played as %d different runs", token, len(hashes))
+		}
+	}
+}
+
+// TestFence proves that a dead process does nothing: an operator that tidies up in deferred
+// functions would look right otherwise.
+func TestFence(t *testing.T) {
+	e, reference, w := prepared(t, toyLife("compensates in a defer"))
+	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })
+	next := slices.IndexFunc(reference.run.Calls[put+1:], func(c history.Call) bool { return c.Write }) + put + 1
+	r := w.play(t, job{schedule: schedule{{kind: crashBefore, at: next}}, like: reference.run})
+	if diff := cmp.Diff([]string{"outside remove box-1"}, r.run.Processes[0].Fenced); diff != "" {
+		t.Errorf("calls refused after death (-want +got):\n%s", diff)
+	}
+	_ = e
+}
+
+// TestBugs proves that the three ways in which an operator loses or repeats things are found,
+// and that one without them is not accused.
+func TestBugs(t *testing.T) {
+	cases := map[string]struct {
+		invariant string
+		token     string
+	}{
+		"":                              {},
+		"remembers in the object alone": {invariant: "I3", token: crashAfter},
+		"finalizer first":               {invariant: "I2", token: crashAfter},
+	}
+	for bug, c := range cases {
+		t.Run(bug, func(t *testing.T) {
+			r := Explore(t, toyLife(bug))
+			t.Logf("%d calls, %d writes, %v, pruned %v, %v", r.Calls, r.Writes, r.Schedules, r.Pruned, r.Took)
+			if c.invariant == "" {
+				for _, f := range r.Findings {
+					t.Error(f.Text)
+				}
+				return
+			}
+			if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Violations[0].Invariant == c.invariant }) {
+				t.Errorf("no schedule broke %s; findings: %v", c.invariant, r.Findings)
+			}
+		})
+	}
+}
+
+func TestTokens(t *testing.T) {
+	cases := map[string]struct {
+		schedule schedule
+		token    string
+	}{
+		"undisturbed": {nil, "v1/a b/c/"},
+		"one":         {schedule{{kind: crashAfter, at: 7}}, "v1/a b/c/crash-after@7"},
+		"a race":      {schedule{{kind: race, at: 12, arg: "1"}}, "v1/a b/c/race@12(1)"},
+		"two":         {schedule{{kind: crashAfter, at: 7}, {kind: twice, at: 1}}, "v1/a b/c/crash-after@7+twice@1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.schedule.token("a b/c"); got != c.token {
+				t.Errorf("token is %q, want %q", got, c.token)
+			}
+			scenario, s, err := parseToken(c.token)
+			if err != nil || scenario != "a b/c" || !slices.Equal(s, c.schedule) {
+				t.Errorf("parsed as %q %v %v", scenario, s, err)
+			}
+		})
+	}
+	for _, bad := range []string{"", "v2/a/crash-after@7", "v1/crash-after@7x", "v1/a/@7", "v1/a/crash-after@x"} {
+		if _, _, err := parseToken(bad); err == nil {
+			t.Errorf("token %q was taken", bad)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package fault
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// shelf is a vendor in memory: boxes with an owner and a size.
+type shelf struct {
+	mu    sync.Mutex
+	boxes map[string]box
+	last  int
+}
+
+type box struct{ owner, size string }
+
+func newShelf() Outside { return &shelf{boxes: map[string]box{}} }
+
+func (s *shelf) Things() (all []Thing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, b := range s.boxes {
+		all = append(all, Thing{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
+	}
+	return all
+}
+
+func (s *shelf) Clone() Outside {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &shelf{boxes: maps.Clone(s.boxes), last: s.last}
+}
+
+func (s *shelf) find(owner string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+		if s.boxes[id].owner == owner {
+			return id
+		}
+	}
+	return ""
+}
+
+func (s *shelf) put(id string, b box) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == "" {
+		s.last++
+		id = fmt.Sprint("box-", s.last)
+	}
+	s.boxes[id] = b
+	return id
+}
+
+func (s *shelf) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.boxes, id)
+}
+
+// toy is an operator that keeps a box for each ConfigMap, with finalizer. Its bugs are
+// switched on by name.
+type toy struct {
+	client.Client
+	env *Env
+	bug string
+}
+
+func toyOperator(bug string) func(ctrl.Manager, *Env) error {
+	return func(mgr ctrl.Manager, env *Env) error {
+		return ctrl.NewControllerManagedBy(mgr).Named("toy").For(&corev1.ConfigMap{}).
+			Complete(&toy{Client: mgr.GetClient(), env: env, bug: bug})
+	}
+}
+
+const (
+	toyFinalizer  = "toy.dev/box"
+	toyAnnotation = "toy.dev/box"
+)
+
+func (o *toy) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile.Result, err error) {
+	cm := &corev1.ConfigMap{}
+	if err := o.Get(ctx, req.NamespacedName, cm); err != nil || cm.Namespace != "default" || cm.Name == "kube-root-ca.crt" {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	owner := string(cm.UID)
+	if !cm.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, o.cleanUp(ctx, cm, owner)
+	}
+	if !controllerutil.ContainsFinalizer(cm, toyFinalizer) {
+		if err := o.patch(ctx, cm, func() { controllerutil.AddFinalizer(cm, toyFinalizer) }); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	id, err := Read(ctx, o.env, "find", func(s *shelf) (string, error) { return s.find(owner), nil })
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if o.bug == "remembers in the object alone" {
+		id = cm.Annotations[toyAnnotation]
+	}
+	if id == "" || cm.Annotations["toy.dev/size"] != cm.Data["size"] {
+		had := id
+		if id, err = Write(ctx, o.env, "put "+cmp.Or(id, "new"), func(s *shelf) (string, error) {
+			return s.put(id, box{owner, cm.Data["size"]}), nil
+		}); err != nil {
+			return reconcile.Result{}, err
+		}
+		if o.bug == "compensates in a defer" && had == "" {
+			defer func() {
+				if err != nil {
+					_, _ = Write(context.Background(), o.env, "remove "+id, func(s *shelf) (int, error) { s.remove(id); return 0, nil })
+				}
+			}()
+		}
+	}
+	if cm.Annotations[toyAnnotation] == id && cm.Annotations["toy.dev/size"] == cm.Data["size"] {
+		return reconcile.Result{RequeueAfter: 10 * time.Minute}, nil
+	}
+	err = o.patch(ctx, cm, func() {
+		cm.Annotations = map[string]string{toyAnnotation: id, "toy.dev/size": cm.Data["size"]}
+	})
+	return reconcile.Result{RequeueAfter: 10 * time.Minute}, err
+}
+
+func (o *toy) cleanUp(ctx context.Context, cm *corev1.ConfigMap, owner string) error {
+	if !controllerutil.ContainsFinalizer(cm, toyFinalizer) {
+		return nil
+	}
+	if o.bug == "finalizer first" {
+		if err := o.patch(ctx, cm, func() { controllerutil.RemoveFinalizer(cm, toyFinalizer) }); err != nil {
+			return err
+		}
+	}
+	id, err := Read(ctx, o.env, "find", func(s *shelf) (string, error) { return s.find(owner), nil })
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		if _, err := Write(ctx, o.env, "remove "+id, func(s *shelf) (int, error) { s.remove(id); return 0, nil }); err != nil {
+			return err
+		}
+	}
+	if o.bug == "finalizer first" {
+		return nil
+	}
+	return o.patch(ctx, cm, func() { controllerutil.RemoveFinalizer(cm, toyFinalizer) })
+}
+
+// patch changes metadata under the version that was read.
+func (o *toy) patch(ctx context.Context, cm *corev1.ConfigMap, change func()) error {
+	before := cm.DeepCopy()
+	change()
+	err := o.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return client.IgnoreNotFound(err)
+}
+
+// toyLife is the life of one ConfigMap.
+func toyLife(bug string) Scenario {
+	cm := configMap("a")
+	cm.Data = map[string]string{"size": "1"}
+	return Scenario{
+		Name: "toy", Outside: newShelf, Operator: toyOperator(bug),
+		Steps: []Step{Create(cm), Merge(cm, `{"data":{"size":"2"}}`), Delete(cm).Gone(cm)},
+	}
+}
