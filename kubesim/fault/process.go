@@ -150,7 +150,8 @@ type watched struct {
 }
 
 // Add wraps the reconciler of a controller. Its type is internal to controller-runtime, but
-// the field is exported.
+// the field is exported. A warm-up is left out: it waits for caches with a lock held that the
+// start wants, and so would stop the bubble's clock.
 func (m watched) Add(r manager.Runnable) error {
 	v := reflect.ValueOf(r)
 	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
@@ -159,6 +160,9 @@ func (m watched) Add(r manager.Runnable) error {
 			if inner, ok := do.Interface().(reconcile.Reconciler); ok {
 				do.Set(reflect.ValueOf(passes{inner, m.process, name.String()}))
 			}
+		}
+		if warm := v.Elem().FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() && warm.Type() == reflect.TypeFor[*bool]() {
+			warm.Set(reflect.ValueOf(new(false)))
 		}
 	}
 	return m.Manager.Add(r)
