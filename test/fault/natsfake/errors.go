@@ -11,6 +11,7 @@ type refusal struct {
 var (
 	badRequest       = &refusal{400, 10003, "bad request"}
 	consumerNotFound = &refusal{404, 10014, "consumer not found"}
+	notEnabled       = &refusal{503, 10039, "JetStream not enabled for account"}
 	durableMismatch  = &refusal{400, 10017, "consumer name in subject does not match durable name in request"}
 	tooManyConsumers = &refusal{400, 10026, "maximum consumers limit reached"}
 	streamMismatch   = &refusal{400, 10056, "stream name in subject does not match request"}

@@ -26,6 +26,8 @@ import (
 type Server struct {
 	mu      sync.Mutex
 	streams map[string]*stream
+	// disabled: the account has no JetStream.
+	disabled bool
 }
 
 type stream struct {
@@ -49,6 +51,7 @@ func (s *Server) Clone() fault.Outside {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := New()
+	c.disabled = s.disabled
 	for name, original := range s.streams {
 		copied := &stream{config: original.config, created: original.created, consumers: map[string]*consumer{}}
 		for n, o := range original.consumers {
@@ -132,6 +135,9 @@ const apiPrefix = "$JS.API."
 
 // serve does what a request asks for.
 func (s *Server) serve(subject string, body []byte) (answer, *refusal) {
+	if s.disabled {
+		return nil, notEnabled
+	}
 	tokens := strings.Split(strings.TrimPrefix(subject, apiPrefix), ".")
 	if len(tokens) < 3 {
 		return nil, badRequest
@@ -169,4 +175,11 @@ func text(v any) string {
 		panic("natsfake: " + err.Error()) // a mistake in this package
 	}
 	return string(b)
+}
+
+// Enable gives the account JetStream, or takes it away; streams stay.
+func (s *Server) Enable(enabled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disabled = !enabled
 }

@@ -1,0 +1,133 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+)
+
+// Bystander is a NATS server, in memory or real, that somebody besides the operator uses.
+type Bystander interface {
+	fault.Outside
+	// Request sends one request to the JetStream API and returns the answer.
+	Request(subject string, body []byte) []byte
+}
+
+// Story is a scenario's steps and the objects in them.
+type Story struct {
+	Stream   *v1alpha1.Stream
+	Consumer *v1alpha1.Consumer
+	Steps    []fault.Step
+}
+
+// Life is the life of a Stream and of a Consumer that needs it: create, update, drift,
+// delete, one thing at a time.
+func Life() Story {
+	s, c := ordersStream(), billingConsumer()
+	ready := func(step fault.Step) fault.Step {
+		return step.Becomes(s, api.ConditionReady).Becomes(c, api.ConditionReady)
+	}
+	return Story{s, c, []fault.Step{
+		fault.Create(c).Expecting(reason(c, "DependenciesNotReady")),
+		ready(fault.Create(s)),
+		ready(fault.Merge(c, `{"spec":{"maxDeliver":7}}`)).Expecting(natsHas("consumer orders/billing", `"max_deliver":7`)),
+		ready(fault.Merge(s, `{"spec":{"maxMsgs":1000}}`)).Expecting(natsHas("stream orders", `"max_msgs":1000`)),
+		ready(after(drift, fault.Change("somebody limits the stream", limitStream))).Expecting(natsHas("stream orders", `"max_msgs":1000`)),
+		ready(after(drift, fault.Change("somebody deletes the consumer", func(b Bystander) error {
+			return asked(b, "CONSUMER.DELETE.orders.billing", ``)
+		}))).Expecting(natsHas("consumer orders/billing", `"max_deliver":7`)),
+		fault.Delete(c).Gone(c),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}}
+}
+
+// limitStream changes the stream behind the operator's back.
+func limitStream(b Bystander) error {
+	var info struct {
+		Config map[string]any `json:"config"`
+	}
+	if err := json.Unmarshal(ask(b, "STREAM.INFO.orders", ``), &info); err != nil {
+		return err
+	}
+	info.Config["max_msgs"] = 5
+	body, err := json.Marshal(info.Config)
+	if err != nil {
+		return err
+	}
+	return asked(b, "STREAM.UPDATE.orders", string(body))
+}
+
+func ask(b Bystander, request, body string) []byte {
+	return b.Request("$JS.API."+request, []byte(body))
+}
+
+// asked is [ask] for those who want no answer but yes.
+func asked(b Bystander, request, body string) error {
+	answer := ask(b, request, body)
+	if strings.Contains(string(answer), `"error"`) {
+		return fmt.Errorf("NATS answers %s with %s", request, answer)
+	}
+	return nil
+}
+
+// natsHas expects a thing, by kind and name, with something in its state.
+func natsHas(what, state string) func(context.Context, *fault.World) error {
+	return func(_ context.Context, w *fault.World) error {
+		for _, t := range w.Outside.Things() {
+			if t.Kind+" "+t.ID == what && strings.Contains(t.State, state) {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no %s with %s in NATS; it has %+v", what, state, w.Outside.Things())
+	}
+}
+
+func natsEmpty(_ context.Context, w *fault.World) error {
+	if things := w.Outside.Things(); len(things) > 0 {
+		return fmt.Errorf("NATS still has %+v", things)
+	}
+	return nil
+}
+
+// owned expects a number of things that belong to an object.
+func owned(want int) func(context.Context, *fault.World) error {
+	return func(_ context.Context, w *fault.World) error {
+		things := slices.DeleteFunc(w.Outside.Things(), func(t fault.Thing) bool { return t.Owner == "" })
+		if len(things) != want {
+			return fmt.Errorf("%d things have owners instead of %d: %+v", len(things), want, things)
+		}
+		return nil
+	}
+}
+
+// reason expects an object that is not Ready, with a reason; an empty one is any.
+func reason(obj client.Object, want string) func(context.Context, *fault.World) error {
+	return func(ctx context.Context, w *fault.World) error {
+		now, _ := obj.DeepCopyObject().(client.Object)
+		if now.GetNamespace() == "" {
+			now.SetNamespace(metav1.NamespaceDefault)
+		}
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+			return err
+		}
+		o, ok := now.(api.Object)
+		if !ok {
+			return fmt.Errorf("%T has no status of ours", now)
+		}
+		ready := meta.FindStatusCondition(o.TrimtabStatus().Conditions, api.ConditionReady)
+		if ready == nil || ready.Status == metav1.ConditionTrue || want != "" && ready.Reason != want {
+			return fmt.Errorf("%s has Ready %+v; want it not to be, with reason %q", obj.GetName(), ready, want)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,248 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/samples/nats"
+	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+	"github.com/trimtab-dev/trimtab/test/fault/natsfake"
+)
+
+// drift is how long it takes until a change behind the operator's back is certainly noticed:
+// the operator compares every ten minutes, give or take one.
+const drift = 12 * time.Minute
+
+// NATS returns the scenarios of the NATS sample.
+func NATS() []fault.Scenario {
+	return []fault.Scenario{
+		natsScenario("nats-life", Life().Steps),
+		natsScenario("nats-bucket", bucketLife()),
+		natsScenario("nats-lost", lost()),
+		natsScenario("nats-orphan", orphan()),
+		withStream(natsScenario("nats-adoption", adoption())),
+		natsScenario("nats-pause", pause()),
+		natsScenario("nats-invalid", invalid()),
+		withStream(natsScenario("nats-occupied", occupied())),
+		natsScenario("nats-access", access()),
+		natsScenario("nats-recreate", recreate()),
+		natsScenario("nats-denied", denied()),
+	}
+}
+
+// natsScenario is the sample's operator on a server in memory.
+func natsScenario(name string, steps []fault.Step) fault.Scenario {
+	return fault.Scenario{
+		Name: name, CRDs: nats.CRDs, RBAC: roles(nats.Operator()), AddToScheme: v1alpha1.AddToScheme,
+		Manager: managerOptions(), Operator: natsOperator, Steps: steps,
+		Outside: func() fault.Outside { return natsfake.New() },
+		Foreign: []string{record, incarnation},
+	}
+}
+
+// withStream lets somebody have made a stream before.
+func withStream(s fault.Scenario) fault.Scenario {
+	s.Outside = func() fault.Outside {
+		server := natsfake.New()
+		ask(server, "STREAM.CREATE.orders", `{"name":"orders","subjects":["theirs.>"]}`)
+		return server
+	}
+	return s
+}
+
+func natsOperator(mgr ctrl.Manager, env *fault.Env) error {
+	c := nats.NewClient("nats://memory", carrier(env))
+	connect := func(context.Context) (*nats.Client, error) { return c, nil }
+	return setUp(mgr, nats.Controllers(connect, 0))
+}
+
+// carrier carries requests to the server of the world, and words failures as NATS does.
+func carrier(env *fault.Env) func(context.Context, string, []byte) ([]byte, error) {
+	return func(ctx context.Context, subject string, body []byte) ([]byte, error) {
+		call := fault.Write[*natsfake.Server, []byte]
+		if natsfake.IsRead(subject) {
+			call = fault.Read[*natsfake.Server, []byte]
+		}
+		answer, err := call(ctx, env, natsfake.What(subject), func(s *natsfake.Server) ([]byte, error) {
+			return s.Request(subject, body), nil
+		})
+		switch {
+		case errors.Is(err, fault.ErrThrottled):
+			return natsfake.Refusal(429, 0, "too many requests"), nil
+		case errors.Is(err, fault.ErrUnavailable):
+			return natsfake.Refusal(503, 10008, "JetStream system temporarily unavailable"), nil
+		case errors.Is(err, fault.ErrNoAnswer):
+			return nil, context.DeadlineExceeded
+		}
+		return answer, err
+	}
+}
+
+func stream(name string, spec v1alpha1.StreamSpec, annotations ...string) *v1alpha1.Stream {
+	return &v1alpha1.Stream{ObjectMeta: named(name, annotations), Spec: spec}
+}
+
+// named is the metadata of an object with annotations: key, value, key, value.
+func named(name string, annotations []string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: name}
+	for i := 0; i+1 < len(annotations); i += 2 {
+		metav1.SetMetaDataAnnotation(&m, annotations[i], annotations[i+1])
+	}
+	return m
+}
+
+func ordersStream(annotations ...string) *v1alpha1.Stream {
+	return stream("orders", v1alpha1.StreamSpec{Subjects: []string{"orders.>"}}, annotations...)
+}
+
+func billingConsumer() *v1alpha1.Consumer {
+	return &v1alpha1.Consumer{
+		ObjectMeta: named("billing", nil), Spec: v1alpha1.ConsumerSpec{StreamRef: &v1alpha1.StreamRef{Name: "orders"}},
+	}
+}
+
+// bucketLife is the life of a bucket.
+func bucketLife() []fault.Step {
+	b := &v1alpha1.KeyValue{ObjectMeta: named("settings", nil), Spec: v1alpha1.KeyValueSpec{History: new(int64(3))}}
+	return []fault.Step{
+		fault.Create(b).Becomes(b, api.ConditionReady),
+		fault.Merge(b, `{"spec":{"history":5}}`).Becomes(b, api.ConditionReady).Expecting(natsHas("stream KV_settings", `"max_msgs_per_subject":5`)),
+		after(drift, fault.Change("somebody deletes the bucket", func(s Bystander) error {
+			return asked(s, "STREAM.DELETE.KV_settings", ``)
+		})).Becomes(b, api.ConditionReady).Expecting(natsHas("stream KV_settings", `"max_msgs_per_subject":5`)),
+		fault.Delete(b).Gone(b).Expecting(natsEmpty),
+	}
+}
+
+// lost is a stream that somebody deletes with all that is in it.
+func lost() []fault.Step {
+	s, c := ordersStream(), billingConsumer()
+	return []fault.Step{
+		fault.Create(s).Becomes(s, api.ConditionReady),
+		fault.Create(c).Becomes(c, api.ConditionReady),
+		after(drift, fault.Change("somebody deletes the stream", func(s Bystander) error {
+			return asked(s, "STREAM.DELETE.orders", ``)
+		})).Becomes(s, api.ConditionReady).Becomes(c, api.ConditionReady).Expecting(natsHas("consumer orders/billing", ``)),
+		fault.Delete(s).Gone(s),
+		fault.Create(s).Named("create orders again").Becomes(s, api.ConditionReady).Becomes(c, api.ConditionReady).
+			Expecting(natsHas("consumer orders/billing", ``)),
+		fault.Delete(c).Gone(c),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+// orphan is a stream that outlives its object, and is taken over by the next one.
+func orphan() []fault.Step {
+	s := ordersStream(api.AnnotationDeletion, "orphan")
+	next := ordersStream(api.AnnotationAdoption, "always")
+	return []fault.Step{
+		fault.Create(s).Becomes(s, api.ConditionReady),
+		fault.Delete(s).Gone(s).Expecting(natsHas("stream orders", `orders.>`)).Expecting(owned(0)),
+		fault.Create(next).Named("create another for the same stream").Becomes(next, api.ConditionReady).Expecting(natsHas("stream orders", `orders.>`)),
+		fault.Delete(next).Named("delete the other").Gone(next).Expecting(natsEmpty),
+	}
+}
+
+// adoption is a stream that was there before.
+func adoption() []fault.Step {
+	s := ordersStream()
+	return []fault.Step{
+		fault.Create(s).Expecting(reason(s, "NotOurs")).Expecting(natsHas("stream orders", `theirs.>`)),
+		fault.Merge(s, annotation(api.AnnotationAdoption, "always")).Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `orders.>`)),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+// occupied is a stream that was there before, and stays.
+func occupied() []fault.Step {
+	s := ordersStream()
+	theirs := natsHas("stream orders", `theirs.>`)
+	return []fault.Step{
+		fault.Create(s).Expecting(reason(s, "NotOurs")).Expecting(theirs),
+		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(reason(s, "NotOurs")).Expecting(theirs),
+		fault.Delete(s).Gone(s).Expecting(theirs),
+	}
+}
+
+// pause is a stream whose object is paused while things happen.
+func pause() []fault.Step {
+	s := ordersStream()
+	return []fault.Step{
+		fault.Create(s).Becomes(s, api.ConditionReady),
+		fault.Merge(s, annotation(api.AnnotationPaused, "true")).Becomes(s, api.ConditionPaused),
+		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)),
+		fault.Merge(s, `{"metadata":{"annotations":{"`+api.AnnotationPaused+`":null}}}`).Named("resume orders").
+			Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `"max_msgs":5`)),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+// invalid is a spec that NATS refuses, corrected; and a change that cannot be made, taken back.
+func invalid() []fault.Step {
+	s := stream("orders", v1alpha1.StreamSpec{Subjects: []string{"orders.>", "orders.new"}})
+	return []fault.Step{
+		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
+		fault.Merge(s, `{"spec":{"subjects":["orders.>"]}}`).Becomes(s, api.ConditionReady),
+		fault.Merge(s, `{"spec":{"storage":"memory"}}`).Expecting(reason(s, "")),
+		fault.Merge(s, `{"spec":{"storage":"file"}}`).Becomes(s, api.ConditionReady),
+		fault.Merge(s, `{"spec":{"maxAge":"1ms"}}`).Expecting(reason(s, "")),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+// access is a stream that may be read first, then created, then changed, and not deleted.
+func access() []fault.Step {
+	s := ordersStream(api.AnnotationAccess, "read-only")
+	return []fault.Step{
+		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
+		fault.Merge(s, annotation(api.AnnotationAccess, "c")).Becomes(s, api.ConditionReady),
+		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)),
+		fault.Merge(s, annotation(api.AnnotationAccess, "cu")).Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `"max_msgs":5`)),
+		fault.Delete(s).Gone(s).Expecting(natsHas("stream orders", `"max_msgs":5`)),
+	}
+}
+
+// recreate is a change that needs a new stream.
+func recreate() []fault.Step {
+	s := stream("orders", v1alpha1.StreamSpec{Subjects: []string{"orders.>"}, Recreate: v1alpha1.RecreateAllowed})
+	c := billingConsumer()
+	return []fault.Step{
+		fault.Create(s).Becomes(s, api.ConditionReady),
+		fault.Create(c).Becomes(c, api.ConditionReady),
+		fault.Merge(s, `{"spec":{"storage":"memory"}}`).Becomes(s, api.ConditionReady).Becomes(c, api.ConditionReady).
+			Expecting(natsHas("stream orders", `"storage":"memory"`)).Expecting(natsHas("consumer orders/billing", ``)),
+		fault.Delete(c).Gone(c),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+// denied is an account without JetStream, until somebody gives it one.
+func denied() []fault.Step {
+	s := ordersStream()
+	allow := func(allowed bool) func(*natsfake.Server) error {
+		return func(n *natsfake.Server) error { n.Enable(allowed); return nil }
+	}
+	return []fault.Step{
+		fault.Change("JetStream is switched off", allow(false)),
+		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
+		after(drift, fault.Change("JetStream is switched on", allow(true))).Becomes(s, api.ConditionReady),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+func annotation(key, value string) string {
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+}
+
+// after lets time pass after a step, so that it is noticed.
+func after(d time.Duration, s fault.Step) fault.Step {
+	s.Wait = d
+	return s
+}
