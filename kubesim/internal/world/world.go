@@ -3,6 +3,12 @@
 package world
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -22,7 +28,7 @@ type Options struct {
 	// Masked are fields that are left out of one object each; see [Mask].
 	Masked []Field
 	// Generations keeps metadata.generation and observedGeneration as the numbers they are.
-	// Without it observedGeneration is "current" or "N behind" and generations are left out: how
+	// Without it observedGeneration is "current" or "behind by N" and generations are left out: how
 	// often a spec was written on the way is not what the world came to.
 	Generations bool
 }
@@ -38,16 +44,64 @@ type Field struct {
 // String returns the field as people name it.
 func (f Field) String() string { return f.Object + " " + f.Path }
 
-// Of returns the world that the given objects and things are. Leases and events are not part of it.
-func Of(objects []Object, things []history.Thing, o Options) history.World { return history.World{} }
+// Of returns the world that the given objects and things are. Leases and events are not part of
+// it. Names that a server or vendor chose become those of their owners, so that they are the same
+// in each run as long as they name what lives.
+func Of(objects []Object, things []history.Thing, o Options) history.World {
+	n := newNames(objects)
+	objects = slices.DeleteFunc(slices.Clone(objects), skipped)
+	n.nameGenerated(objects, o)
+	n.nameThings(objects, things)
+	w := history.World{Objects: make(map[string]string, len(objects)), Things: make([]history.Thing, 0, len(things))}
+	for _, x := range objects {
+		w.Objects[n.key(x)] = n.yaml(x, o)
+	}
+	for _, t := range things {
+		t.Owner, t.State = n.text(t.Owner), n.text(t.State)
+		if stable, ok := n.ids[t.ID]; ok {
+			t.ID = stable
+		} else {
+			t.ID = n.text(t.ID)
+		}
+		if slices.ContainsFunc(o.Masked, func(f Field) bool { return f.Object == thingKey(t) && f.Path == "state" }) {
+			t.State = ""
+		}
+		w.Things = append(w.Things, t)
+	}
+	slices.SortFunc(w.Things, compareThings)
+	return w
+}
+
+// skipped tells of what is no part of a world.
+func skipped(x Object) bool {
+	return x.Resource == "leases" && x.Group == "coordination.k8s.io" ||
+		x.Resource == "events" && (x.Group == "" || x.Group == "events.k8s.io")
+}
+
+func compareThings(a, b history.Thing) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.State, b.State))
+}
+
+// Key names an object as [history.World] does: "databases.demo.dev default/shop".
+func Key(group, resource, namespace, name string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return resource + " " + name
+}
+
+// thingKey names a thing in a difference: "outside stream orders".
+func thingKey(t history.Thing) string { return strings.TrimSpace("outside " + t.Kind + " " + t.ID) }
 
 // Equal tells whether two worlds are the same.
-func Equal(a, b history.World) bool { return false }
+func Equal(a, b history.World) bool {
+	return maps.Equal(a.Objects, b.Objects) && slices.Equal(a.Things, b.Things)
+}
 
-// Diff shows what differs, as lines of YAML: "-" what only a has, "+" what only b has. It is
-// empty if nothing does.
-func Diff(a, b history.World) string { return "" }
-
-// Mask lists the fields in which two undisturbed runs differ: what an operator takes from
-// random numbers. Objects that only one of them has are no fields.
-func Mask(a, b history.World) []Field { return nil }
+// thingYAML shows a thing as an object is shown.
+func thingYAML(t history.Thing) string {
+	return fmt.Sprintf("owner: %s\nready: %v\nstate: %s\n", scalar(t.Owner), t.Ready, scalar(t.State))
+}

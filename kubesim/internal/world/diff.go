@@ -1,0 +1,189 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"sigs.k8s.io/yaml"
+)
+
+// Diff shows what differs, as lines of YAML: "-" what only a has, "+" what only b has. It is
+// empty if nothing does.
+func Diff(a, b history.World) string {
+	x, y := sheets(a), sheets(b)
+	keys := slices.Sorted(maps.Keys(x))
+	for key := range y {
+		if _, both := x[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	var out strings.Builder
+	for _, key := range keys {
+		before, inA := x[key]
+		after, inB := y[key]
+		switch {
+		case !inB:
+			out.WriteString("- " + key + summary(before) + "\n")
+		case !inA:
+			out.WriteString("+ " + key + summary(after) + "\n")
+		case before != after:
+			out.WriteString("  " + key + "\n")
+			lines(&out, before, after)
+		}
+	}
+	return out.String()
+}
+
+// sheets returns all that a world holds, as YAML by key.
+func sheets(w history.World) map[string]string {
+	all := maps.Clone(w.Objects)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, t := range w.Things {
+		key := thingKey(t)
+		for n := 2; all[key] != ""; n++ {
+			key = fmt.Sprintf("%s (%d)", thingKey(t), n)
+		}
+		all[key] = thingYAML(t)
+	}
+	return all
+}
+
+// summary is all of a thing in one line; objects are too long for that.
+func summary(sheet string) string {
+	fields := strings.Split(strings.TrimSpace(sheet), "\n")
+	if len(fields) != 3 || !strings.HasPrefix(sheet, "owner: ") {
+		return ""
+	}
+	return " (" + strings.Join(fields, ", ") + ")"
+}
+
+// edit is one line of a difference: ' ', '-' or '+'.
+type edit struct {
+	op   byte
+	line string
+}
+
+// lines writes the lines that differ, each below the lines that it belongs to.
+func lines(out *strings.Builder, a, b string) {
+	var above []edit // the lines that enclose the present one
+	shown := 0       // how many of them are written
+	for _, e := range script(strings.Split(strings.TrimSuffix(a, "\n"), "\n"), strings.Split(strings.TrimSuffix(b, "\n"), "\n")) {
+		depth := indentOf(e.line)
+		for len(above) > 0 && indentOf(above[len(above)-1].line) >= depth {
+			above = above[:len(above)-1]
+		}
+		shown = min(shown, len(above))
+		if e.op == ' ' {
+			above = append(above, e)
+			continue
+		}
+		for ; shown < len(above); shown++ {
+			out.WriteString("      " + above[shown].line + "\n")
+		}
+		fmt.Fprintf(out, "%c     %s\n", e.op, e.line)
+	}
+}
+
+// indentOf says how deep a line is; elements of a list are deeper than its key, beside which
+// they stand.
+func indentOf(line string) int {
+	rest := strings.TrimLeft(line, " ")
+	depth := 2 * (len(line) - len(rest))
+	if strings.HasPrefix(rest, "-") {
+		depth++
+	}
+	return depth
+}
+
+// script returns how to come from a to b with the fewest edits.
+func script(a, b []string) []edit {
+	n := make([][]int, len(a)+1) // the longest common rest of a[i:] and b[j:]
+	for i := range n {
+		n[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				n[i][j] = n[i+1][j+1] + 1
+			} else {
+				n[i][j] = max(n[i+1][j], n[i][j+1])
+			}
+		}
+	}
+	var out []edit
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out = append(out, edit{' ', a[i]})
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && n[i+1][j] >= n[i][j+1]:
+			out = append(out, edit{'-', a[i]})
+			i++
+		default:
+			out = append(out, edit{'+', b[j]})
+			j++
+		}
+	}
+	return out
+}
+
+// Mask lists the fields in which two undisturbed runs differ: what an operator takes from
+// random numbers. Objects that only one of them has are no fields.
+func Mask(a, b history.World) []Field {
+	var found []Field
+	x, y := sheets(a), sheets(b)
+	for _, key := range slices.Sorted(maps.Keys(x)) {
+		after, both := y[key]
+		if !both || after == x[key] {
+			continue
+		}
+		var before, now any
+		if yaml.Unmarshal([]byte(x[key]), &before) != nil || yaml.Unmarshal([]byte(after), &now) != nil {
+			continue // no YAML of ours
+		}
+		for _, path := range differing("", before, now) {
+			found = append(found, Field{key, path})
+		}
+	}
+	return found
+}
+
+// differing returns the paths of the leaves that differ.
+func differing(path string, a, b any) []string {
+	if reflect.DeepEqual(a, b) {
+		return nil
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		all := maps.Clone(x)
+		maps.Copy(all, y)
+		var out []string
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			out = append(out, differing(strings.TrimPrefix(path+"."+key, "."), x[key], y[key])...)
+		}
+		return out
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			break
+		}
+		var out []string
+		for i := range x {
+			out = append(out, differing(fmt.Sprintf("%s[%d]", path, i), x[i], y[i])...)
+		}
+		return out
+	}
+	return []string{path}
+}

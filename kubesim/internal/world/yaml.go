@@ -1,0 +1,286 @@
+package world
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// touched is what the simulated other writer leaves on objects.
+const touched = "fault.kubesim/touched"
+
+// printer writes one object. It leaves out and renames on the way, so nothing is copied.
+type printer struct {
+	strings.Builder
+	names       *names
+	object      Object
+	generation  int64
+	generations bool
+	dash        bool // the next line begins an element of a list
+}
+
+// yaml returns an object without what differs from run to run.
+func (n *names) yaml(x Object, o Options) string {
+	p := &printer{names: n, object: x, generation: x.Object.GetGeneration(), generations: o.Generations}
+	rules := o.Foreign
+	if len(o.Masked) > 0 {
+		key := n.key(x)
+		rules = slices.Clone(rules)
+		for _, f := range o.Masked {
+			if f.Object == key {
+				rules = append(rules, strings.ReplaceAll(f.Path, "[", ".["))
+			}
+		}
+	}
+	p.fields(0, x.Object.Object, rules, "")
+	return p.String()
+}
+
+// fields writes a map. rules are the paths to leave out, from here on; in is the field that
+// holds the map, "" at the top and within lists.
+func (p *printer) fields(indent int, m map[string]any, rules []string, in string) {
+	top := indent == 0
+	for _, key := range sortedKeys(m, p.dash) {
+		inner, drop := below(rules, key)
+		if drop || p.isNoise(in, key, m[key], indent) {
+			continue
+		}
+		v := m[key]
+		if key == "observedGeneration" && !p.generations {
+			v = p.observed(v)
+		}
+		if top && key == "data" && p.object.Resource == "secrets" && p.object.Group == "" {
+			v = decoded(v)
+		}
+		p.lead(indent)
+		p.WriteString(scalar(p.names.text(key)))
+		p.WriteByte(':')
+		p.value(indent, v, inner, key)
+	}
+}
+
+// lead begins a line.
+func (p *printer) lead(indent int) {
+	if p.dash {
+		p.dash = false
+		p.WriteString(strings.Repeat(" ", indent-2) + "- ")
+		return
+	}
+	p.WriteString(strings.Repeat(" ", indent))
+}
+
+// value writes what comes after a key.
+func (p *printer) value(indent int, v any, rules []string, key string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			p.WriteString(" {}\n")
+			return
+		}
+		p.WriteByte('\n')
+		p.fields(indent+2, v, rules, key)
+	case []any:
+		if len(v) == 0 {
+			p.WriteString(" []\n")
+			return
+		}
+		p.WriteByte('\n')
+		p.elements(indent, inOrder(key, v), rules)
+	case string:
+		p.WriteByte(' ')
+		p.long(indent, p.names.text(v))
+	default:
+		p.WriteByte(' ')
+		p.WriteString(number(v))
+		p.WriteByte('\n')
+	}
+}
+
+// elements writes a list.
+func (p *printer) elements(indent int, list []any, rules []string) {
+	for i, v := range list {
+		inner, drop := rules, false
+		if len(rules) > 0 {
+			inner, drop = below(rules, "["+strconv.Itoa(i)+"]")
+			inner = append(inner, rules...) // a path without a number means each element
+		}
+		if drop {
+			continue
+		}
+		if m, ok := v.(map[string]any); ok && len(m) > 0 {
+			p.dash = true
+			p.fields(indent+2, m, inner, "")
+			p.dash = false
+			continue
+		}
+		p.WriteString(strings.Repeat(" ", indent) + "-")
+		p.value(indent+2, v, inner, "")
+	}
+}
+
+// long writes a string that may have lines.
+func (p *printer) long(indent int, s string) {
+	body := strings.TrimSuffix(s, "\n")
+	plain := strings.Contains(body, "\n") && !strings.HasSuffix(body, "\n") && body[0] != ' ' && body[0] != '\n' &&
+		!strings.ContainsFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
+	if !plain {
+		p.WriteString(scalar(s) + "\n")
+		return
+	}
+	p.WriteString("|")
+	if body == s {
+		p.WriteString("-")
+	}
+	p.WriteByte('\n')
+	for line := range strings.SplitSeq(body, "\n") {
+		p.WriteString(strings.Repeat(" ", indent+2) + line + "\n")
+	}
+}
+
+// isNoise tells of fields that mean nothing.
+func (p *printer) isNoise(in, key string, v any, indent int) bool {
+	if key == "resourceVersion" || strings.HasSuffix(key, "ResourceVersion") {
+		return true
+	}
+	switch {
+	case in == "metadata" && indent == 2:
+		switch key {
+		case "uid", "managedFields", "selfLink", "creationTimestamp":
+			return true
+		case "generation":
+			return !p.generations
+		case "annotations":
+			m, ok := v.(map[string]any)
+			_, only := m[touched]
+			return ok && (len(m) == 0 || len(m) == 1 && only)
+		}
+	case in == "annotations" && indent == 4:
+		return key == touched
+	case p.object.Resource == "services" && p.object.Group == "":
+		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
+	}
+	return false
+}
+
+// observed says how far an observed generation is behind.
+func (p *printer) observed(v any) any {
+	g, ok := v.(int64)
+	switch behind := p.generation - g; {
+	case !ok:
+		return v
+	case behind > 0:
+		return fmt.Sprintf("behind by %d", behind)
+	case behind < 0:
+		return fmt.Sprintf("ahead by %d", -behind)
+	}
+	return "current"
+}
+
+// below returns the paths that go on from a key, and whether one ends there.
+func below(rules []string, key string) (inner []string, drop bool) {
+	for _, r := range rules {
+		if r == key {
+			return nil, true
+		}
+		if len(r) > len(key) && r[len(key)] == '.' && r[:len(key)] == key {
+			inner = append(inner, r[len(key)+1:])
+		}
+	}
+	return inner, false
+}
+
+// sortedKeys returns the keys of m in order; in an element of a list what names it comes first.
+func sortedKeys(m map[string]any, element bool) []string {
+	keys := slices.Sorted(maps.Keys(m))
+	for _, first := range []string{"name", "type"} {
+		if i := slices.Index(keys, first); element && i > 0 {
+			copy(keys[1:i+1], keys[:i])
+			keys[0] = first
+		}
+	}
+	return keys
+}
+
+// inOrder sorts lists whose order means nothing: finalizers, owners, conditions.
+func inOrder(key string, list []any) []any {
+	by := ""
+	switch key {
+	case "finalizers":
+	case "ownerReferences":
+		by = "name"
+	case "conditions":
+		by = "type"
+	default:
+		return list
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b any) int { return cmp.Compare(textOf(a, by), textOf(b, by)) })
+	return sorted
+}
+
+func textOf(v any, field string) string {
+	if m, ok := v.(map[string]any); ok {
+		v = m[field]
+	}
+	s, _ := v.(string)
+	return s
+}
+
+// decoded shows a Secret's data as text where it is text.
+func decoded(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+		s, _ := v.(string)
+		if b, err := base64.StdEncoding.DecodeString(s); err == nil && utf8.Valid(b) {
+			out[k] = string(b)
+		}
+	}
+	return out
+}
+
+// number writes what is no string, list or map.
+func number(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return strconv.Quote(fmt.Sprint(v))
+}
+
+// scalar writes a string so that YAML reads it as that string.
+func scalar(s string) string {
+	switch s {
+	case "", "true", "false", "null", "yes", "no", "on", "off", "y", "n":
+		return strconv.Quote(s)
+	}
+	if c := s[0]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '/') || s[len(s)-1] == ' ' || s[len(s)-1] == ':' {
+		return strconv.Quote(s)
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x7f || c < ' ' || c == '#' || c == ':' && s[i+1] == ' ' {
+			return strconv.Quote(s)
+		}
+	}
+	if l := strings.ToLower(s); len(s) <= 5 && (l == "true" || l == "false" || l == "null" || l == "yes" || l == "no" || l == "on" || l == "off" || l == "y" || l == "n") {
+		return strconv.Quote(s)
+	}
+	return s
+}
