@@ -16,7 +16,7 @@ import (
 // admissionChain is what requests pass between decoding and storage: of the plugins that a
 // real server has on by default, those that matter for what operators create, in its order.
 func admissionChain() admission.Interface {
-	return admission.NewChainHandler(newNamespaces())
+	return admission.NewChainHandler(newNamespaces(), newGeneratedNames())
 }
 
 // phases are the namespaces of a world with their phases.

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +53,11 @@ func newCore() (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := newGenericServer(storage)
+	told, err := newAnnouncements()
+	if err != nil {
+		return nil, err
+	}
+	server, err := newGenericServer(storage, told)
 	if err != nil {
 		return nil, err
 	}
@@ -84,29 +89,34 @@ func newCore() (*core, error) {
 		return nil, err
 	}
 	c.groups = append(c.groups, &definitions)
+	for _, g := range c.groups[1:] {
+		g.PrioritizedVersions = slices.DeleteFunc(slices.Clone(g.PrioritizedVersions), func(gv schema.GroupVersion) bool {
+			return len(g.VersionedResourcesStorageMap[gv.Version]) == 0 // the server would log that it skips it
+		})
+	}
 	if err := server.InstallAPIGroups(c.groups[1:]...); err != nil {
 		return nil, fmt.Errorf("install the built-in groups: %w", err)
 	}
-	return c, c.describe(server.Handler.Director, storage)
+	return c, c.describe(server.Handler.Director, told, storage)
 }
 
 // describe learns what the groups serve.
-func (c *core) describe(handler http.Handler, storage storageOptions) (err error) {
+func (c *core) describe(handler http.Handler, told *announcements, storage storageOptions) (err error) {
 	c.handler = handler
 	c.serves = map[schema.GroupVersion]bool{}
 	for _, g := range c.groups {
 		for _, gv := range g.PrioritizedVersions {
-			c.serves[gv] = len(g.VersionedResourcesStorageMap[gv.Version]) > 0
+			c.serves[gv] = true
 		}
 	}
-	if c.discovery, err = newBuiltinDiscovery(handler); err != nil {
+	if c.discovery, err = newBuiltinDiscovery(handler, told); err != nil {
 		return err
 	}
 	c.kinds, err = builtinKinds(c.groups, storage)
 	return err
 }
 
-func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.GenericAPIServer, error) {
+func newGenericServer(storage generic.RESTOptionsGetter, told *announcements) (*genericapiserver.GenericAPIServer, error) {
 	cfg := genericapiserver.NewConfig(legacyscheme.Codecs)
 	cfg.LoopbackClientConfig = &restclient.Config{}
 	cfg.ExternalAddress = "kubesim:443"
@@ -118,7 +128,15 @@ func newGenericServer(storage generic.RESTOptionsGetter) (*genericapiserver.Gene
 	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(
 		generatedopenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(legacyscheme.Scheme, crdserver.Scheme))
 	cfg.OpenAPIV3Config.Info.Title = "kubesim"
-	return cfg.Complete(nil).New("kubesim", genericapiserver.NewEmptyDelegate())
+	cfg.EnableIndex, cfg.EnableProfiling = false, false
+	cfg.BuildHandlerChainFunc = func(handler http.Handler, _ *genericapiserver.Config) http.Handler { return handler }
+	cfg.AggregatedDiscoveryGroupManager = told
+	server, err := cfg.Complete(nil).New("kubesim", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	server.AggregatedLegacyDiscoveryGroupManager, err = newAnnouncements()
+	return server, err
 }
 
 // storageOptions puts the memory store under built-in kinds, each encoded as etcd would

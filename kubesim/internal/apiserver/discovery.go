@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,30 +33,63 @@ type builtinDiscovery struct {
 	serializer runtime.NegotiatedSerializer // of resources
 }
 
-func newBuiltinDiscovery(core http.Handler) (builtinDiscovery, error) {
-	var b builtinDiscovery
+func newBuiltinDiscovery(core http.Handler, told *announcements) (builtinDiscovery, error) {
+	b := builtinDiscovery{resources: apidiscoveryv2.APIGroupDiscoveryList{Items: told.groups}, serializer: told.serializer}
+	r, err := http.NewRequestWithContext(store.With(context.Background(), store.New()), http.MethodGet, "/apis", http.NoBody)
+	if err != nil {
+		return b, err
+	}
+	w := &recorder{header: http.Header{}, code: http.StatusOK}
+	core.ServeHTTP(w, r)
+	return b, json.Unmarshal(w.buffer.Bytes(), &b.groups)
+}
+
+// announcements collects what the generic server installs, in that order. The real collector
+// logs each group, which nobody wants in a test.
+type announcements struct {
+	groups     []apidiscoveryv2.APIGroupDiscovery
+	serializer runtime.NegotiatedSerializer
+}
+
+var _ aggregated.ResourceManager = &announcements{}
+
+func newAnnouncements() (*announcements, error) {
 	scheme := runtime.NewScheme()
 	if err := apidiscoveryv2.AddToScheme(scheme); err != nil {
-		return b, err
+		return nil, err
 	}
-	b.serializer = serializer.NewCodecFactory(scheme)
-	ask := func(accept string, into any) error {
-		r, err := http.NewRequestWithContext(store.With(context.Background(), store.New()), http.MethodGet, "/apis", http.NoBody)
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Accept", accept)
-		w := &recorder{header: http.Header{}, code: http.StatusOK}
-		core.ServeHTTP(w, r)
-		if w.code != http.StatusOK {
-			return fmt.Errorf("discovery of the built-in groups: %d %s", w.code, w.buffer.String())
-		}
-		return json.Unmarshal(w.buffer.Bytes(), into)
+	return &announcements{serializer: serializer.NewCodecFactory(scheme)}, nil
+}
+
+// AddGroupVersion takes note of a version of a group.
+func (a *announcements) AddGroupVersion(group string, v apidiscoveryv2.APIVersionDiscovery) {
+	i := slices.IndexFunc(a.groups, func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == group })
+	if i < 0 {
+		i = len(a.groups)
+		a.groups = append(a.groups, apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group}})
 	}
-	if err := ask("application/json", &b.groups); err != nil {
-		return b, err
+	a.groups[i].Versions = append(a.groups[i].Versions, v)
+}
+
+// What is installed stays as it is.
+
+func (a *announcements) SetGroupVersionPriority(metav1.GroupVersion, int, int)   {}
+func (a *announcements) RemoveGroup(string)                                      {}
+func (a *announcements) RemoveGroupVersion(metav1.GroupVersion)                  {}
+func (a *announcements) SetGroups([]apidiscoveryv2.APIGroupDiscovery)            {}
+func (a *announcements) WithSource(aggregated.Source) aggregated.ResourceManager { return a }
+func (a *announcements) AddInvalidationCallback(func())                          {}
+func (a *announcements) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	serveGroups(&apidiscoveryv2.APIGroupDiscoveryList{Items: a.groups}, a.serializer, w, r)
+}
+
+func serveGroups(list *apidiscoveryv2.APIGroupDiscoveryList, by runtime.NegotiatedSerializer, w http.ResponseWriter, r *http.Request) {
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // it is JSON by nature
 	}
-	return b, ask("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", &b.resources)
+	hash := sha256.Sum256(text)
+	aggregated.ServeHTTPWithETag(list, hex.EncodeToString(hash[:]), apidiscoveryv2.SchemeGroupVersion, by, w, r)
 }
 
 // discover answers requests for what there is if the answer depends on the world, and reports
@@ -114,12 +146,7 @@ func (s *Server) discoverAll(all definitions, w http.ResponseWriter, r *http.Req
 		}
 		list.Items = append(list.Items, found)
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		panic(err) // it is JSON by nature
-	}
-	hash := sha256.Sum256(text)
-	aggregated.ServeHTTPWithETag(list, hex.EncodeToString(hash[:]), apidiscoveryv2.SchemeGroupVersion, built.serializer, w, r)
+	serveGroups(list, built.serializer, w, r)
 }
 
 // groups are the groups that have something to serve, sorted.

@@ -47,7 +47,6 @@ import (
 	authenticationrest "k8s.io/kubernetes/pkg/registry/authentication/rest"
 	authorizationrest "k8s.io/kubernetes/pkg/registry/authorization/rest"
 	autoscalingrest "k8s.io/kubernetes/pkg/registry/autoscaling/rest"
-	batchrest "k8s.io/kubernetes/pkg/registry/batch/rest"
 	certificatesrest "k8s.io/kubernetes/pkg/registry/certificates/rest"
 	coordinationrest "k8s.io/kubernetes/pkg/registry/coordination/rest"
 	discoveryrest "k8s.io/kubernetes/pkg/registry/discovery/rest"
@@ -74,7 +73,7 @@ func providers(loop *restclient.Config) ([]provider, error) {
 		authenticationProvider{authenticationrest.RESTStorageProvider{Authenticator: tokens{}, APIAudiences: audiences()}},
 		authorizationrest.RESTStorageProvider{Authorizer: unnoted{rules}, RuleResolver: rules.rbac},
 		autoscalingrest.RESTStorageProvider{},
-		batchrest.RESTStorageProvider{},
+		batchProvider{},
 		certificatesrest.RESTStorageProvider{Authorizer: rules},
 		coordinationrest.RESTStorageProvider{},
 		discoveryrest.StorageProvider{},
