@@ -1,10 +1,14 @@
 package fault
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
 )
 
 // Kind is a family of schedules.
@@ -39,7 +43,9 @@ type Report struct {
 	// Findings are the schedules that broke an invariant, the shortest first.
 	Findings []Finding
 	// Took is real time.
-	Took time.Duration
+	Took   time.Duration
+	access *history.Access // nil for an administrator
+
 	// Trace is a hash of the undisturbed run: equal runs have equal ones.
 	Trace string
 }
@@ -89,15 +95,81 @@ func Unpruned(rules ...Rule) Option {
 	return func(o *options) { o.keep = append(o.keep, rules...) }
 }
 
-// Run explores a scenario and fails the test for each finding. With -fault.replay it plays
-// that schedule alone.
+// Run explores a scenario and fails the test for each way in which an invariant was broken.
+// With -fault.replay it plays that schedule alone.
 func Run(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
 	r := Explore(t, s, opts...)
-	for _, f := range r.Findings {
-		t.Error(f.Text)
+	t.Log(r)
+	for _, text := range r.texts() {
+		t.Error(text)
 	}
 	return r
+}
+
+// Suite runs the scenarios of one operator, each as a subtest, and holds the operator's roles
+// against what all of them together needed: a right that no scenario uses is one too many
+// (I15). A role's annotation "kubesim.trimtab.dev/justified" lists rights that are meant.
+func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
+	t.Helper()
+	var reports []Report
+	var accesses []*history.Access
+	for _, s := range scenarios {
+		t.Run(s.Name, func(t *testing.T) {
+			r := Run(t, s, opts...)
+			reports = append(reports, r)
+			if r.access != nil {
+				accesses = append(accesses, r.access)
+			}
+		})
+	}
+	if len(reports) == len(scenarios) && *replayFlag == "" {
+		for _, v := range invariant.Closure(accesses) {
+			t.Errorf("%s, %s: %s\n%s", v.Invariant, v.Title, v.Message, v.Detail)
+		}
+	}
+	return reports
+}
+
+// String tells in a line what was explored.
+func (r Report) String() string {
+	return report.Summary(report.Exploration{
+		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
+		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned),
+	})
+}
+
+func counts[K ~string](m map[K]int) (all []report.Count) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, report.Count{Name: string(k), N: m[k]})
+	}
+	return all
+}
+
+// texts tells of all findings: of those that broke the same in the same way one in full,
+// the one with the shortest schedule.
+func (r Report) texts() []string {
+	var texts []string
+	groups := map[string]int{}
+	for _, f := range r.Findings {
+		v := f.Violations[0]
+		key := v.Invariant + v.Title + kindOfToken(f.Token)
+		if i, ok := groups[key]; ok {
+			texts[i] += "\nalso: " + f.Token
+			continue
+		}
+		groups[key] = len(texts)
+		texts = append(texts, f.Text)
+	}
+	return texts
+}
+
+func kindOfToken(token string) string {
+	_, s, err := parseToken(token)
+	if err != nil || len(s) == 0 {
+		return ""
+	}
+	return string(kindOf(s[0]))
 }
 
 // Explore is [Run] without failing the test for findings. A scenario that cannot be explored

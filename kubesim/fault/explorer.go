@@ -26,6 +26,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
 )
 
 //arch:state a command line flag, which is one per process
@@ -42,6 +43,7 @@ type explorer struct {
 	mapper   meta.RESTMapper
 	roles    *apiserver.Roles
 	account  user.Info
+	audit    apiserver.Audit
 
 	reference *play  // the undisturbed run
 	test      string // its name
@@ -97,7 +99,7 @@ func (e *explorer) newWorker() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &worker{explorer: e, server: server, audit: &apiserver.Audit{}, decoded: map[string]decoded{}}, nil
+	return &worker{explorer: e, server: server, audit: &e.audit, decoded: map[string]decoded{}}, nil
 }
 
 // quieten keeps libraries silent and simulated clocks unharmed: an error that is handled in
@@ -143,6 +145,7 @@ func (e *explorer) explore(t *testing.T) (Report, error) {
 			return report, err
 		}
 	}
+	e.judgeAccess(&report)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return len(a.Token) - len(b.Token) })
 	report.Took = time.Since(began)
 	return report, nil
@@ -213,7 +216,7 @@ func firstDifference(a, b *history.Run) string {
 	}
 	for i := range a.Steps {
 		if !sameWorld(a.Steps[i].World, b.Steps[i].World) {
-			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, worldDiff(a.Steps[i].World, b.Steps[i].World))
+			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, world.Diff(a.Steps[i].World, b.Steps[i].World))
 		}
 	}
 	return ""

@@ -1,40 +1,30 @@
 package fault
 
 import (
-	"encoding/json"
 	"errors"
-	"reflect"
-	"regexp"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
 )
 
+// present returns what there is now on both sides, without what differs from run to run.
 func (p *play) present() history.World {
-	w := history.World{Objects: map[string]string{}, Things: p.things()}
+	var objects []world.Object
 	for _, row := range p.db.Rows() {
-		d := p.object(row.Key, row.Data, row.Rev)
-		if d.object == nil || d.resource.Resource == "leases" || d.resource.Resource == "events" {
-			continue
+		if d := p.object(row.Key, row.Data, row.Rev); d.object != nil {
+			objects = append(objects, world.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
 		}
-		u := d.object.DeepCopy()
-		for _, f := range []string{"resourceVersion", "uid", "managedFields", "creationTimestamp"} {
-			unstructured.RemoveNestedField(u.Object, "metadata", f)
-		}
-		b, _ := json.Marshal(u.Object)
-		w.Objects[row.Key] = tmRe.ReplaceAllString(string(b), "T")
 	}
-	return w
+	return world.Of(objects, p.things(), world.Options{Foreign: p.scenario.Foreign})
 }
 
-var tmRe = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-
-func sameWorld(a, b history.World) bool { return reflect.DeepEqual(a, b) }
-
-func worldDiff(a, b history.World) string { return cmp.Diff(a, b) }
+func sameWorld(a, b history.World) bool { return world.Equal(a, b) }
 
 // judge holds a run against all invariants.
 func (e *explorer) judge(to *Report, r result, j job) {
@@ -50,10 +40,13 @@ func (e *explorer) judge(to *Report, r result, j job) {
 		found = append(found, restless(r))
 	}
 	if r.err == nil || errors.Is(r.err, errRestless) {
-		for i, st := range r.run.Steps {
-			if !sameWorld(st.World, like.Steps[i].World) {
-				found = append(found, Violation{Invariant: "I1", Message: st.Name, Detail: worldDiff(like.Steps[i].World, st.World)})
-				break
+		found = append(found, invariant.Judge(r.run, like)...)
+		if len(invariant.All()) == 0 {
+			for i, step := range r.run.Steps {
+				if d := world.Diff(like.Steps[i].World, step.World); d != "" {
+					found = append(found, Violation{Invariant: "I1", Title: "ESR", Message: step.Name, Detail: d})
+					break
+				}
 			}
 		}
 	}
@@ -70,13 +63,34 @@ func restless(r result) Violation {
 	return Violation{Invariant: "I1", Title: "ends as without the disturbance", Message: r.err.Error(), Call: history.Nobody}
 }
 
+// judgeAccess holds the operator's roles against what it asked for in all runs.
+func (e *explorer) judgeAccess(to *Report) {
+	if e.roles == nil {
+		return
+	}
+	to.access = e.roles.Access(e.audit.Uses())
+	if len(to.access.Denied) > 0 && len(to.Findings) == 0 {
+		v := Violation{
+			Invariant: "I15", Title: "RBAC closure", Call: history.Nobody,
+			Message: "the operator asks for what no role allows: " + strings.Join(to.access.Denied, ", "),
+		}
+		to.Findings = append(to.Findings, Finding{
+			Token: schedule(nil).token(e.scenario.Name), Violations: []Violation{v}, Text: v.Invariant + ", " + v.Title + ": " + v.Message,
+		})
+	}
+}
+
 // judgeSilences looks at each silence of a run that kept several.
 func (e *explorer) judgeSilences(to *Report, r result) {
 	var found []Violation
 	for i := range r.run.Silences {
 		run := *r.run
 		run.Silence = &r.run.Silences[i]
-		_ = run
+		for _, c := range invariant.All() {
+			if c.ID == "I5" {
+				found = append(found, c.Find(&run, &run)...)
+			}
+		}
 	}
 	if len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, job{}, r.run, found[:1]))
@@ -85,7 +99,13 @@ func (e *explorer) judgeSilences(to *Report, r result) {
 
 func (e *explorer) finding(r result, j job, like *history.Run, found []Violation) Finding {
 	token := j.schedule.token(e.scenario.Name)
-	return Finding{Token: token, Violations: found, Text: token + found[0].Message + found[0].Detail}
+	text := report.Text(report.Input{
+		Run: r.run, Undisturbed: like, Violations: found, Token: token, Test: e.test,
+	})
+	if text == "" {
+		text = fmt.Sprintln(token, found)
+	}
+	return Finding{Token: token, Violations: found, Text: text}
 }
 
 // replay plays one schedule.

@@ -163,8 +163,7 @@ func (o *toy) cleanUp(ctx context.Context, cm *corev1.ConfigMap, owner string) e
 func (o *toy) patch(ctx context.Context, cm *corev1.ConfigMap, change func()) error {
 	before := cm.DeepCopy()
 	change()
-	err := o.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return client.IgnoreNotFound(err)
+	return o.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // toyLife is the life of one ConfigMap.
