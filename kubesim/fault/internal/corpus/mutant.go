@@ -39,8 +39,8 @@ const (
 	ReadyTooEarly   Bug = "says ready before the machine was started"                    // I8
 	NewTransition   Bug = "a new transition time at each write"                          // I9
 	DeletesByName   Bug = "deletes settings by name, whoever made them"                  // I10
-	HotLoop         Bug = "looks again at once, for ever"                                // I13
-	LeaksGoroutine  Bug = "a goroutine outlives the process"                             // I17
+	HotLoop         Bug = "after an error it looks again at once, for ever"              // I13
+	LeaksGoroutine  Bug = "a goroutine of a failed pass outlives the process"            // I17
 )
 
 // Renter rents one machine for each Item and writes a ConfigMap with its ID. Without a bug
@@ -52,6 +52,8 @@ type Renter struct {
 	Live  client.Reader
 	Cloud API
 	Bug   Bug
+
+	upset bool // only with HotLoop
 }
 
 // SetupRenter sets up a Renter with a bug.
@@ -70,9 +72,6 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	if !item.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.remove(ctx, item)
-	}
-	if r.Bug == LeaksGoroutine {
-		go func() { select {} }()
 	}
 	if r.Bug != LateFinalizer {
 		if err := r.hold(ctx, item); err != nil {
@@ -97,7 +96,7 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err := r.finish(ctx, item, before, m); err != nil {
 		return ctrl.Result{}, err
 	}
-	if r.Bug == HotLoop {
+	if r.upset {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
 	}
 	return ctrl.Result{RequeueAfter: poll}, nil
@@ -116,6 +115,10 @@ func (r *Renter) machine(ctx context.Context, item *Item) (*Machine, error) {
 	owner := string(item.UID)
 	all, err := r.Cloud.List(ctx, owner)
 	if err != nil {
+		if r.Bug == LeaksGoroutine {
+			go func() { select {} }()
+		}
+		r.upset = r.Bug == HotLoop
 		return nil, err
 	}
 	if r.Bug == CreatesBlindly {

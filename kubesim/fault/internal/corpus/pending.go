@@ -140,4 +140,3 @@ func (r *Pending) report(ctx context.Context, item *Item, status metav1.Conditio
 	}
 	return r.Status().Update(ctx, item)
 }
-
