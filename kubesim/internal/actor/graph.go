@@ -60,11 +60,10 @@ func newGraph(server *apiserver.Server, db *store.DB) *graph { return &graph{ser
 func (g *graph) update() bool {
 	if g.nodes == nil {
 		g.nodes, g.dependents = map[string]*node{}, map[types.UID]map[string]*node{}
-		stored, rev := g.db.Stored()
-		for _, s := range stored {
+		g.rev = g.db.Revision() // what changes meanwhile is taken in twice
+		for _, s := range g.db.Rows() {
 			g.set(s.Key, s.Data, s.Rev)
 		}
-		g.rev = rev
 		return true
 	}
 	changes := g.db.Since(g.rev)

@@ -6,13 +6,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apiserver/pkg/storage"
 )
 
 // DB is one world's data: what etcd would hold, with its history. The zero value is not
@@ -23,7 +27,7 @@ type DB struct {
 	compacted int64
 	serial    int64 // of objects made, for names and UIDs that are the same in each run
 	entries   map[string]entry
-	expiring  int // entries with an end
+	nextEnd   time.Time // not after the first end of an entry; zero if none has one
 	history   []Change
 	watchers  []*watcher
 	memos     map[*memo]any
@@ -34,6 +38,7 @@ type entry struct {
 	data []byte
 	rev  int64
 	ends time.Time // zero: never
+	*shared
 }
 
 // Change is one revision: what one key held before and holds now.
@@ -44,6 +49,8 @@ type Change struct {
 	After   []byte // nil: the key is gone
 	PrevRev int64  // of Before
 	At      time.Time
+
+	before, after entry
 }
 
 // New returns an empty world.
@@ -55,7 +62,7 @@ func New() *DB {
 type Snapshot struct {
 	rev, compacted, serial int64
 	entries                map[string]entry
-	expiring               int
+	nextEnd                time.Time
 	history                []Change
 	memos                  map[*memo]any
 }
@@ -66,7 +73,7 @@ func (d *DB) Snapshot() *Snapshot {
 	defer d.mu.Unlock()
 	return &Snapshot{
 		rev: d.rev, compacted: d.compacted, serial: d.serial,
-		entries: maps.Clone(d.entries), expiring: d.expiring,
+		entries: maps.Clone(d.entries), nextEnd: d.nextEnd,
 		history: d.history[:len(d.history):len(d.history)], memos: maps.Clone(d.memos),
 	}
 }
@@ -75,7 +82,7 @@ func (d *DB) Snapshot() *Snapshot {
 func (s *Snapshot) Open() *DB {
 	return &DB{
 		rev: s.rev, compacted: s.compacted, serial: s.serial,
-		entries: maps.Clone(s.entries), expiring: s.expiring, history: s.history,
+		entries: maps.Clone(s.entries), nextEnd: s.nextEnd, history: s.history,
 		memos: maps.Clone(s.memos),
 	}
 }
@@ -128,8 +135,13 @@ func (d *DB) History() []Change {
 // Since returns the changes after revision rev.
 func (d *DB) Since(rev int64) []Change {
 	all := d.History()
-	i, _ := slices.BinarySearchFunc(all, rev+1, func(c Change, rev int64) int { return int(c.Rev - rev) })
-	return all[i:]
+	return all[after(all, rev):]
+}
+
+// after returns the place of the first change after revision rev.
+func after(all []Change, rev int64) int {
+	i, _ := slices.BinarySearchFunc(all, rev+1, func(c Change, rev int64) int { return cmp.Compare(c.Rev, rev) })
+	return i
 }
 
 // Keys returns the keys in use, sorted.
@@ -150,63 +162,76 @@ func (d *DB) Compact() {
 // lock locks d and removes what has expired meanwhile.
 func (d *DB) lock() {
 	d.mu.Lock()
-	if d.expiring == 0 {
+	if d.nextEnd.IsZero() || time.Now().Before(d.nextEnd) {
 		return
 	}
 	now := time.Now()
+	d.nextEnd = time.Time{}
 	for _, key := range slices.Sorted(maps.Keys(d.entries)) {
-		if e := d.entries[key]; !e.ends.IsZero() && !now.Before(e.ends) {
+		switch e := d.entries[key]; {
+		case e.ends.IsZero():
+		case now.Before(e.ends):
+			d.expect(e.ends)
+		default:
 			d.put(key, entry{})
 		}
 	}
 }
 
-// put stores data under key, or removes the key if there is none, and tells watchers.
-// The caller holds the lock.
-func (d *DB) put(key string, e entry) int64 {
-	before, had := d.entries[key]
-	if had && !before.ends.IsZero() {
-		d.expiring--
+// expect makes sure that d looks for expired entries at a time.
+func (d *DB) expect(end time.Time) {
+	if !end.IsZero() && (d.nextEnd.IsZero() || end.Before(d.nextEnd)) {
+		d.nextEnd = end
 	}
+}
+
+// put stores an entry under key, or removes the key if it has no data, and tells watchers.
+// The caller holds the lock.
+func (d *DB) put(key string, e entry) entry {
+	before := d.entries[key]
 	d.rev++
 	d.forget(key)
+	e.rev, e.shared = d.rev, &shared{}
 	if e.data == nil {
 		delete(d.entries, key)
 	} else {
-		e.rev = d.rev
 		d.entries[key] = e
-		if !e.ends.IsZero() {
-			d.expiring++
-		}
+		d.expect(e.ends)
 	}
-	c := Change{Rev: d.rev, Key: key, Before: before.data, After: e.data, PrevRev: before.rev, At: time.Now()}
+	c := Change{
+		Rev: d.rev, Key: key, Before: before.data, After: e.data, PrevRev: before.rev, At: time.Now(),
+		before: before, after: e,
+	}
 	d.history = append(d.history, c)
 	for _, w := range d.watchers {
 		if w.covers(key) {
 			w.receive(c)
 		}
 	}
-	return d.rev
+	return e
 }
 
-// get returns what is stored under key.
-func (d *DB) get(key string) (entry, bool) {
+// get returns what is stored under key and the revision that shows it.
+func (d *DB) get(key string) (e entry, rev int64, found bool) {
 	d.lock()
 	defer d.mu.Unlock()
-	e, ok := d.entries[key]
-	return e, ok
+	e, found = d.entries[key]
+	return e, d.rev, found
 }
 
 // swap stores data under key if the key's revision still is expected; 0 expects no such key,
 // and data nil removes it.
-func (d *DB) swap(key string, expected int64, data []byte, ends time.Time) (int64, bool) {
+func (d *DB) swap(key string, expected int64, data []byte, ends time.Time) (entry, bool) {
 	d.lock()
 	defer d.mu.Unlock()
 	if d.entries[key].rev != expected {
-		return 0, false
+		return entry{}, false
 	}
 	return d.put(key, entry{data: data, ends: ends}), true
 }
+
+// errCompacted means that history does not reach back that far.
+var errCompacted = errors.New("compacted")
 
 // page is a part of a list.
 type page struct {
@@ -232,7 +257,7 @@ func (d *DB) list(prefix string, exact bool, at int64) (page, error) {
 	case at < d.compacted:
 		return page{}, errCompacted
 	case at > d.rev:
-		return page{}, tooLarge(at, d.rev)
+		return page{}, storage.NewTooLargeResourceVersionError(uint64(at), uint64(d.rev), 0)
 	case at < d.rev:
 		entries = d.asOf(at)
 	}
@@ -257,7 +282,7 @@ func (d *DB) asOf(rev int64) map[string]entry {
 			delete(entries, c.Key)
 			continue
 		}
-		entries[c.Key] = entry{data: c.Before, rev: c.PrevRev}
+		entries[c.Key] = c.before
 	}
 	return entries
 }

@@ -3,15 +3,7 @@ package store
 import (
 	"slices"
 	"strings"
-	"time"
 )
-
-// Stored is one key with what it holds.
-type Stored struct {
-	Key  string
-	Data []byte
-	Rev  int64
-}
 
 // A Memo is something computed from what is stored under some prefixes. Each world keeps its
 // result until one of those keys changes; worlds opened from a snapshot begin with the
@@ -36,14 +28,7 @@ func (m *Memo[T]) Of(d *DB) T {
 	if v, ok := d.memos[m.m]; ok {
 		return v.(T)
 	}
-	var rows []Stored
-	for key, e := range d.entries {
-		if m.m.covers(key) {
-			rows = append(rows, Stored{key, e.data, e.rev})
-		}
-	}
-	slices.SortFunc(rows, func(a, b Stored) int { return strings.Compare(a.Key, b.Key) })
-	v := m.m.compute(rows)
+	v := m.m.compute(d.rows(m.m.covers))
 	if d.memos == nil {
 		d.memos = map[*memo]any{}
 	}
@@ -62,23 +47,4 @@ func (d *DB) forget(key string) {
 			delete(d.memos, m)
 		}
 	}
-}
-
-// Load stores data as it is, past any API: for what a world begins with.
-func (d *DB) Load(key string, data []byte) {
-	d.lock()
-	defer d.mu.Unlock()
-	d.put(key, entry{data: data, ends: time.Time{}})
-}
-
-// Stored returns all that is stored, sorted by key, and the revision that it shows.
-func (d *DB) Stored() ([]Stored, int64) {
-	d.lock()
-	defer d.mu.Unlock()
-	rows := make([]Stored, 0, len(d.entries))
-	for key, e := range d.entries {
-		rows = append(rows, Stored{key, e.data, e.rev})
-	}
-	slices.SortFunc(rows, func(a, b Stored) int { return strings.Compare(a.Key, b.Key) })
-	return rows, d.rev
 }

@@ -1,26 +1,41 @@
 package store
 
 import (
-	"maps"
 	"slices"
+	"strings"
 )
 
-// Row is what is stored under one key.
-type Row struct {
+// Stored is one key with what it holds.
+type Stored struct {
 	Key  string
 	Data []byte // must not be modified
-	Rev  int64
+	Rev  int64  // of its last change
 }
 
 // Rows returns all that is stored, sorted by key.
-func (d *DB) Rows() []Row {
+func (d *DB) Rows() []Stored {
 	d.lock()
 	defer d.mu.Unlock()
-	rows := make([]Row, 0, len(d.entries))
-	for _, key := range slices.Sorted(maps.Keys(d.entries)) {
-		rows = append(rows, Row{key, d.entries[key].data, d.entries[key].rev})
+	return d.rows(func(string) bool { return true })
+}
+
+// rows returns the rows with the wanted keys, sorted. The caller holds the lock.
+func (d *DB) rows(wanted func(key string) bool) []Stored {
+	var rows []Stored
+	for key, e := range d.entries {
+		if wanted(key) {
+			rows = append(rows, Stored{key, e.data, e.rev})
+		}
 	}
+	slices.SortFunc(rows, func(a, b Stored) int { return strings.Compare(a.Key, b.Key) })
 	return rows
+}
+
+// Load stores data as it is, past any API: for what a world begins with.
+func (d *DB) Load(key string, data []byte) {
+	d.lock()
+	defer d.mu.Unlock()
+	d.put(key, entry{data: data})
 }
 
 // Revision returns the revision that the snapshot shows.
