@@ -1,10 +1,13 @@
 # Run make without a target to see this list.
 
 GO      ?= go
-MODULES := . test devcluster
+MODULES := . test devcluster kubesim
 # Race detection needs a C compiler; without one Go itself says CGO_ENABLED=0.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TIMEOUT ?= 20m
+# What links Kubernetes is tested without -race: a race build of it takes many minutes.
+HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/...
+LIGHT   := ./... ./test/budget/... ./test/devcluster/...
 # The path of the pinned linter, built on first use. -modfile does not go with a workspace,
 # but the linter itself has to see it.
 LINT     = $$(GOWORK=off $(GO) tool -modfile=go.tools.mod -n golangci-lint)
@@ -19,21 +22,20 @@ demo: ## one real operator at work, from nothing but Go
 
 .PHONY: test
 test: cluster ## the whole suite; with -race where a C compiler is present
-	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./devcluster/...
-	$(GO) test $(RACE) -shuffle=on -timeout=$(TIMEOUT) ./... ./test/...
+	$(GO) test -shuffle=on -timeout=$(TIMEOUT) $(HEAVY)
+	$(GO) test $(RACE) -shuffle=on -timeout=$(TIMEOUT) $(LIGHT)
 
-# The control plane that tests start. devcluster itself is tested without -race: a race
-# build of Kubernetes takes many minutes, and the code there is a launcher.
+# The control plane that tests start.
 .PHONY: cluster
 cluster: ## build the control plane; minutes on first use, then cached
 	$(GO) run ./cmd/trimtab cluster build
 
 .PHONY: check
 check: ## before a commit: build, vet, lint and test what changed
-	$(GO) build ./... ./test/...
-	$(GO) vet ./... ./test/...
+	$(GO) build ./... ./kubesim/... ./test/...
+	$(GO) vet ./... ./kubesim/... ./test/...
 	$(LINT) run --new ./... ./test/...
-	$(GO) test ./...
+	$(GO) test ./... ./kubesim/fault
 
 .PHONY: gen
 gen: ## deep copies, CRDs, code shown in documents
@@ -49,13 +51,13 @@ tidy: ## fail if a go.mod or go.sum is not tidy
 	@for m in $(MODULES); do echo "go mod tidy -diff in $$m"; \
 		(cd $$m && GOWORK=off $(GO) mod tidy -diff) || exit 1; done
 
-# The control plane comes first: linting devcluster needs its packages compiled, and only
-# that build shows its progress. exhaustive and staticcheck read the source of every
-# dependency; for Kubernetes that takes 7 GB, while without them devcluster is linted in 3.
+# The control plane comes first: linting what links Kubernetes needs its packages compiled,
+# and only that build shows its progress. exhaustive and staticcheck read the source of every
+# dependency; for Kubernetes that takes 7 GB, without them 3.
 .PHONY: lint
 lint: cluster ## linters and formatters over all modules
-	$(LINT) run ./... ./test/...
-	$(LINT) run --disable exhaustive,staticcheck ./devcluster/...
+	$(LINT) run $(LIGHT)
+	$(LINT) run --disable exhaustive,staticcheck $(HEAVY)
 
 .PHONY: format
 format: ## write what the formatters want
@@ -63,4 +65,6 @@ format: ## write what the formatters want
 
 .PHONY: deep
 deep: cluster ## the long forms of tests
-	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h ./... ./test/...
+	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY)
+	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h $(LIGHT)
+	$(GO) test $(RACE) -timeout=1h ./kubesim/...
