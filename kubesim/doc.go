@@ -1,3 +1,23 @@
-// Package kubesim is an API server for tests that starts in milliseconds: the real one's own
-// code, on memory, in the process.
+// Package kubesim is a Kubernetes API server for tests that starts in milliseconds: the real
+// one's own code, on memory, in the test's process.
+//
+// [New] makes a cluster and [Cluster.Config] tells how to reach it; from there on clients,
+// informers and whole managers are what they are with any other cluster. Defaulting, pruning,
+// validation, CEL rules, status and scale subresources, server-side apply, finalizers, watches
+// and discovery are not modelled but executed, for the built-in kinds and for those of CRDs.
+// Nothing is downloaded, no port is opened, and nothing is left behind.
+//
+// Inside [testing/synctest.Test] the cluster lives in the bubble's virtual time: events expire
+// after an hour and leases run out without anybody waiting. A cluster belongs to the bubble in
+// which it was made.
+//
+// The garbage collector and the deletion of namespaces act by themselves after each write.
+// There are no other controllers, no scheduler, no kubelet and no webhooks: Deployments make
+// no Pods, a Pod stays Pending until a test says otherwise, and admission webhooks and
+// policies are stored, not called. Logs, exec and proxies need a kubelet, so they are missing.
+//
+// The server is that of Kubernetes [KubernetesVersion].
+//
+// Begin with the example of [New]. To find out what an operator does when it is killed or its
+// calls fail, see package [github.com/trimtab-dev/trimtab/kubesim/fault].
 package kubesim

@@ -1,36 +1,51 @@
 package kubesim
 
 import (
+	"context"
 	"io/fs"
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
+	"github.com/trimtab-dev/trimtab/kubesim/internal/actor"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
+
+// KubernetesVersion is the version of the API server whose code runs here.
+const KubernetesVersion = apiserver.Version
 
 // Options say what a cluster has from the start. The zero value is a cluster with the
 // built-in kinds alone.
 type Options struct {
 	// CRDs holds CustomResourceDefinitions as YAML or JSON files in any of its folders, such
-	// as os.DirFS("config/crd/bases"). Files with other kinds are skipped. Nil means none.
+	// as os.DirFS("config/crd/bases"). Documents of other kinds are skipped. Nil means none.
 	CRDs fs.FS
-	// Definitions are CustomResourceDefinitions beside those in files. They need not be
-	// defaulted or established.
+	// Definitions are CustomResourceDefinitions beside those in files.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
+	// Manual leaves the garbage collector and the deletion of namespaces to [Cluster.Settle].
+	// If it is false they act after each write, before its answer arrives.
+	Manual bool
 }
 
 // Cluster is a simulated cluster: an API server with its objects. It is safe for concurrent
 // use.
 type Cluster struct {
-	server *apiserver.Server
-	db     *store.DB
+	server      *apiserver.Server
+	db          *store.DB
+	manual      bool
+	controllers controllers
+
+	t   testing.TB
+	ctx context.Context // of the test: done when it must not be told anything any more
 }
 
 // New starts a cluster, which ends with the test. What is wrong with the options fails it.
+// Clusters share nothing that a test could notice.
 func New(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	crds, err := apiserver.ReadCRDs(o.CRDs)
@@ -46,27 +61,35 @@ func New(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	server.Furnish(db)
-	return &Cluster{server: server, db: db}
+	return &Cluster{
+		server: server, db: db, manual: o.Manual, controllers: controllers{actors: actor.New(server, db)},
+		t: t, ctx: t.Context(),
+	}
 }
 
 // Config returns how an administrator reaches the cluster. Each call returns a new one, which
-// the caller may change; only its Transport must stay.
+// the caller may change; only its Transport must stay. Its clients are not slowed down, and
+// do not print the server's warnings: set WarningHandler to see them.
 func (c *Cluster) Config() *rest.Config { return c.config(nil) }
 
 // As returns how a user reaches the cluster: what the cluster's Roles allow it to do and no
-// more. Every user is in the group system:authenticated. The name of a service account is
-// system:serviceaccount:NAMESPACE:NAME.
+// more. The name of a service account is system:serviceaccount:NAMESPACE:NAME. The groups that
+// the API server itself adds are added: system:authenticated, and those of service accounts.
 func (c *Cluster) As(name string, groups ...string) *rest.Config {
-	return c.config(&user.DefaultInfo{Name: name, Groups: append(groups, user.AllAuthenticated)})
+	groups = append(slices.Clone(groups), user.AllAuthenticated)
+	if namespace, _, err := serviceaccount.SplitUsername(name); err == nil {
+		groups = append(groups, serviceaccount.MakeGroupNames(namespace)...)
+	}
+	return c.config(&user.DefaultInfo{Name: name, Groups: groups})
 }
 
 func (c *Cluster) config(who user.Info) *rest.Config {
-	return &rest.Config{
-		Host: "http://kubesim",
-		QPS:  -1,
-		Transport: &apiserver.Transport{
-			Server: c.server,
-			Client: apiserver.Client{DB: c.db, User: who},
-		},
+	transport := &apiserver.Transport{
+		Server: c.server,
+		Client: apiserver.Client{DB: c.db, User: who, Warn: true},
 	}
+	if !c.manual {
+		transport.Around = c.settled
+	}
+	return &rest.Config{Host: "http://kubesim", QPS: -1, Transport: transport, WarningHandler: rest.NoWarnings{}}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -92,9 +93,17 @@ type Client struct {
 	Gate *store.Gate
 	// Audit collects the rights that requests need. Nil collects none.
 	Audit *Audit
+	// Warn adds the server's warnings to answers.
+	Warn bool
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) { s.guarded.ServeHTTP(w, r) }
+func (s *Server) serve(c Client, w http.ResponseWriter, r *http.Request) {
+	h := s.guarded
+	if c.Warn {
+		h = filters.WithWarningRecorder(h)
+	}
+	h.ServeHTTP(w, r)
+}
 
 // dispatch answers a request that is allowed.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +121,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 // answer routes a request: what the core does not serve is custom.
 func (s *Server) answer(db *store.DB, info *request.RequestInfo, w http.ResponseWriter, r *http.Request) {
 	switch {
-	case s.discover(db, w, r):
+	case introduce(w, r), s.discover(db, w, r):
 	case !info.IsResourceRequest || s.core.serves[schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}]:
 		s.core.handler.ServeHTTP(w, r)
 	default:
@@ -145,7 +154,9 @@ func (s *Server) prepare(c Client, r *http.Request) (*http.Request, *request.Req
 	ctx = request.WithRequestInfo(ctx, info)
 	ctx = request.WithUser(ctx, who)
 	ctx = audit.WithAuditContext(ctx)
-	ctx = warning.WithWarningRecorder(ctx, silent{})
+	if !c.Warn {
+		ctx = warning.WithWarningRecorder(ctx, silent{})
+	}
 	ctx = request.WithReceivedTimestamp(ctx, time.Now())
 	return r.Clone(ctx), info, nil
 }

@@ -36,7 +36,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return t.stream(prepared, r), nil
 		}
 		w := &recorder{header: http.Header{}, code: http.StatusOK}
-		t.Server.serve(w, prepared)
+		t.Server.serve(t.Client, w, prepared)
 		if err := r.Context().Err(); err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (t *Transport) stream(prepared, original *http.Request) *http.Response {
 	w := &streamer{header: http.Header{}, pipe: writer, started: make(chan struct{})}
 	go func() {
 		defer cancel()
-		t.Server.serve(w, prepared.WithContext(ctx))
+		t.Server.serve(t.Client, w, prepared.WithContext(ctx))
 		w.WriteHeader(http.StatusOK)
 		_ = writer.Close() // never fails
 	}()

@@ -1,0 +1,50 @@
+package kubesim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/actor"
+)
+
+// maxSettle is more writes than the controllers of any sensible world want.
+const maxSettle = 10_000
+
+// controllers are the cluster's own, one at a time.
+type controllers struct {
+	mu     sync.Mutex
+	actors *actor.Actors
+}
+
+// Settle lets the cluster's own controllers, the garbage collector and the deletion of
+// namespaces, do all that is to be done now. It is needed with [Options.Manual] only.
+func (c *Cluster) Settle(ctx context.Context) error {
+	c.controllers.mu.Lock()
+	defer c.controllers.mu.Unlock()
+	for range maxSettle {
+		wanted := c.controllers.actors.Enabled()
+		if len(wanted) == 0 {
+			return nil
+		}
+		if err := wanted[0].Do(ctx); err != nil {
+			return fmt.Errorf("kubesim: %s: %s: %w", wanted[0].By, wanted[0].What, err)
+		}
+	}
+	return fmt.Errorf("kubesim: the cluster's controllers still had something to do after %d writes; is an object owned in a circle?", maxSettle)
+}
+
+// settled lets the controllers act after each write, before its answer arrives.
+func (c *Cluster) settled(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	answer, err := send()
+	if !slices.Contains([]string{"get", "list", "watch"}, info.Verb) {
+		if failed := c.Settle(context.WithoutCancel(r.Context())); failed != nil && c.ctx.Err() == nil {
+			c.t.Error(failed)
+		}
+	}
+	return answer, err
+}
