@@ -173,7 +173,6 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 		return
 	}
 	p.track.updateAnswered(p.obj.GetGeneration(), hash)
-	p.did.updated = true
 	p.track.changing = wanted.With(InPlace).String()
 	p.repaired(wanted)
 }
@@ -188,7 +187,6 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 	})
 	p.track.deleteAnswered(p.facts.Last.Failed)
 	if !p.facts.Last.Failed {
-		p.did.deleted = true
 		p.track.changing = wanted.With(Recreate).String()
 		p.repaired(wanted)
 	}

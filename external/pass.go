@@ -48,7 +48,7 @@ type pass[T Object, C, O any] struct {
 
 // done is what a pass did, for people to be told.
 type done struct {
-	created, updated, deleted bool
+	created bool
 }
 
 func (e *engine[T, C, O]) open(r *loop.Run[T]) *pass[T, C, O] {

@@ -46,13 +46,13 @@ func (p *pass[T, C, O]) repaired(differed Changes) {
 func (p *pass[T, C, O]) show(d Decision) {
 	message := p.message(d)
 	d.Reason = p.reason(d)
-	p.set(api.ConditionReady, d.Show.Ready, d.Reason, message, true)
-	p.set(api.ConditionCreating, d.Show.Creating, d.Reason, message, p.did.created)
-	p.set(api.ConditionUpdating, d.Show.Updating, d.Reason, message, p.did.updated || p.did.deleted && !p.facts.Deleting)
-	p.set(api.ConditionDeleting, d.Show.Deleting, d.Reason, message, false)
-	p.set(api.ConditionFailed, d.Show.Failed, d.Reason, message, false)
+	p.set(api.ConditionReady, d.Show.Ready, d.Reason, message)
+	p.set(api.ConditionCreating, d.Show.Creating, d.Reason, message)
+	p.set(api.ConditionUpdating, d.Show.Updating, d.Reason, message)
+	p.set(api.ConditionDeleting, d.Show.Deleting, d.Reason, message)
+	p.set(api.ConditionFailed, d.Show.Failed, d.Reason, message)
 	if p.e.dependent != nil {
-		p.set(api.ConditionDependenciesReady, d.Show.DependenciesReady, ReasonDependenciesNotReady, p.missing(), true)
+		p.set(api.ConditionDependenciesReady, d.Show.DependenciesReady, ReasonDependenciesNotReady, p.missing())
 	}
 	if d.Show.Paused == ShowTrue {
 		p.loop.Conditions().True(api.ConditionPaused, string(ReasonPaused), p.pausedMessage())
@@ -84,21 +84,20 @@ func (p *pass[T, C, O]) lastState() State {
 	return StatePending
 }
 
-// set shows one condition. False is shown of what was true once, be it in this very pass,
-// so that its history stays.
-func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string, once bool) {
+// set shows one condition. False is shown whether it was ever true or not: what people see
+// of a thing must not depend on what happened to it on the way.
+func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string) {
 	before := meta.FindStatusCondition(p.obj.TrimtabStatus().Conditions, t)
 	conditions := p.loop.Conditions()
 	switch s {
 	case ShowTrue:
 		conditions.True(t, quietReason(t, true, reason), message)
 	case ShowFalse:
-		switch {
-		case t == api.ConditionReady || t == api.ConditionDependenciesReady:
+		if t == api.ConditionReady || t == api.ConditionDependenciesReady {
 			conditions.False(t, string(reason), message)
-		case before != nil || once:
-			conditions.False(t, quietReason(t, false, reason), "")
+			return
 		}
+		conditions.False(t, quietReason(t, false, reason), "")
 	case ShowSame:
 		p.same(t, before, reason, message)
 	}
