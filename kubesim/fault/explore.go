@@ -69,8 +69,6 @@ const (
 	NoEffect Rule = "no effect"
 	// SameInstant: a crash after one write is the crash before the next if nothing lies between.
 	SameInstant Rule = "same instant"
-	// Renewals: a lease's renewals are all alike; only the first of a kind is a point.
-	Renewals Rule = "renewals"
 	// NothingHeld: a read is not stale if no event is held back.
 	NothingHeld Rule = "nothing held"
 )

@@ -41,13 +41,31 @@ func (p *play) replaceCrashed() error {
 		if p.restarts > maxRestarts {
 			return fmt.Errorf("the operator ended by itself %d times, the last time with: %w", p.restarts, pr.err)
 		}
+		p.lastChange = time.Now()
+		if p.scenario.Replicas > 1 {
+			p.later = append(p.later, time.Now().Add(restartDelay))
+			continue
+		}
 		if err := p.start(); err != nil {
 			return err
 		}
-		p.lastChange = time.Now()
+	}
+	return p.startLater()
+}
+
+// startLater starts what replaces dead processes among several, once the others have had the
+// time to take over: who is first is a matter of chance otherwise.
+func (p *play) startLater() error {
+	for len(p.later) > 0 && !time.Now().Before(p.later[0]) {
+		p.later = p.later[1:]
+		if err := p.start(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+const restartDelay = time.Minute
 
 const maxRestarts = 20
 

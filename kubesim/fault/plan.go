@@ -29,9 +29,8 @@ func (p *plan) skip(r Rule, applies bool) bool {
 // crashes kills the operator before and after each write.
 func (p *plan) crashes() []job {
 	var jobs []job
-	calls := p.reference.run.Calls
-	for i, c := range calls {
-		if !c.Write || p.skip(Renewals, isRenewal(calls[:i], c)) {
+	for i, c := range p.reference.run.Calls {
+		if !c.Write {
 			continue
 		}
 		noEffect := !c.Changed
@@ -83,21 +82,10 @@ func stepOf(r *history.Run, call int) int {
 	return 0
 }
 
-// isRenewal tells updates of a lease after the first: they never end, and are all alike.
-func isRenewal(before []history.Call, c history.Call) bool {
-	return c.Resource == "leases" && slices.ContainsFunc(before, func(b history.Call) bool {
-		return b.Write && b.Resource == c.Resource && b.Name == c.Name && b.Verb == c.Verb
-	})
-}
-
 // faults disturbs each call once in each way.
 func (p *plan) faults() []job {
 	var jobs []job
-	calls := p.reference.run.Calls
-	for i, c := range calls {
-		if p.skip(Renewals, isRenewal(calls[:i], c)) {
-			continue
-		}
+	for _, c := range p.reference.run.Calls {
 		for _, kind := range faultsOf(c) {
 			jobs = append(jobs, job{schedule: schedule{{kind: kind, at: c.Index}}})
 		}
@@ -168,11 +156,7 @@ type racing struct{ step, race int }
 // is held against the run in which the user came when all was quiet.
 func (p *plan) races(like map[racing]*history.Run) []job {
 	var jobs []job
-	calls := p.reference.run.Calls
-	for i, c := range calls {
-		if p.skip(Renewals, isRenewal(calls[:i], c)) {
-			continue
-		}
+	for _, c := range p.reference.run.Calls {
 		step := stepOf(p.reference.run, c.Index)
 		if step == 0 {
 			continue // there is nothing yet

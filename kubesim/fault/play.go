@@ -48,7 +48,8 @@ type play struct {
 	processes  []*process // those that run
 	crashed    *process   // killed and not yet replaced
 	restarts   int
-	resumed    bool // from a snapshot, in the middle of a step
+	later      []time.Time // when to start a process in place of one that died
+	resumed    bool        // from a snapshot, in the middle of a step
 	step       int
 	lastChange time.Time
 	marks      []mark
@@ -92,6 +93,8 @@ const (
 func (p *play) mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.rest, nil }
 
 func (p *play) mark(from, to int64, by string, call int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if to > from {
 		p.marks = append(p.marks, mark{from: from, to: to, by: by, call: call, step: p.step})
 	}
@@ -240,7 +243,9 @@ func (p *play) until(left func() time.Duration) error {
 			continue
 		}
 		rest := left()
-		if rest <= 0 && p.crashed == nil {
+		if len(p.later) > 0 {
+			rest = time.Until(p.later[0])
+		} else if rest <= 0 && p.crashed == nil {
 			return nil
 		}
 		p.sleep(rest)

@@ -182,7 +182,12 @@ func (p *play) connect() error {
 
 // startAll starts the operator's processes.
 func (p *play) startAll() error {
-	for range max(1, p.scenario.Replicas) {
+	for i := range max(1, p.scenario.Replicas) {
+		if i > 0 { // so that it is always the first that leads
+			if err := p.pass(10 * time.Second); err != nil {
+				return err
+			}
+		}
 		if err := p.start(); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -130,7 +131,8 @@ func (o *toy) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile
 		return reconcile.Result{RequeueAfter: 10 * time.Minute}, nil
 	}
 	err = o.patch(ctx, cm, func() {
-		cm.Annotations = map[string]string{toyAnnotation: id, "toy.dev/size": cm.Data["size"]}
+		metav1.SetMetaDataAnnotation(&cm.ObjectMeta, toyAnnotation, id)
+		metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "toy.dev/size", cm.Data["size"])
 	})
 	return reconcile.Result{RequeueAfter: 10 * time.Minute}, err
 }
