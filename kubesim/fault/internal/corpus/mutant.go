@@ -40,6 +40,7 @@ const (
 	NewTransition   Bug = "a new transition time at each write"                          // I9
 	DeletesByName   Bug = "deletes settings by name, whoever made them"                  // I10
 	HotLoop         Bug = "after an error it looks again at once, for ever"              // I13
+	PeeksUnallowed  Bug = "reads what its role does not allow, and goes on"              // I15
 	LeaksGoroutine  Bug = "a goroutine of a failed pass outlives the process"            // I17
 )
 
@@ -128,9 +129,17 @@ func (r *Renter) machine(ctx context.Context, item *Item) (*Machine, error) {
 	}
 	if len(all) == 0 {
 		m, err := r.Cloud.Prepare(ctx, owner, item.Spec.Size)
-		return &m, err
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
 	}
 	m := &all[0]
+	if r.Bug == ForgetsSpare && len(all) == 1 {
+		if _, err := r.Cloud.Create(ctx, owner, 1); err != nil {
+			return nil, err
+		}
+	}
 	if m.Size == item.Spec.Size {
 		return m, nil
 	}
@@ -173,11 +182,6 @@ func (r *Renter) start(ctx context.Context, item *Item, m *Machine, before *Stat
 			return err
 		}
 		*before = item.Status.deepCopy()
-	}
-	if r.Bug == ForgetsSpare {
-		if _, err := r.Cloud.Create(ctx, string(item.UID), 1); err != nil {
-			return err
-		}
 	}
 	return r.Cloud.Start(ctx, m.ID)
 }
@@ -256,6 +260,8 @@ func (r *Renter) remove(ctx context.Context, item *Item) error {
 	switch r.Bug {
 	case KeepsFinalizer:
 		return nil
+	case PeeksUnallowed:
+		_ = r.Live.Get(ctx, client.ObjectKeyFromObject(item), &Part{})
 	case DeletesByName:
 		err = client.IgnoreNotFound(r.Delete(ctx, settingsOf(item)))
 	default:

@@ -32,7 +32,7 @@ func TestMutants(t *testing.T) {
 		"I9":  {bug: NewTransition, want: "I9"},
 		"I10": {bug: DeletesByName, want: "I10"},
 		"I13": {bug: HotLoop, want: "I13"},
-		"I15": {bug: NoBug, roles: "roles/unused", want: "I15"},
+		"I15": {bug: PeeksUnallowed, roles: "roles", want: "I15"},
 		"I17": {bug: LeaksGoroutine, want: "I17"},
 	} {
 		t.Run(name, func(t *testing.T) {

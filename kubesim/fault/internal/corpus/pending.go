@@ -115,6 +115,7 @@ func (r *Pending) annotate(ctx context.Context, item *Item, key, name string) er
 	item.Annotations[key] = time.Now().UTC().Format(time.RFC3339)
 	if name != "" {
 		item.Annotations[externalName] = name
+		delete(item.Annotations, createPending)
 	}
 	return r.Update(ctx, item)
 }

@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func published(name string, operator func(ctrl.Manager, *fault.Env) error, fixed
 // Operators without a bug, in other styles than the Renter's, have no finding.
 func TestNoFalseAlarms(t *testing.T) {
 	for name, s := range map[string]fault.Scenario{
-		"renter":        story("renter", SetupRenter(NoBug)),
+		"renter":        withRoles(story("renter", SetupRenter(NoBug))),
 		"apply":         story("apply", SetupApplier),
 		"cluster scope": inCluster(),
 		"elected":       elected(),
@@ -87,6 +88,11 @@ func TestNoFalseAlarms(t *testing.T) {
 			}
 		})
 	}
+}
+
+func withRoles(s fault.Scenario) fault.Scenario {
+	s.RBAC = os.DirFS("roles")
+	return s
 }
 
 func inCluster() fault.Scenario {
