@@ -69,17 +69,16 @@ func (n *numbers) begin(ctx context.Context, obj runtime.Object, begin func() (g
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.now = c
-	finish, err := begin()
-	if err != nil {
+	if _, err := begin(); err != nil {
 		return nil, err
 	}
 	n.open[c] = struct{}{}
-	return func(ctx context.Context, success bool) {
+	// What the registry does at the end gives numbers back to allocators that hold none, and
+	// logs.
+	return func(context.Context, bool) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.now = c
 		delete(n.open, c)
-		finish(ctx, success)
 	}, nil
 }
 
@@ -155,8 +154,10 @@ func address(i int) string {
 }
 
 func (a addresses) Allocate(ip net.IP) error {
-	if cidr := a.CIDR(); !cidr.Contains(ip) {
-		return &ipallocator.ErrNotInRange{IP: ip, ValidRange: cidr.String()}
+	// The real allocator gives out neither the network's own address nor its last one.
+	cidr := a.CIDR()
+	if ip := ip.String(); !cidr.Contains(net.ParseIP(ip)) || ip == address(0) || ip == address(1<<16-1) {
+		return ipallocator.ErrMismatchedNetwork
 	}
 	if !a.take(ip.String()) {
 		return ipallocator.ErrAllocated

@@ -48,6 +48,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Around(info, r, send)
 }
 
+// CancelRequest does nothing: a request ends with its context. Without it, clients log that
+// they cannot cancel.
+func (t *Transport) CancelRequest(*http.Request) {}
+
 // inner carries the registries' own requests, which belong to the world of the request that
 // they serve. Without one they see an empty world: the built-in kinds.
 type inner struct{ server *Server }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
 // Version is that of the Kubernetes whose code runs here.
@@ -32,4 +35,19 @@ func introduce(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// basic tells whether a request is among those that a new cluster's roles system:discovery and
+// system:basic-user allow everybody who has a name.
+func basic(asked authorizer.Attributes) bool {
+	if who := asked.GetUser(); who == nil || !slices.Contains(who.GetGroups(), user.AllAuthenticated) {
+		return false
+	}
+	if asked.IsResourceRequest() {
+		self := asked.GetAPIGroup() == "authorization.k8s.io" && slices.Contains([]string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, asked.GetResource()) ||
+			asked.GetAPIGroup() == "authentication.k8s.io" && asked.GetResource() == "selfsubjectreviews"
+		return self && asked.GetVerb() == "create"
+	}
+	root := strings.Split(strings.Trim(asked.GetPath(), "/"), "/")[0]
+	return asked.GetVerb() == "get" && slices.Contains([]string{"api", "apis", "healthz", "livez", "openapi", "readyz", "version"}, root)
 }
