@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The real garbage collector works by itself and at any time. What it will have done at the
@@ -24,36 +25,41 @@ func (l *lane) sentinel(r ref) bool {
 // settle waits until the watches show what a request did, and then until garbage collection
 // has nothing to do.
 func (p *player) settle(ctx context.Context, k kind, o op) error {
-	name := o.Name
-	if name == "" {
-		name = p.created(o)
+	if p.collect != nil {
+		if err := p.collect(ctx); err != nil {
+			return err
+		}
 	}
-	if o.Do == "deletecollection" || name == "" {
+	switch o.Do {
+	case "deletecollection":
 		for _, k := range p.kinds {
 			if err := p.caughtUp(ctx, k); err != nil {
 				return err
 			}
 		}
-	} else if err := p.shown(ctx, k, p.full(k, name)); err != nil {
-		return err
+	case "delete":
+		if err := p.shown(ctx, k, p.full(k, o.Name)); err != nil {
+			return err
+		}
 	}
-	return p.await(ctx, "the garbage collector to be done", func() bool { return settled(p.live) })
+	return p.await(ctx, patience, "the garbage collector to be done", func() bool {
+		for r, rev := range p.shows {
+			if p.live[r].rev() < rev && p.ended[r] < rev {
+				return false
+			}
+		}
+		return settled(p.live)
+	})
 }
 
 // shown waits until the watches show an object's present state.
 func (p *player) shown(ctx context.Context, k kind, name string) error {
-	a, err := p.get(ctx, k, name)
+	a, now, err := p.get(ctx, k, name)
 	if err != nil {
 		return err
 	}
 	r := ref{k.resource, name}
-	var now object
-	if a.Code == http.StatusOK {
-		if err := json.Unmarshal(a.Body, &now); err != nil {
-			return err
-		}
-	}
-	return p.await(ctx, "the watch to show "+r.String(), func() bool {
+	return p.await(ctx, patience, "the watch to show "+r.String(), func() bool {
 		seen, ok := p.live[r]
 		if a.Code != http.StatusOK {
 			return !ok
@@ -76,7 +82,7 @@ func (p *player) caughtUp(ctx context.Context, k kind) error {
 		return fmt.Errorf("%s: %w", a.Body, err)
 	}
 	at := object{Metadata: list.Metadata}.rev()
-	return p.await(ctx, "the watch of "+k.resource+" to show what a list shows", func() bool {
+	return p.await(ctx, patience, "the watch of "+k.resource+" to show what a list shows", func() bool {
 		there := map[string]bool{}
 		for _, o := range list.Items {
 			r := ref{k.resource, o.Metadata.Name}
@@ -87,7 +93,7 @@ func (p *player) caughtUp(ctx context.Context, k kind) error {
 			}
 		}
 		for r, rev := range p.shows {
-			if r.resource == k.resource && !there[r.name] && p.ended[r] <= rev {
+			if r.resource == k.resource && !there[r.name] && p.ended[r] < rev {
 				return false
 			}
 		}
@@ -138,6 +144,9 @@ func settled(live map[ref]object) bool {
 // barrier waits until the garbage collector knows all objects that have owners: it takes
 // changes of a kind in order, so it does once it has collected a later one.
 func (p *player) barrier(ctx context.Context) error {
+	if p.collect != nil {
+		return nil
+	}
 	p.mu.Lock()
 	owned := map[string]bool{}
 	for r, o := range p.live {
@@ -147,7 +156,21 @@ func (p *player) barrier(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	for resource := range owned {
-		if err := p.probe(ctx, p.kinds[resource]); err != nil {
+		if err := p.probe(ctx, p.kinds[resource], patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready waits until the garbage collector knows the custom kinds: it looks for new ones
+// twice a minute.
+func (l *lane) ready(ctx context.Context) error {
+	if l.collect != nil {
+		return nil
+	}
+	for _, k := range customKinds() {
+		if err := l.probe(ctx, k, 5*patience); err != nil {
 			return err
 		}
 	}
@@ -155,12 +178,12 @@ func (p *player) barrier(ctx context.Context) error {
 }
 
 // probe makes an object whose owner does not exist, and waits for its end.
-func (p *player) probe(ctx context.Context, k kind) error {
-	p.probes++
+func (l *lane) probe(ctx context.Context, k kind, patience time.Duration) error {
+	l.probes++
 	obj := decode(k.base)
-	name := fmt.Sprint(sentinelPrefix, p.probes)
+	name := fmt.Sprint(sentinelPrefix, l.probes)
 	if k.cluster {
-		name = p.ns + "-" + name
+		name = l.ns + "-" + name
 	}
 	obj["apiVersion"], obj["kind"] = k.apiVersion(), k.kind
 	obj["metadata"] = map[string]any{"name": name, "ownerReferences": []any{map[string]any{
@@ -171,12 +194,12 @@ func (p *player) probe(ctx context.Context, k kind) error {
 			"apiVersion": customGroup + "/v1", "kind": "Zone", "name": "none", "uid": "99999999-0000-4000-8000-000000000000",
 		}})
 	}
-	a, err := p.ask(ctx, http.MethodPost, p.path(k, "", "", ""), nil, jsonType, encode(obj))
+	a, err := l.ask(ctx, http.MethodPost, l.path(k, "", "", ""), nil, jsonType, encode(obj))
 	if err != nil || a.Code != http.StatusCreated {
-		return fmt.Errorf("%s: make an object without owner: %w %s", p.name, err, a.Body)
+		return fmt.Errorf("%s: make an object without owner: %w %s", l.name, err, a.Body)
 	}
-	return p.await(ctx, "the garbage collector to have seen all "+k.resource, func() bool {
-		return p.ended[ref{k.resource, name}] > 0
+	return l.await(ctx, patience, "the garbage collector to have seen all "+k.resource, func() bool {
+		return l.ended[ref{k.resource, name}] > 0
 	})
 }
 
@@ -207,5 +230,5 @@ func (p *player) end(ctx context.Context) ([]event, error) {
 			return nil, err
 		}
 	}
-	return events, p.await(ctx, "the namespace to be empty", func() bool { return len(p.live) == 0 })
+	return events, p.await(ctx, patience, "the namespace to be empty", func() bool { return len(p.live) == 0 })
 }

@@ -26,6 +26,9 @@ func normalize(t transcript, s sequence, ns string) normal {
 	var out normal
 	for _, st := range t.steps {
 		text := fmt.Sprintf("%d %s", st.answer.Code, n.document(st.answer.Body))
+		for _, w := range st.answer.Warnings {
+			text += "\n" + n.text(w)
+		}
 		if st.after.Code != 0 {
 			text += fmt.Sprintf("\nafterwards %d %s", st.after.Code, n.document(st.after.Body))
 		}

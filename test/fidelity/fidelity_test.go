@@ -4,7 +4,9 @@ package fidelity
 
 import (
 	"context"
+
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,10 +36,19 @@ func TestMain(m *testing.M) {
 const atOnce = 4
 
 // pair is two lanes that ought to behave alike.
-type pair struct{ a, b *lane }
+type pair struct {
+	a, b  *lane
+	ready bool // to collect garbage of all kinds
+}
 
 // play plays a sequence on both sides and returns the difference.
-func (p pair) play(ctx context.Context, s sequence) (string, error) {
+func (p *pair) play(ctx context.Context, s sequence) (string, error) {
+	if s.collects() && !p.ready {
+		if err := errors.Join(p.a.ready(ctx), p.b.ready(ctx)); err != nil {
+			return "", err
+		}
+		p.ready = true
+	}
 	a, err := p.a.play(ctx, s)
 	if err != nil {
 		return "", err
@@ -51,7 +62,7 @@ func (p pair) play(ctx context.Context, s sequence) (string, error) {
 
 // run plays the sequences on several pairs and reports each difference with the shortest
 // sequence that still shows one.
-func run(t *testing.T, pairs []pair, sequences []sequence) {
+func run(t *testing.T, pairs []*pair, sequences []sequence) {
 	t.Helper()
 	began := time.Now()
 	var next, requests, bad atomic.Int64
@@ -64,8 +75,13 @@ func run(t *testing.T, pairs []pair, sequences []sequence) {
 					return
 				}
 				requests.Add(int64(len(sequences[i].Ops)))
-				if !p.judge(t, sequences[i]) {
+				same, err := p.judge(t, sequences[i])
+				if !same {
 					bad.Add(1)
+				}
+				if err != nil { // the lanes are in a state that nobody knows
+					t.Errorf("seed %d: %v", sequences[i].Seed, err)
+					return
 				}
 			}
 		})
@@ -78,15 +94,11 @@ func run(t *testing.T, pairs []pair, sequences []sequence) {
 const maxBad = 5
 
 // judge plays one sequence and reports whether the sides agree.
-func (p pair) judge(t *testing.T, s sequence) bool {
+func (p *pair) judge(t *testing.T, s sequence) (bool, error) {
 	t.Helper()
 	diff, err := p.play(t.Context(), s)
-	if err != nil {
-		t.Errorf("seed %d: %v", s.Seed, err)
-		return false
-	}
-	if diff == "" {
-		return true
+	if err != nil || diff == "" {
+		return err == nil, err
 	}
 	short := p.shrink(t.Context(), s)
 	again, err := p.play(t.Context(), short)
@@ -95,11 +107,11 @@ func (p pair) judge(t *testing.T, s sequence) bool {
 	}
 	b, _ := json.Marshal(short)
 	t.Errorf("seed %d: the servers differ at %s\nThe shortest sequence with a difference; keep it in testdata/cases:\n%s\n%s", s.Seed, diff, b, again)
-	return false
+	return false, nil
 }
 
 // shrink drops requests while the sides differ.
-func (p pair) shrink(ctx context.Context, s sequence) sequence {
+func (p *pair) shrink(ctx context.Context, s sequence) sequence {
 	for size := (len(s.Ops) + 1) / 2; size > 0; size /= 2 {
 		for from := 0; from < len(s.Ops); {
 			less := s
@@ -129,10 +141,11 @@ func realServer(t *testing.T) *rest.Config {
 
 func TestSimulated(t *testing.T) {
 	cfg := realServer(t)
-	var pairs []pair
+	var pairs []*pair
 	for i := range atOnce {
 		sim := kubesim.New(t, kubesim.Options{CRDs: os.DirFS(filepath.Join("testdata", "crds"))})
-		pairs = append(pairs, pair{newLane(t, "kubesim", sim.Config(), namespace("a", i)), newLane(t, "real", cfg, namespace("b", i))})
+		pairs = append(pairs, &pair{a: newLane(t, "kubesim", sim.Config(), namespace("a", i)), b: newLane(t, "real", cfg, namespace("b", i))})
+		pairs[i].a.collect = sim.Settle
 	}
 	n, _ := strconv.Atoi(os.Getenv("N"))
 	var all []sequence
@@ -144,9 +157,9 @@ func TestSimulated(t *testing.T) {
 
 func TestSelf(t *testing.T) {
 	cfg := realServer(t)
-	var pairs []pair
+	var pairs []*pair
 	for i := range atOnce {
-		pairs = append(pairs, pair{newLane(t, "one", cfg, namespace("a", i)), newLane(t, "other", cfg, namespace("b", i))})
+		pairs = append(pairs, &pair{a: newLane(t, "one", cfg, namespace("a", i)), b: newLane(t, "other", cfg, namespace("b", i))})
 	}
 	n, _ := strconv.Atoi(os.Getenv("N"))
 	var all []sequence

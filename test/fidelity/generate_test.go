@@ -20,6 +20,8 @@ type generator struct {
 
 	kinds  []kind
 	owners bool // with references to owners, and every propagation
+
+	generated bool // a name was left to the server
 }
 
 // generate returns the sequence of a seed.
@@ -95,8 +97,8 @@ func (g *generator) writeOptions(o *op) {
 func (g *generator) create(k kind, o *op) {
 	o.Do, o.Sub = "create", ""
 	obj := g.full(k, *o)
-	if g.one(15) {
-		o.Name = ""
+	if !g.generated && g.one(15) {
+		g.generated = true // once: lists are sorted by names, and these are random
 		meta := obj["metadata"].(map[string]any)
 		delete(meta, "name")
 		meta["generateName"] = scoped(k, "g-")

@@ -2,8 +2,6 @@
 
 package fidelity
 
-import "slices"
-
 // kind is a resource that sequences use, with values good and bad to write into it.
 type kind struct {
 	resource, group, version, kind string
@@ -56,10 +54,7 @@ var containers = []string{
 // kinds returns those that are played: custom ones, and built-in ones on which no controller of a
 // cluster acts as they are used here.
 func kinds() []kind {
-	all := append(customKinds(), append(coreKinds(), groupKinds()...)...)
-	return slices.DeleteFunc(all, func(k kind) bool {
-		return slices.Contains([]string{"services", "limitranges", "podtemplates"}, k.resource)
-	})
+	return append(customKinds(), append(coreKinds(), groupKinds()...)...)
 }
 
 func customKinds() []kind {
@@ -156,11 +151,11 @@ func coreKinds() []kind {
 			fields: []field{
 				{"spec.ports", []string{
 					`[{"port":80,"targetPort":"http"}]`, `[{"port":80,"name":"a"},{"port":80,"name":"b","protocol":"UDP"}]`,
-					`[{"port":81},{"port":82}]`, `[{"port":70000}]`, `[]`, `[{"port":443,"name":"s","appProtocol":"https"}]`,
+					`[{"port":81},{"port":82}]`, `[{"port":81,"nodePort":5}]`, `[{"port":70000}]`, `[]`, `[{"port":443,"name":"s","appProtocol":"https"}]`,
 				}},
-				{"spec.type", []string{`"ClusterIP"`, `"ExternalName"`, `"Odd"`}},
+				{"spec.type", []string{`"ClusterIP"`, `"ExternalName"`, `"NodePort"`, `"LoadBalancer"`, `"Odd"`}},
 				{"spec.externalName", []string{`"x.example.com"`, `"-"`, "null"}},
-				{"spec.clusterIP", []string{`"None"`, `"1.2.3.4"`}},
+				{"spec.clusterIP", []string{`"None"`, `"1.2.3.4"`, `"10.96.0.0"`, `"10.96.255.255"`, `"x"`, "null"}},
 				{"spec.sessionAffinity", []string{`"ClientIP"`, `"None"`, `"x"`}},
 				{"spec.publishNotReadyAddresses", []string{"true"}},
 				{"status.conditions", []string{`[{"type":"X","status":"True","reason":"R","message":"","lastTransitionTime":"2020-01-01T00:00:00Z"}]`, "null"}},

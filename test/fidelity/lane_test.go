@@ -30,6 +30,8 @@ type lane struct {
 	base *url.URL
 	http *http.Client
 	ns   string
+	// collect lets garbage be collected; nil means that it is without being asked.
+	collect func(context.Context) error
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -187,7 +189,7 @@ func (l *lane) take(r ref, kind string, o object, raw json.RawMessage) {
 }
 
 // await waits until ok, which is called with the lane locked.
-func (l *lane) await(ctx context.Context, what string, ok func() bool) error {
+func (l *lane) await(ctx context.Context, patience time.Duration, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
@@ -222,8 +224,9 @@ const jsonType = "application/json"
 
 // answer is what a server says.
 type answer struct {
-	Code int
-	Body []byte
+	Code     int
+	Body     []byte
+	Warnings []string
 }
 
 // ask sends one request.
@@ -247,7 +250,7 @@ func (l *lane) askFor(ctx context.Context, method, path string, q url.Values, co
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, b}, err
+	return answer{resp.StatusCode, b, resp.Header["Warning"]}, err
 }
 
 func (l *lane) url(path string, q url.Values) string {

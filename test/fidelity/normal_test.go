@@ -39,6 +39,7 @@ var (
 	uidPattern      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	generated       = regexp.MustCompile(`\bg-[a-z0-9]{5}\b`)
 	revisionPattern = regexp.MustCompile(`(ResourceVersion in (?:precondition|object meta): |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\*":\\*")(\d+)`)
+	portPattern     = regexp.MustCompile(`\b3[0-2]\d\d\d/`) // in tables
 	addressPattern  = regexp.MustCompile(`\b10\.(96|0)\.\d+\.\d+\b`)
 	// Messages quote whole objects; the entries are sorted by times that have seconds.
 	quotedFields = regexp.MustCompile(`managedFields\\*":\[.*?\],\\*"name\\*":`)
@@ -51,12 +52,18 @@ var (
 
 // text normalizes what stands in strings.
 func (n *normalizer) text(s string) string {
+	s = typedErrors.ReplaceAllString(s, "${1}ERRORS")
 	s = strings.ReplaceAll(s, n.ns, "NS")
 	s = uidPattern.ReplaceAllStringFunc(s, func(uid string) string { return n.named("uid", uid) })
 	s = generated.ReplaceAllStringFunc(s, func(name string) string { return n.named("generated", name) })
-	s = addressPattern.ReplaceAllString(s, "IP")
+	s = addressPattern.ReplaceAllStringFunc(s, func(ip string) string {
+		if ip == "10.96.0.0" { // what a dry run shows, and the name of the network
+			return ip
+		}
+		return "IP"
+	})
+	s = portPattern.ReplaceAllString(s, "PORT/")
 	s = timePattern.ReplaceAllString(s, "TIME")
-	s = typedErrors.ReplaceAllString(s, "${1}ERRORS")
 	s = quotedFields.ReplaceAllString(s, "managedFields,name:")
 	return revisionPattern.ReplaceAllStringFunc(s, func(m string) string {
 		i := strings.LastIndexAny(m, ` "(`) + 1
@@ -119,6 +126,11 @@ func (n *normalizer) object(m map[string]any) map[string]any {
 			if s, ok := c.(string); ok && agePattern.MatchString(s) {
 				cells[i] = "AGE"
 			}
+		}
+	}
+	for _, key := range []string{"nodePort", "healthCheckNodePort"} {
+		if port, ok := m[key].(json.Number); ok && len(port) == len("30000") {
+			m[key] = "PORT"
 		}
 	}
 	out := map[string]any{}

@@ -82,6 +82,7 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 	if !o.writes() {
 		return s, nil
 	}
+	p.written(k, o, s.answer)
 	if p.collects {
 		if err := p.settle(ctx, k, o); err != nil {
 			return s, err
@@ -92,14 +93,32 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 		name = p.created(o)
 	}
 	if name == "" {
-		var made object
-		if o.Do == "create" && o.Query["dryRun"] == "" && s.answer.Code == http.StatusCreated && json.Unmarshal(s.answer.Body, &made) == nil {
-			p.shows[ref{k.resource, made.Metadata.Name}] = made.rev()
-		}
 		return s, nil
 	}
-	s.after, err = p.get(ctx, k, p.full(k, name))
+	var now object
+	if s.after, now, err = p.get(ctx, k, p.full(k, name)); s.after.Code == http.StatusOK {
+		p.remember(ref{k.resource, p.full(k, name)}, now)
+	}
 	return s, err
+}
+
+// written remembers what a server says that it wrote.
+func (p *player) written(k kind, o op, a answer) {
+	var now object
+	if o.Query["dryRun"] != "" || o.Do == "deletecollection" || a.Code >= http.StatusMultipleChoices || json.Unmarshal(a.Body, &now) != nil {
+		return
+	}
+	if now.Kind != "Status" && !(o.Do == "delete" && strings.Contains(string(o.Body), "dryRun")) {
+		p.remember(ref{k.resource, now.Metadata.Name}, now)
+	}
+}
+
+func (p *player) remember(r ref, now object) {
+	p.known[r] = now
+	p.shows[r] = now.rev()
+	if _, ok := p.first[r]; !ok {
+		p.first[r] = now
+	}
 }
 
 // created is the name of what a create made or would have made.
@@ -118,23 +137,14 @@ func (p *player) full(k kind, name string) string {
 	return name
 }
 
-// get reads an object and remembers it.
-func (p *player) get(ctx context.Context, k kind, name string) (answer, error) {
+// get reads an object.
+func (p *player) get(ctx context.Context, k kind, name string) (answer, object, error) {
 	a, err := p.ask(ctx, http.MethodGet, p.path(k, "", name, ""), nil, "", nil)
-	if err != nil || a.Code != http.StatusOK {
-		return a, err
+	var now object
+	if err == nil && a.Code == http.StatusOK {
+		err = json.Unmarshal(a.Body, &now)
 	}
-	var obj object
-	if err := json.Unmarshal(a.Body, &obj); err != nil {
-		return a, fmt.Errorf("%s: %w", a.Body, err)
-	}
-	r := ref{k.resource, name}
-	p.known[r] = obj
-	p.shows[r] = obj.rev()
-	if _, ok := p.first[r]; !ok {
-		p.first[r] = obj
-	}
-	return a, nil
+	return a, now, err
 }
 
 // verbs are how requests are sent, by [op.Do].

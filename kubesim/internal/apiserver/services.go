@@ -141,8 +141,17 @@ type addresses struct{ *numbers }
 var _ ipallocator.Interface = addresses{}
 
 // CIDR returns the range of cluster IPs.
-func (addresses) CIDR() net.IPNet {
+func (addresses) CIDR() net.IPNet { return network() }
+
+func network() net.IPNet {
 	return net.IPNet{IP: net.IPv4(10, 96, 0, 0).To4(), Mask: net.CIDRMask(16, 32)}
+}
+
+// usable tells whether a service may have an address: neither the network's own nor its last
+// one.
+func usable(ip net.IP) bool {
+	cidr := network()
+	return cidr.Contains(ip) && ip.String() != address(0) && ip.String() != address(1<<16-1)
 }
 
 // Addresses 0 and 65535 are no hosts', and 1 is the API server's.
@@ -154,9 +163,7 @@ func address(i int) string {
 }
 
 func (a addresses) Allocate(ip net.IP) error {
-	// The real allocator gives out neither the network's own address nor its last one.
-	cidr := a.CIDR()
-	if ip := ip.String(); !cidr.Contains(net.ParseIP(ip)) || ip == address(0) || ip == address(1<<16-1) {
+	if !usable(ip) {
 		return ipallocator.ErrMismatchedNetwork
 	}
 	if !a.take(ip.String()) {
@@ -179,7 +186,20 @@ func (addresses) IPFamily() api.IPFamily          { return api.IPv4Protocol }
 func (a addresses) Has(ip net.IP) bool            { return a.has(ip.String()) }
 func (addresses) Destroy()                        {}
 func (addresses) EnableMetrics()                  {}
-func (a addresses) DryRun() ipallocator.Interface { return a }
+func (a addresses) DryRun() ipallocator.Interface { return dryAddresses{a} }
+
+// dryAddresses answers requests that are not meant, and like the real allocator takes no
+// notice of what is taken.
+type dryAddresses struct{ addresses }
+
+func (dryAddresses) Allocate(ip net.IP) error {
+	if cidr := network(); !usable(ip) {
+		return &ipallocator.ErrNotInRange{IP: ip, ValidRange: cidr.String()}
+	}
+	return nil
+}
+
+func (dryAddresses) AllocateNext() (net.IP, error) { return network().IP, nil }
 
 // ports gives out node ports.
 type ports struct{ *numbers }
