@@ -40,6 +40,9 @@ type Report struct {
 	// Schedules counts those played, by kind; Pruned those left out, by rule.
 	Schedules map[Kind]int
 	Pruned    map[Rule]int
+	// Masked are fields of objects in which two undisturbed runs differ. They hold random
+	// numbers, so nothing is compared there.
+	Masked []string
 	// Findings are the schedules that broke an invariant, the shortest first.
 	Findings []Finding
 	// Took is real time.
@@ -133,7 +136,7 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 func (r Report) String() string {
 	return report.Summary(report.Exploration{
 		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
-		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned),
+		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked,
 	})
 }
 

@@ -1,11 +1,15 @@
 package fault
 
 import (
+	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
@@ -173,5 +177,25 @@ func TestTokens(t *testing.T) {
 		if _, _, err := parseToken(bad); err == nil {
 			t.Errorf("token %q was taken", bad)
 		}
+	}
+}
+
+// TestMask proves that a random field is reported and not compared.
+func TestMask(t *testing.T) {
+	r := Explore(t, Scenario{
+		Name: "random", Steps: []Step{Create(configMap("a"))}, Races: []Step{},
+		Operator: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+			if cm.Name != "a" || cm.Data["password"] != "" {
+				return nil
+			}
+			cm.Data = map[string]string{"password": rand.Text()}
+			return c.Update(ctx, cm)
+		}),
+	})
+	if diff := cmp.Diff([]string{"configmaps default/a data.password"}, r.Masked); diff != "" {
+		t.Errorf("masked fields (-want +got):\n%s", diff)
+	}
+	for _, f := range r.Findings {
+		t.Error(f.Text)
 	}
 }

@@ -21,7 +21,7 @@ func (p *play) present() history.World {
 			objects = append(objects, world.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
 		}
 	}
-	return world.Of(objects, p.things(), world.Options{Foreign: p.scenario.Foreign})
+	return world.Of(objects, p.things(), world.Options{Foreign: p.scenario.Foreign, Masked: p.explorer.masked})
 }
 
 func sameWorld(a, b history.World) bool { return world.Equal(a, b) }
