@@ -2,22 +2,103 @@
 // disturbed. Each check is a function of the record of a run and of the undisturbed run.
 package invariant
 
-import "github.com/trimtab-dev/trimtab/kubesim/internal/history"
+import (
+	"slices"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
 
 // Check is one invariant.
 type Check struct {
 	// ID is "I2", Title "no leak", Why one sentence: what users lose where it is broken.
 	ID, Title, Why string
-	// Find returns where r breaks it, at most a few. r may be the undisturbed run itself.
+	// Find returns where r breaks it, at most three places. r may be the undisturbed run itself.
 	Find func(r, undisturbed *history.Run) []history.Violation
 }
 
+// most is how many violations of one check are told.
+const most = 3
+
+// check is a Check that shares what is known of the runs with others.
+type check struct {
+	id, title, why string
+	find           func(r, u *index) []history.Violation
+}
+
+// checks are in the order in which they tell people most.
+func checks() []check {
+	return []check{
+		{"I2", "no leak", "what is left outside costs money and nobody knows of it", findLeaks},
+		{"I3", "no duplicate", "of two things for one object one is lost, or both act", findDuplicates},
+		{"I4", "no early effect", "a crash right after an effect that nothing durable leads to loses it", findEarlyEffects},
+		{"I10", "ownership respect", "what others own is theirs", findTrespasses},
+		{"I8", "truthful Ready", "people and pipelines act on Ready", findUntruths},
+		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
+		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
+		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
+		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
+		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},
+		{"I13", "no hot loop", "a loop starves all other objects and the API server", findHotLoops},
+		{"I15", "role closure", "a role that is too small fails in production, one too large is a risk", findDenied},
+		{"I17", "bounded goroutines", "what is left of each restart or leader change adds up", findRemains},
+	}
+}
+
 // All returns the checks of one run: I1 to I10, I13, I15, I17.
-func All() []Check { return nil }
+func All() []Check {
+	var all []Check
+	for _, c := range checks() {
+		all = append(all, Check{ID: c.id, Title: c.title, Why: c.why, Find: func(r, undisturbed *history.Run) []history.Violation {
+			x, y := indexes(r, undisturbed)
+			return c.judge(x, y)
+		}})
+	}
+	return all
+}
 
 // Judge returns what r breaks of all of them, the most telling first. It is faster than one
 // check after the other.
-func Judge(r, undisturbed *history.Run) []history.Violation { return nil }
+func Judge(r, undisturbed *history.Run) []history.Violation {
+	x, y := indexes(r, undisturbed)
+	var found []history.Violation
+	for _, c := range checks() {
+		found = append(found, c.judge(x, y)...)
+	}
+	return found
+}
 
-// Closure returns what the roles allow and no run of an exploration needed (I15).
-func Closure(all []*history.Access) []history.Violation { return nil }
+func (c check) judge(r, u *index) []history.Violation {
+	found := c.find(r, u)
+	found = found[:min(len(found), most)]
+	for i := range found {
+		found[i].Invariant, found[i].Title = c.id, c.title
+	}
+	return found
+}
+
+// Closure returns what the roles allow and no run of an exploration needed (I15). Runs without
+// roles say nothing.
+func Closure(all []*history.Access) []history.Violation {
+	var unused []string
+	first := true
+	for _, a := range all {
+		if a == nil {
+			continue
+		}
+		if first {
+			unused, first = slices.Clone(a.Unused), false
+			continue
+		}
+		unused = slices.DeleteFunc(unused, func(rule string) bool { return !slices.Contains(a.Unused, rule) })
+	}
+	if len(unused) == 0 {
+		return nil
+	}
+	slices.Sort(unused)
+	return []history.Violation{{
+		Invariant: "I15", Title: "role closure", Call: history.Nobody,
+		Message: "no run needed what the operator's roles allow: " + strings.Join(unused, ", ") +
+			"; take it out of the roles, or add a step that needs it",
+	}}
+}

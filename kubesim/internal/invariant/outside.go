@@ -1,0 +1,252 @@
+package invariant
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+)
+
+// findDivergence is I1: each step ends as in the undisturbed run. A step that did not end has no
+// world to compare.
+func findDivergence(r, u *index) []history.Violation {
+	for i, s := range r.run.Steps {
+		if i >= len(u.run.Steps) {
+			break
+		}
+		want := u.run.Steps[i].World
+		if s.World.Objects == nil || want.Objects == nil || world.Equal(want, s.World) {
+			continue
+		}
+		return []history.Violation{{
+			Message: fmt.Sprintf("step %q does not end as it does without the disturbance", s.Name),
+			Detail:  world.Diff(want, s.World), Call: history.Nobody,
+		}}
+	}
+	return nil
+}
+
+// findLeaks is I2: nothing that was made for an object outlives it.
+func findLeaks(r, _ *index) []history.Violation {
+	last := len(r.run.Outside) - 1
+	if last < 0 {
+		return nil
+	}
+	var found []history.Violation
+	for _, t := range r.run.Outside[last].Things {
+		l := r.owner(t, len(r.run.Calls))
+		if t.Owner == "" || l == nil || !l.gone {
+			continue
+		}
+		found = append(found, history.Violation{
+			Message: fmt.Sprintf("%s still exists outside, but the object that it was made for, %s, is gone; nothing will remove it",
+				idOf(t), l.key),
+			Detail: "If it is to be kept, its Owner has to be empty by then.",
+			Call:   r.madeBy(idOf(t)),
+		})
+	}
+	return found
+}
+
+// madeBy returns the call that made a thing last.
+func (x *index) madeBy(id thingID) int {
+	call := history.Nobody
+	was := false
+	for i, v := range x.run.Outside {
+		_, is := x.viewed(i)[id]
+		if is && !was {
+			call = v.Call
+		}
+		was = is
+	}
+	return call
+}
+
+// making is what an operator made outside of one kind for one incarnation of an object.
+type making struct {
+	owner, uid, kind string
+	ids              []string // in order; one that was made twice is in it twice
+	calls            []int
+	lost             int // how many of them went without the operator
+	atOnce           []string
+	atOnceCall       int
+}
+
+// makings returns what was made outside, in order.
+func (x *index) makings() []*making {
+	var all []*making
+	find := func(t history.Thing, call int) *making {
+		owner, uid := t.Owner, ""
+		if l := x.owner(t, call); l != nil {
+			owner, uid = l.key, l.uid
+		}
+		i := slices.IndexFunc(all, func(m *making) bool { return m.owner == owner && m.uid == uid && m.kind == t.Kind })
+		if i < 0 {
+			all = append(all, &making{owner: owner, uid: uid, kind: t.Kind})
+			i = len(all) - 1
+		}
+		return all[i]
+	}
+	fresh := map[thingID]bool{} // made by the operator, not yet counted
+	before := x.viewed(-1)
+	for i, v := range x.run.Outside {
+		now := x.viewed(i)
+		count := map[*making][]string{}
+		for _, t := range v.Things {
+			if _, was := before[idOf(t)]; !was {
+				fresh[idOf(t)] = v.Call != history.Nobody
+			}
+			if t.Owner == "" {
+				continue
+			}
+			m := find(t, x.viewAt[i])
+			if fresh[idOf(t)] {
+				m.ids, m.calls = append(m.ids, t.ID), append(m.calls, v.Call)
+				delete(fresh, idOf(t))
+			}
+			count[m] = append(count[m], t.ID)
+			if v.Call != history.Nobody && len(count[m]) > len(m.atOnce) {
+				m.atOnce, m.atOnceCall = count[m], v.Call
+			}
+		}
+		for id, t := range before {
+			if _, is := now[id]; !is && t.Owner != "" && v.Call == history.Nobody {
+				find(t, x.viewAt[i]).lost++
+			}
+		}
+		before = now
+	}
+	return all
+}
+
+// findDuplicates is I3: for one object no more is made than in the undisturbed run.
+func findDuplicates(r, u *index) []history.Violation {
+	if len(r.run.Outside) < 2 {
+		return nil
+	}
+	usual := u.makings()
+	var found []history.Violation
+	for _, m := range r.makings() {
+		times, atOnce := 1, 1
+		var known []string
+		for _, w := range usual {
+			if w.owner == m.owner && w.kind == m.kind {
+				times, atOnce = max(times, len(w.ids)), max(atOnce, len(w.atOnce))
+				known = append(known, w.ids...)
+				known = append(known, w.atOnce...)
+			}
+		}
+		stranger := slices.ContainsFunc(m.atOnce, func(id string) bool { return !slices.Contains(known, id) })
+		switch {
+		case len(m.atOnce) > atOnce && stranger:
+			found = append(found, history.Violation{
+				Message: fmt.Sprintf("%s has %d things of kind %q outside at once (%s), %d without the disturbance",
+					m.owner, len(m.atOnce), m.kind, strings.Join(m.atOnce, ", "), atOnce),
+				Call: m.atOnceCall,
+			})
+		case len(m.ids) > times+m.lost:
+			found = append(found, history.Violation{
+				Message: fmt.Sprintf("a thing of kind %q was made %d times for %s (%s), %d without the disturbance",
+					m.kind, len(m.ids), m.owner, strings.Join(m.ids, ", "), times),
+				Call: m.calls[times+m.lost],
+			})
+		}
+	}
+	return found
+}
+
+// findEarlyEffects is I4: what leads back to an effect is durable before the effect.
+func findEarlyEffects(r, _ *index) []history.Violation {
+	var found []history.Violation
+	for _, m := range r.makings() {
+		l := r.lives[m.uid]
+		if l == nil {
+			continue
+		}
+		for i, call := range m.calls {
+			id := thingID{m.kind, m.ids[i]}
+			switch u := r.before(l, call); {
+			case u == nil:
+				found = append(found, history.Violation{Call: call, Message: fmt.Sprintf(
+					"%s was made outside when the object that it is for, %s, did not exist", id, m.owner)})
+			case i == 0 && !r.held(l, u):
+				found = append(found, history.Violation{Call: call, Message: fmt.Sprintf(
+					"%s was made outside before %s had a finalizer: whoever deletes the object now leaves it behind; write the finalizer first",
+					id, m.owner)})
+			}
+		}
+	}
+	return append(found, r.findLooseChildren()...)
+}
+
+// held tells whether an object has a finalizer that the operator will see to: one that it added,
+// or that the object was created with.
+func (x *index) held(l *life, u *unstructured.Unstructured) bool {
+	born := x.run.Changes[l.changes[0]].After
+	return slices.ContainsFunc(u.GetFinalizers(), func(f string) bool {
+		return x.finalizers[f] || born != nil && slices.Contains(born.GetFinalizers(), f)
+	})
+}
+
+// findLooseChildren finds objects that the operator creates and that nothing leads back to.
+func (x *index) findLooseChildren() []history.Violation {
+	var found []history.Violation
+	for i := range x.run.Changes {
+		c := &x.run.Changes[i]
+		if c.By != operator || c.Before != nil || c.After == nil || housekeeping(c.Group, c.Resource) || len(c.After.GetOwnerReferences()) > 0 {
+			continue
+		}
+		p := x.passOf(c.Call)
+		if p == nil {
+			continue
+		}
+		owner := x.owner(history.Thing{Owner: p.Object}, c.Call)
+		if owner == nil || names(c.After, owner) {
+			continue
+		}
+		if u := x.before(owner, c.Call); u == nil || x.held(owner, u) {
+			continue
+		}
+		found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
+			"%s was created with neither an owner reference nor a label that names %s, which has no finalizer: nothing finds it again when that is deleted",
+			world.Key(c.Group, c.Resource, c.Namespace, c.Name), owner.key)})
+	}
+	return found
+}
+
+// names tells whether a label or annotation of child names owner.
+func names(child *unstructured.Unstructured, owner *life) bool {
+	name := owner.name[strings.LastIndexByte(owner.name, '/')+1:]
+	for _, m := range []map[string]string{child.GetLabels(), child.GetAnnotations()} {
+		for _, v := range m {
+			if strings.Contains(v, name) || strings.Contains(v, owner.uid) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// findStuckFinalizers is I6: what is being deleted goes.
+func findStuckFinalizers(r, u *index) []history.Violation {
+	var found []history.Violation
+	for _, l := range r.all {
+		o := r.last(l)
+		if o == nil || o.GetDeletionTimestamp() == nil {
+			continue
+		}
+		for _, f := range o.GetFinalizers() {
+			if r.finalizers[f] || u.finalizers[f] {
+				found = append(found, history.Violation{Call: history.Nobody, Message: fmt.Sprintf(
+					"%s is being deleted and never goes: the operator does not remove its finalizer %s", l.key, f)})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b history.Violation) int { return cmp.Compare(a.Message, b.Message) })
+	return found
+}

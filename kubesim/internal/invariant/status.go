@@ -1,0 +1,317 @@
+package invariant
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
+
+// findGenerationErrors is I7: what was observed is never ahead of what is wanted, and never goes
+// back.
+func findGenerationErrors(r, _ *index) []history.Violation {
+	var found []history.Violation
+	for _, l := range r.all {
+		for _, i := range l.changes {
+			c := &r.run.Changes[i]
+			if c.By != operator || c.After == nil || c.After.Object["status"] == nil {
+				continue
+			}
+			tell := func(field string, was, is int64) {
+				text := ""
+				switch g := c.After.GetGeneration(); {
+				case is > g && is != was:
+					text = fmt.Sprintf("%s of %s became %d; the object's generation is %d", field, l.key, is, g)
+				case is < was && is != 0:
+					text = fmt.Sprintf("%s of %s went back from %d to %d", field, l.key, was, is)
+				default:
+					return
+				}
+				found = append(found, history.Violation{Message: text, Call: c.Call})
+			}
+			tell("status.observedGeneration", observedOf(c.Before), observedOf(c.After))
+			for _, now := range conditionsOf(c.After) {
+				was, _ := conditionOf(c.Before, now.kind)
+				tell("observedGeneration of condition "+now.kind, was.observed, now.observed)
+			}
+		}
+	}
+	return found
+}
+
+const ready = "Ready"
+
+// isReady tells whether an object says that it is ready for what is wanted of it now.
+func isReady(u *unstructured.Unstructured) bool {
+	c, ok := conditionOf(u, ready)
+	if !ok || c.status != "True" {
+		return false
+	}
+	g := u.GetGeneration()
+	return c.observed == g || c.observed == 0 && observedOf(u) == g
+}
+
+// goal is what there is outside of an object when the undisturbed run has come to rest with it.
+type goal struct {
+	spec   any
+	things []history.Thing
+}
+
+// goals returns what belongs outside to objects that are ready, by their key: all that the
+// undisturbed run came to.
+func (x *index) goals() map[string][]goal {
+	all := map[string][]goal{}
+	note := func(rev int64, view int) {
+		if view < 0 {
+			return
+		}
+		things := map[*life][]history.Thing{}
+		for _, t := range x.run.Outside[view].Things {
+			if l := x.owner(t, x.viewAt[view]); t.Owner != "" && l != nil {
+				things[l] = append(things[l], t)
+			}
+		}
+		for l, ts := range things {
+			var u *unstructured.Unstructured
+			for _, i := range l.changes {
+				if x.run.Changes[i].Rev <= rev {
+					u = x.run.Changes[i].After
+				}
+			}
+			if u != nil && isReady(u) {
+				all[l.key] = append(all[l.key], goal{u.Object["spec"], ts})
+			}
+		}
+	}
+	for i, s := range x.run.Steps {
+		view := -1
+		for v := range x.run.Outside {
+			if x.run.Outside[v].Step <= i {
+				view = v
+			}
+		}
+		if !s.Settled.IsZero() {
+			note(s.SettledRev, view)
+		}
+	}
+	if n := len(x.run.Changes); n > 0 {
+		note(x.run.Changes[n-1].Rev, len(x.run.Outside)-1)
+	}
+	return all
+}
+
+// reached tells whether the things of an object are as its goal wants them.
+func (x *index) reached(l *life, g goal, view int, owners map[string]*life) bool {
+	for _, want := range g.things {
+		ok := false
+		for _, t := range x.run.Outside[view].Things {
+			if t.Kind != want.Kind || t.Owner == "" || want.Ready && !t.Ready || x.owner(t, x.viewAt[view]) != l {
+				continue
+			}
+			wanted := want.State
+			if o := owners[want.Owner]; o != nil {
+				wanted = strings.ReplaceAll(wanted, o.uid, l.uid)
+			}
+			ok = ok || t.State == wanted
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// findUntruths is I8: who writes Ready=True has seen that it is so.
+func findUntruths(r, u *index) []history.Violation {
+	goals := u.goals()
+	if len(goals) == 0 {
+		return nil
+	}
+	var found []history.Violation
+	for i := range r.run.Changes {
+		c := &r.run.Changes[i]
+		p := r.passOf(c.Call)
+		if c.By != operator || c.After == nil || p == nil || !isReady(c.After) || !r.writesStatus(c) {
+			continue
+		}
+		l := r.lives[string(c.After.GetUID())]
+		known, reached := false, false
+		for _, g := range goals[l.key] {
+			if reached || !reflect.DeepEqual(g.spec, c.After.Object["spec"]) {
+				continue
+			}
+			known = true
+			for v := range r.run.Outside {
+				reached = reached || r.inForce(v, p, c.Call) && r.reached(l, g, v, u.lives)
+			}
+		}
+		if known && !reached {
+			found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
+				"%s says Ready=True for generation %d, but at no time of that reconcile was it so outside: %s",
+				l.key, c.After.GetGeneration(), r.thingsOf(l, c.Call))})
+		}
+	}
+	return found
+}
+
+// writesStatus tells whether a change is about status, rather than leaving it as it was.
+func (x *index) writesStatus(c *history.Change) bool {
+	return x.run.Calls[c.Call].Subresource == "status" || c.Before == nil ||
+		!reflect.DeepEqual(c.Before.Object["status"], c.After.Object["status"])
+}
+
+// inForce tells whether a view was what existed at some moment from the beginning of a pass until
+// a call of it.
+func (x *index) inForce(view int, p *history.Pass, call int) bool {
+	if x.viewAt[view] > call || x.run.Outside[view].At.After(x.run.Calls[call].At) {
+		return false
+	}
+	next := view + 1
+	return next == len(x.run.Outside) || x.viewAt[next] >= p.First || !x.run.Outside[next].At.Before(p.Begin)
+}
+
+// thingsOf tells what existed of an object at a call.
+func (x *index) thingsOf(l *life, call int) string {
+	var all []string
+	for i, v := range x.run.Outside {
+		if x.viewAt[i] > call || v.At.After(x.run.Calls[call].At) {
+			break
+		}
+		all = nil
+		for _, t := range v.Things {
+			if t.Owner != "" && x.owner(t, x.viewAt[i]) == l {
+				all = append(all, fmt.Sprintf("%s is %q, ready: %v", idOf(t), t.State, t.Ready))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return "there was nothing"
+	}
+	return strings.Join(all, "; ")
+}
+
+var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// findConditionErrors is I9.
+func findConditionErrors(r, u *index) []history.Violation {
+	var found []history.Violation
+	told := map[string]bool{}
+	for _, l := range r.all {
+		for _, i := range l.changes {
+			c := &r.run.Changes[i]
+			if c.By != operator || c.After == nil || c.After.Object["status"] == nil {
+				continue
+			}
+			for _, now := range conditionsOf(c.After) {
+				was, ok := conditionOf(c.Before, now.kind)
+				if ok && was == now {
+					continue
+				}
+				text := ""
+				switch {
+				case ok && was.status == now.status && was.since != now.since:
+					text = fmt.Sprintf("lastTransitionTime of condition %s of %s changed, its status did not: it is still %s", now.kind, l.key, now.status)
+				case !camelCase.MatchString(now.reason):
+					text = fmt.Sprintf("condition %s of %s has the reason %q; it has to be one word in CamelCase", now.kind, l.key, now.reason)
+				}
+				if text != "" && !told[text] {
+					told[text] = true
+					found = append(found, history.Violation{Message: text, Call: c.Call})
+				}
+			}
+		}
+		found = append(found, r.findFlapping(l, u)...)
+	}
+	return found
+}
+
+// findFlapping finds conditions that change and change back without a cause. Each fault excuses
+// one of them.
+func (x *index) findFlapping(l *life, u *index) []history.Violation {
+	excused := len(x.run.Faults)
+	for _, o := range u.all {
+		if x != u && o.key == l.key {
+			excused += len(u.flaps(o))
+		}
+	}
+	flaps := x.flaps(l)
+	if len(flaps) <= excused {
+		return nil
+	}
+	return flaps[excused:][:1]
+}
+
+// spell is a time in which a condition had one status.
+type spell struct {
+	status string
+	change int
+}
+
+// flaps returns each time that a condition of an object went from one status to another and back
+// within one step while nothing else in the world changed.
+func (x *index) flaps(l *life) []history.Violation {
+	spells := map[string][]spell{}
+	var found []history.Violation
+	for _, i := range l.changes {
+		c := &x.run.Changes[i]
+		for _, now := range conditionsOf(c.After) {
+			all := spells[now.kind]
+			if n := len(all); n > 0 && all[n-1].status == now.status {
+				continue
+			}
+			all = append(all, spell{now.status, i})
+			spells[now.kind] = all
+			if len(all) < 3 {
+				continue
+			}
+			first := all[len(all)-3]
+			if first.status == now.status && x.run.Changes[first.change].Step == c.Step && c.By == operator && !x.moved(l, first.change, i) {
+				found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
+					"condition %s of %s went from %s to %s and back, and nothing else had changed",
+					now.kind, l.key, now.status, all[len(all)-2].status)})
+			}
+		}
+	}
+	return found
+}
+
+// moved tells whether between two changes something happened but the operator's writes to one object.
+func (x *index) moved(l *life, from, to int) bool {
+	for i := from + 1; i < to; i++ {
+		c := &x.run.Changes[i]
+		if c.By != operator || !housekeeping(c.Group, c.Resource) && !x.isOf(c, l) {
+			return true
+		}
+	}
+	first, last := x.at[from], x.at[to]
+	begin, end := x.run.Changes[from].At, x.run.Changes[to].At
+	for i, v := range x.run.Outside {
+		mine := v.Call != history.Nobody && v.Call > first && v.Call < last
+		others := i > 0 && v.Call == history.Nobody && x.viewAt[i] <= last && within(v.At, begin, end) &&
+			(i+1 == len(x.viewAt) || x.viewAt[i+1] > first)
+		if mine || others {
+			return true
+		}
+	}
+	for _, f := range x.run.Faults {
+		if f.Call >= first && f.Call <= last || f.Call == history.Nobody && within(f.Time, begin, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *index) isOf(c *history.Change, l *life) bool {
+	shown := c.After
+	if shown == nil {
+		shown = c.Before
+	}
+	return string(shown.GetUID()) == l.uid
+}
+
+func within(t, from, to time.Time) bool { return !t.Before(from) && !t.After(to) }
