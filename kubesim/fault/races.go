@@ -33,6 +33,9 @@ func (s *Scenario) raceSteps() []Step {
 	return races
 }
 
+// Recreate deletes an object and creates it again as soon as it is gone: for Scenario.Races.
+func Recreate(obj client.Object) Step { return recreate(Create(obj)) }
+
 // recreate deletes what a step created and creates it again as soon as it is gone.
 func recreate(created Step) Step {
 	s := Delete(created.object)
