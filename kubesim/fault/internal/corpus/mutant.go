@@ -28,20 +28,20 @@ type Bug string
 
 // The bugs, each named by what it does, beside the invariant that it breaks.
 const (
-	NoBug           Bug = ""
-	OnceOnly        Bug = "settings follow the machine only in the pass that resizes it" // I1
-	ForgetsSpare    Bug = "the spare machine is forgotten at deletion"                   // I2
-	CreatesBlindly  Bug = "creates by its own record and drops the surplus later"        // I3
-	LateFinalizer   Bug = "the finalizer follows the machine"                            // I4
-	Heartbeat       Bug = "writes the time of each look into its status"                 // I5
-	KeepsFinalizer  Bug = "the finalizer stays"                                          // I6
-	FreshGeneration Bug = "observes the generation of a later read"                      // I7
-	ReadyTooEarly   Bug = "says ready before the machine was started"                    // I8
-	NewTransition   Bug = "a new transition time at each write"                          // I9
-	DeletesByName   Bug = "deletes settings by name, whoever made them"                  // I10
-	HotLoop         Bug = "after an error it looks again at once, for ever"              // I13
-	PeeksUnallowed  Bug = "reads what its role does not allow, and goes on"              // I15
-	LeaksGoroutine  Bug = "a goroutine of a failed pass outlives the process"            // I17
+	NoBug          Bug = ""
+	OnceOnly       Bug = "settings follow the machine only in the pass that resizes it" // I1
+	ForgetsSpare   Bug = "the spare machine is forgotten at deletion"                   // I2
+	CreatesBlindly Bug = "creates by its own record and drops the surplus later"        // I3
+	LateFinalizer  Bug = "the finalizer follows the machine"                            // I4
+	Heartbeat      Bug = "writes the time of each look into its status"                 // I5
+	KeepsFinalizer Bug = "the finalizer stays"                                          // I6
+	TakesItBack    Bug = "an error takes back the generation that was observed"         // I7
+	ReadyTooEarly  Bug = "says ready before the machine was started"                    // I8
+	NewTransition  Bug = "a new transition time at each write"                          // I9
+	TakesOver      Bug = "overwrites settings, whoever made them"                       // I10
+	HotLoop        Bug = "after an error it looks again at once, for ever"              // I13
+	PeeksUnallowed Bug = "reads what its role does not allow, and goes on"              // I15
+	LeaksGoroutine Bug = "a goroutine of a failed pass outlives the process"            // I17
 )
 
 // Renter rents one machine for each Item and writes a ConfigMap with its ID. Without a bug
@@ -82,7 +82,7 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	before := item.Status.deepCopy()
 	m, err := r.machine(ctx, item)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, r.fail(ctx, item, err)
 	}
 	if r.Bug == LateFinalizer {
 		status := item.Status
@@ -98,7 +98,7 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, err
 	}
 	if r.upset {
-		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return ctrl.Result{RequeueAfter: poll}, nil
 }
@@ -116,10 +116,6 @@ func (r *Renter) machine(ctx context.Context, item *Item) (*Machine, error) {
 	owner := string(item.UID)
 	all, err := r.Cloud.List(ctx, owner)
 	if err != nil {
-		if r.Bug == LeaksGoroutine {
-			go func() { select {} }()
-		}
-		r.upset = r.Bug == HotLoop
 		return nil, err
 	}
 	if r.Bug == CreatesBlindly {
@@ -151,6 +147,21 @@ func (r *Renter) machine(ctx context.Context, item *Item) (*Machine, error) {
 		return m, r.settings(ctx, item, m)
 	}
 	return m, nil
+}
+
+// fail is what some do when the cloud does not answer.
+func (r *Renter) fail(ctx context.Context, item *Item, err error) error {
+	switch r.Bug {
+	case TakesItBack:
+		item.Status.ObservedGeneration = item.Generation - 1
+		return errors.Join(err, r.Status().Update(ctx, item))
+	case LeaksGoroutine:
+		go func() { select {} }()
+	case HotLoop:
+		r.upset = true
+	default:
+	}
+	return err
 }
 
 // surplus is for CreatesBlindly: without a record it takes the cloud for empty, and with one
@@ -199,7 +210,7 @@ func (r *Renter) finish(ctx context.Context, item *Item, before Status, m *Machi
 func (r *Renter) settings(ctx context.Context, item *Item, m *Machine) error {
 	c := settingsOf(item)
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, c, func() error {
-		if c.ResourceVersion != "" && !metav1.IsControlledBy(c, item) {
+		if r.Bug != TakesOver && c.ResourceVersion != "" && !metav1.IsControlledBy(c, item) {
 			return fmt.Errorf("config map %s is somebody else's", c.Name)
 		}
 		c.Data = map[string]string{"machine": m.ID, "size": fmt.Sprint(m.Size)}
@@ -218,12 +229,6 @@ func (r *Renter) status(ctx context.Context, item *Item, before Status, m *Machi
 	item.Status.ObservedGeneration = item.Generation
 	c := metav1.Condition{Type: ready, Status: metav1.ConditionTrue, Reason: "Running", ObservedGeneration: item.Generation}
 	switch r.Bug {
-	case FreshGeneration:
-		fresh := &Item{}
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(item), fresh); err != nil {
-			return err
-		}
-		item.ResourceVersion, item.Status.ObservedGeneration = fresh.ResourceVersion, fresh.Generation
 	case NewTransition:
 		if equality.Semantic.DeepEqual(before.ObservedGeneration, item.Generation) {
 			return nil
@@ -262,10 +267,8 @@ func (r *Renter) remove(ctx context.Context, item *Item) error {
 		return nil
 	case PeeksUnallowed:
 		_ = r.Live.Get(ctx, client.ObjectKeyFromObject(item), &Part{})
-	case DeletesByName:
-		err = client.IgnoreNotFound(r.Delete(ctx, settingsOf(item)))
 	default:
 	}
 	controllerutil.RemoveFinalizer(item, finalizer)
-	return errors.Join(err, client.IgnoreNotFound(r.Update(ctx, item)))
+	return client.IgnoreNotFound(r.Update(ctx, item))
 }

@@ -12,12 +12,16 @@ import (
 // Each mutant breaks one invariant and no other; that is what makes the invariant worth
 // having.
 func TestMutants(t *testing.T) {
+	settings := settingsOf(item())
+	settings.Data = map[string]string{"mine": "yes"}
 	for name, test := range map[string]struct {
 		bug  Bug
 		want string
 		// roles is the folder with the operator's roles; an administrator without.
 		roles string
 		kinds []fault.Kind
+		// before comes first in the story.
+		before []fault.Step
 		// quiet has no user who acts between steps.
 		quiet bool
 	}{
@@ -27,10 +31,10 @@ func TestMutants(t *testing.T) {
 		"I4":  {bug: LateFinalizer, want: "I4", quiet: true},
 		"I5":  {bug: Heartbeat, want: "I5"},
 		"I6":  {bug: KeepsFinalizer, want: "I6"},
-		"I7":  {bug: FreshGeneration, want: "I7"},
+		"I7":  {bug: TakesItBack, want: "I7"},
 		"I8":  {bug: ReadyTooEarly, want: "I8"},
 		"I9":  {bug: NewTransition, want: "I9"},
-		"I10": {bug: DeletesByName, want: "I10"},
+		"I10": {bug: TakesOver, before: []fault.Step{fault.Create(settings)}, want: "I10"},
 		"I13": {bug: HotLoop, want: "I13"},
 		"I15": {bug: PeeksUnallowed, roles: "roles", want: "I15"},
 		"I17": {bug: LeaksGoroutine, want: "I17"},
@@ -40,6 +44,7 @@ func TestMutants(t *testing.T) {
 			if test.roles != "" {
 				s.RBAC = os.DirFS(test.roles)
 			}
+			s.Steps = append(test.before, s.Steps...)
 			if test.quiet {
 				s.Races = []fault.Step{}
 			}
