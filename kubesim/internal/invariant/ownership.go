@@ -96,6 +96,9 @@ func (x *index) ownKinds() map[string]bool {
 		}
 		for _, i := range l.changes {
 			c := &x.run.Changes[i]
+			if kinds[l.group+"/"+l.resource] {
+				break
+			}
 			if c.By == operator && c.Before != nil && c.After != nil && x.isPrimary(l, c) {
 				kinds[l.group+"/"+l.resource] = true
 			}

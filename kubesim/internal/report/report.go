@@ -2,7 +2,11 @@
 package report
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
@@ -13,15 +17,124 @@ type Input struct {
 	Test string
 	// Token is the replay token.
 	Token string
-	// Run is the run that broke something, Undisturbed the one that it was held against.
+	// Run is the run that broke something, Undisturbed the one that it was held against; nil if
+	// there is none.
 	Run, Undisturbed *history.Run
 	// Violations are what it broke, the most telling first; at least one.
 	Violations []history.Violation
 }
 
+const (
+	columns = 100
+	height  = 36 // lines before the command, about
+	others  = 3  // violations besides the first
+)
+
 // Text tells what was broken, by which schedule, and how to see it again: at most about 40 lines of
-// 100 columns.
-func Text(in Input) string { return "" }
+// 100 columns. Only the command to replay may be longer.
+func Text(in Input) string {
+	var b strings.Builder
+	for i, v := range in.Violations {
+		if i == 0 {
+			b.WriteString(wrapped(said(v), "  "))
+			continue
+		}
+		if i > others {
+			fmt.Fprintf(&b, "  and %d more\n", len(in.Violations)-i)
+			break
+		}
+		b.WriteString(cut("  also: "+said(v), columns) + "\n")
+	}
+	b.WriteByte('\n')
+	b.WriteString(schedule(in))
+	b.WriteString(details(in.Violations, height-strings.Count(b.String(), "\n")))
+	b.WriteString("\n" + command(in.Test, in.Token) + "\n")
+	return b.String()
+}
+
+// said is a violation in one sentence.
+func said(v history.Violation) string {
+	title := v.Title
+	if title == "" {
+		title = v.Invariant
+	} else {
+		title += " (" + v.Invariant + ")"
+	}
+	return title + ": " + v.Message
+}
+
+// details shows what the first violation adds to its sentence, and the difference to the undisturbed
+// world, in about n lines.
+func details(all []history.Violation, n int) string {
+	var b strings.Builder
+	if len(all) == 0 {
+		return ""
+	}
+	if first := all[0]; first.Detail != "" && first.Invariant != "I1" {
+		b.WriteString(excerpt("more of it:", first.Detail, min(n, 5)))
+	}
+	for _, v := range all {
+		if v.Detail != "" && v.Invariant == "I1" {
+			n -= strings.Count(b.String(), "\n") + 2
+			b.WriteString(excerpt("the world, where it differs (- without the disturbance, + with it):", v.Detail, max(n, 6)))
+			break
+		}
+	}
+	return b.String()
+}
+
+// excerpt shows the first n lines of a text.
+func excerpt(title, text string, n int) string {
+	b := "\n" + title + "\n"
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		if i == n && len(lines) > n+1 {
+			return b + fmt.Sprintf("  ... %d more lines\n", len(lines)-i)
+		}
+		b += cut("  "+strings.ReplaceAll(line, "\t", "    "), columns) + "\n"
+	}
+	return b
+}
+
+// command replays a schedule.
+func command(test, token string) string {
+	parts := strings.Split(test, "/")
+	for i, p := range parts {
+		parts[i] = "^" + p + "$"
+	}
+	if strings.ContainsFunc(token, func(r rune) bool {
+		return !strings.ContainsRune("/@+-_.:=,", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		token = "'" + strings.ReplaceAll(token, "'", `'\''`) + "'"
+	}
+	return "replay: go test -run '" + strings.Join(parts, "/") + "' -fault.replay=" + token
+}
+
+// cut shortens a line to n columns.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+// wrapped breaks a sentence into lines, the later ones indented.
+func wrapped(s, indent string) string {
+	var b strings.Builder
+	line := ""
+	for _, word := range strings.Fields(s) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
+			b.WriteString(line + "\n")
+			line = indent + word
+		default:
+			line += " " + word
+		}
+	}
+	return b.String() + cut(line, columns) + "\n"
+}
 
 // Count is a number with its name: 28 "crashes".
 type Count struct {
@@ -44,7 +157,56 @@ type Exploration struct {
 }
 
 // Summary tells in one line what was explored, and in one more for masked fields.
-func Summary(e Exploration) string { return "" }
+func Summary(e Exploration) string {
+	line := fmt.Sprintf("%s: %s, %s; %s in %.1f s", e.Scenario, number(e.Writes, "write"), number(e.Calls, "call"), list(e.Schedules, "no schedule"), e.Took.Seconds())
+	if sum := total(e.Pruned); sum > 0 {
+		line += fmt.Sprintf("; pruned %d (%s)", sum, reasons(e.Pruned))
+	}
+	if e.Findings > 0 {
+		line += fmt.Sprintf("; %s broke an invariant", number(e.Findings, "schedule"))
+	}
+	if len(e.Masked) > 0 {
+		line += "\n" + wrapped("not compared, as two undisturbed runs differ there (random numbers?): "+strings.Join(e.Masked, ", "), "  ")
+	}
+	return strings.TrimSuffix(line, "\n")
+}
 
-// Difference tells where two undisturbed runs part; it is empty if they do not.
-func Difference(a, b *history.Run) string { return "" }
+func number(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func total(all []Count) int {
+	n := 0
+	for _, c := range all {
+		n += c.N
+	}
+	return n
+}
+
+func list(all []Count, none string) string {
+	var parts []string
+	for _, c := range all {
+		if c.N > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.N, c.Name))
+		}
+	}
+	if len(parts) == 0 {
+		return none
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reasons lists counts, the greatest first.
+func reasons(all []Count) string {
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b Count) int { return b.N - a.N })
+	var parts []string
+	for _, c := range sorted {
+		if c.N > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.N))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

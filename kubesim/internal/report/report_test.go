@@ -1,0 +1,177 @@
+package report_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
+)
+
+var update = flag.Bool("update", false, "accept what is told now into testdata")
+
+var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// run is the life of a queue, with a fault at the call that makes it.
+func run(kind string) *history.Run {
+	r := &history.Run{
+		Scenario: "create-delete",
+		Passes:   []history.Pass{{Object: "default/shop"}, {Index: 1, Process: 1, Object: "default/shop"}},
+		Steps:    []history.Step{{Name: "create shop", At: start}, {Name: "delete shop", Call: 9}},
+	}
+	call := func(process, pass int, verb, resource, sub string, write bool) {
+		c := history.Call{
+			Index: len(r.Calls), At: start.Add(time.Duration(len(r.Calls)) * 700 * time.Millisecond), Process: process, Pass: pass,
+			Verb: verb, Resource: resource, Subresource: sub, Namespace: "default", Name: "shop", Write: write, Changed: write, Code: 200,
+		}
+		if verb == "read" {
+			c.Side, c.What, c.Changed = history.Outside, resource, false
+		}
+		if verb == "write" {
+			c.Side, c.What = history.Outside, resource
+		}
+		r.Calls = append(r.Calls, c)
+	}
+	call(0, -1, "list", "queues", "", false)
+	call(0, -1, "create", "leases", "", true)
+	call(0, 0, "read", "find queue shop", "", false)
+	call(0, 0, "patch", "queues", "", true)
+	call(0, 0, "write", "create queue shop with a name that goes on and on", "", true)
+	call(1, -1, "list", "queues", "", false)
+	call(1, 1, "read", "find queue shop", "", false)
+	call(1, 1, "write", "create queue shop", "", true)
+	call(1, 1, "patch", "queues", "status", true)
+	call(1, 1, "write", "delete queue shop", "", true)
+	call(1, 1, "patch", "queues", "", true)
+	for range 20 {
+		call(1, 1, "read", "find queue shop", "", false)
+	}
+	switch kind {
+	case "crash-after":
+		r.Calls[4].Err, r.Calls[4].Fault = "the process was killed", kind
+		r.Faults = []history.Fault{{Kind: kind, Call: 4, At: "create queue shop", Time: r.Calls[4].At}}
+	case "stale-pass":
+		r.Faults = []history.Fault{{Kind: kind, Call: history.Nobody, At: "pass of default/shop", Time: r.Calls[6].At}}
+		r.Passes[1].Stale = true
+	}
+	return r
+}
+
+func TestText(t *testing.T) {
+	leak := history.Violation{
+		Invariant: "I2", Title: "no leak", Call: 9,
+		Message: "queue q-1 still exists outside, but the object that it was made for, queues.demo.dev default/shop, is gone; nothing will remove it",
+	}
+	ends := history.Violation{
+		Invariant: "I1", Title: "ends as without the disturbance", Call: history.Nobody, Message: `step "delete shop" does not end as it does without the disturbance`,
+		Detail: "+ outside queue q-1 (owner: uid(gone), ready: true, state: size 1)\n",
+	}
+	long := ends
+	long.Detail = strings.Repeat("- a line that is one of many\n", 40)
+	tests := map[string]report.Input{
+		"crash": {Test: "TestQueue", Token: "v1/create-delete/crash-after@4", Run: run("crash-after"), Violations: []history.Violation{leak, ends}},
+		"stale": {Test: "TestQueue/sub", Token: "v1/create delete/race@4(1)", Run: run("stale-pass"), Violations: []history.Violation{long}},
+		"plain": {Test: "TestQueue", Token: "v1/create-delete/", Run: run(""), Violations: []history.Violation{
+			{Invariant: "I17", Title: "bounded goroutines", Message: "process 1 ended and left a goroutine behind", Detail: "goroutine 7 [sleep]:\n\tmain.f()", Call: history.Nobody},
+			ends, ends, ends, ends, ends,
+		}},
+		"silent": {Test: "TestQueue", Token: "v1/create-delete/", Run: &history.Run{}, Violations: []history.Violation{{Invariant: "I15", Title: "role closure", Message: "no role allows it", Call: history.Nobody}}},
+	}
+	for name, in := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := report.Text(in)
+			golden(t, name, got)
+			lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+			if len(lines) > 40 {
+				t.Errorf("%d lines are too many to see at a glance", len(lines))
+			}
+			for _, line := range lines {
+				if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "replay: ") {
+					t.Errorf("a line is wider than 100 columns: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; make it with -update", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s, accept with -update (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		e    report.Exploration
+		want string
+	}{
+		"all": {
+			"one line with all figures", report.Exploration{
+				Scenario: "create-resize-delete", Writes: 14, Calls: 61, Took: 3120 * time.Millisecond,
+				Schedules: []report.Count{{"crashes", 28}, {"faults", 190}, {"stale", 0}, {"races", 9}},
+				Pruned:    []report.Count{{"same instant", 4}, {"no effect", 8}, {"nothing held", 0}},
+			},
+			"create-resize-delete: 14 writes, 61 calls; 28 crashes, 190 faults, 9 races in 3.1 s; pruned 12 (no effect 8, same instant 4)",
+		},
+		"nothing":  {"singular, and no pruning", report.Exploration{Scenario: "x", Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule in 0.0 s"},
+		"findings": {"they are told", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 crashes in 0.0 s; 2 schedules broke an invariant"},
+		"masked": {
+			"authors learn of hidden nondeterminism", report.Exploration{Scenario: "x", Masked: []string{"secrets default/a data.password"}},
+			"x: 0 writes, 0 calls; no schedule in 0.0 s\nnot compared, as two undisturbed runs differ there (random numbers?): secrets default/a\n  data.password",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, report.Summary(tt.e)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
+			}
+		})
+	}
+}
+
+func TestDifference(t *testing.T) {
+	edit := func(f func(*history.Run)) *history.Run { r := run(""); f(r); return r }
+	tests := map[string]struct {
+		why  string
+		b    *history.Run
+		want string // after the introduction, up to the causes
+	}{
+		"same":      {"nothing to tell", run(""), ""},
+		"another":   {"the target is another", edit(func(r *history.Run) { r.Calls[3].Name = "bar" }), `call 3 was "patch queues default/shop" in the reconcile of default/shop (ok), then "patch queues default/bar" in the reconcile of default/shop (ok)`},
+		"missing":   {"one run is shorter", edit(func(r *history.Run) { r.Calls = r.Calls[:2] }), `call 2 was "find queue shop" in the reconcile of default/shop, then none`},
+		"no effect": {"the same request comes to nothing", edit(func(r *history.Run) { r.Calls[3].Changed = false }), `call 3 was "patch queues default/shop" in the reconcile of default/shop (ok), then "patch queues default/shop" in the reconcile of default/shop (ok, nothing changed)`},
+		"world":     {"the calls are the same", edit(func(r *history.Run) { r.Steps[0].World.Objects = map[string]string{"secrets a/b": "a: b\n"} }), "after step \"create shop\" the worlds differ:\n+ secrets a/b"},
+		"time":      {"times are not compared", edit(func(r *history.Run) { r.Calls[3].At = r.Calls[3].At.Add(1) }), ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := tt.want
+			if want != "" {
+				want = "the undisturbed run is not the same twice: " + want +
+					"\nlikely causes: iteration over a map before writes, time or random numbers from outside the bubble, goroutines"
+			}
+			if diff := cmp.Diff(want, report.Difference(run(""), tt.b)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,266 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+)
+
+// How much of a schedule is shown.
+const (
+	beforeFault = 3
+	afterFault  = 5
+	rows        = 13 // of calls
+)
+
+// schedule is the calls around the faults as a table, with the faults in their places.
+func schedule(in Input) string {
+	r := in.Run
+	if r == nil || len(r.Calls) == 0 {
+		return "the operator made no call\n"
+	}
+	var b strings.Builder
+	what := "undisturbed"
+	if len(r.Faults) > 0 {
+		what = faults(r.Faults)
+	}
+	b.WriteString(cut(fmt.Sprintf("scenario %q, %s:", r.Scenario, what), columns) + "\n")
+	b.WriteString(cut("     call  time      proc  reconcile           request                             answer", columns) + "\n")
+	step, last := -1, -1
+	for _, i := range shown(in) {
+		if i > last+1 {
+			if n := i - last - 1; n > 0 {
+				fmt.Fprintf(&b, "      ...  %s\n", number(n, "more call"))
+			}
+		}
+		c := &r.Calls[i]
+		for step+1 < len(r.Steps) && r.Steps[step+1].Call <= i {
+			step++
+			if step+1 == len(r.Steps) || r.Steps[step+1].Call > i {
+				b.WriteString(cut(fmt.Sprintf("     step  %s", r.Steps[step].Name), columns) + "\n")
+			}
+		}
+		for _, f := range r.Faults {
+			if unplaced(f) && f.Time.After(timeOf(r, last)) && !f.Time.After(c.At) {
+				b.WriteString(cut(fmt.Sprintf("  >>       %s  %s: %s", clock(r, f.Time), f.Kind, f.At), columns) + "\n")
+			}
+		}
+		b.WriteString(row(r, c) + "\n")
+		last = i
+	}
+	if n := len(r.Calls) - last - 1; n > 0 {
+		fmt.Fprintf(&b, "      ...  %s\n", number(n, "more call"))
+	}
+	return b.String()
+}
+
+// timeOf is when a call was made; long ago for the one before the first.
+func timeOf(r *history.Run, call int) time.Time {
+	if call < 0 {
+		return time.Time{}
+	}
+	return r.Calls[call].At
+}
+
+func unplaced(f history.Fault) bool { return f.Call == history.Nobody }
+
+// faults says what was done to a run.
+func faults(all []history.Fault) string {
+	var parts []string
+	for _, f := range all {
+		text := f.Kind
+		if f.Call != history.Nobody {
+			text += fmt.Sprintf(" at call %d", f.Call)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", then ")
+}
+
+// row is one call.
+func row(r *history.Run, c *history.Call) string {
+	sign := "    "
+	var marks []string
+	for _, f := range r.Faults {
+		if f.Call == c.Index {
+			sign, marks = "  >>", append(marks, f.Kind)
+			if f.Kind == "race" && f.At != "" {
+				marks[len(marks)-1] = "race: a user acts just before: " + f.At
+			}
+		}
+	}
+	if c.Fault != "" && len(marks) == 0 {
+		sign, marks = "  >>", append(marks, c.Fault)
+	}
+	pass := "-"
+	if c.Pass >= 0 && c.Pass < len(r.Passes) {
+		p := r.Passes[c.Pass]
+		pass = p.Object
+		if r.Passes[c.Pass].Stale {
+			pass += " (stale)"
+		}
+	}
+	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-18s  %-34s  %s", sign, c.Index, clock(r, c.At), c.Process+1, cut(pass, 18), cut(target(c), 34), answerOf(c))
+	line = cut(strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " "), columns)
+	for _, m := range marks {
+		line += "\n" + cut("  >>       "+m+meaning(m), columns)
+	}
+	return line
+}
+
+// meaning says in words what a fault is.
+func meaning(kind string) string {
+	switch kind {
+	case "crash-before":
+		return ": the process is killed, the request was never made"
+	case "crash-after":
+		return ": the process is killed, the request has its effect"
+	case "lost-answer":
+		return ": the request has its effect, the caller gets a timeout"
+	case "no-answer":
+		return ": the request has no effect, the caller gets a timeout"
+	case "conflict":
+		return ": somebody else writes the object just before"
+	case "throttled":
+		return ": too many requests, try again later"
+	case "failed":
+		return ": an internal error, without effect"
+	case "failed-after":
+		return ": the request has its effect, the answer is an error"
+	case "refused":
+		return ": the connection is refused"
+	case "lag":
+		return ": the read shows what was before the last change"
+	case "race":
+		return ": a user acts just before"
+	}
+	return ""
+}
+
+// clock is the time since the beginning: "1:02.345".
+func clock(r *history.Run, t time.Time) string {
+	begin := r.Calls[0].At
+	if len(r.Steps) > 0 {
+		begin = r.Steps[0].At
+	}
+	d := max(t.Sub(begin), 0)
+	return fmt.Sprintf("%d:%06.3f", int(d.Minutes()), (d % time.Minute).Seconds())
+}
+
+// target says what a call is about.
+func target(c *history.Call) string {
+	if c.Side == history.Outside {
+		return c.What
+	}
+	resource := c.Resource
+	if c.Subresource != "" {
+		resource += "/" + c.Subresource
+	}
+	return c.Verb + " " + strings.TrimSpace(world.Key("", resource, c.Namespace, c.Name))
+}
+
+func answerOf(c *history.Call) string {
+	switch {
+	case c.Err != "":
+		return c.Err
+	case c.Write && !c.Changed:
+		return "ok, nothing changed"
+	}
+	return "ok"
+}
+
+// shown are the calls to show: those about the faults and about what they broke, and the first ones
+// of an undisturbed run.
+func shown(in Input) []int {
+	r := in.Run
+	var centers []int
+	for _, f := range r.Faults {
+		at := f.Call
+		if unplaced(f) {
+			at = slices.IndexFunc(r.Calls, func(c history.Call) bool { return !c.At.Before(f.Time) })
+		}
+		if at >= 0 {
+			centers = append(centers, at)
+		}
+	}
+	wanted := map[int]bool{}
+	add := func(center, before, after int) {
+		take := func(from, by, n int) {
+			for i := from; i >= 0 && i < len(r.Calls) && n > 0; i += by {
+				if (i == center || telling(&r.Calls[i])) && (len(wanted) < rows || wanted[i]) {
+					wanted[i] = true
+					n--
+				}
+			}
+		}
+		take(center, 1, after+1)
+		take(center-1, -1, before)
+	}
+	for _, v := range in.Violations {
+		if v.Call != history.Nobody && v.Call < len(r.Calls) {
+			add(v.Call, 1, 1)
+			break
+		}
+	}
+	for _, at := range centers {
+		add(at, beforeFault, afterFault)
+	}
+	if len(wanted) == 0 {
+		add(0, 0, rows-1)
+	}
+	var all []int
+	for i := range r.Calls {
+		if wanted[i] {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// telling tells whether a call may matter to a reader: not informers, leases and events.
+func telling(c *history.Call) bool {
+	return c.Side == history.Outside || c.Resource != "leases" && c.Resource != "events" && (c.Write || c.Pass != history.Nobody)
+}
+
+// Difference tells where two undisturbed runs part; it is empty if they do not.
+func Difference(a, b *history.Run) string {
+	text := ""
+	for i := 0; i < max(len(a.Calls), len(b.Calls)) && text == ""; i++ {
+		if x, y := oneLine(a, i), oneLine(b, i); x != y {
+			text = fmt.Sprintf("call %d was %s, then %s", i, x, y)
+		}
+	}
+	for i := 0; i < min(len(a.Steps), len(b.Steps)) && text == ""; i++ {
+		if !world.Equal(a.Steps[i].World, b.Steps[i].World) {
+			text = fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, world.Diff(a.Steps[i].World, b.Steps[i].World))
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return "the undisturbed run is not the same twice: " + strings.TrimSuffix(text, "\n") +
+		"\nlikely causes: iteration over a map before writes, time or random numbers from outside the bubble, goroutines"
+}
+
+// oneLine tells a call so that equal ones are told equally.
+func oneLine(r *history.Run, i int) string {
+	if i >= len(r.Calls) {
+		return "none"
+	}
+	c := &r.Calls[i]
+	text := fmt.Sprintf("%q", target(c))
+	if c.Pass >= 0 && c.Pass < len(r.Passes) {
+		text += " in the reconcile of " + r.Passes[c.Pass].Object
+	}
+	if c.Process > 0 {
+		text += fmt.Sprintf(" by process %d", c.Process+1)
+	}
+	if c.Err != "" || c.Write {
+		text += " (" + answerOf(c) + ")"
+	}
+	return text
+}
