@@ -38,7 +38,7 @@ func (n *normalizer) named(what, v string) string {
 var (
 	uidPattern      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	generated       = regexp.MustCompile(`\bg-[a-z0-9]{5}\b`)
-	revisionPattern = regexp.MustCompile(`(ResourceVersion in (?:precondition|object meta): |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\*":\\*")(\d+)`)
+	revisionPattern = regexp.MustCompile(`(ResourceVersion in (?:precondition|object meta): |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\*"?:(?:\\*")?)(\d+)`)
 	portPattern     = regexp.MustCompile(`\b3[0-2]\d\d\d/`) // in tables
 	addressPattern  = regexp.MustCompile(`\b10\.(96|0)\.\d+\.\d+\b`)
 	// Messages quote whole objects; the entries are sorted by times that have seconds.
@@ -66,7 +66,7 @@ func (n *normalizer) text(s string) string {
 	s = timePattern.ReplaceAllString(s, "TIME")
 	s = quotedFields.ReplaceAllString(s, "managedFields,name:")
 	return revisionPattern.ReplaceAllStringFunc(s, func(m string) string {
-		i := strings.LastIndexAny(m, ` "(`) + 1
+		i := strings.LastIndexAny(m, ` "(:`) + 1
 		return m[:i] + n.named("rv", m[i:])
 	})
 }

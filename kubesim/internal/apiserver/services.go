@@ -9,9 +9,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
@@ -59,12 +63,14 @@ type claim struct {
 	db    *store.DB
 	name  string
 	taken map[string]bool
+	// nameless services get no address.
+	nameless bool
 }
 
 func (n *numbers) begin(ctx context.Context, obj runtime.Object, begin func() (genericregistry.FinishFunc, error)) (genericregistry.FinishFunc, error) {
 	c := &claim{db: store.From(ctx), taken: map[string]bool{}}
 	if m, err := meta.Accessor(obj); err == nil {
-		c.name = m.GetNamespace() + "/" + m.GetName()
+		c.name, c.nameless = m.GetNamespace()+"/"+m.GetName(), m.GetName() == ""
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -166,6 +172,9 @@ func (a addresses) Allocate(ip net.IP) error {
 	if !usable(ip) {
 		return ipallocator.ErrMismatchedNetwork
 	}
+	if a.now.nameless {
+		return errNameless(ip)
+	}
 	if !a.take(ip.String()) {
 		return ipallocator.ErrAllocated
 	}
@@ -177,7 +186,18 @@ func (a addresses) AllocateNext() (net.IP, error) {
 	if !ok {
 		return nil, ipallocator.ErrFull
 	}
-	return net.ParseIP(address(firstAddress + i)), nil
+	ip := net.ParseIP(address(firstAddress + i))
+	if a.now.nameless {
+		return nil, errNameless(ip)
+	}
+	return ip, nil
+}
+
+// errNameless is how a service without a name is refused: before anybody looks at its name,
+// the real allocator makes an IPAddress that refers to it.
+func errNameless(ip net.IP) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: networkingv1.GroupName, Kind: "IPAddress"}, ip.String(),
+		field.ErrorList{field.Required(field.NewPath("spec", "parentRef", "name"), "")})
 }
 
 func (addresses) Release(net.IP) error            { return nil }
