@@ -25,9 +25,15 @@ const (
 	Stale Kind = "stale"
 	// Duplicates deliver a watch event twice (F12).
 	Duplicates Kind = "duplicates"
+	// Pairs are two disturbances of the other kinds in one run, a sample of [SampledPairs].
+	// They are not played unless asked for.
+	Pairs Kind = "pairs"
 	// Races let a user edit, delete or re-create objects at any moment (F18).
 	Races Kind = "races"
 )
+
+// SampledPairs is how many pairs an exploration plays that is asked for [Pairs].
+const SampledPairs = 200
 
 // Violation is a broken invariant.
 type Violation = history.Violation
@@ -61,6 +67,18 @@ type Finding struct {
 	Violations []Violation
 	// Text is the whole account for people.
 	Text string
+
+	job  job
+	step int // during which the run was disturbed
+}
+
+// group is the same for findings that break the same by the same kind of disturbance.
+func (f Finding) group() string {
+	v := f.Violations[0]
+	if len(f.job.schedule) == 0 {
+		return v.Invariant + v.Title
+	}
+	return v.Invariant + v.Title + string(kindOf(f.job.schedule[0]))
 }
 
 // Rule is a reason to leave a schedule out.
@@ -153,8 +171,7 @@ func (r Report) texts() []string {
 	var texts []string
 	groups := map[string]int{}
 	for _, f := range r.Findings {
-		v := f.Violations[0]
-		key := v.Invariant + v.Title + kindOfToken(f.Token)
+		key := f.group()
 		if i, ok := groups[key]; ok {
 			texts[i] += "\nalso: " + f.Token
 			continue
@@ -163,14 +180,6 @@ func (r Report) texts() []string {
 		texts = append(texts, f.Text)
 	}
 	return texts
-}
-
-func kindOfToken(token string) string {
-	_, s, err := parseToken(token)
-	if err != nil || len(s) == 0 {
-		return ""
-	}
-	return string(kindOf(s[0]))
 }
 
 // Explore is [Run] without failing the test for findings. A scenario that cannot be explored

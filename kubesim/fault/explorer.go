@@ -151,6 +151,9 @@ func (e *explorer) explore(t *testing.T) (Report, error) {
 	}
 	e.judgeAccess(&report)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return len(a.Token) - len(b.Token) })
+	if err := e.shrinkAll(t, &report); err != nil {
+		return report, err
+	}
 	report.Took = time.Since(began)
 	return report, nil
 }
@@ -313,6 +316,8 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 				return err
 			}
 			jobs = append(jobs, p.races(like)...)
+		case Pairs:
+			jobs = append(jobs, p.pairs()...)
 		}
 	}
 	for i := range jobs {
@@ -321,7 +326,7 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 		}
 	}
 	return e.playAll(t, jobs, func(j job, r result) {
-		report.Schedules[kindOf(j.schedule[0])]++
+		report.Schedules[kindOfAll(j.schedule)]++
 		e.judge(report, r, j)
 	})
 }

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,14 +40,6 @@ func (e *explorer) judge(to *Report, r result, j job) {
 	}
 	if r.err == nil || errors.Is(r.err, errRestless) {
 		found = append(found, invariant.Judge(r.run, like)...)
-		if len(invariant.All()) == 0 {
-			for i, step := range r.run.Steps {
-				if d := world.Diff(like.Steps[i].World, step.World); d != "" {
-					found = append(found, Violation{Invariant: "I1", Title: "ESR", Message: step.Name, Detail: d})
-					break
-				}
-			}
-		}
 	}
 	if len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, j, like, found))
@@ -102,10 +93,7 @@ func (e *explorer) finding(r result, j job, like *history.Run, found []Violation
 	text := report.Text(report.Input{
 		Run: r.run, Undisturbed: like, Violations: found, Token: token, Test: e.test,
 	})
-	if text == "" {
-		text = fmt.Sprintln(token, found)
-	}
-	return Finding{Token: token, Violations: found, Text: text}
+	return Finding{Token: token, Violations: found, Text: text, job: j, step: firstFault(r.run)}
 }
 
 // replay plays one schedule.

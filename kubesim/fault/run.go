@@ -124,11 +124,7 @@ func (p *play) live(j job) error {
 		return err
 	}
 	steps := append([]Step{{Name: "start"}}, p.scenario.Steps...)
-	last := len(steps) - 1
-	if j.last > 0 {
-		last = j.last
-	}
-	for p.step <= last {
+	for last := j.lastStep(len(steps) - 1); p.step <= last; {
 		if err := p.playStep(steps[p.step], j); err != nil {
 			return err
 		}

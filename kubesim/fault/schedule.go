@@ -48,6 +48,13 @@ func kindOf(d disturbance) Kind {
 	return Faults
 }
 
+func kindOfAll(s schedule) Kind {
+	if len(s) > 1 && s[1].kind != until {
+		return Pairs
+	}
+	return kindOf(s[0])
+}
+
 func (d disturbance) String() string {
 	if d.arg != "" {
 		return fmt.Sprintf("%s@%d(%s)", d.kind, d.at, d.arg)
