@@ -146,7 +146,7 @@ func (p *play) deliver(d delivery) {
 	extra := 0
 	if f, ok := p.schedule.find(p.deliveries, twice); ok {
 		extra = 1
-		p.noteFault(f, history.Nobody, "event of "+strings.TrimPrefix(d.Change.Key, "/"))
+		p.noteFault(f, len(p.run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"))
 	}
 	p.deliveries++
 	if i := p.current; i != history.Nobody && i < len(p.passes) {
@@ -176,12 +176,12 @@ func (p *play) look(k *parked) {
 	switch k.as {
 	case parkedRead:
 		if f, ok := p.schedule.find(len(p.reads), staleRead); ok {
-			p.noteFault(f, history.Nobody, k.what)
+			p.noteFault(f, len(p.run.Calls), k.what)
 		}
 		p.reads = append(p.reads, p.couldWait)
 	case parkedPass:
 		if f, ok := p.schedule.find(len(p.passes), stalePass); ok {
-			p.noteFault(f, history.Nobody, "pass of "+k.what)
+			p.noteFault(f, len(p.run.Calls), "pass of "+k.what)
 			p.hold = len(p.passes)
 		}
 		p.passes = append(p.passes, p.couldWait)
