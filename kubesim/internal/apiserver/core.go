@@ -62,8 +62,8 @@ func newCore() (*core, error) {
 		return nil, err
 	}
 	c := &core{}
-	loop := &restclient.Config{Host: "http://kubesim", QPS: -1, UserAgent: "kube-apiserver", Transport: inner{newServer(c)}}
-	legacy, err := legacyGroup(storage, loop)
+	self := newServer(c)
+	legacy, err := legacyGroup(storage, self)
 	if err != nil {
 		return nil, fmt.Errorf("make the core group: %w", err)
 	}
@@ -71,7 +71,7 @@ func newCore() (*core, error) {
 		return nil, fmt.Errorf("install the core group: %w", err)
 	}
 	c.schemas, c.groups = legacy.StaticOpenAPISpec, []*genericapiserver.APIGroupInfo{&legacy}
-	providers, err := providers(loop)
+	providers, err := providers(inner{server: self}.config())
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -20,17 +23,20 @@ import (
 	controllerstore "k8s.io/kubernetes/pkg/registry/core/replicationcontroller/storage"
 	corerest "k8s.io/kubernetes/pkg/registry/core/rest"
 	accountstore "k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
 // legacyGroup is the core group, v1. What needs a kubelet is left out: logs, exec, attach,
 // port forwarding and proxies.
-func legacyGroup(storage generic.RESTOptionsGetter, loop *restclient.Config) (genericapiserver.APIGroupInfo, error) {
+func legacyGroup(storage generic.RESTOptionsGetter, server *Server) (genericapiserver.APIGroupInfo, error) {
+	loop := inner{server: server}.config()
 	config := corerest.GenericConfig{EventTTL: eventTTL, LoopbackClientConfig: loop}
 	group, err := config.NewRESTStorage(served(), storage)
 	if err != nil {
 		return group, err
 	}
-	kinds := coreKinds{storage: storage, loop: loop, into: group.VersionedResourcesStorageMap["v1"]}
+	kinds := coreKinds{storage: storage, server: server, loop: loop, into: group.VersionedResourcesStorageMap["v1"]}
 	for _, add := range []func() error{kinds.simple, kinds.volumes, kinds.pods, kinds.controllers} {
 		if err := add(); err != nil {
 			return group, err
@@ -42,6 +48,7 @@ func legacyGroup(storage generic.RESTOptionsGetter, loop *restclient.Config) (ge
 // coreKinds adds to the core group.
 type coreKinds struct {
 	storage generic.RESTOptionsGetter
+	server  *Server
 	loop    *restclient.Config
 	into    map[string]rest.Storage
 }
@@ -84,22 +91,44 @@ func (k coreKinds) pods() error {
 		return err
 	}
 	k.into["nodes"], k.into["nodes/status"] = nodes.Node, nodes.Status
-	budgets, err := policyclient.NewForConfig(k.loop)
-	if err != nil {
-		return err
-	}
-	pods, err := podstore.NewStorage(k.storage, nodes.KubeletConnectionInfo, http.DefaultTransport, budgets, byRoles())
+	pods, err := k.podStorage(nodes, k.loop)
 	if err != nil {
 		return err
 	}
 	k.into["pods"], k.into["pods/status"] = pods.Pod, pods.Status
 	k.into["pods/binding"], k.into["bindings"] = pods.Binding, pods.LegacyBinding
-	k.into["pods/eviction"], k.into["pods/ephemeralcontainers"] = pods.Eviction, pods.EphemeralContainers
-	k.into["pods/resize"] = pods.Resize
+	k.into["pods/ephemeralcontainers"], k.into["pods/resize"] = pods.EphemeralContainers, pods.Resize
+	k.into["pods/eviction"] = evictions{pods.Eviction, func(ctx context.Context) (podstore.PodStorage, error) {
+		return k.podStorage(nodes, inner{k.server, store.From(ctx)}.config())
+	}}
 	if err := k.services(pods); err != nil {
 		return err
 	}
 	return k.accounts(pods, nodes)
+}
+
+func (k coreKinds) podStorage(nodes *nodestore.NodeStorage, loop *restclient.Config) (podstore.PodStorage, error) {
+	budgets, err := policyclient.NewForConfig(loop)
+	if err != nil {
+		return podstore.PodStorage{}, err
+	}
+	return podstore.NewStorage(k.storage, nodes.KubeletConnectionInfo, http.DefaultTransport, budgets, byRoles())
+}
+
+// evictions is the real registry, which asks for disruption budgets without the context of the
+// request, and so without its world. Each eviction gets one of its own world.
+type evictions struct {
+	*podstore.EvictionREST
+	of func(context.Context) (podstore.PodStorage, error)
+}
+
+// Create evicts a pod.
+func (e evictions) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, o *metav1.CreateOptions) (runtime.Object, error) {
+	pods, err := e.of(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pods.Eviction.Create(ctx, name, obj, validate, o)
 }
 
 func (k coreKinds) accounts(pods podstore.PodStorage, nodes *nodestore.NodeStorage) error {

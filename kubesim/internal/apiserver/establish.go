@@ -17,21 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/dynamic"
-	restclient "k8s.io/client-go/rest"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// loopback is how the server's own controllers reach it.
-func (s *Server) loopback(db *store.DB) *restclient.Config {
-	return &restclient.Config{
-		Host: "http://kubesim", QPS: -1, UserAgent: "kube-apiserver",
-		Transport: &Transport{Server: s, Client: Client{DB: db}},
-	}
-}
-
 func (s *Server) definitionClient(db *store.DB) (definitionclient.CustomResourceDefinitionInterface, error) {
-	c, err := clientset.NewForConfig(s.loopback(db))
+	c, err := clientset.NewForConfig(inner{s, db}.config())
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +173,7 @@ func (s *Server) finish(ctx context.Context, db *store.DB, client definitionclie
 // deleteAll deletes all objects of a resource and returns how many remain: those that wait
 // for a finalizer.
 func (s *Server) deleteAll(ctx context.Context, db *store.DB, resource schema.GroupVersionResource) (int, error) {
-	all, err := dynamic.NewForConfig(s.loopback(db))
+	all, err := dynamic.NewForConfig(inner{s, db}.config())
 	if err != nil {
 		return 0, err
 	}

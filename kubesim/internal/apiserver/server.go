@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/klog/v2"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
@@ -151,6 +153,7 @@ func (s *Server) prepare(c Client, r *http.Request) (*http.Request, *request.Req
 	if c.Audit != nil {
 		ctx = withAudit(ctx, c.Audit)
 	}
+	ctx = klog.NewContext(ctx, logr.Discard()) // else the server would log to its client's logger
 	ctx = request.WithRequestInfo(ctx, info)
 	ctx = request.WithUser(ctx, who)
 	ctx = audit.WithAuditContext(ctx)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
+	restclient "k8s.io/client-go/rest"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
@@ -52,14 +53,25 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // they cannot cancel.
 func (t *Transport) CancelRequest(*http.Request) {}
 
-// inner carries the registries' own requests, which belong to the world of the request that
-// they serve. Without one they see an empty world: the built-in kinds.
-type inner struct{ server *Server }
+// inner carries the registries' own requests.
+type inner struct {
+	server *Server
+	// db is their world. Nil means that of the request that they serve; without one they see
+	// an empty world: the built-in kinds.
+	db *store.DB
+}
+
+func (i inner) config() *restclient.Config {
+	return &restclient.Config{Host: "http://kubesim", QPS: -1, UserAgent: "kube-apiserver", Transport: i}
+}
 
 // RoundTrip answers one request.
 func (i inner) RoundTrip(r *http.Request) (*http.Response, error) {
-	db, ok := store.Of(r.Context())
-	if !ok {
+	db := i.db
+	if db == nil {
+		db, _ = store.Of(r.Context())
+	}
+	if db == nil {
 		db = store.New()
 	}
 	return (&Transport{Server: i.server, Client: Client{DB: db}}).RoundTrip(r)
