@@ -56,6 +56,17 @@ func isReady(u *unstructured.Unstructured) bool {
 	return c.observed == g || c.observed == 0 && observedOf(u) == g
 }
 
+// isUnfinished tells whether an object says, as kstatus has it, that it is not as it should be
+// yet. Ready=True means then that what there is works, not that it is what the spec asks for.
+func isUnfinished(u *unstructured.Unstructured) bool {
+	for _, kind := range []string{"Reconciling", "Stalled"} {
+		if c, ok := conditionOf(u, kind); ok && c.status == "True" {
+			return true
+		}
+	}
+	return false
+}
+
 // goal is what there is outside of an object when the undisturbed run has come to rest with it.
 type goal struct {
 	spec   any
@@ -136,7 +147,7 @@ func findUntruths(r, u *index) []history.Violation {
 	for i := range r.run.Changes {
 		c := &r.run.Changes[i]
 		p := r.passOf(c.Call)
-		if c.By != operator || c.After == nil || p == nil || !isReady(c.After) || !r.writesStatus(c) {
+		if c.By != operator || c.After == nil || p == nil || !isReady(c.After) || isUnfinished(c.After) || !r.writesStatus(c) {
 			continue
 		}
 		l := r.lives[string(c.After.GetUID())]
