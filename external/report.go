@@ -103,13 +103,14 @@ func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string) {
 	}
 }
 
-// same keeps a condition as it was. Ready is always there.
+// same keeps a condition as it was. Ready is always there; as long as it is unknown, what
+// keeps it from being known is what keeps it so now.
 func (p *pass[T, C, O]) same(t string, before *metav1.Condition, reason Reason, message string) {
 	switch {
+	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):
+		p.loop.Conditions().Unknown(t, string(reason), message)
 	case before != nil:
 		p.loop.Conditions().Set(t, before.Status, before.Reason, before.Message)
-	case t == api.ConditionReady:
-		p.loop.Conditions().Unknown(t, string(reason), message)
 	}
 }
 
