@@ -28,6 +28,8 @@ type Server struct {
 	streams map[string]*stream
 	// disabled: the account has no JetStream.
 	disabled bool
+	// entrusted are streams whose owners people agreed on, whatever their marks say.
+	entrusted map[string]string
 }
 
 type stream struct {
@@ -44,7 +46,7 @@ type consumer struct {
 var _ fault.Cloner = (*Server)(nil)
 
 // New makes a server without streams.
-func New() *Server { return &Server{streams: map[string]*stream{}} }
+func New() *Server { return &Server{streams: map[string]*stream{}, entrusted: map[string]string{}} }
 
 // Clone returns a copy that shares nothing with s.
 func (s *Server) Clone() fault.Outside {
@@ -52,6 +54,7 @@ func (s *Server) Clone() fault.Outside {
 	defer s.mu.Unlock()
 	c := New()
 	c.disabled = s.disabled
+	maps.Copy(c.entrusted, s.entrusted)
 	for name, original := range s.streams {
 		copied := &stream{config: original.config, created: original.created, consumers: map[string]*consumer{}}
 		for n, o := range original.consumers {
@@ -69,7 +72,11 @@ func (s *Server) Things() []fault.Thing {
 	defer s.mu.Unlock()
 	var things []fault.Thing
 	for name, st := range s.streams {
-		things = append(things, thing("stream", name, st.config.Metadata, withoutMetadata(st.config)))
+		made := thing("stream", name, st.config.Metadata, withoutMetadata(st.config))
+		if owner, agreed := s.entrusted[name]; agreed {
+			made.Owner = owner
+		}
+		things = append(things, made)
 		for n, c := range st.consumers {
 			cfg := c.config
 			cfg.Metadata = nil
@@ -170,11 +177,21 @@ func (s *Server) serve(subject string, body []byte) (answer, *refusal) {
 }
 
 func text(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // subjects end with >
+	if err := e.Encode(v); err != nil {
 		panic("natsfake: " + err.Error()) // a mistake in this package
 	}
-	return string(b)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Entrust says whose a stream is from now on: that of an object, as namespace/name, or, if
+// owner is empty, nobody's. It is what people agree on, and changes nothing in NATS.
+func (s *Server) Entrust(stream, owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entrusted[stream] = owner
 }
 
 // Enable gives the account JetStream, or takes it away; streams stay.

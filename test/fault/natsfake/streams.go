@@ -89,6 +89,7 @@ func (s *Server) deleteStream(name string) (answer, *refusal) {
 		return nil, streamNotFound
 	}
 	delete(s.streams, name)
+	delete(s.entrusted, name)
 	return answer{"success": true}, nil
 }
 

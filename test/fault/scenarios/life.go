@@ -110,19 +110,42 @@ func owned(want int) func(context.Context, *fault.World) error {
 	}
 }
 
+// refused expects an object that says that it is not as it should be, Ready or not.
+func refused(obj client.Object) func(context.Context, *fault.World) error {
+	return func(ctx context.Context, w *fault.World) error {
+		o, err := present(ctx, w, obj)
+		if err != nil {
+			return err
+		}
+		if s := o.TrimtabStatus(); !meta.IsStatusConditionTrue(s.Conditions, api.ConditionFailed) {
+			return fmt.Errorf("%s is not Failed: %+v", obj.GetName(), s.Conditions)
+		}
+		return nil
+	}
+}
+
+// present reads an object of ours as it is.
+func present(ctx context.Context, w *fault.World, obj client.Object) (api.Object, error) {
+	now, _ := obj.DeepCopyObject().(client.Object)
+	if now.GetNamespace() == "" {
+		now.SetNamespace(metav1.NamespaceDefault)
+	}
+	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+		return nil, err
+	}
+	o, ok := now.(api.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T has no status of ours", now)
+	}
+	return o, nil
+}
+
 // reason expects an object that is not Ready, with a reason; an empty one is any.
 func reason(obj client.Object, want string) func(context.Context, *fault.World) error {
 	return func(ctx context.Context, w *fault.World) error {
-		now, _ := obj.DeepCopyObject().(client.Object)
-		if now.GetNamespace() == "" {
-			now.SetNamespace(metav1.NamespaceDefault)
-		}
-		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+		o, err := present(ctx, w, obj)
+		if err != nil {
 			return err
-		}
-		o, ok := now.(api.Object)
-		if !ok {
-			return fmt.Errorf("%T has no status of ours", now)
 		}
 		ready := meta.FindStatusCondition(o.TrimtabStatus().Conditions, api.ConditionReady)
 		if ready == nil || ready.Status == metav1.ConditionTrue || want != "" && ready.Reason != want {
