@@ -172,6 +172,11 @@ func TestOutside(t *testing.T) {
 		"stuck": {
 			why: "the finalizer stays", run: on("let go", nothing), want: []string{"I6: finalizer demo.dev/finalizer", "I1"},
 		},
+		"alive": {
+			why:   "nobody deletes it, so its finalizer stays",
+			usual: both(on("user deletes", nothing), on("remove", nothing), on("let go", nothing)),
+			run:   both(on("user deletes", nothing), on("remove", nothing), on("let go", nothing)),
+		},
 		"stuck on another's finalizer": {
 			why:   "the operator does what it can",
 			usual: both(on("user deletes", put("user", shop, deleting(mark+", other.dev/f"))), on("let go", put("operator", shop, deleting("other.dev/f")))),
@@ -270,7 +275,9 @@ func TestStatus(t *testing.T) {
 		"metadata of a ready object": {
 			why: "status is left as it was while the thing is away",
 			run: add("created", func(s *story) {
+				s.tick(time.Second)
 				s.outside("user")
+				s.tick(time.Second)
 				s.begin("default/shop")
 				s.put("operator", shop, strings.Replace(state(1, mark, readyAt(1)), "metadata: {", "metadata: {annotations: {seen: now}, ", 1))
 				s.outside("operator", s.queue("q-1", 1))
@@ -293,9 +300,20 @@ func TestStatus(t *testing.T) {
 			why: "a sentence is no reason", want: []string{"I9: has the reason \"is not there\""},
 			run: first("ready", put("operator", shop, state(1, mark, strings.Replace(notReady(1), "Failing", "is not there", 1)))),
 		},
-		"flapping":                {why: "nothing happened between", want: []string{"I9: went from True to False and back"}, run: flap(nothing)},
-		"flapping with a cause":   {why: "somebody removed the queue", run: flap(func(s *story) { s.outside("user"); s.outside("user", s.queue("q-1", 1)) })},
-		"flapping with a fault":   {why: "a fault came between", run: flap(func(s *story) { s.fault("failed") })},
+		"flapping":              {why: "nothing happened between", want: []string{"I9: went from True to False and back"}, run: flap(nothing)},
+		"flapping with a cause": {why: "somebody removed the queue", run: flap(func(s *story) { s.outside("user"); s.outside("user", s.queue("q-1", 1)) })},
+		"flapping with a fault": {why: "a fault came between", run: flap(func(s *story) { s.fault("failed") })},
+		"flapping after a step": {
+			why:   "what the step did to the vendor cannot be seen, so it may be the cause",
+			usual: add("created", func(s *story) { s.rest(); s.step("vendor fails for a minute") }),
+			run: add("created", func(s *story) {
+				s.rest()
+				s.step("vendor fails for a minute")
+				s.put("operator", shop, state(1, mark, notReady(1)))
+				s.tick(time.Minute)
+				s.put("operator", shop, state(1, mark, readyAt(1)))
+			}),
+		},
 		"flapping after a change": {why: "a user's change is a cause, and a new status within another step", run: first("update", put("operator", shop, state(2, mark, notReady(2))))},
 	})
 }

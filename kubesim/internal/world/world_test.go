@@ -177,6 +177,8 @@ func TestEqual(t *testing.T) {
 	}{
 		"made again":           {"a new UID and a new id of the vendor mean nothing", of(uid1, "q-7"), of(uid2, "q-8"), world.Options{}, true},
 		"names the old thing":  {"the recorded id is not of what lives", of(uid1, "q-7"), side{of(uid1, "q-7").objects, things("q-8", uid1)}, world.Options{}, false},
+		"part of a word":       {"q-77 is not q-7", edited("id: q-7", "id: q-77"), edited("id: q-7", "id: q-78"), world.Options{}, false},
+		"end of a word":        {"faq-7 is not q-7", edited("id: q-7", "id: faq-7"), side{[]world.Object{object(t, "databases.demo.dev", strings.ReplaceAll(strings.Replace(with(database, uid1), "id: q-7", "id: faq-8", 1), "q-7 since", "q-8 since"))}, things("q-8", uid1)}, world.Options{}, false},
 		"owner of before":      {"the thing's tag names an incarnation that is gone", of(uid1, "q-7"), side{of(uid2, "q-7").objects, things("q-7", uid1)}, world.Options{}, false},
 		"another spec":         {"size is what the user wants", of(uid1, "q-7"), edited("size: 3", "size: 4"), world.Options{}, false},
 		"a number as a string": {"3 is not \"3\"", of(uid1, "q-7"), edited("size: 3", `size: "3"`), world.Options{}, false},
