@@ -1,5 +1,5 @@
 // Package actor plays the controllers of a cluster whose work operators rely on: the
-// garbage collector and the deletion of namespaces. They do nothing by themselves; a
+// garbage collector, the deletion of namespaces, the protection of volumes in use. They do nothing by themselves; a
 // scheduler asks what they could do and lets them do one thing at a time.
 package actor
 
@@ -21,11 +21,12 @@ type Actors struct {
 const (
 	GarbageCollector    = "garbage collector"
 	NamespaceController = "namespace controller"
+	VolumeProtection    = "volume protection"
 )
 
 // Action is one write that an actor wants to make now.
 type Action struct {
-	// By is the actor: "garbage collector" or "namespace controller".
+	// By is the actor: [GarbageCollector] or another.
 	By string
 	// What says it in words, the same in equal runs: "delete secrets a/b, whose owner is gone".
 	What string
@@ -50,6 +51,7 @@ func (a *Actors) Enabled() []Action {
 		a.enabled = nil
 		collector := collector{a.graph, newCaller(a.graph, "generic-garbage-collector")}
 		namespaces := namespaces{a.graph, newCaller(a.graph, "namespace-controller")}
+		protection := protection{a.graph, newCaller(a.graph, "pvc-protection-controller")}
 		var going []*node
 		for n := range a.graph.sorted() {
 			a.add(GarbageCollector, collector.wants(n))
@@ -59,6 +61,9 @@ func (a *Actors) Enabled() []Action {
 		}
 		for _, n := range going {
 			a.add(NamespaceController, namespaces.wants(n))
+		}
+		for n := range a.graph.sorted() {
+			a.add(VolumeProtection, protection.wants(n))
 		}
 	}
 	return slices.Clone(a.enabled)

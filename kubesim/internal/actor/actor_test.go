@@ -315,6 +315,15 @@ func TestGarbage(t *testing.T) {
 			want: []string{"delete configmaps default/b, whose owner waits for it"},
 			left: []string{"a [foregroundDeletion]", "b <- a [example.com/hold]"},
 		},
+		"deleted owner that does not wait": {
+			why: "an owner that somebody else holds still holds what it owns",
+			do: func(w *world) {
+				w.makeIn("default", "a", []string{"example.com/hold"})
+				w.make("b", "a")
+				w.delete("a", metav1.DeletePropagationBackground)
+			},
+			left: []string{"a [example.com/hold]", "b <- a"},
+		},
 		"circle, background": {
 			why: "nothing holds the rest of a broken circle",
 			do: func(w *world) {
@@ -391,6 +400,37 @@ func TestNamespaceGoesWithItsContent(t *testing.T) {
 	}
 	if slices.Contains(w.db.Keys(), "/namespaces/n") {
 		t.Error("the namespace is still there")
+	}
+}
+
+func TestClaimsStayWhileTheyAreUsed(t *testing.T) {
+	w := newWorld(t)
+	claims, pods := "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/namespaces/default/pods"
+	w.send(http.MethodPost, claims, map[string]any{"metadata": map[string]any{"name": "c"}, "spec": map[string]any{
+		"accessModes": []string{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}})
+	w.send(http.MethodPost, "/api/v1/persistentvolumes", map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
+		"accessModes": []string{"ReadWriteOnce"}, "capacity": map[string]any{"storage": "1Gi"}, "hostPath": map[string]any{"path": "/v"},
+	}})
+	w.send(http.MethodPost, pods, map[string]any{"metadata": map[string]any{"name": "p"}, "spec": map[string]any{
+		"nodeName":                      "n",
+		"terminationGracePeriodSeconds": 0,
+		"containers":                    []any{map[string]any{"name": "c", "image": "i"}},
+		"volumes":                       []any{map[string]any{"name": "v", "persistentVolumeClaim": map[string]any{"claimName": "c"}}},
+	}})
+	w.send(http.MethodDelete, claims+"/c", nil)
+	w.send(http.MethodDelete, "/api/v1/persistentvolumes/v", nil)
+	want := []string{"let go of persistentvolumes v, which nobody uses"}
+	if d := cmp.Diff(want, w.settle()); d != "" {
+		t.Errorf("actions while a pod uses the claim (-want +got):\n%s", d)
+	}
+	w.send(http.MethodDelete, pods+"/p?gracePeriodSeconds=0", nil)
+	want = []string{"let go of persistentvolumeclaims default/c, which nobody uses"}
+	if d := cmp.Diff(want, w.settle()); d != "" {
+		t.Errorf("actions when the pod is gone (-want +got):\n%s", d)
+	}
+	if keys := strings.Join(w.db.Keys(), " "); strings.Contains(keys, "/persistentvolume") {
+		t.Errorf("left: %s", keys)
 	}
 }
 

@@ -9,14 +9,32 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+	"k8s.io/kubernetes/plugin/pkg/admission/priority"
+	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
 // admissionChain is what requests pass between decoding and storage: of the plugins that a
 // real server has on by default, those that matter for what operators create, in its order.
+// Limits and quotas, runtime classes and pod security are left out.
 func admissionChain() admission.Interface {
-	return admission.NewChainHandler(newNamespaces(), newGeneratedNames())
+	return admission.NewChainHandler(
+		newNamespaces(),
+		newPlugin(serviceaccount.PluginName, serviceaccount.Register, "pods"),
+		newPlugin(nodetaint.PluginName, nodetaint.Register, "nodes"),
+		newPlugin(priority.PluginName, priority.Register, "pods", "priorityclasses.scheduling.k8s.io"),
+		newPlugin(defaulttolerationseconds.PluginName, defaulttolerationseconds.Register, "pods"),
+		newPlugin(setdefault.PluginName, setdefault.Register, "persistentvolumeclaims"),
+		newPlugin(storageobjectinuseprotection.PluginName, storageobjectinuseprotection.Register, "persistentvolumes", "persistentvolumeclaims"),
+		newPlugin(defaultingressclass.PluginName, defaultingressclass.Register, "ingresses.networking.k8s.io"),
+		newGeneratedNames(),
+	)
 }
 
 // phases are the namespaces of a world with their phases.

@@ -10,11 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	scheduling "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// Populate puts into an empty world what a new cluster has: its first namespaces.
+// Populate puts into an empty world what a new cluster has: its first namespaces and
+// priority classes.
 func Populate(db *store.DB) error {
 	first, err := firstObjects()
 	if err != nil {
@@ -31,6 +33,14 @@ var firstObjects = sync.OnceValues(func() ([]store.Stored, error) {
 	var all []store.Stored
 	for _, name := range []string{metav1.NamespaceDefault, corev1.NamespaceNodeLease, metav1.NamespacePublic, metav1.NamespaceSystem} {
 		s, err := seed("namespaces", newNamespace(name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	for _, class := range scheduling.SystemPriorityClasses() {
+		class.Generation = 1
+		s, err := seed("priorityclasses", class)
 		if err != nil {
 			return nil, err
 		}

@@ -51,18 +51,19 @@ func (g *Gate) Held() []Held {
 	return out
 }
 
-// Deliver lets an event through, and again as often as extra says: a watch may repeat itself.
-func (g *Gate) Deliver(h Held, extra int) {
+// Deliver lets an event through.
+func (g *Gate) Deliver(h Held) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(h.w.held) == 0 || h.w.held[0].Rev != h.Change.Rev {
 		return
 	}
 	h.w.held = h.w.held[1:]
-	for range extra + 1 {
-		h.w.push(h.Change)
-	}
+	h.w.push(h.Change)
 }
+
+// Repeat lets an event through once more that was delivered last: a watch may repeat itself.
+func (g *Gate) Repeat(h Held) { h.w.push(h.Change) }
 
 // Break ends the watches that match, with 410 Gone if gone is set and as a closed
 // connection otherwise. What they held is lost, as it is for a client that must list again.

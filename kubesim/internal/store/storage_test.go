@@ -470,6 +470,19 @@ func TestWorldsAreIndependent(t *testing.T) {
 	want(t, "since", []string{"/configmaps/a", "/configmaps/b"}, keysOf(fork.db.Since(2)))
 }
 
+func TestForksWriteTheirOwnHistory(t *testing.T) {
+	s := newShelf(t)
+	for _, name := range []string{"a", "b", "c"} { // leaves room behind the history's end
+		s.create(name, "1")
+	}
+	snapshot := s.db.Snapshot()
+	one, two := s.in(snapshot.Open()), s.in(snapshot.Open())
+	one.create("one", "1")
+	two.create("two", "1")
+	want(t, "one", []string{"/configmaps/one"}, keysOf(one.db.Since(4)))
+	want(t, "two", []string{"/configmaps/two"}, keysOf(two.db.Since(4)))
+}
+
 func keysOf(changes []Change) (keys []string) {
 	for _, c := range changes {
 		keys = append(keys, c.Key)
