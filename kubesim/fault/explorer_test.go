@@ -70,7 +70,7 @@ func lines(r result) (all []string) {
 		all = append(all, lineOf(r.run, i))
 	}
 	for _, s := range r.run.Steps {
-		all = append(all, s.Name+" "+s.At.String()+" "+s.Settled.String())
+		all = append(all, s.Name)
 		for _, key := range slices.Sorted(maps.Keys(s.World.Objects)) {
 			all = append(all, key+s.World.Objects[key])
 		}

@@ -63,6 +63,7 @@ type play struct {
 	passes     []bool // for each pass, the same
 	couldWait  bool   // for the one that is next
 	deliveries int
+	repeat     *delivery           // comes once more at once
 	snapshots  map[point]*snapshot // nil: none are kept
 
 	broken error // what makes the rest of the run pointless
@@ -105,6 +106,11 @@ func (p *play) act() (bool, error) {
 	if p.releaseDead() {
 		return true, nil
 	}
+	if d := p.repeat; d != nil {
+		p.repeat = nil
+		d.process.gate.Repeat(d.Held)
+		return true, nil
+	}
 	k := p.next()
 	if k != nil && k.as == parkedCall {
 		p.release(k)
@@ -143,16 +149,15 @@ func (p *play) held() []delivery {
 }
 
 func (p *play) deliver(d delivery) {
-	extra := 0
 	if f, ok := p.schedule.find(p.deliveries, twice); ok {
-		extra = 1
+		p.repeat = &d
 		p.noteFault(f, len(p.run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"))
 	}
 	p.deliveries++
 	if i := p.current; i != history.Nobody && i < len(p.passes) {
 		p.passes[i] = true
 	}
-	d.process.gate.Deliver(d.Held, extra)
+	d.process.gate.Deliver(d.Held)
 }
 
 // waits tells whether events are to wait while k looks at the cache.
