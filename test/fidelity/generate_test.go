@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
 const (
 	opsPerSequence = 25
 	kindsAtOnce    = 3
+	creates        = 20 // of 100 requests
 )
 
 // generator makes random sequences: few kinds and few names, so that requests meet.
@@ -22,11 +24,13 @@ type generator struct {
 	owners bool // with references to owners, and every propagation
 
 	generated bool // a name was left to the server
+	// there are the objects that exist if all requests so far were accepted.
+	there map[ref]bool
 }
 
 // generate returns the sequence of a seed.
 func generate(seed uint64, owners bool) sequence {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), owners: owners}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), owners: owners, there: map[ref]bool{}}
 	all := kinds()
 	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	g.kinds = all[:kindsAtOnce]
@@ -45,33 +49,49 @@ func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
+// seldom returns the first once in four times.
+func (g *generator) seldom(first, second string) string {
+	if g.one(4) {
+		return first
+	}
+	return second
+}
+
 func (g *generator) name() string { return fmt.Sprint("o", g.IntN(2)) }
 
 func (g *generator) op() op {
-	k := pick(g, g.kinds...)
-	o := op{Of: k.resource, Name: g.name(), Query: map[string]string{}}
+	o := op{Query: map[string]string{}}
+	n := g.IntN(100)
+	// Most requests are for what exists, most creates for what does not.
+	for range 4 {
+		o.Of, o.Name = pick(g, g.kinds...).resource, g.name()
+		if g.there[ref{o.Of, o.Name}] == (n >= creates) {
+			break
+		}
+	}
+	k := g.kinds[slices.IndexFunc(g.kinds, func(k kind) bool { return k.resource == o.Of })]
 	if len(k.versions) > 0 && g.one(4) {
 		o.Version = pick(g, k.versions...)
 	}
-	if len(k.subs) > 0 && g.one(4) || g.one(50) {
+	if len(k.subs) > 0 && g.one(4) || g.one(80) {
 		o.Sub = pick(g, append([]string{"status"}, k.subs...)...)
 	}
-	switch n := g.IntN(100); {
-	case n < 22:
+	switch {
+	case n < creates:
 		g.create(k, &o)
-	case n < 36:
+	case n < 32:
 		g.update(k, &o)
-	case n < 48:
+	case n < 45:
 		o.Do, o.Body = "merge", encode(g.partial(k, o))
-	case n < 56:
+	case n < 54:
 		o.Do, o.Body = "strategic", encode(g.partial(k, o))
-	case n < 64:
+	case n < 63:
 		o.Do, o.Body = "json", g.jsonPatch(k)
-	case n < 80:
+	case n < 81:
 		g.apply(k, &o)
-	case n < 92:
+	case n < 91:
 		g.delete(&o)
-	case n < 94:
+	case n < 93:
 		g.deleteCollection(k, &o)
 	default:
 		g.read(k, &o)
@@ -87,16 +107,17 @@ func (g *generator) writeOptions(o *op) {
 		o.Query["fieldManager"] = pick(g, "a", "b")
 	}
 	if g.one(12) {
-		o.Query["dryRun"] = pick(g, "All", "All", "All", "Some")
+		o.Query["dryRun"] = pick(g, "All", "All", "All", g.seldom("Some", "All"))
 	}
 	if g.one(4) {
-		o.Query["fieldValidation"] = pick(g, "Strict", "Strict", "Warn", "Ignore", "Odd")
+		o.Query["fieldValidation"] = pick(g, "Strict", "Strict", "Warn", "Warn", "Ignore", "Ignore", g.seldom("Odd", "Warn"))
 	}
 }
 
 func (g *generator) create(k kind, o *op) {
 	o.Do, o.Sub = "create", ""
 	obj := g.full(k, *o)
+	g.there[ref{o.Of, o.Name}] = true
 	if !g.generated && g.one(15) {
 		g.generated = true // once: lists are sorted by names, and these are random
 		meta := obj["metadata"].(map[string]any)
@@ -136,14 +157,15 @@ func (g *generator) update(k kind, o *op) {
 
 func (g *generator) resourceVersion(obj map[string]any, o op) {
 	of := o.Of + "/" + o.Name
-	set(obj, "metadata.resourceVersion", pick(g, "", "$rv:"+of, "$old:"+of, "1", "x"))
+	set(obj, "metadata.resourceVersion", pick(g, "", "$rv:"+of, "$rv:"+of, "$old:"+of, g.seldom("1", ""), g.seldom("x", "$rv:"+of)))
 	if g.one(4) {
-		set(obj, "metadata.uid", pick(g, "$uid:"+of, "nobody"))
+		set(obj, "metadata.uid", pick(g, "$uid:"+of, "$uid:"+of, "nobody"))
 	}
 }
 
 func (g *generator) apply(k kind, o *op) {
 	o.Do = "apply"
+	g.there[ref{o.Of, o.Name}] = true
 	if !g.one(20) {
 		o.Query["fieldManager"] = pick(g, "a", "b")
 	}
@@ -173,7 +195,7 @@ func (g *generator) scale() map[string]any {
 // full is an object as somebody writes it who does not know the present one.
 func (g *generator) full(k kind, o op) map[string]any {
 	obj := decode(k.base)
-	if g.one(12) {
+	if g.one(25) {
 		obj = map[string]any{}
 	}
 	g.change(k, obj)
@@ -182,7 +204,7 @@ func (g *generator) full(k kind, o op) map[string]any {
 		obj["apiVersion"] = k.group + "/" + o.Version
 	}
 	set(obj, "metadata.name", scoped(k, o.Name))
-	switch g.IntN(60) {
+	switch g.IntN(120) {
 	case 0:
 		obj["kind"] = "Other"
 	case 1:
@@ -217,13 +239,13 @@ func (g *generator) partial(k kind, o op) map[string]any {
 func (g *generator) change(k kind, obj map[string]any) {
 	for range g.IntN(4) {
 		f := pick(g, k.fields...)
-		set(obj, f.path, value(pick(g, f.values...)))
+		set(obj, f.path, g.value(f))
 	}
 	if g.one(3) {
-		set(obj, "metadata.labels", value(pick(g, `{"l":"0"}`, `{"l":"1"}`, `{"l":"1","m":"2"}`, `{"l":null}`, `{"bad key":"x"}`, "null")))
+		set(obj, "metadata.labels", value(pick(g, `{"l":"0"}`, `{"l":"1"}`, `{"l":"1","m":"2"}`, `{"l":"2"}`, `{"l":null}`, g.seldom(`{"bad key":"x"}`, `{"n":"3"}`), "null")))
 	}
 	if g.one(6) {
-		set(obj, "metadata.annotations", value(pick(g, `{"a":"1"}`, `{"b":"2"}`, `{"a":null}`, `{"a":5}`)))
+		set(obj, "metadata.annotations", value(pick(g, `{"a":"1"}`, `{"b":"2"}`, `{"c":"3"}`, `{"a":null}`, g.seldom(`{"a":5}`, `{"a":"5"}`))))
 	}
 	if g.one(4) {
 		set(obj, "metadata.finalizers", value(g.finalizers()))
@@ -240,7 +262,7 @@ func (g *generator) finalizers() string {
 	if g.owners && g.one(4) {
 		return pick(g, `["foregroundDeletion"]`, `["orphan"]`, `["orphan","f.test/a"]`)
 	}
-	return pick(g, `["f.test/a"]`, `["f.test/a","f.test/b"]`, `["f.test/b","f.test/a"]`, "[]", "null", "null", `["bad"]`, `["f.test/a","f.test/a"]`)
+	return pick(g, `["f.test/a"]`, `["f.test/a","f.test/b"]`, `["f.test/b","f.test/a"]`, "[]", "null", "null", g.seldom(`["bad"]`, "[]"), g.seldom(`["f.test/a","f.test/a"]`, "[]"))
 }
 
 func (g *generator) references() any {
@@ -275,12 +297,12 @@ func (g *generator) jsonPatch(k kind) json.RawMessage {
 	var ops []any
 	for range 1 + g.IntN(2) {
 		f := pick(g, k.fields...)
-		path, v := f.path, value(pick(g, f.values...))
-		if g.one(2) {
+		path, v := f.path, g.value(f)
+		if g.one(3) {
 			path = pick(g, paths...)
 			v = pick[any](g, "f.test/c", []any{"f.test/a"}, map[string]any{"l": "1"}, "1")
 		}
-		change := map[string]any{"op": pick(g, "add", "add", "replace", "remove", "test", "copy", "odd"), "path": "/" + strings.ReplaceAll(path, ".", "/")}
+		change := map[string]any{"op": pick(g, "add", "add", "add", "add", "replace", "remove", g.seldom("test", "add"), g.seldom("copy", "add"), g.seldom("odd", "replace")), "path": "/" + strings.ReplaceAll(path, ".", "/")}
 		switch change["op"] {
 		case "remove":
 		case "copy":
@@ -295,25 +317,26 @@ func (g *generator) jsonPatch(k kind) json.RawMessage {
 
 func (g *generator) delete(o *op) {
 	o.Do, o.Sub = "delete", ""
+	g.there[ref{o.Of, o.Name}] = false
 	if g.one(3) {
 		return
 	}
 	opts := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1"}
 	of := o.Of + "/" + o.Name
 	if g.one(5) {
-		set(opts, "preconditions.uid", pick(g, "$uid:"+of, "nobody"))
+		set(opts, "preconditions.uid", pick(g, "$uid:"+of, "$uid:"+of, "nobody"))
 	}
 	if g.one(5) {
-		set(opts, "preconditions.resourceVersion", pick(g, "$rv:"+of, "$old:"+of, "1"))
+		set(opts, "preconditions.resourceVersion", pick(g, "$rv:"+of, "$rv:"+of, "$old:"+of, "1"))
 	}
 	if g.one(8) {
-		opts["gracePeriodSeconds"] = pick(g, 0, 30, -1)
+		opts["gracePeriodSeconds"] = pick(g, 0, 0, 30, -1)
 	}
 	if g.one(10) {
 		opts["dryRun"] = []any{"All"}
 	}
 	if g.owners && !g.one(3) {
-		opts["propagationPolicy"] = pick(g, "Background", "Foreground", "Foreground", "Orphan", "Odd")
+		opts["propagationPolicy"] = pick(g, "Background", "Foreground", "Foreground", "Foreground", "Orphan", "Orphan", g.seldom("Odd", "Orphan"))
 		if g.one(20) {
 			opts["orphanDependents"] = g.one(2)
 		}
@@ -344,7 +367,7 @@ func (g *generator) read(k kind, o *op) {
 		o.Name, o.Sub = "", ""
 	}
 	if g.one(2) {
-		o.Query["labelSelector"] = pick(g, "l", "l=1", "l!=1", "!l", "l in (0", "l in (0,1)")
+		o.Query["labelSelector"] = pick(g, "l", "l=1", "l!=1", "!l", g.seldom("l in (0", "l"), "l in (0,1)")
 	}
 	switch {
 	case g.one(4):
@@ -364,6 +387,17 @@ func scoped(k kind, name string) string {
 		return "$ns-" + name
 	}
 	return name
+}
+
+// value chooses one of a field's values.
+func (g *generator) value(f field) any {
+	for seldom := g.one(12); ; {
+		text := pick(g, f.values...)
+		text, bad := strings.CutPrefix(text, "!")
+		if bad == seldom || g.one(8) { // some fields have one sort alone
+			return value(text)
+		}
+	}
 }
 
 // set puts v at a path of names, making objects on the way.
