@@ -27,6 +27,25 @@ type index struct {
 	viewAt []int
 	// finalizers are those that the operator adds to objects.
 	finalizers map[string]bool
+	// made is what was made outside.
+	made []*making
+	// known is what other runs are held against; nil unless this is the undisturbed run.
+	known *known
+}
+
+// known is what a run came to and what it was like.
+type known struct {
+	goals   map[string][]goal
+	kinds   map[string]bool
+	removed map[string]bool // marks that the operator removed: "databases label x"
+	adopted map[thingID]bool
+}
+
+// reference returns the index of an undisturbed run. It is only read from then on.
+func reference(u *history.Run) *index {
+	x := newIndex(u)
+	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted()}
+	return x
 }
 
 // life is one incarnation of an object.
@@ -37,14 +56,6 @@ type life struct {
 	gone                            bool
 	// mine are finalizers and owners that the operator put on it at any time.
 	mine bool
-}
-
-func indexes(r, u *history.Run) (x, y *index) {
-	x = newIndex(r)
-	if r == u {
-		return x, x
-	}
-	return x, newIndex(u)
 }
 
 func newIndex(r *history.Run) *index {
@@ -73,6 +84,7 @@ func newIndex(r *history.Run) *index {
 		}
 		x.viewAt = append(x.viewAt, before)
 	}
+	x.made = x.makings()
 	return x
 }
 

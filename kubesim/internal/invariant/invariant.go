@@ -50,22 +50,37 @@ func All() []Check {
 	var all []Check
 	for _, c := range checks() {
 		all = append(all, Check{ID: c.id, Title: c.title, Why: c.why, Find: func(r, undisturbed *history.Run) []history.Violation {
-			x, y := indexes(r, undisturbed)
-			return c.judge(x, y)
+			y := reference(undisturbed)
+			return c.judge(y.of(r), y)
 		}})
 	}
 	return all
 }
 
-// Judge returns what r breaks of all of them, the most telling first. It is faster than one
-// check after the other.
-func Judge(r, undisturbed *history.Run) []history.Violation {
-	x, y := indexes(r, undisturbed)
-	var found []history.Violation
-	for _, c := range checks() {
-		found = append(found, c.judge(x, y)...)
+// Judge returns what r breaks of all of them, the most telling first.
+func Judge(r, undisturbed *history.Run) []history.Violation { return Against(undisturbed)(r) }
+
+// Against returns a [Judge] of many runs that are held against the same undisturbed one. It may be
+// called concurrently; the undisturbed run must not change any more.
+func Against(undisturbed *history.Run) func(r *history.Run) []history.Violation {
+	y := reference(undisturbed)
+	all := checks()
+	return func(r *history.Run) []history.Violation {
+		x := y.of(r)
+		var found []history.Violation
+		for _, c := range all {
+			found = append(found, c.judge(x, y)...)
+		}
+		return found
 	}
-	return found
+}
+
+// of returns the index of a run; x is that of the undisturbed run, which r may be.
+func (x *index) of(r *history.Run) *index {
+	if r == x.run {
+		return x
+	}
+	return newIndex(r)
 }
 
 func (c check) judge(r, u *index) []history.Violation {

@@ -129,9 +129,9 @@ func findDuplicates(r, u *index) []history.Violation {
 	if len(r.run.Outside) < 2 {
 		return nil
 	}
-	usual := u.makings()
+	usual := u.made
 	var found []history.Violation
-	for _, m := range r.makings() {
+	for _, m := range r.made {
 		times, atOnce := 1, 1
 		var known []string
 		for _, w := range usual {
@@ -163,7 +163,7 @@ func findDuplicates(r, u *index) []history.Violation {
 // findEarlyEffects is I4: what leads back to an effect is durable before the effect.
 func findEarlyEffects(r, _ *index) []history.Violation {
 	var found []history.Violation
-	for _, m := range r.makings() {
+	for _, m := range r.made {
 		l := r.lives[m.uid]
 		if l == nil {
 			continue

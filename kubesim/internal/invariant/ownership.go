@@ -16,16 +16,10 @@ import (
 // findTrespasses is I10: what is not the operator's is left alone.
 func findTrespasses(r, u *index) []history.Violation {
 	found := r.findBlindDeletes()
-	kinds := r.ownKinds()
-	maps.Copy(kinds, u.ownKinds())
-	usual := map[string]bool{}
-	for i := range u.run.Changes {
-		c := &u.run.Changes[i]
-		if c.By == operator && c.Before != nil && c.After != nil {
-			for _, lost := range lostKeys(c) {
-				usual[c.Resource+" "+lost] = true
-			}
-		}
+	kinds := u.known.kinds
+	if r != u {
+		kinds = r.ownKinds()
+		maps.Copy(kinds, u.known.kinds)
 	}
 	writers := map[string]string{} // who put a mark on an object: "UID finalizer x"
 	for i := range r.run.Changes {
@@ -40,9 +34,23 @@ func findTrespasses(r, u *index) []history.Violation {
 		if v, ok := r.overwritten(c, kinds); ok {
 			found = append(found, v)
 		}
-		found = append(found, r.findDropped(c, writers, usual, u)...)
+		found = append(found, r.findDropped(c, writers, u)...)
 	}
 	return append(found, r.findOutsideTrespasses(u)...)
+}
+
+// removedMarks are the marks that the operator removes from objects.
+func (x *index) removedMarks() map[string]bool {
+	removed := map[string]bool{}
+	for i := range x.run.Changes {
+		c := &x.run.Changes[i]
+		if c.By == operator && c.Before != nil && c.After != nil {
+			for _, lost := range lostKeys(c) {
+				removed[c.Resource+" "+lost] = true
+			}
+		}
+	}
+	return removed
 }
 
 // findBlindDeletes finds deletes of objects that may be others'.
@@ -193,14 +201,17 @@ func lostKeys(c *history.Change) []string {
 
 // findDropped finds marks of others that the operator removed. What it removes of users' marks
 // without a disturbance too is how it works with users.
-func (x *index) findDropped(c *history.Change, writers map[string]string, usual map[string]bool, u *index) []history.Violation {
+func (x *index) findDropped(c *history.Change, writers map[string]string, u *index) []history.Violation {
+	if len(writers) == 0 {
+		return nil
+	}
 	var found []history.Violation
 	lost := lostKeys(c)
 	slices.Sort(lost)
 	for _, m := range lost {
 		by := writers[string(c.After.GetUID())+" "+m]
 		finalizer, is := strings.CutPrefix(m, "finalizer ")
-		if by == "" || is && (x.finalizers[finalizer] || u.finalizers[finalizer]) || by != "foreign" && usual[c.Resource+" "+m] {
+		if by == "" || is && (x.finalizers[finalizer] || u.finalizers[finalizer]) || by != "foreign" && u.known.removed[c.Resource+" "+m] {
 			continue
 		}
 		found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
@@ -222,7 +233,6 @@ func who(by string) string {
 // findOutsideTrespasses finds calls that change things outside that are nobody's or others'.
 // What the operator takes over without a disturbance, it is meant to take over.
 func (x *index) findOutsideTrespasses(u *index) []history.Violation {
-	adopted := u.adopted()
 	var found []history.Violation
 	made := map[thingID]bool{}
 	for i, v := range x.run.Outside {
@@ -238,7 +248,7 @@ func (x *index) findOutsideTrespasses(u *index) []history.Violation {
 		for _, id := range slices.SortedFunc(maps.Keys(before), func(a, b thingID) int { return strings.Compare(a.String(), b.String()) }) {
 			was := before[id]
 			is, still := now[id]
-			if was.Owner != "" || made[id] || still && (is == was || is.Owner != "" && adopted[id]) {
+			if was.Owner != "" || made[id] || still && (is == was || is.Owner != "" && u.known.adopted[id]) {
 				continue
 			}
 			what := "changed"

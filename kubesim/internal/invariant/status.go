@@ -139,7 +139,7 @@ func (x *index) reached(l *life, g goal, view int, owners map[string]*life) bool
 
 // findUntruths is I8: who writes Ready=True has seen that it is so.
 func findUntruths(r, u *index) []history.Violation {
-	goals := u.goals()
+	goals := u.known.goals
 	if len(goals) == 0 {
 		return nil
 	}
