@@ -434,6 +434,38 @@ func TestClaimsStayWhileTheyAreUsed(t *testing.T) {
 	}
 }
 
+// Kinds may come and go while a world lives.
+func TestGarbageOfKindsThatCameLater(t *testing.T) {
+	server, err := apiserver.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := store.New()
+	if err := apiserver.Populate(db); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t, server, db, New(server, db), map[string]string{}}
+	if did := w.settle(); did != nil {
+		t.Errorf("actions in an empty world: %q", did)
+	}
+	w.send(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", stone())
+	w.make("stone")
+	w.make("b", "stone")
+	w.make("stone2", "a", "stone")
+	want := []string{"drop owners of stones.example.com default/stone2 that are gone"}
+	if d := cmp.Diff(want, w.settle()); d != "" {
+		t.Errorf("actions (-want +got):\n%s", d)
+	}
+	w.delete("stone", metav1.DeletePropagationBackground)
+	want = []string{
+		"delete configmaps default/b, whose owner is gone",
+		"delete stones.example.com default/stone2, whose owner is gone",
+	}
+	if d := cmp.Diff(want, w.settle()); d != "" {
+		t.Errorf("actions (-want +got):\n%s", d)
+	}
+}
+
 // An action is computed from a world that may be another when it is done.
 func TestOvertakenActionDoesNothing(t *testing.T) {
 	w := newWorld(t)

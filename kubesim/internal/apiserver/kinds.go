@@ -3,6 +3,8 @@ package apiserver
 import (
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
@@ -29,10 +31,10 @@ func (k Kind) Key(namespace, name string) string {
 }
 
 // KindOf returns the kind of the object that is stored under a key of a world.
-func (s *Server) KindOf(_ *store.DB, key string) (Kind, bool) {
+func (s *Server) KindOf(db *store.DB, key string) (Kind, bool) {
 	k, ok := s.kindOf(key)
-	if !ok {
-		return Kind{}, false
+	if !ok || k.codec == nil {
+		return s.customKindOf(db, key)
 	}
 	prefix := key[:strings.LastIndexByte(key, '/')]
 	if k.namespaced {
@@ -41,21 +43,48 @@ func (s *Server) KindOf(_ *store.DB, key string) (Kind, bool) {
 	return k.public(prefix), true
 }
 
-// KindNamed returns a kind that a world serves, by name.
-func (s *Server) KindNamed(_ *store.DB, name schema.GroupVersionKind) (Kind, bool) {
-	for _, k := range s.kinds {
-		if k.kind != name {
-			continue
+// customKindOf finds the CRD of an object that is stored under a key: "/example.com/stones/...".
+func (s *Server) customKindOf(db *store.DB, key string) (Kind, bool) {
+	parts := strings.SplitN(key, "/", 4)
+	if len(parts) < 4 {
+		return Kind{}, false
+	}
+	d := s.definitions(db).byName(parts[2] + "." + parts[1])
+	if d == nil {
+		return Kind{}, false
+	}
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			return d.public(v.Name), true
 		}
-		for prefix, stored := range s.byPrefix {
-			if stored.resource.GroupResource() == k.resource.GroupResource() {
-				return k.public(prefix), true
-			}
+	}
+	return Kind{}, false
+}
+
+// KindNamed returns a kind that a world serves, by name.
+func (s *Server) KindNamed(db *store.DB, name schema.GroupVersionKind) (Kind, bool) {
+	for _, d := range s.definitions(db) {
+		if d.Spec.Group == name.Group && d.Spec.Names.Kind == name.Kind {
+			return d.public(name.Version), d.served() && apihelpers.HasServedCRDVersion(d.CustomResourceDefinition, name.Version)
+		}
+	}
+	for prefix, k := range s.core.kinds {
+		if k.kind == name {
+			return k.public(prefix), true
 		}
 	}
 	return Kind{}, false
 }
 
 func (k kind) public(prefix string) Kind {
-	return Kind{Resource: k.resource, Kind: k.kind, Namespaced: k.namespaced, Custom: k.codec == nil, Prefix: prefix}
+	return Kind{Resource: k.resource, Kind: k.kind, Namespaced: k.namespaced, Prefix: prefix}
+}
+
+func (d *definition) public(version string) Kind {
+	gv := schema.GroupVersion{Group: d.Spec.Group, Version: version}
+	return Kind{
+		Resource: gv.WithResource(d.Spec.Names.Plural), Kind: gv.WithKind(d.Spec.Names.Kind),
+		Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true,
+		Prefix: "/" + d.Spec.Group + "/" + d.Spec.Names.Plural,
+	}
 }
