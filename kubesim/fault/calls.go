@@ -180,13 +180,16 @@ func (p *play) perform(pr *process, c *history.Call, effect func()) string {
 // effect runs what a call does and notes what it changed.
 func (p *play) effect(c *history.Call, effect func()) {
 	before := p.db.Revision()
+	if c.Side == history.Outside && p.lookOutside(history.Nobody) { // by its own clock
+		p.lastChange = time.Now()
+	}
 	effect()
 	if after := p.db.Revision(); after > before {
 		c.Rev, c.Last, c.Changed = before+1, after, true
 		p.nameCreated(c)
 		p.mark(before, after, operatorName, c.Index)
 	}
-	if c.Side == history.Outside && c.Write && p.lookOutside(c.Index) {
+	if c.Side == history.Outside && p.lookOutside(c.Index) {
 		c.Changed = true
 	}
 	if c.Changed && !isHousekeeping(c) {

@@ -39,11 +39,26 @@ func (e *explorer) judge(to *Report, r result, j job) {
 		found = append(found, restless(r))
 	}
 	if r.err == nil || errors.Is(r.err, errRestless) {
-		found = append(found, invariant.Judge(r.run, like)...)
+		found = append(found, e.against(like)(r.run)...)
 	}
 	if len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, j, like, found))
 	}
+}
+
+// against returns what judges runs that are held against a run.
+func (e *explorer) against(like *history.Run) func(*history.Run) []Violation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.judges == nil {
+		e.judges = map[*history.Run]func(*history.Run) []Violation{}
+	}
+	find, ok := e.judges[like]
+	if !ok {
+		find = invariant.Against(like)
+		e.judges[like] = find
+	}
+	return find
 }
 
 // restless is the violation of a run that could not be played to its end.
