@@ -2,6 +2,7 @@ package fault
 
 import (
 	"testing"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
@@ -10,17 +11,15 @@ import (
 // TestNATS plays the NATS sample.
 func TestNATS(t *testing.T) { explore(t, scenarios.NATS()) }
 
+// explore plays an operator's scenarios and counts the schedules.
 func explore(t *testing.T, all []fault.Scenario) {
 	t.Helper()
-	total := map[fault.Kind]int{}
-	for _, s := range all {
-		t.Run(s.Name, func(t *testing.T) {
-			r := fault.Run(t, s)
-			for kind, n := range r.Schedules {
-				total[kind] += n
-			}
-			t.Logf("%d writes, %d calls, schedules %v, left out %v, %s", r.Writes, r.Calls, r.Schedules, r.Pruned, r.Took)
-		})
+	total, took := map[fault.Kind]int{}, time.Duration(0)
+	for _, r := range fault.Suite(t, all) {
+		for kind, n := range r.Schedules {
+			total[kind] += n
+		}
+		took += r.Took
 	}
-	t.Logf("schedules: %v", total)
+	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
 }

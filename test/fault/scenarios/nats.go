@@ -16,6 +16,9 @@ import (
 	"github.com/trimtab-dev/trimtab/test/fault/natsfake"
 )
 
+// All returns every scenario.
+func All() []fault.Scenario { return NATS() }
+
 // drift is how long it takes until a change behind the operator's back is certainly noticed:
 // the operator compares every ten minutes, give or take one.
 const drift = 12 * time.Minute
@@ -23,17 +26,28 @@ const drift = 12 * time.Minute
 // NATS returns the scenarios of the NATS sample.
 func NATS() []fault.Scenario {
 	return []fault.Scenario{
-		natsScenario("nats-life", Life().Steps),
+		racing(natsScenario("nats-life", Life().Steps), pairRaces()...),
 		natsScenario("nats-bucket", bucketLife()),
-		natsScenario("nats-lost", lost()),
-		natsScenario("nats-orphan", orphan()),
-		withStream(natsScenario("nats-adoption", adoption())),
+		racing(natsScenario("nats-lost", lost()), pairRaces()...),
+		racing(natsScenario("nats-orphan", orphan())),
+		racing(withStream(natsScenario("nats-adoption", adoption()))),
 		racing(natsScenario("nats-pause", pause()), fault.Delete(ordersStream()), fault.Recreate(ordersStream())),
 		natsScenario("nats-invalid", invalid()),
 		withStream(natsScenario("nats-occupied", occupied())),
-		racing(natsScenario("nats-access", access()), fault.Delete(ordersStream()), fault.Recreate(ordersStream())),
-		natsScenario("nats-recreate", recreate()),
+		racing(natsScenario("nats-access", access())),
+		racing(natsScenario("nats-recreate", recreate()), pairRaces()...),
 		racing(natsScenario("nats-denied", denied())),
+		racing(natsScenario("nats-twins", twins())),
+	}
+}
+
+// pairRaces are those of a stream and its consumer. That the stream alone goes is not among
+// them: the consumer's status then tells what the consumer was, if it was.
+func pairRaces() []fault.Step {
+	s, c := ordersStream(), billingConsumer()
+	return []fault.Step{
+		fault.Delete(c), fault.Recreate(c), fault.Recreate(s),
+		fault.Merge(c, `{"spec":{"maxDeliver":7}}`), fault.Merge(s, `{"spec":{"maxMsgs":1000}}`),
 	}
 }
 
@@ -43,9 +57,15 @@ func natsScenario(name string, steps []fault.Step) fault.Scenario {
 		Name: name, CRDs: nats.CRDs, RBAC: roles(nats.Operator()), AddToScheme: v1alpha1.AddToScheme,
 		Manager: managerOptions(), Operator: natsOperator, Steps: steps,
 		Outside: func() fault.Outside { return natsfake.New() },
+		Lag:     900 * time.Millisecond,
+		Reads:   reads,
 		Foreign: []string{record, incarnation},
 	}
 }
+
+// reads is how often a world at rest may look at NATS in an hour: for each of two objects
+// every ten minutes, give or take one, and once more.
+const reads = 2 * 7
 
 // withStream lets somebody have made a stream before.
 func withStream(s fault.Scenario) fault.Scenario {
@@ -58,7 +78,8 @@ func withStream(s fault.Scenario) fault.Scenario {
 }
 
 // racing replaces the races of a scenario whose outcome depends on when a user comes: a pause
-// or a right that comes before a create keeps it from happening at all.
+// that comes before a create keeps it from happening at all, and what was never made is not
+// left behind either.
 func racing(s fault.Scenario, races ...fault.Step) fault.Scenario {
 	s.Races = append([]fault.Step{}, races...)
 	return s
@@ -256,6 +277,19 @@ func entrust(owner string, step fault.Step) fault.Step {
 		return do(ctx, w)
 	}
 	return step
+}
+
+// twins are two objects that want one stream.
+func twins() []fault.Step {
+	a := stream("a", v1alpha1.StreamSpec{Name: "orders", Subjects: []string{"orders.>"}})
+	b := stream("b", v1alpha1.StreamSpec{Name: "orders", Subjects: []string{"others.>"}}, api.AnnotationAdoption, "always")
+	ofA := natsHas("stream orders", `orders.>`)
+	return []fault.Step{
+		fault.Create(a).Becomes(a, api.ConditionReady),
+		fault.Create(b).Expecting(reason(b, "NotOurs")).Expecting(ofA),
+		fault.Delete(b).Gone(b).Expecting(ofA),
+		fault.Delete(a).Gone(a).Expecting(natsEmpty),
+	}
 }
 
 func annotation(key, value string) string {

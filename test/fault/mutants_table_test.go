@@ -1,0 +1,170 @@
+package fault
+
+// mutants are bugs that engines like ours have had, or that ours could have.
+func mutants() []mutant { return append(loopMutants(), externalMutants()...) }
+
+func loopMutants() []mutant {
+	return []mutant{
+		{
+			what: "the finalizer goes although the cleanup failed", quick: true,
+			file: "loop/pass.go", old: "	if o.kind == cleanupRemoved {\n", mutated: "	if o.kind == cleanupRemoved || o.kind == cleanupFailed {\n",
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
+		},
+		{
+			what: "the finalizer is written after the first pass", quick: true,
+			file: "loop/pass.go", old: "	err := p.ensureFinalizer(ctx)\n",
+			mutated:  "	var err error\n	if p.state != \"\" {\n		err = p.ensureFinalizer(ctx)\n	}\n",
+			scenario: "nats-bucket", invariants: []string{"I4"},
+		},
+		{
+			what: "a status that says the same is written again", quick: true,
+			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) {\n		return nil\n	}\n",
+			mutated: "", scenario: "nats-bucket", invariants: []string{"I5"},
+		},
+		{
+			what: "an event is recorded at every pass",
+			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) {\n		return nil\n	}\n",
+			mutated:  "	if p.sameStatusAs(p.base, desired, observed, s) {\n		p.event(\"Normal\", \"Reconciled\", \"looked again\")\n		return nil\n	}\n",
+			scenario: "nats-bucket", invariants: []string{"I5"},
+		},
+		{
+			what: "observedGeneration is that of the fresh object",
+			file: "loop/commit.go", old: "	generation := p.base.GetGeneration()\n	s.Conditions",
+			mutated:  "	generation := p.base.GetGeneration()\n	if fresh, ok, _ := p.c.fetchLive(ctx, p.key); ok {\n		generation = fresh.GetGeneration()\n	}\n	s.Conditions",
+			scenario: "nats-bucket", invariants: []string{"I7", "I8"},
+		},
+		{
+			what: "observedGeneration is one too high",
+			file: "loop/commit.go", old: "	s.ObservedGeneration = generation\n", mutated: "	s.ObservedGeneration = generation + 1\n",
+			scenario: "nats-bucket", invariants: []string{"I7"},
+		},
+		{
+			what: "a failure is retried without back-off",
+			file: "loop/decide_retry.go", old: "		wait = p.delay(l.attempts, share(l.attempts))\n", mutated: "		wait = time.Millisecond\n",
+			scenario: "nats-denied", invariants: []string{"I13"},
+		},
+		{
+			what: "a write that failed is not repeated",
+			file: "loop/pass.go", old: "		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)\n", mutated: "		next.never = true\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "after a conflict the pass counts as done",
+			file: "loop/pass.go", old: "	return ending{outcome: \"Conflict\", after: 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))}\n",
+			mutated: "	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "a failed status write is swallowed",
+			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.run.retry)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
+			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.run.retry))\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "lastTransitionTime moves although nothing changed",
+			file: "status/status.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
+			scenario: "nats-bucket", invariants: []string{"I9"},
+		},
+		{
+			what: "a cleanup that is under way is never looked at again",
+			file: "loop/pass.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
+			scenario: "nats-bucket", invariants: []string{"I6", "I1"},
+		},
+	}
+}
+
+func externalMutants() []mutant {
+	return []mutant{
+		{
+			what: "a failed delete lets the object go", quick: true,
+			file: "external/decide_deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
+		},
+		{
+			what: "names are new in every process",
+			file: "external/engine.go", old: "	name, err := e.namer.ExternalName(obj)\n", mutated: "	name, err := e.namer.ExternalName(obj)\n	name += \"-\" + time.Now().Format(\"150405\")\n",
+			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
+		},
+		{
+			what: "decisions are read from status",
+			file: "external/pass.go", old: "	for range mostSteps {\n",
+			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
+				"		return decideInSync(Facts{Seen: Seen{Phase: PhaseAvailable}}), nil\n	}\n	for range mostSteps {\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "a thing that does not show is taken for gone",
+			file: "external/decide_deletion.go", old: "	switch f.Creation {\n	case CreationNone, CreationUntold:\n		return true\n	case CreationSeen:\n",
+			mutated:  "	switch f.Creation {\n	case CreationNone, CreationUntold, CreationPossible, CreationCalled:\n		return true\n	case CreationSeen:\n		return true\n",
+			scenario: "nats-bucket", invariants: []string{"I2"},
+		},
+		{
+			what: "a thing that does not show is made again at once",
+			file: "external/decide_life.go", old: "	if f.Did.Create {\n		return false\n	}\n	recent := f.SinceCreate < f.Grace\n",
+			mutated:  "	recent := false\n",
+			scenario: "nats-bucket", invariants: []string{"I3", "I1", "I13"},
+		},
+		{
+			what: "what is not ours is deleted",
+			file: "external/decide_claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return false\n",
+			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},
+		},
+		{
+			what: "what is not ours is taken over",
+			file: "external/decide_claim.go", old: "	if f.Policy.Adoption >= least {\n", mutated: "	if f.Policy.Adoption >= least || true {\n",
+			scenario: "nats-occupied", invariants: []string{"I10", "I1"},
+		},
+		{
+			what: "what another object owns is taken for ours",
+			file: "external/mark.go", old: "	case uid == c.mark[MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
+			scenario: "nats-twins", invariants: []string{"I10", "I1"},
+		},
+		{
+			what: "orphaning is forgotten",
+			file: "external/decide_deletion.go", old: "	case f.Policy.Orphan || !f.Policy.Delete:\n		return decideOrphan(f)\n", mutated: "",
+			scenario: "nats-orphan", invariants: []string{"I1", "I2", "I10"},
+		},
+		{
+			what: "the mark stays on what is left behind",
+			file: "external/decide_deletion.go", old: "		done.Action = ActionUnmark\n", mutated: "",
+			scenario: "nats-orphan", invariants: []string{"I1", "I2"},
+		},
+		{
+			what: "things are looked at every ten seconds",
+			file: "external/engine.go", old: "		return 10 * time.Minute\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
+			mutated:  "		return 10 * time.Second\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
+			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
+		},
+		{
+			what: "dependencies are not waited for",
+			file: "external/dependencies.go", old: "	if e.dependent == nil {\n		return nil, nil\n	}\n	named, err :=", mutated: "	if true {\n		return nil, nil\n	}\n	named, err :=",
+			scenario: "nats-life", invariants: []string{"I1"},
+		},
+		{
+			what: "a pause is ignored",
+			file: "external/decide_life.go", old: "	if f.Paused != PauseNone {\n		return decidePaused(f)\n	}\n	if f.Record", mutated: "	if f.Record",
+			scenario: "nats-pause", invariants: []string{"I1"},
+		},
+		{
+			what: "a failed call is not retried",
+			file: "external/decide_failure.go", old: "Reason: failureReason(f.Last), Wake: WakeBackoff}\n	d.Show = failedShow(f.Last.Of)\n",
+			mutated:  "Reason: failureReason(f.Last), Wake: WakeEvent}\n	d.Show = failedShow(f.Last.Of)\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "Ready is told before anybody looked",
+			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Ready: ShowTrue}\n",
+			scenario: "nats-bucket", invariants: []string{"I8", "I1"},
+		},
+		{
+			what: "the thing is updated without a difference",
+			file: "external/calls.go", old: "	if !p.facts.Differs.any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.any() && (p.seen.Phase",
+			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
+		},
+		{
+			what: "every error of the API is final",
+			file: "external/calls.go", old: "		p.last = classify(err, p.e.classifier, a.mutates())\n",
+			mutated:  "		p.last = classify(err, p.e.classifier, a.mutates())\n		p.last.class = ClassTerminal\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+	}
+}
