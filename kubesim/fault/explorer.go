@@ -48,6 +48,9 @@ type explorer struct {
 	masked    []world.Field // in which undisturbed runs differ
 	reference *play         // the undisturbed run
 	test      string        // its name
+
+	mu     sync.Mutex
+	judges map[*history.Run]func(*history.Run) []Violation // by what they hold runs against
 }
 
 func newExplorer(s *Scenario, o options) (*explorer, error) {
