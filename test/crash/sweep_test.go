@@ -15,9 +15,9 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// TestSweep kills the operator before and after each write of a life of a Stream and of a
-// Consumer that needs it: create, update, drift, delete. Each run must end as the
-// undisturbed one did, with the same requests accepted by NATS, and in silence.
+// TestSweep kills the operator before and after each write of [scenarios.Life], the life of a
+// Stream and of a Consumer that needs it, which package fault plays in memory. Each run must
+// end as the undisturbed one did, with the same requests accepted by NATS, and in silence.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t)
@@ -57,27 +57,13 @@ type outcome struct {
 func live(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) outcome {
 	t.Helper()
 	w := newWorld(t, cfg, binary, at)
-	// One thing at a time, so that the undisturbed run always writes the same.
-	w.create(w.consumer)
-	w.waiting()
-	w.create(w.stream)
-	w.ready(1, 1)
-	w.merge(w.consumer, `{"spec":{"maxDeliver":7}}`)
-	w.ready(1, 2)
-	w.merge(w.stream, `{"spec":{"maxMsgs":1000}}`)
-	w.ready(2, 2)
-	w.limitStream(5)
-	w.until("the stream's limit to be repaired", func() bool { return w.state().MaxMsgs == 1000 })
-	w.silence()
-	w.deleteConsumer()
-	w.until("the consumer to be made again", func() bool { return w.state().MaxDeliver == 7 })
-	w.silence()
-	w.ready(2, 2)
-	middle := w.state()
-	w.delete(w.consumer)
-	w.delete(w.stream)
-	w.empty()
-	w.silence()
+	var middle state
+	for i, step := range w.story.Steps {
+		w.play(step)
+		if i == w.story.Whole {
+			middle = w.state()
+		}
+	}
 	writes, killed := w.gate.seen()
 	return outcome{writes: writes, killed: killed, accepted: accepted(w.nats.Mutations()), middle: middle}
 }

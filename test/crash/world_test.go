@@ -6,20 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
 	"github.com/trimtab-dev/trimtab/internal/opertest"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -36,11 +35,10 @@ type world struct {
 	admin     client.WithWatch
 	namespace string
 	nats      *natsserver.Server
-	js        jetstream.JetStream
+	outside   realNATS
 	gate      *gate
 	operator  *lives
-	stream    *v1alpha1.Stream
-	consumer  *v1alpha1.Consumer
+	story     scenarios.Story
 }
 
 func newWorld(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) *world {
@@ -52,10 +50,7 @@ func newWorld(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) 
 	kubeconfig := opertest.Kubeconfig(t, &rest.Config{Host: kubeProxy(t, user, w.gate)}, w.namespace)
 	w.operator = startOperator(t, binary, kubeconfig, "--watch-namespaces", w.namespace, "--leader-elect=false",
 		"--nats-url", w.nats.URL(), "--drift-interval", driftInterval.String())
-	named := metav1.ObjectMeta{Namespace: w.namespace, Name: "orders"}
-	w.stream = &v1alpha1.Stream{ObjectMeta: named, Spec: v1alpha1.StreamSpec{Subjects: []string{"orders.>"}}}
-	named.Name = "billing"
-	w.consumer = &v1alpha1.Consumer{ObjectMeta: named, Spec: v1alpha1.ConsumerSpec{StreamRef: &v1alpha1.StreamRef{Name: "orders"}}}
+	w.story = scenarios.Life(w.namespace)
 	return w
 }
 
@@ -105,89 +100,34 @@ func (w *world) startNATS() {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(conn.Close)
-	if w.js, err = jetstream.New(conn); err != nil {
-		w.t.Fatal(err)
-	}
+	w.outside = realNATS{t: w.t, conn: conn}
 	w.nats = server
 }
 
-func (w *world) create(obj client.Object) {
+// play plays a step and waits until what it wants holds and nothing is written.
+func (w *world) play(step fault.Step) {
 	w.t.Helper()
-	if err := w.admin.Create(w.t.Context(), obj); err != nil {
-		w.t.Fatal(err)
+	world := &fault.World{Client: w.admin, Outside: w.outside}
+	if err := step.Do(w.t.Context(), world); err != nil {
+		w.t.Fatalf("%s: %v", step.Name, err)
 	}
-}
-
-func (w *world) merge(obj client.Object, body string) {
-	w.t.Helper()
-	if err := w.admin.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		w.t.Fatal(err)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		err := step.Expect(w.t.Context(), world)
+		if err == nil {
+			break
+		}
+		select {
+		case <-tick.C: // what NATS holds cannot be watched
+		case <-deadline:
+			w.t.Fatalf("waited 30 s after %q: %v", step.Name, err)
+		}
 	}
-}
-
-// waiting waits until the consumer says that it waits for its stream.
-func (w *world) waiting() {
-	w.t.Helper()
-	w.consumer = testenv.Wait(w.t, w.admin, w.consumer, "the consumer to wait", func(c *v1alpha1.Consumer) bool {
-		return c.Status.State == "Pending" && !meta.IsStatusConditionTrue(c.Status.Conditions, api.ConditionReady)
-	})
-}
-
-// ready waits until both are Ready at their generations and the consumer does not wait for
-// its stream.
-func (w *world) ready(stream, consumer int64) {
-	w.t.Helper()
-	is := func(s *api.Status, generation int64) bool {
-		return s.AppliedGeneration == generation && s.ObservedGeneration == generation &&
-			s.State == "Succeeded" && meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady)
-	}
-	w.stream = testenv.Wait(w.t, w.admin, w.stream, "the stream to be Ready",
-		func(s *v1alpha1.Stream) bool { return is(s.TrimtabStatus(), stream) })
-	w.consumer = testenv.Wait(w.t, w.admin, w.consumer, "the consumer to be Ready",
-		func(c *v1alpha1.Consumer) bool { return is(c.TrimtabStatus(), consumer) })
 	w.silence()
-}
-
-// limitStream changes the stream behind the operator's back.
-func (w *world) limitStream(messages int64) {
-	w.t.Helper()
-	info, err := w.js.Stream(w.t.Context(), "orders")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	changed := info.CachedInfo().Config
-	changed.MaxMsgs = messages
-	if _, err := w.js.UpdateStream(w.t.Context(), changed); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// deleteConsumer deletes the consumer behind the operator's back.
-func (w *world) deleteConsumer() {
-	w.t.Helper()
-	if err := w.js.DeleteConsumer(w.t.Context(), "orders", "billing"); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// delete deletes an object and waits until it is gone.
-func (w *world) delete(obj client.Object) {
-	w.t.Helper()
-	if err := w.admin.Delete(w.t.Context(), obj); err != nil {
-		w.t.Fatal(err)
-	}
-	testenv.Gone(w.t, w.admin, obj, "to be gone")
-}
-
-// empty asserts that nothing is left in NATS.
-func (w *world) empty() {
-	w.t.Helper()
-	names := w.js.StreamNames(w.t.Context())
-	for name := range names.Name() {
-		w.t.Errorf("stream %s is left in NATS", name)
-	}
-	if err := names.Err(); err != nil {
-		w.t.Error(err)
+	if err := step.Expect(w.t.Context(), world); err != nil {
+		w.t.Fatalf("it did not last after %q: %v", step.Name, err)
 	}
 }
 
@@ -209,27 +149,9 @@ func (w *world) silence() {
 	}
 }
 
-// until asks again and again; what NATS holds cannot be watched.
-func (w *world) until(why string, ok func() bool) {
-	w.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			w.t.Fatalf("waited 30 s for %s; NATS has %+v", why, w.state())
-		}
-	}
-}
-
 // state is what is compared between runs.
 type state struct {
-	Streams    []string
-	MaxMsgs    int64
-	Consumers  []string
-	MaxDeliver int
+	Things []fault.Thing
 	// Stream and Consumer are the states of the objects, without what differs from run to
 	// run.
 	Stream, Consumer string
@@ -237,24 +159,24 @@ type state struct {
 
 func (w *world) state() state {
 	w.t.Helper()
-	var s state
-	streams := w.js.ListStreams(w.t.Context())
-	for info := range streams.Info() {
-		s.Streams = append(s.Streams, info.Config.Name)
-		s.MaxMsgs = info.Config.MaxMsgs
-		stream, err := w.js.Stream(w.t.Context(), info.Config.Name)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		consumers := stream.ListConsumers(w.t.Context())
-		for c := range consumers.Info() {
-			s.Consumers = append(s.Consumers, c.Name)
-			s.MaxDeliver = c.Config.MaxDeliver
+	stream, consumer := w.story.Stream.DeepCopy(), w.story.Consumer.DeepCopy()
+	for _, obj := range []client.Object{stream, consumer} {
+		if err := w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			w.t.Fatal(err)
 		}
 	}
-	s.Stream = summary(w.t, w.stream.TrimtabExternal(), w.stream.Finalizers)
-	s.Consumer = summary(w.t, w.consumer.TrimtabExternal(), w.consumer.Finalizers)
-	return s
+	things := w.outside.Things()
+	for i := range things {
+		if things[i].Owner == "" {
+			w.t.Errorf("%s %s bears no ownership mark", things[i].Kind, things[i].ID)
+		}
+		things[i].Owner = "" // a UID
+	}
+	return state{
+		Things:   things,
+		Stream:   summary(w.t, stream.TrimtabExternal(), stream.Finalizers),
+		Consumer: summary(w.t, consumer.TrimtabExternal(), consumer.Finalizers),
+	}
 }
 
 // summary is what holds of an object, as JSON. What once held and no longer does depends

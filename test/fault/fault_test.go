@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -22,4 +23,9 @@ func explore(t *testing.T, all []fault.Scenario) {
 		took += r.Took
 	}
 	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
+}
+
+// TestFolder plays the folder sample, on folders of the real disk.
+func TestFolder(t *testing.T) {
+	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()))
 }

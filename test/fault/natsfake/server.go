@@ -72,26 +72,38 @@ func (s *Server) Things() []fault.Thing {
 	defer s.mu.Unlock()
 	var things []fault.Thing
 	for name, st := range s.streams {
-		made := thing("stream", name, st.config.Metadata, withoutMetadata(st.config))
+		made := StreamThing(st.config)
 		if owner, agreed := s.entrusted[name]; agreed {
 			made.Owner = owner
 		}
 		things = append(things, made)
-		for n, c := range st.consumers {
-			cfg := c.config
-			cfg.Metadata = nil
-			things = append(things, thing("consumer", name+"/"+n, c.config.Metadata, cfg))
+		for _, c := range st.consumers {
+			things = append(things, ConsumerThing(name, c.config))
 		}
 	}
-	slices.SortFunc(things, func(a, b fault.Thing) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
-	})
+	Sort(things)
 	return things
 }
 
-func withoutMetadata(c jetstream.StreamConfig) jetstream.StreamConfig {
+// Sort orders things by kind and name.
+func Sort(things []fault.Thing) {
+	slices.SortFunc(things, func(a, b fault.Thing) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// StreamThing is a stream as invariants see it.
+func StreamThing(c jetstream.StreamConfig) fault.Thing {
+	metadata := c.Metadata
 	c.Metadata = nil
-	return c
+	return thing("stream", c.Name, metadata, c)
+}
+
+// ConsumerThing is a consumer as invariants see it.
+func ConsumerThing(stream string, c jetstream.ConsumerConfig) fault.Thing {
+	metadata := c.Metadata
+	c.Metadata = nil
+	return thing("consumer", stream+"/"+c.Durable, metadata, c)
 }
 
 // thing describes what users care about: settings and labels of their own.

@@ -28,16 +28,19 @@ type Story struct {
 	Stream   *v1alpha1.Stream
 	Consumer *v1alpha1.Consumer
 	Steps    []fault.Step
+	// Whole is the last step after which all that is asked for exists.
+	Whole int
 }
 
 // Life is the life of a Stream and of a Consumer that needs it: create, update, drift,
-// delete, one thing at a time.
-func Life() Story {
+// delete, one thing at a time. An empty namespace is "default".
+func Life(namespace string) Story {
 	s, c := ordersStream(), billingConsumer()
+	s.Namespace, c.Namespace = namespace, namespace
 	ready := func(step fault.Step) fault.Step {
 		return step.Becomes(s, api.ConditionReady).Becomes(c, api.ConditionReady)
 	}
-	return Story{s, c, []fault.Step{
+	steps := []fault.Step{
 		fault.Create(c).Expecting(reason(c, "DependenciesNotReady")),
 		ready(fault.Create(s)),
 		ready(fault.Merge(c, `{"spec":{"maxDeliver":7}}`)).Expecting(natsHas("consumer orders/billing", `"max_deliver":7`)),
@@ -48,7 +51,8 @@ func Life() Story {
 		}))).Expecting(natsHas("consumer orders/billing", `"max_deliver":7`)),
 		fault.Delete(c).Gone(c),
 		fault.Delete(s).Gone(s).Expecting(natsEmpty),
-	}}
+	}
+	return Story{Stream: s, Consumer: c, Steps: steps, Whole: len(steps) - 3}
 }
 
 // limitStream changes the stream behind the operator's back.

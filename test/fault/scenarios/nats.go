@@ -26,7 +26,7 @@ const drift = 12 * time.Minute
 // NATS returns the scenarios of the NATS sample.
 func NATS() []fault.Scenario {
 	return []fault.Scenario{
-		racing(natsScenario("nats-life", Life().Steps), pairRaces()...),
+		racing(natsScenario("nats-life", Life("").Steps), pairRaces()...),
 		natsScenario("nats-bucket", bucketLife()),
 		racing(natsScenario("nats-lost", lost()), pairRaces()...),
 		racing(natsScenario("nats-orphan", orphan())),

@@ -1,0 +1,57 @@
+package crash
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/test/fault/natsfake"
+	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
+)
+
+// realNATS is a NATS server as scenarios see it.
+type realNATS struct {
+	t    *testing.T
+	conn *nats.Conn
+}
+
+var _ scenarios.Bystander = realNATS{}
+
+// Request sends a request to the JetStream API.
+func (n realNATS) Request(subject string, body []byte) []byte {
+	n.t.Helper()
+	m, err := n.conn.Request(subject, body, 10*time.Second)
+	if err != nil {
+		n.t.Fatalf("%s: %v", subject, err)
+	}
+	return m.Data
+}
+
+// Things lists streams and consumers. What goes while it looks is left out.
+func (n realNATS) Things() []fault.Thing {
+	n.t.Helper()
+	js, err := jetstream.New(n.conn)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var things []fault.Thing
+	streams := js.ListStreams(n.t.Context())
+	for info := range streams.Info() {
+		things = append(things, natsfake.StreamThing(info.Config))
+		stream, err := js.Stream(n.t.Context(), info.Config.Name)
+		if err != nil {
+			continue
+		}
+		for c := range stream.ListConsumers(n.t.Context()).Info() {
+			things = append(things, natsfake.ConsumerThing(info.Config.Name, c.Config))
+		}
+	}
+	if err := streams.Err(); err != nil {
+		n.t.Fatal(err)
+	}
+	natsfake.Sort(things)
+	return things
+}

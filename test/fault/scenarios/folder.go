@@ -1,0 +1,224 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/operator"
+	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
+)
+
+// Folder returns the scenarios of the folder sample. crds is its folder of CRDs, and every
+// disk is a folder within dir.
+func Folder(crds fs.FS, dir string) []fault.Scenario {
+	f := &v1.Folder{ObjectMeta: named("orders", nil)}
+	readOnly := fault.Merge(f, `{"spec":{"readOnly":true}}`)
+	life := []fault.Step{
+		fault.Create(f).Becomes(f, api.ConditionReady),
+		readOnly.Becomes(f, api.ConditionReady).Expecting(diskHas("orders dr-xr-xr-x")),
+		after(drift, fault.Change("somebody changes the mode", func(d *disk) error {
+			return d.root.Chmod("orders", 0o777)
+		})).Becomes(f, api.ConditionReady).Expecting(diskHas("orders dr-xr-xr-x")),
+		after(drift, fault.Change("somebody removes the folder", func(d *disk) error {
+			return d.root.RemoveAll("orders")
+		})).Becomes(f, api.ConditionReady).Expecting(diskHas("orders dr-xr-xr-x")),
+		fault.Delete(f).Gone(f).Expecting(diskHas()),
+	}
+	occupied := []fault.Step{
+		fault.Change("somebody makes the folder", func(d *disk) error { return d.root.Mkdir("orders", 0o700) }),
+		fault.Create(f).Expecting(reason(f, "NotOurs")),
+		fault.Delete(f).Gone(f).Expecting(diskHas("orders drwx------")),
+	}
+	return []fault.Scenario{
+		folderScenario("folder-life", crds, dir, life), folderScenario("folder-occupied", crds, dir, occupied),
+	}
+}
+
+func folderScenario(name string, crds fs.FS, dir string, steps []fault.Step) fault.Scenario {
+	controllers := func(env *fault.Env) []operator.Controller {
+		return []operator.Controller{external.New(disturbed{env: env}, external.Options[*v1.Folder, struct{}]{
+			Connect:  func(context.Context) (struct{}, error) { return struct{}{}, nil },
+			Unmarked: true, CreateGrace: -1, Loop: loop.Options[*v1.Folder]{},
+		})}
+	}
+	return fault.Scenario{
+		Name: name, CRDs: crds, AddToScheme: v1.AddToScheme, Manager: managerOptions(),
+		RBAC: roles(operator.Options{
+			Name: "folder", AddToScheme: v1.AddToScheme, CRDs: crds,
+			Controllers: func() ([]operator.Controller, error) { return controllers(nil), nil },
+		}),
+		Operator: func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
+		Outside:  func() fault.Outside { return newDisk(dir) },
+		Steps:    steps, Reads: 7, Foreign: []string{record, incarnation},
+	}
+}
+
+// disk is a folder of the real disk. What its entries' owners are it has to be told.
+type disk struct {
+	dir, path string
+	root      *os.Root
+
+	mu     sync.Mutex
+	owners map[string]string
+}
+
+var _ fault.Cloner = (*disk)(nil)
+
+// newDisk makes an empty disk. It panics if it cannot, as an [fault.Scenario] wants no error.
+func newDisk(dir string) *disk {
+	path, err := os.MkdirTemp(dir, "disk-")
+	if err != nil {
+		panic(err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		panic(err)
+	}
+	return &disk{dir: dir, path: path, root: root, owners: map[string]string{}}
+}
+
+// Things are the folders.
+func (d *disk) Things() []fault.Thing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var things []fault.Thing
+	for name, mode := range d.entries() {
+		things = append(things, fault.Thing{Kind: "folder", ID: name, Owner: d.owners[name], State: mode.String(), Ready: true})
+	}
+	return things
+}
+
+// Clone copies the folders, which are empty.
+func (d *disk) Clone() fault.Outside {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := newDisk(d.dir)
+	for name, mode := range d.entries() {
+		if err := errors.Join(c.root.Mkdir(name, 0o700), c.root.Chmod(name, mode.Perm())); err != nil {
+			panic(err)
+		}
+		if owner, ok := d.owners[name]; ok {
+			c.owners[name] = owner
+		}
+	}
+	return c
+}
+
+func (d *disk) entries() map[string]fs.FileMode {
+	all := map[string]fs.FileMode{}
+	list, err := os.ReadDir(d.path)
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range list {
+		if info, err := os.Lstat(filepath.Join(d.path, e.Name())); err == nil {
+			all[e.Name()] = info.Mode()
+		}
+	}
+	return all
+}
+
+// owned notes whose a folder is that was just made, or removed.
+func (d *disk) owned(name, owner string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.owners[name] = owner; owner == "" {
+		delete(d.owners, name)
+	}
+}
+
+// diskHas expects these folders, each with its mode, and no others.
+func diskHas(want ...string) func(context.Context, *fault.World) error {
+	return func(_ context.Context, w *fault.World) error {
+		var got []string
+		for _, t := range w.Outside.Things() {
+			got = append(got, t.ID+" "+t.State)
+		}
+		if strings.Join(got, ", ") != strings.Join(want, ", ") {
+			return fmt.Errorf("there is %q on the disk; want %q", got, want)
+		}
+		return nil
+	}
+}
+
+// disturbed is the sample's driver, whose calls come to the disk of the world by way of the
+// explorer. A disk loses no answers and refuses nothing for a while, so only crashes are
+// let through.
+type disturbed struct {
+	folders
+	env *fault.Env
+}
+
+// Observe looks at the disk.
+func (d disturbed) Observe(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref) (external.Observation[fs.FileMode], error) {
+	for {
+		o, err := fault.Read(ctx, d.env, "stat "+ref.ID, func(disk *disk) (external.Observation[fs.FileMode], error) {
+			return d.folders.Observe(ctx, disk.root, f, ref)
+		})
+		if !fromExplorer(err) {
+			return o, err
+		}
+	}
+}
+
+// Create makes a folder.
+func (d disturbed) Create(ctx context.Context, _ struct{}, f *v1.Folder, in external.CreateInput) (external.Result, error) {
+	return write(ctx, d.env, "mkdir "+in.Name, func(disk *disk) (external.Result, error) {
+		result, err := d.folders.Create(ctx, disk.root, f, in)
+		if err == nil {
+			disk.owned(in.Name, string(f.UID))
+		}
+		return result, err
+	})
+}
+
+// Update changes a folder's mode.
+func (d disturbed) Update(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref, have fs.FileMode, c external.Changes) (external.Result, error) {
+	return write(ctx, d.env, "chmod "+ref.ID, func(disk *disk) (external.Result, error) {
+		return d.folders.Update(ctx, disk.root, f, ref, have, c)
+	})
+}
+
+// Delete removes a folder.
+func (d disturbed) Delete(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref) (external.Result, error) {
+	return write(ctx, d.env, "remove "+ref.ID, func(disk *disk) (external.Result, error) {
+		result, err := d.folders.Delete(ctx, disk.root, f, ref)
+		if err == nil {
+			disk.owned(ref.ID, "")
+		}
+		return result, err
+	})
+}
+
+// write makes a call that is answered truly once it was made, and is made until then.
+func write(ctx context.Context, env *fault.Env, what string, do func(*disk) (external.Result, error)) (result external.Result, err error) {
+	for made := false; ; {
+		_, called := fault.Write(ctx, env, what, func(d *disk) (external.Result, error) {
+			made = true
+			result, err = do(d)
+			return result, err
+		})
+		switch {
+		case errors.Is(called, fault.ErrDead):
+			return external.Result{}, called
+		case made:
+			return result, err
+		}
+	}
+}
+
+func fromExplorer(err error) bool {
+	return errors.Is(err, fault.ErrNoAnswer) || errors.Is(err, fault.ErrThrottled) || errors.Is(err, fault.ErrUnavailable)
+}
