@@ -44,7 +44,10 @@ type core struct {
 //
 //arch:state it holds no objects, costs tens of milliseconds and 50 MB, and is the same for all.
 var sharedCore = sync.OnceValues(func() (c *core, err error) {
-	outside(func() { c, err = newCore() })
+	outside(func() {
+		unhurry()
+		c, err = newCore()
+	})
 	return c, err
 })
 
