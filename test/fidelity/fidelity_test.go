@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 
 	"github.com/trimtab-dev/trimtab/kubesim"
@@ -103,12 +104,23 @@ func sequences(n int) []sequence {
 
 func simulatedAndReal(t *testing.T, i int) *pair {
 	t.Helper()
-	sim := kubesim.New(t, kubesim.Options{CRDs: os.DirFS(filepath.Join("testdata", "crds"))})
-	p := &pair{
-		a: newLane(t, "kubesim", sim.Config(), namespace("a", i)), b: newLane(t, "real", realServer(t), namespace("b", i)),
+	return &pair{
+		a: simulated(t, "kubesim", namespace("a", i), nil),
+		b: newLane(t, "real", realServer(t), namespace("b", i)),
 	}
-	p.a.collect = sim.Settle
-	return p
+}
+
+// simulated is a lane on a simulated server of its own.
+func simulated(t *testing.T, name, ns string, wrap transport.WrapperFunc) *lane {
+	t.Helper()
+	sim := kubesim.New(t, kubesim.Options{CRDs: os.DirFS(filepath.Join("testdata", "crds"))})
+	cfg := sim.Config()
+	if wrap != nil {
+		cfg.Wrap(wrap)
+	}
+	l := newLane(t, name, cfg, ns)
+	l.collect = sim.Settle
+	return l
 }
 
 // namespace is a name for a lane's namespace that this server has not seen.

@@ -69,6 +69,9 @@ func (g *generator) op() op {
 			break
 		}
 	}
+	if !g.there[ref{o.Of, o.Name}] && n < 93 && !g.one(5) {
+		n = pick(g, 0, 0, 70) // create it, or apply
+	}
 	k := g.kinds[slices.IndexFunc(g.kinds, func(k kind) bool { return k.resource == o.Of })]
 	if len(k.versions) > 0 && g.one(4) {
 		o.Version = pick(g, k.versions...)
@@ -83,7 +86,7 @@ func (g *generator) op() op {
 		g.update(k, &o)
 	case n < 45:
 		o.Do, o.Body = "merge", encode(g.partial(k, o))
-	case n < 54:
+	case n < 54 && !(k.custom() && g.one(2)):
 		o.Do, o.Body = "strategic", encode(g.partial(k, o))
 	case n < 63:
 		o.Do, o.Body = "json", g.jsonPatch(k)
@@ -96,6 +99,7 @@ func (g *generator) op() op {
 	default:
 		g.read(k, &o)
 	}
+	o.Protobuf = !k.custom() && g.one(6)
 	if o.writes() && o.Do != "delete" && o.Do != "deletecollection" {
 		g.writeOptions(&o)
 	}
@@ -125,7 +129,7 @@ func (g *generator) create(k kind, o *op) {
 		meta["generateName"] = scoped(k, "g-")
 	}
 	o.Name = "" // a collection's URL
-	if g.one(30) {
+	if g.one(80) {
 		obj["metadata"].(map[string]any)["resourceVersion"] = "1"
 	}
 	if g.one(40) {
@@ -166,7 +170,7 @@ func (g *generator) resourceVersion(obj map[string]any, o op) {
 func (g *generator) apply(k kind, o *op) {
 	o.Do = "apply"
 	g.there[ref{o.Of, o.Name}] = true
-	if !g.one(20) {
+	if !g.one(60) {
 		o.Query["fieldManager"] = pick(g, "a", "b")
 	}
 	if g.one(3) {
@@ -177,7 +181,7 @@ func (g *generator) apply(k kind, o *op) {
 		obj = g.scale()
 		obj["apiVersion"], obj["kind"] = "autoscaling/v1", "Scale"
 	}
-	if g.one(10) {
+	if g.one(60) {
 		obj["metadata"].(map[string]any)["managedFields"] = []any{}
 	}
 	if g.one(15) {

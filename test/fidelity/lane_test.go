@@ -250,6 +250,9 @@ func (l *lane) askFor(ctx context.Context, method, path string, q url.Values, co
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.Header.Get("Content-Type") == protobufType {
+		b, err = fromProtobuf(b)
+	}
 	return answer{resp.StatusCode, b, resp.Header["Warning"]}, err
 }
 

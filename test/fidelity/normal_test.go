@@ -39,7 +39,7 @@ var (
 	uidPattern      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	generated       = regexp.MustCompile(`\bg-[a-z0-9]{5}\b`)
 	revisionPattern = regexp.MustCompile(`(ResourceVersion in (?:precondition|object meta): |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\*"?:(?:\\*")?)(\d+)`)
-	portPattern     = regexp.MustCompile(`\b3[0-2]\d\d\d/`) // in tables
+	portPattern     = regexp.MustCompile(`(\b|odePort\\*":)3[0-2]\d\d\d(/|\D)`) // in tables and messages
 	addressPattern  = regexp.MustCompile(`\b10\.(96|0)\.\d+\.\d+\b`)
 	// Messages quote whole objects; the entries are sorted by times that have seconds.
 	quotedFields = regexp.MustCompile(`managedFields\\*":\[.*?\],\\*"name\\*":`)
@@ -62,7 +62,7 @@ func (n *normalizer) text(s string) string {
 		}
 		return "IP"
 	})
-	s = portPattern.ReplaceAllString(s, "PORT/")
+	s = portPattern.ReplaceAllString(s, "${1}PORT${2}")
 	s = timePattern.ReplaceAllString(s, "TIME")
 	s = quotedFields.ReplaceAllString(s, "managedFields,name:")
 	return revisionPattern.ReplaceAllStringFunc(s, func(m string) string {
@@ -127,6 +127,11 @@ func (n *normalizer) object(m map[string]any) map[string]any {
 				cells[i] = "AGE"
 			}
 		}
+	}
+	// With three watches or more, a real server's events show this field as it is stored, while
+	// reads leave it out.
+	if spec, ok := m["spec"].(map[string]any); ok && m["kind"] == "Service" && spec["type"] == "ExternalName" {
+		delete(spec, "internalTrafficPolicy")
 	}
 	for _, key := range []string{"nodePort", "healthCheckNodePort"} {
 		if port, ok := m[key].(json.Number); ok && len(port) == len("30000") {

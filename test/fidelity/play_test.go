@@ -92,7 +92,7 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 	if name == "" {
 		name = p.created(o)
 	}
-	if name == "" {
+	if name == "" || s.answer.Code >= http.StatusBadRequest { // did it write nevertheless, watches show it
 		return s, nil
 	}
 	var now object
@@ -201,7 +201,13 @@ func (p *player) send(ctx context.Context, k kind, o op) (answer, error) {
 	if o.Do == "pages" {
 		return p.pages(ctx, path, q)
 	}
-	return p.askFor(ctx, method, path, q, contentType, accept, body)
+	if !o.Protobuf || accept != jsonType {
+		return p.askFor(ctx, method, path, q, contentType, accept, body)
+	}
+	if contentType == jsonType && len(body) > 0 {
+		body, contentType = toProtobuf(body)
+	}
+	return p.askFor(ctx, method, path, q, contentType, protobufType, body)
 }
 
 // pages lists one by one and returns all items.

@@ -32,6 +32,9 @@ type op struct {
 	Query map[string]string `json:"query,omitempty"`
 	// Onto says that Body is merged into what the server holds.
 	Onto bool `json:"onto,omitempty"`
+	// Protobuf says that objects of built-in kinds are sent and asked for in protobuf, as typed
+	// clients do.
+	Protobuf bool `json:"protobuf,omitempty"`
 	// Body is what is sent, after the replacements.
 	Body json.RawMessage `json:"body,omitempty"`
 }
