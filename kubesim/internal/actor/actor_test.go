@@ -2,7 +2,9 @@ package actor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
@@ -431,6 +435,74 @@ func TestClaimsStayWhileTheyAreUsed(t *testing.T) {
 	}
 	if keys := strings.Join(w.db.Keys(), " "); strings.Contains(keys, "/persistentvolume") {
 		t.Errorf("left: %s", keys)
+	}
+}
+
+func TestClaimsOfPodsThatNeverRanGo(t *testing.T) {
+	w := newWorld(t)
+	claims := "/api/v1/namespaces/default/persistentvolumeclaims"
+	w.send(http.MethodPost, claims, map[string]any{"metadata": map[string]any{"name": "c"}, "spec": map[string]any{
+		"accessModes": []string{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}})
+	w.send(http.MethodPost, "/api/v1/namespaces/default/pods", map[string]any{"metadata": map[string]any{"name": "p"}, "spec": map[string]any{
+		"containers": []any{map[string]any{"name": "c", "image": "i"}},
+		"volumes":    []any{map[string]any{"name": "v", "persistentVolumeClaim": map[string]any{"claimName": "c"}}},
+	}})
+	w.send(http.MethodDelete, claims+"/c", nil)
+	want := []string{"let go of persistentvolumeclaims default/c, which nobody uses"}
+	if d := cmp.Diff(want, w.settle()); d != "" {
+		t.Errorf("actions (-want +got):\n%s", d)
+	}
+}
+
+func TestPodsLeaveANamespaceFirst(t *testing.T) {
+	w := newWorld(t)
+	w.send(http.MethodPost, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "n"}})
+	w.makeIn("n", "a", nil)
+	w.send(http.MethodPost, "/api/v1/namespaces/n/pods", map[string]any{
+		"metadata": map[string]any{"name": "p", "finalizers": []string{"example.com/hold"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
+	})
+	w.send(http.MethodDelete, "/api/v1/namespaces/n", nil)
+	if d := cmp.Diff([]string{"delete all pods in namespace n"}, w.settle()); d != "" {
+		t.Errorf("actions while a pod is there (-want +got):\n%s", d)
+	}
+	w.send(http.MethodPatch, "/api/v1/namespaces/n/pods/p", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	if d := cmp.Diff([]string{"delete all configmaps in namespace n", "finalize namespace n"}, w.settle()); d != "" {
+		t.Errorf("actions then (-want +got):\n%s", d)
+	}
+}
+
+func TestEventsAreNoGarbage(t *testing.T) {
+	w := newWorld(t)
+	w.send(http.MethodPost, "/api/v1/namespaces/default/events", map[string]any{
+		"metadata": map[string]any{"name": "e", "ownerReferences": w.owners([]string{"a"})}, "involvedObject": map[string]any{"namespace": "default"},
+	})
+	if did := w.settle(); did != nil {
+		t.Errorf("actions: %q", did)
+	}
+}
+
+// An action that fails or changes nothing must not be done for ever.
+func TestFailedActionIsNotOfferedAgain(t *testing.T) {
+	w := newWorld(t)
+	_ = w.actors.Enabled()
+	broken := errors.New("broken")
+	w.actors.add("somebody", []write{
+		{"fail", func(context.Context) error { return broken }},
+		{"come too late", func(context.Context) error { return apierrors.NewConflict(corev1.Resource("pods"), "p", broken) }},
+	})
+	for i, want := range []error{broken, nil} {
+		enabled := w.actors.Enabled()
+		if len(enabled) != 2-i {
+			t.Fatalf("offered: %d, want %d", len(enabled), 2-i)
+		}
+		if err := enabled[0].Do(t.Context()); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", enabled[0].What, err, want)
+		}
+	}
+	if again := w.actors.Enabled(); len(again) != 0 {
+		t.Errorf("offered again: %v", again[0].What)
 	}
 }
 

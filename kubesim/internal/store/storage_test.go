@@ -166,7 +166,9 @@ func TestUpdate(t *testing.T) {
 	if _, err := update("b", false, nil, set("1")); !storage.IsNotFound(err) {
 		t.Errorf("missing: %v, want not found", err)
 	}
-	created := func(runtime.Object, storage.ResponseMeta) (runtime.Object, *uint64, error) { return configMap("b", "1"), nil, nil }
+	created := func(runtime.Object, storage.ResponseMeta) (runtime.Object, *uint64, error) {
+		return configMap("b", "1"), nil, nil
+	}
 	if got, err := update("b", true, nil, created); got != "b=1@4" || err != nil {
 		t.Errorf("missing and made: %s, %v", got, err)
 	}
