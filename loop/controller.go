@@ -88,7 +88,7 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			if err != nil {
 				return nil, err
 			}
-			needs = append(needs, Need{GroupVersionKind: to, Verbs: []string{"get", "list", "watch"}})
+			needs = append(needs, Need{GroupVersionKind: to, Verbs: []string{"list", "watch"}})
 		}
 	}
 	return append(needs, c.options.Needs...), nil

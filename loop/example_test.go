@@ -53,5 +53,5 @@ func ExampleNew() {
 	// Probe/ get,list,watch,patch
 	// Probe/status patch
 	// Event/ create,patch
-	// Probe/ get,list,watch
+	// Probe/ list,watch
 }
