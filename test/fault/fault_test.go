@@ -25,6 +25,9 @@ func explore(t *testing.T, all []fault.Scenario) {
 	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
 }
 
+// TestLoop plays a controller on the bare loop.
+func TestLoop(t *testing.T) { explore(t, scenarios.Loop()) }
+
 // TestFolder plays the folder sample, on folders of the real disk.
 func TestFolder(t *testing.T) {
 	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()))

@@ -30,7 +30,7 @@ func loopMutants() []mutant {
 		{
 			what: "observedGeneration is that of the fresh object",
 			file: "loop/commit.go", old: "	generation := p.base.GetGeneration()\n	s.Conditions",
-			mutated:  "	generation := p.base.GetGeneration()\n	if fresh, ok, _ := p.c.fetchLive(ctx, p.key); ok {\n		generation = fresh.GetGeneration()\n	}\n	s.Conditions",
+			mutated:  "	generation := p.base.GetGeneration()\n	if fresh, ok, _ := p.c.fetch(ctx, p.key); ok {\n		generation = fresh.GetGeneration()\n	}\n	s.Conditions",
 			scenario: "nats-bucket", invariants: []string{"I7", "I8"},
 		},
 		{

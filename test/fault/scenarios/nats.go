@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab-dev/trimtab/test/fault/natsfake"
 )
 
-// All returns every scenario.
-func All() []fault.Scenario { return NATS() }
+// All returns every scenario that needs no disk.
+func All() []fault.Scenario { return append(NATS(), Loop()...) }
 
 // drift is how long it takes until a change behind the operator's back is certainly noticed:
 // the operator compares every ten minutes, give or take one.

@@ -1,0 +1,181 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/operator"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+// Loop returns the scenarios of a controller on the bare loop: each Probe has a ConfigMap
+// with its size, which goes with it, and waits for the Probe that it needs.
+func Loop() []fault.Scenario {
+	a := &probe.Probe{ObjectMeta: named("a", nil), Spec: probe.ProbeSpec{Size: 1}}
+	b := &probe.Probe{ObjectMeta: named("b", nil), Spec: probe.ProbeSpec{Size: 2, Needs: "a"}}
+	life := []fault.Step{
+		fault.Create(a).Becomes(a, api.ConditionReady).Expecting(configMap("a", "1")),
+		fault.Merge(a, `{"spec":{"size":7}}`).Becomes(a, api.ConditionReady).Expecting(configMap("a", "7")),
+		{Name: "somebody deletes the ConfigMap and asks for a look", Do: loseConfigMap},
+		fault.Delete(a).Gone(a).Expecting(configMap("a", "")),
+	}
+	life[2] = life[2].Expecting(configMap("a", "7"))
+	needing := []fault.Step{
+		fault.Create(b).Expecting(reason(b, "NeedsAnother")).Expecting(configMap("b", "")),
+		fault.Create(a).Becomes(b, api.ConditionReady).Expecting(configMap("b", "2")),
+		fault.Delete(b).Gone(b).Expecting(configMap("b", "")),
+		fault.Delete(a).Gone(a),
+	}
+	return []fault.Scenario{
+		loopScenario("loop-life", life),
+		racing(loopScenario("loop-needs", needing), fault.Delete(b), fault.Recreate(b), fault.Recreate(a)),
+		electing(loopScenario("loop-election", life[:2])),
+	}
+}
+
+func loopScenario(name string, steps []fault.Step) fault.Scenario {
+	controllers := func() ([]operator.Controller, error) { return []operator.Controller{keeperController()}, nil }
+	return fault.Scenario{
+		Name: name, CRDs: probe.CRDs, AddToScheme: probe.AddToScheme, Manager: managerOptions(),
+		RBAC: roles(operator.Options{Name: "keeper", AddToScheme: probe.AddToScheme, CRDs: probe.CRDs, Controllers: controllers}),
+		Operator: func(mgr ctrl.Manager, _ *fault.Env) error {
+			all, err := controllers()
+			if err != nil {
+				return err
+			}
+			return setUp(mgr, all)
+		},
+		Steps: steps,
+	}
+}
+
+// electing runs two processes of which one leads. They need the rights to a lease.
+func electing(s fault.Scenario) fault.Scenario {
+	s.Replicas, s.RBAC = 2, nil
+	s.Manager.LeaderElection, s.Manager.LeaderElectionID = true, "keeper"
+	return s
+}
+
+func keeperController() operator.Controller {
+	return loop.New(keeper{}, loop.Options[*probe.Probe]{
+		Sources: []trigger.Source[*probe.Probe]{trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: needs}},
+		Needs: []loop.Need{{
+			GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+			Verbs:            []string{"list", "watch", "create", "patch", "delete"},
+		}},
+	})
+}
+
+func needs(p *probe.Probe) []types.NamespacedName {
+	if p.Spec.Needs == "" {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
+}
+
+// keeper keeps a ConfigMap for each Probe.
+type keeper struct{}
+
+var _ interface {
+	loop.Reconciler[*probe.Probe]
+	loop.Cleaner[*probe.Probe]
+} = keeper{}
+
+// Reconcile makes the ConfigMap or corrects it.
+func (keeper) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome {
+	for _, key := range needs(r.Obj) {
+		var other probe.Probe
+		err := r.Client().Get(ctx, key, &other)
+		if client.IgnoreNotFound(err) != nil {
+			return loop.Fail(err)
+		}
+		if err != nil || !meta.IsStatusConditionTrue(other.Status.Conditions, api.ConditionReady) {
+			return loop.WaitFor("NeedsAnother", loop.Dep{Kind: "Probe", Namespace: key.Namespace, Name: key.Name, Why: "is not ready"})
+		}
+	}
+	size := strconv.Itoa(r.Obj.Spec.Size)
+	if err := keep(ctx, r.Client(), r.Obj, size); err != nil {
+		return loop.Fail(err)
+	}
+	r.Obj.Status.Note = "kept " + size
+	return loop.Done()
+}
+
+func keep(ctx context.Context, c client.Client, obj *probe.Probe, size string) error {
+	var have corev1.ConfigMap
+	err := c.Get(ctx, client.ObjectKeyFromObject(obj), &have)
+	switch {
+	case apierrors.IsNotFound(err):
+		made := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: obj.Namespace, Name: obj.Name,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(obj, probe.GroupVersion.WithKind("Probe"))},
+			},
+			Data: map[string]string{"size": size},
+		}
+		if err := c.Create(ctx, made); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		// The cache is behind. What is there is corrected without reading it.
+	case err != nil:
+		return err
+	case have.Data["size"] == size:
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{"size": size}})
+	if err != nil {
+		return err
+	}
+	have.Namespace, have.Name = obj.Namespace, obj.Name
+	return c.Patch(ctx, &have, client.RawPatch(types.MergePatchType, patch))
+}
+
+// Cleanup deletes the ConfigMap.
+func (keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.CleanupOutcome {
+	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Obj.Namespace, Name: r.Obj.Name}}
+	if err := client.IgnoreNotFound(r.Client().Delete(ctx, gone)); err != nil {
+		return loop.CleanupFailed(err)
+	}
+	return loop.Removed()
+}
+
+func loseConfigMap(ctx context.Context, w *fault.World) error {
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}}
+	if err := client.IgnoreNotFound(w.Client.Delete(ctx, c)); err != nil {
+		return err
+	}
+	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}}
+	return w.Client.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(annotation(api.AnnotationReconcile, "lost"))))
+}
+
+// configMap expects a ConfigMap with a size; none if the size is empty.
+func configMap(name, size string) func(context.Context, *fault.World) error {
+	return func(ctx context.Context, w *fault.World) error {
+		var c corev1.ConfigMap
+		err := w.Client.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: name}, &c)
+		switch {
+		case apierrors.IsNotFound(err) && size == "":
+			return nil
+		case err != nil:
+			return err
+		case c.Data["size"] != size:
+			return fmt.Errorf("ConfigMap %s holds size %q; want %q", name, c.Data["size"], size)
+		}
+		return nil
+	}
+}
