@@ -74,7 +74,7 @@ const setupName = "setup"
 func (p *play) findLeaks() bool {
 	left := bubbleGoroutines()
 	if len(left) > 0 {
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // of the simulated clock
 		left = bubbleGoroutines()
 	}
 	if len(left) > 0 && len(p.run.Processes) > 0 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -339,49 +338,6 @@ func (o options) wanted() []Kind {
 		return o.kinds
 	}
 	return []Kind{Crashes, Faults, Stale, Duplicates, Races}
-}
-
-// playAll plays jobs on all workers and hands each result on, one at a time.
-func (e *explorer) playAll(t *testing.T, jobs []job, done func(job, result)) error {
-	workers := e.options.workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	var mu sync.Mutex
-	var failure error
-	next := 0
-	var group sync.WaitGroup
-	for range min(workers, len(jobs)) {
-		group.Go(func() {
-			w, err := e.newWorker()
-			for {
-				mu.Lock()
-				if failure == nil {
-					failure = err
-				}
-				i := next
-				next++
-				stop := failure != nil || i >= len(jobs)
-				mu.Unlock()
-				if stop {
-					return
-				}
-				r := w.play(t, jobs[i])
-				mu.Lock()
-				if r.run == nil { // stuck: there is nothing to judge
-					failure = fmt.Errorf("schedule %s: %w", jobs[i].schedule.token(e.scenario.Name), r.err)
-				} else {
-					done(jobs[i], r)
-				}
-				mu.Unlock()
-				if r.lost {
-					w, err = e.newWorker()
-				}
-			}
-		})
-	}
-	group.Wait()
-	return failure
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is

@@ -86,7 +86,7 @@ func (p *play) release(k *parked) {
 }
 
 // releaseDead lets what waits in dead processes go on and fail.
-func (p *play) releaseDead() (any bool) {
+func (p *play) releaseDead() bool {
 	p.mu.Lock()
 	dead := slices.DeleteFunc(slices.Clone(p.waiting), func(k *parked) bool { return k.process.alive() })
 	p.mu.Unlock()

@@ -157,7 +157,7 @@ func (m watched) Add(r manager.Runnable) error {
 	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
 		do, name := v.Elem().FieldByName("Do"), v.Elem().FieldByName("Name")
 		if do.IsValid() && do.CanSet() && name.IsValid() && name.Kind() == reflect.String {
-			if inner, ok := do.Interface().(reconcile.Reconciler); ok {
+			if inner, ok := reflect.TypeAssert[reconcile.Reconciler](do); ok {
 				do.Set(reflect.ValueOf(passes{inner, m.process, name.String()}))
 			}
 		}

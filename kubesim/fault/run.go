@@ -195,7 +195,7 @@ func (p *play) startAll() error {
 // as it was then.
 func (p *play) resume(j job) error {
 	s, like, d := j.from, j.like, j.schedule[0]
-	time.Sleep(time.Until(s.at))
+	time.Sleep(time.Until(s.at)) //nolint:forbidigo // of the simulated clock
 	p.db = s.db.Open()
 	if o, ok := s.outside.(Cloner); ok {
 		p.outside = o.Clone()

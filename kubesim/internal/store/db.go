@@ -74,7 +74,7 @@ func (d *DB) Snapshot() *Snapshot {
 	return &Snapshot{
 		rev: d.rev, compacted: d.compacted, serial: d.serial,
 		entries: maps.Clone(d.entries), nextEnd: d.nextEnd,
-		history: d.history[:len(d.history):len(d.history)], memos: maps.Clone(d.memos),
+		history: slices.Clip(d.history), memos: maps.Clone(d.memos),
 	}
 }
 
@@ -129,7 +129,7 @@ func (d *DB) Revision() int64 {
 func (d *DB) History() []Change {
 	d.lock()
 	defer d.mu.Unlock()
-	return d.history[:len(d.history):len(d.history)]
+	return slices.Clip(d.history)
 }
 
 // Since returns the changes after revision rev.
