@@ -52,17 +52,14 @@ func (a *Actors) Enabled() []Action {
 		collector := collector{a.graph, newCaller(a.graph, "generic-garbage-collector")}
 		namespaces := namespaces{a.graph, newCaller(a.graph, "namespace-controller")}
 		protection := protection{a.graph, newCaller(a.graph, "pvc-protection-controller")}
-		var going []*node
-		for n := range a.graph.sorted() {
+		restless := slices.Collect(inOrder(a.graph.restless))
+		for _, n := range restless {
 			a.add(GarbageCollector, collector.wants(n))
-			if n.isNamespace() && n.deleting() {
-				going = append(going, n)
-			}
 		}
-		for _, n := range going {
+		for _, n := range restless {
 			a.add(NamespaceController, namespaces.wants(n))
 		}
-		for n := range a.graph.sorted() {
+		for _, n := range restless {
 			a.add(VolumeProtection, protection.wants(n))
 		}
 	}

@@ -131,7 +131,7 @@ func (c collector) classify(n *node) (solid int, dangling, waiting []types.UID, 
 		if err != nil {
 			return 0, nil, nil, false
 		}
-		kind, served := c.server.KindNamed(c.db, gv.WithKind(ref.Kind))
+		kind, served := c.kindNamed(gv.WithKind(ref.Kind))
 		if !served || kind.Namespaced && n.Namespace == "" {
 			return 0, nil, nil, false
 		}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
@@ -51,7 +52,9 @@ type graph struct {
 	db         *store.DB
 	rev        int64
 	nodes      map[string]*node
+	restless   map[string]*node               // those that have owners or are being deleted
 	dependents map[types.UID]map[string]*node // by the owner they name
+	builtin    map[schema.GroupVersionKind]apiserver.Kind
 }
 
 func newGraph(server *apiserver.Server, db *store.DB) *graph { return &graph{server: server, db: db} }
@@ -59,7 +62,8 @@ func newGraph(server *apiserver.Server, db *store.DB) *graph { return &graph{ser
 // update takes in what changed since the last time and tells whether anything did.
 func (g *graph) update() bool {
 	if g.nodes == nil {
-		g.nodes, g.dependents = map[string]*node{}, map[types.UID]map[string]*node{}
+		g.nodes, g.restless, g.dependents = map[string]*node{}, map[string]*node{}, map[types.UID]map[string]*node{}
+		g.builtin = map[schema.GroupVersionKind]apiserver.Kind{}
 		g.rev = g.db.Revision() // what changes meanwhile is taken in twice
 		for _, s := range g.db.Rows() {
 			g.set(s.Key, s.Data, s.Rev)
@@ -77,6 +81,7 @@ func (g *graph) update() bool {
 func (g *graph) set(key string, data []byte, rev int64) {
 	if old, ok := g.nodes[key]; ok {
 		delete(g.nodes, key)
+		delete(g.restless, key)
 		for _, ref := range old.OwnerReferences {
 			delete(g.dependents[ref.UID], key)
 		}
@@ -87,6 +92,9 @@ func (g *graph) set(key string, data []byte, rev int64) {
 	}
 	n := &node{key: key, kind: kind, rev: rev, data: data, ObjectMeta: metadata(key, data)}
 	g.nodes[key] = n
+	if n.deleting() || len(n.OwnerReferences) > 0 {
+		g.restless[key] = n
+	}
 	for _, ref := range n.OwnerReferences {
 		if g.dependents[ref.UID] == nil {
 			g.dependents[ref.UID] = map[string]*node{}
@@ -115,6 +123,18 @@ func metadata(key string, data []byte) metav1.ObjectMeta {
 		panic(fmt.Sprintf("kubesim: %s cannot be read: %v", key, err))
 	}
 	return o.ObjectMeta
+}
+
+// kindNamed returns a kind that the world serves. Built-in ones stay for ever.
+func (g *graph) kindNamed(name schema.GroupVersionKind) (apiserver.Kind, bool) {
+	if k, ok := g.builtin[name]; ok {
+		return k, true
+	}
+	k, ok := g.server.KindNamed(g.db, name)
+	if ok && !k.Custom {
+		g.builtin[name] = k
+	}
+	return k, ok
 }
 
 func (g *graph) sorted() iter.Seq[*node] { return inOrder(g.nodes) }

@@ -19,9 +19,12 @@ type namespaces struct {
 	caller
 }
 
-// wants returns what is to be done about a namespace that is being deleted. Pods go first and
-// all else when they are gone.
+// wants returns what is to be done about one object; something only if it is a namespace that
+// is being deleted. Pods go first and all else when they are gone.
 func (c namespaces) wants(n *node) []write {
+	if !n.isNamespace() || !n.deleting() {
+		return nil
+	}
 	ns, ok := decode(n).(*corev1.Namespace)
 	if !ok || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		return nil
