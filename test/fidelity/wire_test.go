@@ -34,5 +34,7 @@ func fromProtobuf(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%q: %w", body, err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(*gvk)
-	return json.Marshal(obj)
+	b, err := json.Marshal(obj)
+	// Protobuf has no empty lists, only none.
+	return bytes.Replace(b, []byte(`"items":null`), []byte(`"items":[]`), 1), err
 }
