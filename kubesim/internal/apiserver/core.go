@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -46,6 +47,8 @@ type core struct {
 var sharedCore = sync.OnceValues(func() (c *core, err error) {
 	outside(func() {
 		unhurry()
+		// All that is made here stays, so there is nothing to collect meanwhile.
+		defer debug.SetGCPercent(debug.SetGCPercent(400))
 		c, err = newCore()
 	})
 	return c, err
