@@ -24,7 +24,7 @@ type Fake struct {
 // Things lists what exists at the vendor.
 func (f *Fake) Things() (all []fault.Thing) {
 	for _, i := range f.list() {
-		all = append(all, fault.Thing{Kind: "instance", ID: i.ID, Owner: i.Owner, State: fmt.Sprint(i.Engine, i.Size), Ready: true})
+		all = append(all, fault.Thing{Kind: "instance", ID: i.ID, Owner: i.Owner, State: fmt.Sprint(i.Engine, " ", i.Size), Ready: true})
 	}
 	return all
 }
