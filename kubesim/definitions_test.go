@@ -107,6 +107,32 @@ func TestInstallCRD(t *testing.T) {
 	}
 }
 
+func TestConversionWebhook(t *testing.T) {
+	crd := lake(t)
+	v2 := *crd.Spec.Versions[0].DeepCopy()
+	v2.Name, v2.Storage = "v2", false
+	crd.Spec.Versions = append(crd.Spec.Versions, v2)
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://nowhere.example.com/convert")},
+		},
+	}
+	c := kubesim.New(t, kubesim.Options{Definitions: []*apiextensionsv1.CustomResourceDefinition{crd}})
+	k := newClient(t, c.Config())
+	one := pond(t, "one", "")
+	one.SetAPIVersion("water.k8s.io/v1")
+	one.SetKind("Lake")
+	if err := k.Create(t.Context(), one); err != nil {
+		t.Errorf("in the storage version: %v", err)
+	}
+	one.SetAPIVersion("water.k8s.io/v2")
+	if err := k.Get(t.Context(), client.ObjectKeyFromObject(one), one); err == nil || !strings.Contains(err.Error(), "kubesim calls no webhooks") {
+		t.Errorf("in another version: %v; want to be told that no webhooks are called", err)
+	}
+}
+
 func TestGivenCRDsAreObjects(t *testing.T) {
 	c, _ := newCluster(t)
 	k := definitionClient(t, c)
