@@ -166,5 +166,16 @@ func externalMutants() []mutant {
 			mutated:  "		p.last = classify(err, p.e.classifier, a.mutates())\n		p.last.class = ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
+		{
+			what: "conditions that are False tell of the past",
+			file: "external/report.go", old: "		conditions.False(t, quietReason(t, false, reason), \"\")\n",
+			mutated:  "		if before != nil {\n			conditions.False(t, quietReason(t, false, reason), \"\")\n		}\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "Ready that is unknown keeps its first reason",
+			file: "external/report.go", old: "	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):\n",
+			mutated: "	case t == api.ConditionReady && before == nil:\n", scenario: "nats-denied", invariants: []string{"I1"},
+		},
 	}
 }

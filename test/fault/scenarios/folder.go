@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -61,7 +62,7 @@ func folderScenario(name string, crds fs.FS, dir string, steps []fault.Step) fau
 		}),
 		Operator: func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
 		Outside:  func() fault.Outside { return newDisk(dir) },
-		Steps:    steps, Reads: 7, Foreign: []string{record, incarnation},
+		Steps:    steps, Patience: 5 * time.Minute, Reads: 7, Foreign: []string{record, incarnation},
 	}
 }
 

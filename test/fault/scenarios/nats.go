@@ -57,9 +57,12 @@ func natsScenario(name string, steps []fault.Step) fault.Scenario {
 		Name: name, CRDs: nats.CRDs, RBAC: roles(nats.Operator()), AddToScheme: v1alpha1.AddToScheme,
 		Manager: managerOptions(), Operator: natsOperator, Steps: steps,
 		Outside: func() fault.Outside { return natsfake.New() },
-		Lag:     900 * time.Millisecond,
-		Reads:   reads,
-		Foreign: []string{record, incarnation},
+		// Shorter than the time until the next look, so that what is put right is put right
+		// because of the fault, not by chance.
+		Patience: 5 * time.Minute,
+		Lag:      900 * time.Millisecond,
+		Reads:    reads,
+		Foreign:  []string{record, incarnation},
 	}
 }
 

@@ -1,0 +1,42 @@
+package fault
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
+)
+
+// TestFound plays the schedules that found bugs of ours, as docs/found-by-fault.md lists them.
+func TestFound(t *testing.T) {
+	tests := map[string]struct{ why, token string }{
+		"conditions": {
+			"a call that fails once must not show for ever in conditions that are False",
+			"v1/nats-life/failed@8",
+		},
+		"unknown": {
+			"as long as looks fail, Ready tells of the last failure, not of the first",
+			"v1/nats-denied/failed@4",
+		},
+	}
+	all := scenarios.All()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			story := strings.Split(tc.token, "/")[1]
+			i := slices.IndexFunc(all, func(s fault.Scenario) bool { return s.Name == story })
+			if i < 0 {
+				t.Fatalf("there is no scenario %q", story)
+			}
+			if err := flag.Set("fault.replay", tc.token); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = flag.Set("fault.replay", "") }() // it was accepted before
+			for _, f := range fault.Explore(t, all[i]).Findings {
+				t.Errorf("%s:\n%s", tc.why, f.Text)
+			}
+		})
+	}
+}
