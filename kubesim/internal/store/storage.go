@@ -63,9 +63,7 @@ func (s *resource) Create(ctx context.Context, key string, obj, out runtime.Obje
 	if _, _, found := db.get(key); found {
 		return storage.NewKeyExistsError(key, 0)
 	}
-	if m, err := meta.Accessor(obj); err == nil && m.GetUID() != "" && !strings.Contains(string(m.GetUID()), unlikely) {
-		m.SetUID(types.UID(UID(key, db.Serial())))
-	}
+	identify(db, key, obj)
 	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return fmt.Errorf("PrepareObjectForStorage failed: %w", err)
 	}
@@ -81,6 +79,14 @@ func (s *resource) Create(ctx context.Context, key string, obj, out runtime.Obje
 		return nil
 	}
 	return s.read(e, out)
+}
+
+// identify replaces a random UID by the world's next.
+func identify(db *DB, key string, obj runtime.Object) {
+	m, err := meta.Accessor(obj)
+	if err == nil && m.GetUID() != "" && !strings.Contains(string(m.GetUID()), unlikely) {
+		m.SetUID(types.UID(UID(key, db.Serial())))
+	}
 }
 
 func (s *resource) Delete(ctx context.Context, key string, out runtime.Object, pre *storage.Preconditions,
@@ -159,7 +165,7 @@ func (s *resource) GuaranteedUpdate(ctx context.Context, key string, out runtime
 		if err := pre.Check(root+key, current); err != nil {
 			return err
 		}
-		data, ends, err := s.attempt(current, e.rev, try)
+		data, ends, err := s.attempt(db, key, current, e.rev, try)
 		if err != nil {
 			return err
 		}
@@ -173,13 +179,17 @@ func (s *resource) GuaranteedUpdate(ctx context.Context, key string, out runtime
 }
 
 // attempt computes one update. What has a time to live keeps it only if the update says so.
-func (s *resource) attempt(current runtime.Object, rev int64, try storage.UpdateFunc) (data []byte, ends time.Time, err error) {
+// One that makes the object, as an apply may, gives it its UID.
+func (s *resource) attempt(db *DB, key string, current runtime.Object, rev int64, try storage.UpdateFunc) (data []byte, ends time.Time, err error) {
 	wanted, ttl, err := try(current, storage.ResponseMeta{ResourceVersion: uint64(rev)})
 	if err != nil {
 		return nil, ends, err
 	}
 	if ttl != nil {
 		ends = end(*ttl)
+	}
+	if rev == 0 {
+		identify(db, key, wanted)
 	}
 	if err := versioner.PrepareObjectForStorage(wanted); err != nil {
 		return nil, ends, fmt.Errorf("PrepareObjectForStorage failed: %w", err)

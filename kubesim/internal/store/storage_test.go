@@ -142,6 +142,14 @@ func TestEqualRunsMakeEqualObjects(t *testing.T) {
 		if a.UID == b.UID || a.UID == "random" {
 			t.Errorf("UIDs %q and %q must differ and not be random", a.UID, b.UID)
 		}
+		applied := &corev1.ConfigMap{}
+		err := s.GuaranteedUpdate(s.ctx, "/configmaps/c", applied, true, nil,
+			func(runtime.Object, storage.ResponseMeta) (runtime.Object, *uint64, error) {
+				return configMap("c", "1"), nil, nil
+			}, nil)
+		if err != nil || applied.UID == "random" {
+			t.Errorf("made by an update: UID %q, %v", applied.UID, err)
+		}
 		s.delete("a")
 		if again := s.create("a", "1"); again.UID == a.UID {
 			t.Errorf("a new object has the UID of one that is gone: %s", a.UID)
