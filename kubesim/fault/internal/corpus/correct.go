@@ -63,7 +63,7 @@ func (r *Applier) applyConfig(ctx context.Context, item *Item, owner *applymeta.
 }
 
 // ours fails if there is an object that is not the item's.
-func ours(obj client.Object, item client.Object) error {
+func ours(obj, item client.Object) error {
 	if obj.GetUID() != "" && !metav1.IsControlledBy(obj, item) {
 		return fmt.Errorf("%s is not of this %s", obj.GetName(), item.GetName())
 	}
