@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -212,10 +213,7 @@ func (p *player) end(ctx context.Context) ([]event, error) {
 	}
 	p.mu.Lock()
 	events := slices.Clone(p.events)
-	left := map[ref]object{}
-	for r, o := range p.live {
-		left[r] = o
-	}
+	left := maps.Clone(p.live)
 	p.mu.Unlock()
 	free := []byte(`{"metadata":{"finalizers":null,"ownerReferences":null}}`)
 	for r := range left {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
@@ -26,7 +25,6 @@ import (
 func TestMain(m *testing.M) {
 	// Requests that are refused are what this is about; the servers' log would be full of them.
 	klog.SetLogger(logr.Discard())
-	utilruntime.ErrorHandlers = nil
 	os.Exit(m.Run())
 }
 
