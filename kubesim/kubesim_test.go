@@ -94,8 +94,10 @@ func TestBuiltIn(t *testing.T) {
 	check := func(step string, want facts) {
 		t.Helper()
 		want.MadeByServer = true
-		got := facts{d.Generation, *d.Spec.Replicas, d.Spec.Template.Spec.Containers[0].ImagePullPolicy, d.Status.ReadyReplicas,
-			d.UID != "" && d.ResourceVersion != "" && !d.CreationTimestamp.IsZero() && len(d.ManagedFields) > 0}
+		got := facts{
+			d.Generation, *d.Spec.Replicas, d.Spec.Template.Spec.Containers[0].ImagePullPolicy, d.Status.ReadyReplicas,
+			d.UID != "" && d.ResourceVersion != "" && !d.CreationTimestamp.IsZero() && len(d.ManagedFields) > 0,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step, diff)
 		}

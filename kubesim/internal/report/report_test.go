@@ -125,7 +125,8 @@ func TestSummary(t *testing.T) {
 		want string
 	}{
 		"all": {
-			"one line with all figures", report.Exploration{
+			"one line with all figures",
+			report.Exploration{
 				Scenario: "create-resize-delete", Writes: 14, Calls: 61, Took: 3120 * time.Millisecond,
 				Schedules: []report.Count{{"crashes", 28}, {"faults", 190}, {"stale", 0}, {"races", 9}},
 				Pruned:    []report.Count{{"same instant", 4}, {"no effect", 8}, {"nothing held", 0}},
@@ -135,7 +136,8 @@ func TestSummary(t *testing.T) {
 		"nothing":  {"singular, and no pruning", report.Exploration{Scenario: "x", Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule in 0.0 s"},
 		"findings": {"they are told", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 crashes in 0.0 s; 2 schedules broke an invariant"},
 		"masked": {
-			"authors learn of hidden nondeterminism", report.Exploration{Scenario: "x", Masked: []string{"secrets default/a data.password"}},
+			"authors learn of hidden nondeterminism",
+			report.Exploration{Scenario: "x", Masked: []string{"secrets default/a data.password"}},
 			"x: 0 writes, 0 calls; no schedule in 0.0 s\nnot compared, as two undisturbed runs differ there (random numbers?): secrets default/a\n  data.password",
 		},
 	}

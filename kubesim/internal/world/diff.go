@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 // Diff shows what differs, as lines of YAML: "-" what only a has, "+" what only b has. It is

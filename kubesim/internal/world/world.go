@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 // Object is one object of Kubernetes.
