@@ -153,6 +153,7 @@ func (s *Server) install(crds []*apiextensionsv1.CustomResourceDefinition) error
 	for _, crd := range crds {
 		crd = crd.DeepCopy()
 		crd.ResourceVersion, crd.UID, crd.ManagedFields = "", "", nil // it may come from a cluster
+		//nolint:forbidigo // a server is made for many tests and ends with none of them
 		if _, err := client.Create(context.Background(), crd, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("kubesim: install CRD %s: %w", crd.Name, err)
 		}

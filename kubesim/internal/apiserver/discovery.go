@@ -35,6 +35,7 @@ type builtinDiscovery struct {
 
 func newBuiltinDiscovery(core http.Handler, told *announcements) (builtinDiscovery, error) {
 	b := builtinDiscovery{resources: apidiscoveryv2.APIGroupDiscoveryList{Items: told.groups}, serializer: told.serializer}
+	//nolint:forbidigo // a server is made for many tests and ends with none of them
 	r, err := http.NewRequestWithContext(store.With(context.Background(), store.New()), http.MethodGet, "/apis", http.NoBody)
 	if err != nil {
 		return b, err

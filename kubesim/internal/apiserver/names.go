@@ -33,7 +33,7 @@ var _ admission.MutationInterface = generatedNames{}
 func (generatedNames) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	m, err := meta.Accessor(a.GetObject())
 	if err != nil || a.GetSubresource() != "" || m.GetName() != "" || m.GetGenerateName() == "" {
-		return nil // it needs no name
+		return nil //nolint:nilerr // what has no metadata needs no name
 	}
 	base := m.GetGenerateName()
 	m.SetName(base[:min(len(base), names.MaxGeneratedNameLength)] + suffix(store.From(ctx).Serial()))

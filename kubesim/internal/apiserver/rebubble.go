@@ -21,13 +21,13 @@ func leaveBubble(handler http.Handler) error {
 	if !storage.IsValid() || storage.Type() != reflect.TypeFor[atomic.Value]() {
 		return fmt.Errorf("kubesim: %T of this Kubernetes version has no customStorage; kubesim must be adapted", handler)
 	}
-	infos := reflect.ValueOf((*atomic.Value)(unsafe.Pointer(storage.UnsafeAddr())).Load())
+	infos := reflect.ValueOf((*atomic.Value)(unsafe.Pointer(storage.UnsafeAddr())).Load()) //nolint:gosec // the type was compared above
 	for _, uid := range infos.MapKeys() {
 		group := infos.MapIndex(uid).Elem().FieldByName("waitGroup")
 		if !group.IsValid() || group.Type() != reflect.TypeFor[*waitgroup.SafeWaitGroup]() {
 			return fmt.Errorf("kubesim: %s of this Kubernetes version has no waitGroup; kubesim must be adapted", infos.Type())
 		}
-		*(**waitgroup.SafeWaitGroup)(unsafe.Pointer(group.UnsafeAddr())) = &waitgroup.SafeWaitGroup{}
+		*(**waitgroup.SafeWaitGroup)(unsafe.Pointer(group.UnsafeAddr())) = &waitgroup.SafeWaitGroup{} //nolint:gosec // so was this one
 	}
 	return nil
 }

@@ -48,6 +48,6 @@ func basic(asked authorizer.Attributes) bool {
 			asked.GetAPIGroup() == "authentication.k8s.io" && asked.GetResource() == "selfsubjectreviews"
 		return self && asked.GetVerb() == "create"
 	}
-	root := strings.Split(strings.Trim(asked.GetPath(), "/"), "/")[0]
+	root, _, _ := strings.Cut(strings.Trim(asked.GetPath(), "/"), "/")
 	return asked.GetVerb() == "get" && slices.Contains([]string{"api", "apis", "healthz", "livez", "openapi", "readyz", "version"}, root)
 }
