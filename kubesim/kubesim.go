@@ -1,7 +1,6 @@
 package kubesim
 
 import (
-	"context"
 	"io/fs"
 	"slices"
 	"testing"
@@ -40,8 +39,7 @@ type Cluster struct {
 	manual      bool
 	controllers controllers
 
-	t   testing.TB
-	ctx context.Context // of the test: done when it must not be told anything any more
+	t testing.TB
 }
 
 // New starts a cluster, which ends with the test. What is wrong with the options fails it.
@@ -62,8 +60,7 @@ func New(t testing.TB, o Options) *Cluster {
 	}
 	server.Furnish(db)
 	return &Cluster{
-		server: server, db: db, manual: o.Manual, controllers: controllers{actors: actor.New(server, db)},
-		t: t, ctx: t.Context(),
+		server: server, db: db, manual: o.Manual, controllers: controllers{actors: actor.New(server, db)}, t: t,
 	}
 }
 

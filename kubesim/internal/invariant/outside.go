@@ -79,49 +79,72 @@ type making struct {
 
 // makings returns what was made outside, in order.
 func (x *index) makings() []*making {
-	var all []*making
-	find := func(t history.Thing, call int) *making {
-		owner, uid := t.Owner, ""
-		if l := x.owner(t, call); l != nil {
-			owner, uid = l.key, l.uid
-		}
-		i := slices.IndexFunc(all, func(m *making) bool { return m.owner == owner && m.uid == uid && m.kind == t.Kind })
-		if i < 0 {
-			all = append(all, &making{owner: owner, uid: uid, kind: t.Kind})
-			i = len(all) - 1
-		}
-		return all[i]
-	}
-	fresh := map[thingID]bool{} // made by the operator, not yet counted
+	c := census{index: x, fresh: map[thingID]bool{}}
 	before := x.viewed(-1)
 	for i, v := range x.run.Outside {
 		now := x.viewed(i)
-		count := map[*making][]string{}
-		for _, t := range v.Things {
-			if _, was := before[idOf(t)]; !was {
-				fresh[idOf(t)] = v.Call != history.Nobody
-			}
-			if t.Owner == "" {
-				continue
-			}
-			m := find(t, x.viewAt[i])
-			if fresh[idOf(t)] {
-				m.ids, m.calls = append(m.ids, t.ID), append(m.calls, v.Call)
-				delete(fresh, idOf(t))
-			}
-			count[m] = append(count[m], t.ID)
-			if v.Call != history.Nobody && len(count[m]) > len(m.atOnce) {
-				m.atOnce, m.atOnceCall = count[m], v.Call
-			}
-		}
-		for id, t := range before {
-			if _, is := now[id]; !is && t.Owner != "" && v.Call == history.Nobody {
-				find(t, x.viewAt[i]).lost++
-			}
+		c.count(i, before)
+		if v.Call == history.Nobody {
+			c.countLost(i, before, now)
 		}
 		before = now
 	}
-	return all
+	return c.all
+}
+
+// census counts what is made, view by view.
+type census struct {
+	*index
+	all   []*making
+	fresh map[thingID]bool // made by the operator, not yet counted
+}
+
+// of returns the making that a thing belongs to.
+func (c *census) of(t history.Thing, view int) *making {
+	owner, uid := t.Owner, ""
+	if l := c.owner(t, c.viewAt[view]); l != nil {
+		owner, uid = l.key, l.uid
+	}
+	i := slices.IndexFunc(c.all, func(m *making) bool { return m.owner == owner && m.uid == uid && m.kind == t.Kind })
+	if i < 0 {
+		c.all = append(c.all, &making{owner: owner, uid: uid, kind: t.Kind})
+		i = len(c.all) - 1
+	}
+	return c.all[i]
+}
+
+// count counts what is new in a view, and how many of a kind there are at once. What gets its
+// owner later was made when it got it.
+func (c *census) count(view int, before map[thingID]history.Thing) {
+	call := c.run.Outside[view].Call
+	present := map[*making][]string{}
+	for _, t := range c.run.Outside[view].Things {
+		id := idOf(t)
+		if _, was := before[id]; !was {
+			c.fresh[id] = call != history.Nobody
+		}
+		if t.Owner == "" {
+			continue
+		}
+		m := c.of(t, view)
+		if c.fresh[id] {
+			m.ids, m.calls = append(m.ids, t.ID), append(m.calls, call)
+			delete(c.fresh, id)
+		}
+		present[m] = append(present[m], t.ID)
+		if call != history.Nobody && len(present[m]) > len(m.atOnce) {
+			m.atOnce, m.atOnceCall = present[m], call
+		}
+	}
+}
+
+// countLost counts what had an owner before a view and is gone in it.
+func (c *census) countLost(view int, before, now map[thingID]history.Thing) {
+	for id, t := range before {
+		if _, is := now[id]; !is && t.Owner != "" {
+			c.of(t, view).lost++
+		}
+	}
 }
 
 // findDuplicates is I3: for one object no more is made than in the undisturbed run.

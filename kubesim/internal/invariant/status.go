@@ -77,43 +77,55 @@ type goal struct {
 // undisturbed run came to.
 func (x *index) goals() map[string][]goal {
 	all := map[string][]goal{}
-	note := func(rev int64, view int) {
-		if view < 0 {
-			return
-		}
-		things := map[*life][]history.Thing{}
-		for _, t := range x.run.Outside[view].Things {
-			if l := x.owner(t, x.viewAt[view]); t.Owner != "" && l != nil {
-				things[l] = append(things[l], t)
-			}
-		}
-		for l, ts := range things {
-			var u *unstructured.Unstructured
-			for _, i := range l.changes {
-				if x.run.Changes[i].Rev <= rev {
-					u = x.run.Changes[i].After
-				}
-			}
-			if u != nil && isReady(u) {
-				all[l.key] = append(all[l.key], goal{u.Object["spec"], ts})
-			}
-		}
-	}
 	for i, s := range x.run.Steps {
-		view := -1
-		for v := range x.run.Outside {
-			if x.run.Outside[v].Step <= i {
-				view = v
-			}
-		}
 		if !s.Settled.IsZero() {
-			note(s.SettledRev, view)
+			x.addGoals(all, s.SettledRev, x.lastView(i))
 		}
 	}
 	if n := len(x.run.Changes); n > 0 {
-		note(x.run.Changes[n-1].Rev, len(x.run.Outside)-1)
+		x.addGoals(all, x.run.Changes[n-1].Rev, len(x.run.Outside)-1)
 	}
 	return all
+}
+
+// addGoals adds what a view shows of the objects that were ready at a revision. No view is -1.
+func (x *index) addGoals(all map[string][]goal, rev int64, view int) {
+	if view < 0 {
+		return
+	}
+	things := map[*life][]history.Thing{}
+	for _, t := range x.run.Outside[view].Things {
+		if l := x.owner(t, x.viewAt[view]); t.Owner != "" && l != nil {
+			things[l] = append(things[l], t)
+		}
+	}
+	for l, ts := range things {
+		if u := x.stateAt(l, rev); u != nil && isReady(u) {
+			all[l.key] = append(all[l.key], goal{u.Object["spec"], ts})
+		}
+	}
+}
+
+// lastView is the last view of a step or of those before it; -1 if there is none.
+func (x *index) lastView(step int) int {
+	last := -1
+	for i, v := range x.run.Outside {
+		if v.Step <= step {
+			last = i
+		}
+	}
+	return last
+}
+
+// stateAt is an object as it was at a revision; nil if it did not exist.
+func (x *index) stateAt(l *life, rev int64) *unstructured.Unstructured {
+	var u *unstructured.Unstructured
+	for _, i := range l.changes {
+		if x.run.Changes[i].Rev <= rev {
+			u = x.run.Changes[i].After
+		}
+	}
+	return u
 }
 
 // reached tells whether the things of an object are as its goal wants them.
@@ -220,17 +232,7 @@ func findConditionErrors(r, u *index) []history.Violation {
 			}
 			for _, now := range conditionsOf(c.After) {
 				was, ok := conditionOf(c.Before, now.kind)
-				if ok && was == now {
-					continue
-				}
-				text := ""
-				switch {
-				case ok && was.status == now.status && was.since != now.since:
-					text = fmt.Sprintf("lastTransitionTime of condition %s of %s changed, its status did not: it is still %s", now.kind, l.key, now.status)
-				case !camelCase.MatchString(now.reason):
-					text = fmt.Sprintf("condition %s of %s has the reason %q; it has to be one word in CamelCase", now.kind, l.key, now.reason)
-				}
-				if text != "" && !told[text] {
+				if text := wrongIn(l, was, now, ok); text != "" && !told[text] {
 					told[text] = true
 					found = append(found, history.Violation{Message: text, Call: c.Call})
 				}
@@ -239,6 +241,20 @@ func findConditionErrors(r, u *index) []history.Violation {
 		found = append(found, r.findFlapping(l, u)...)
 	}
 	return found
+}
+
+// wrongIn tells what is wrong in how a condition was written, if anything; existed says whether
+// there was one before.
+func wrongIn(l *life, was, now condition, existed bool) string {
+	switch {
+	case existed && was == now:
+		return ""
+	case existed && was.status == now.status && was.since != now.since:
+		return fmt.Sprintf("lastTransitionTime of condition %s of %s changed, its status did not: it is still %s", now.kind, l.key, now.status)
+	case !camelCase.MatchString(now.reason):
+		return fmt.Sprintf("condition %s of %s has the reason %q; it has to be one word in CamelCase", now.kind, l.key, now.reason)
+	}
+	return ""
 }
 
 // findFlapping finds conditions that change and change back without a cause. Each fault excuses

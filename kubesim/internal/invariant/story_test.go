@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
@@ -29,6 +30,7 @@ type story struct {
 }
 
 func newStory(t testing.TB) *story {
+	t.Helper()
 	s := &story{
 		t: t, now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), pass: history.Nobody, objects: map[string]*unstructured.Unstructured{},
 		run:     &history.Run{Scenario: "life", Processes: []history.Process{{}}},
@@ -122,8 +124,7 @@ func (s *story) put(by, key, manifest string) {
 		after.SetName(name)
 		if before == nil {
 			s.births++
-			after.SetUID("")
-			unstructured.SetNestedField(after.Object, fmt.Sprintf("%08x-0000-4000-8000-%012x", len(key), s.births), "metadata", "uid")
+			after.SetUID(types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", len(key), s.births)))
 		} else {
 			after.SetUID(before.GetUID())
 		}

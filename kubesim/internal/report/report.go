@@ -122,7 +122,7 @@ func cut(s string, n int) string {
 func wrapped(s, indent string) string {
 	var b strings.Builder
 	line := ""
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		switch {
 		case line == "":
 			line = word

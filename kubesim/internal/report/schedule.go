@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,32 +31,56 @@ func schedule(in Input) string {
 	}
 	b.WriteString(cut(fmt.Sprintf("scenario %q, %s:", r.Scenario, what), columns) + "\n")
 	b.WriteString(cut("     call  time      proc  reconcile           request                             answer", columns) + "\n")
-	step, last := -1, -1
+	t := table{run: r, out: &b, step: -1, last: -1}
 	for _, i := range shown(in) {
-		if i > last+1 {
-			if n := i - last - 1; n > 0 {
-				fmt.Fprintf(&b, "      ...  %s\n", number(n, "more call"))
-			}
-		}
-		c := &r.Calls[i]
-		for step+1 < len(r.Steps) && r.Steps[step+1].Call <= i {
-			step++
-			if step+1 == len(r.Steps) || r.Steps[step+1].Call > i {
-				b.WriteString(cut(fmt.Sprintf("     step  %s", r.Steps[step].Name), columns) + "\n")
-			}
-		}
-		for _, f := range r.Faults {
-			if unplaced(f) && f.Time.After(timeOf(r, last)) && !f.Time.After(c.At) {
-				b.WriteString(cut(fmt.Sprintf("  >>       %s  %s: %s", clock(r, f.Time), f.Kind, f.At), columns) + "\n")
-			}
-		}
-		b.WriteString(row(r, c) + "\n")
-		last = i
+		t.add(i)
 	}
-	if n := len(r.Calls) - last - 1; n > 0 {
-		fmt.Fprintf(&b, "      ...  %s\n", number(n, "more call"))
-	}
+	t.leaveOut(len(r.Calls))
 	return b.String()
+}
+
+// table is the calls of a run, written one after the other.
+type table struct {
+	run        *history.Run
+	out        *strings.Builder
+	step, last int // the step and the call that were written last; -1 means none
+}
+
+// add writes a call, and before it what happened since the last one.
+func (t *table) add(call int) {
+	t.leaveOut(call)
+	t.beginStep(call)
+	t.strike(call)
+	t.out.WriteString(row(t.run, &t.run.Calls[call]) + "\n")
+	t.last = call
+}
+
+// leaveOut says how many calls before one are not shown.
+func (t *table) leaveOut(until int) {
+	if n := until - t.last - 1; n > 0 {
+		fmt.Fprintf(t.out, "      ...  %s\n", number(n, "more call"))
+	}
+}
+
+// beginStep names the step that a call is in, if the call before was in another one.
+func (t *table) beginStep(call int) {
+	step := t.step
+	for step+1 < len(t.run.Steps) && t.run.Steps[step+1].Call <= call {
+		step++
+	}
+	if step != t.step {
+		t.out.WriteString(cut("     step  "+t.run.Steps[step].Name, columns) + "\n")
+	}
+	t.step = step
+}
+
+// strike tells the faults that hit no call, but the time before one.
+func (t *table) strike(call int) {
+	for _, f := range t.run.Faults {
+		if unplaced(f) && f.Time.After(timeOf(t.run, t.last)) && !f.Time.After(timeOf(t.run, call)) {
+			t.out.WriteString(cut(fmt.Sprintf("  >>       %s  %s: %s", clock(t.run, f.Time), f.Kind, f.At), columns) + "\n")
+		}
+	}
 }
 
 // timeOf is when a call was made; long ago for the one before the first.
@@ -176,49 +201,63 @@ func answerOf(c *history.Call) string {
 // shown are the calls to show: those about the faults and about what they broke, and the first ones
 // of an undisturbed run.
 func shown(in Input) []int {
-	r := in.Run
-	var centers []int
-	for _, f := range r.Faults {
-		at := f.Call
-		if unplaced(f) {
-			at = slices.IndexFunc(r.Calls, func(c history.Call) bool { return !c.At.Before(f.Time) })
-		}
-		if at >= 0 {
-			centers = append(centers, at)
-		}
-	}
-	wanted := map[int]bool{}
-	add := func(center, before, after int) {
-		take := func(from, by, n int) {
-			for i := from; i >= 0 && i < len(r.Calls) && n > 0; i += by {
-				if (i == center || telling(&r.Calls[i])) && (len(wanted) < rows || wanted[i]) {
-					wanted[i] = true
-					n--
-				}
-			}
-		}
-		take(center, 1, after+1)
-		take(center-1, -1, before)
-	}
+	s := selection{calls: in.Run.Calls, wanted: map[int]bool{}}
 	for _, v := range in.Violations {
-		if v.Call != history.Nobody && v.Call < len(r.Calls) {
-			add(v.Call, 1, 1)
+		if v.Call != history.Nobody && v.Call < len(s.calls) {
+			s.around(v.Call, 1, 1)
 			break
 		}
 	}
-	for _, at := range centers {
-		add(at, beforeFault, afterFault)
-	}
-	if len(wanted) == 0 {
-		add(0, 0, rows-1)
-	}
-	var all []int
-	for i := range r.Calls {
-		if wanted[i] {
-			all = append(all, i)
+	for _, f := range in.Run.Faults {
+		if at := momentOf(in.Run, f); at >= 0 {
+			s.around(at, beforeFault, afterFault)
 		}
 	}
-	return all
+	if len(s.wanted) == 0 {
+		s.around(0, 0, rows-1)
+	}
+	return slices.Sorted(maps.Keys(s.wanted))
+}
+
+// momentOf is the call that a fault hit, or the first one after it; -1 means that none came.
+func momentOf(r *history.Run, f history.Fault) int {
+	if unplaced(f) {
+		return slices.IndexFunc(r.Calls, func(c history.Call) bool { return !c.At.Before(f.Time) })
+	}
+	return f.Call
+}
+
+// selection is the calls that are shown: no more than there are rows.
+type selection struct {
+	calls  []history.Call
+	wanted map[int]bool
+}
+
+// around takes a call, and so many telling ones before and after it.
+func (s *selection) around(center, before, after int) {
+	s.want(center)
+	s.take(center+1, 1, after)
+	s.take(center-1, -1, before)
+}
+
+// take takes n telling calls, beginning with one and going on by so many.
+func (s *selection) take(from, by, n int) {
+	for i := from; n > 0 && s.has(i); i += by {
+		if telling(&s.calls[i]) && s.want(i) {
+			n--
+		}
+	}
+}
+
+func (s *selection) has(i int) bool { return i >= 0 && i < len(s.calls) }
+
+// want takes a call and tells whether there was a row for it.
+func (s *selection) want(i int) bool {
+	if !s.has(i) || len(s.wanted) >= rows && !s.wanted[i] {
+		return false
+	}
+	s.wanted[i] = true
+	return true
 }
 
 // telling tells whether a call may matter to a reader: not informers, leases and events.

@@ -43,7 +43,7 @@ func (g *Gate) Held() []Held {
 	defer g.mu.Unlock()
 	var out []Held
 	for _, w := range g.watchers {
-		if len(w.held) > 0 && w.ctx.Err() == nil {
+		if len(w.held) > 0 && !w.ended() {
 			out = append(out, Held{w: w, Watch: w.number, Prefix: w.prefix, Change: w.held[0], Behind: len(w.held)})
 		}
 	}
@@ -72,7 +72,7 @@ func (g *Gate) Break(match func(prefix string) bool, gone bool) int {
 	defer g.mu.Unlock()
 	n := 0
 	g.watchers = slices.DeleteFunc(g.watchers, func(w *watcher) bool {
-		if w.ctx.Err() != nil || !match(w.prefix) {
+		if w.ended() || !match(w.prefix) {
 			return false
 		}
 		n++

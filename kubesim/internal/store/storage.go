@@ -45,7 +45,7 @@ type resource struct {
 // root is what etcd's keys begin with in a real cluster; messages show it.
 const root = "/registry"
 
-var versioner storage.APIObjectVersioner
+var versioner = storage.APIObjectVersioner{}
 
 func (s *resource) Versioner() storage.Versioner { return versioner }
 

@@ -29,12 +29,22 @@ type watcher struct {
 
 	wake   chan struct{}
 	out    chan watch.Event
-	ctx    context.Context
+	done   <-chan struct{} // closed when the client has gone or the watch was stopped
 	cancel context.CancelFunc
 }
 
 func (w *watcher) Stop()                          { w.cancel() }
 func (w *watcher) ResultChan() <-chan watch.Event { return w.out }
+
+// ended tells whether nobody takes events any more.
+func (w *watcher) ended() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
 
 func (w *watcher) covers(key string) bool {
 	return key == w.prefix || !w.exact && strings.HasPrefix(key, w.prefix)
@@ -98,7 +108,8 @@ func (s *resource) Watch(ctx context.Context, key string, opts storage.ListOptio
 	}
 	w := &watcher{prefix: prefix, exact: !opts.Recursive, wake: make(chan struct{}, 1), out: make(chan watch.Event, 16)}
 	w.gate, _ = ctx.Value(gateKey{}).(*Gate)
-	w.ctx, w.cancel = context.WithCancel(ctx)
+	stopped, cancel := context.WithCancel(ctx)
+	w.done, w.cancel = stopped.Done(), cancel
 	state := from == 0
 	if opts.SendInitialEvents != nil {
 		state = *opts.SendInitialEvents
@@ -108,7 +119,7 @@ func (s *resource) Watch(ctx context.Context, key string, opts storage.ListOptio
 	f := feed{resource: s, w: w, only: opts.Predicate}
 	if err != nil {
 		go f.fail(err)
-		return w, nil
+		return w, nil //nolint:nilerr // the watch itself tells its client
 	}
 	go func() {
 		defer close(w.out)
@@ -185,7 +196,7 @@ func (f feed) run(first []Change, rev int64, bookmark bool) {
 		}
 		select {
 		case <-f.w.wake:
-		case <-f.w.ctx.Done():
+		case <-f.w.done:
 			return
 		}
 	}
@@ -230,7 +241,7 @@ func (f feed) send(e watch.Event) bool {
 	select {
 	case f.w.out <- e:
 		return true
-	case <-f.w.ctx.Done():
+	case <-f.w.done:
 		return false
 	}
 }
