@@ -92,9 +92,10 @@ func externalMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
-			what: "a thing that does not show is taken for gone",
-			file: "external/decide_deletion.go", old: "	switch f.Creation {\n	case CreationNone, CreationUntold:\n		return true\n	case CreationSeen:\n",
-			mutated:  "	switch f.Creation {\n	case CreationNone, CreationUntold, CreationPossible, CreationCalled:\n		return true\n	case CreationSeen:\n		return true\n",
+			what:     "a thing that does not show is taken for gone",
+			file:     "external/decide_deletion.go",
+			old:      "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
+			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
 			scenario: "nats-bucket", invariants: []string{"I2"},
 		},
 		{
