@@ -111,6 +111,9 @@ func Workers(n int) Option { return func(o *options) { o.workers = n } }
 
 // Unpruned switches rules off; without arguments, all of them.
 func Unpruned(rules ...Rule) Option {
+	if len(rules) == 0 {
+		rules = []Rule{NoEffect, SameInstant, NothingHeld}
+	}
 	return func(o *options) { o.keep = append(o.keep, rules...) }
 }
 

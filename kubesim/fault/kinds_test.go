@@ -1,0 +1,107 @@
+package fault
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
+
+// TestLag proves that reads which lag behind writes are played where a vendor has them, and
+// only there.
+func TestLag(t *testing.T) {
+	lagging := func(r Report) bool {
+		return slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, lag) })
+	}
+	s := toyLife("")
+	if r := Explore(t, s, Only(Stale)); len(r.Findings) > 0 {
+		t.Errorf("findings with a vendor that shows at once what was written: %v", r.texts())
+	}
+	s.Lag = 5 * time.Second
+	if r := Explore(t, s, Only(Stale)); !lagging(r) {
+		t.Error("an operator that takes what it does not see for absent passed with a vendor whose reads lag")
+	}
+}
+
+// TestReplay proves that a token plays its schedule and no other.
+func TestReplay(t *testing.T) {
+	s := toyLife("remembers in the object alone")
+	all := Explore(t, s, Only(Crashes))
+	if len(all.Findings) == 0 {
+		t.Fatal("nothing was found")
+	}
+	token := all.Findings[0].Token
+	replayed := func(token string) Report {
+		before := *replayFlag
+		defer func() { *replayFlag = before }()
+		*replayFlag = token
+		return Explore(t, s)
+	}
+	got := replayed(token)
+	if len(got.Findings) != 1 || got.Findings[0].Token != token {
+		t.Fatalf("replaying %s gave %v", token, got.Findings)
+	}
+	if diff := cmp.Diff(all.Findings[0].Text, got.Findings[0].Text); diff != "" {
+		t.Errorf("the replay tells something else (-found +replayed):\n%s", diff)
+	}
+	race := Explore(t, s, Only(Races))
+	if len(race.Findings) == 0 {
+		t.Fatal("no race was found")
+	}
+	if got := replayed(race.Findings[0].Token); len(got.Findings) != 1 {
+		t.Errorf("replaying %s found nothing", race.Findings[0].Token)
+	}
+	if got := replayed("v1/another scenario/crash-after@1"); len(got.Findings) > 0 || len(got.Schedules) > 0 {
+		t.Errorf("the token of another scenario was played: %v", got)
+	}
+}
+
+// TestPruning proves that what rules leave out is counted, and finds nothing that the rest does
+// not find.
+func TestPruning(t *testing.T) {
+	groups := func(r Report) (all []string) {
+		for _, f := range r.Findings {
+			all = append(all, f.group())
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	s := toyLife("finalizer first")
+	pruned := Explore(t, s, Only(Crashes, Stale))
+	whole := Explore(t, s, Only(Crashes, Stale), Unpruned())
+	left := pruned.Pruned[SameInstant] + pruned.Pruned[NoEffect] + pruned.Pruned[NothingHeld]
+	played := func(r Report) int { return r.Schedules[Crashes] + r.Schedules[Stale] }
+	if left == 0 || played(whole) != played(pruned)+left {
+		t.Errorf("%d schedules with and %d without pruning, %d left out", played(pruned), played(whole), left)
+	}
+	if diff := cmp.Diff(groups(whole), groups(pruned)); diff != "" {
+		t.Errorf("findings (-whole +pruned):\n%s", diff)
+	}
+}
+
+// TestShrinking proves that of two disturbances the one that does not matter goes, and that
+// the run ends with the step in which the damage shows.
+func TestShrinking(t *testing.T) {
+	e, reference, w := prepared(t, toyLife("remembers in the object alone"))
+	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })
+	j := job{schedule: schedule{{kind: throttled, at: 0}, {kind: crashAfter, at: put + 1}}, like: reference.run}
+	var report Report
+	e.judge(&report, w.play(t, j), j)
+	if len(report.Findings) != 1 {
+		t.Fatalf("findings: %v", report.Findings)
+	}
+	if err := e.shrinkAll(t, &report); err != nil {
+		t.Fatal(err)
+	}
+	got := report.Findings[0].job.schedule
+	if slices.ContainsFunc(got, func(d disturbance) bool { return d.kind == throttled }) {
+		t.Errorf("%v still has what does not matter", got)
+	}
+	if _, ok := got.find(1, until); !ok {
+		t.Errorf("%v does not end with step 1", got)
+	}
+}
