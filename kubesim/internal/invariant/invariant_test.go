@@ -335,6 +335,8 @@ func TestOwnership(t *testing.T) {
 			add("make", put(by, shop, strings.Replace(state(1, mark, ""), "metadata: {", "metadata: {"+metadata+", ", 1))),
 		)
 	}
+	busy := func(by string) func(*story) { return put(by, shop, state(1, mark+", demo.dev/busy", "")) }
+	idle := func(by string) func(*story) { return put(by, shop, state(1, mark, "")) }
 	judge(t, map[string]tale{
 		"deletes theirs":           {why: "it may be anybody's", usual: both(theirs, add("ready", del(other, ""))), run: both(theirs, add("ready", del(other, ""))), want: []string{"I10: deleted without a UID precondition"}},
 		"deletes what it has seen": {why: "the precondition says which one is meant", usual: both(theirs, add("ready", del(other, "u"))), run: both(theirs, add("ready", del(other, "u")))},
@@ -347,12 +349,21 @@ func TestOwnership(t *testing.T) {
 			usual: both(theirs, add("ready", put("operator", other, "{metadata: {labels: {used: by}}, data: {a: b}}"))),
 			run:   both(theirs, add("ready", put("operator", other, "{metadata: {labels: {used: by}}, data: {a: b}}"))),
 		},
-		"drops another's label":      {why: "the whole list was written back", run: marked("foreign", "labels: {team: a}"), want: []string{"I10: the label team of databases.demo.dev default/shop is gone; another controller had put it there"}},
-		"drops another's finalizer":  {why: "it may guard something", run: add("make", put("foreign", shop, state(1, mark+", other.dev/f", ""))), want: []string{"I10: the finalizer other.dev/f"}},
-		"drops another's condition":  {why: "all conditions were written", run: add("make", put("foreign", shop, state(1, mark, `conditions: [{type: Theirs, status: "True", reason: X}]`))), want: []string{"I10: the condition Theirs"}},
-		"eats a user's annotation":   {why: "as it does without a disturbance", usual: marked("user", "annotations: {demo.dev/again: x}"), run: marked("user", "annotations: {demo.dev/again: x}")},
-		"drops a user's annotation":  {why: "it does not without a disturbance", run: marked("user", "annotations: {demo.dev/again: x}"), want: []string{"I10: a user had put it there"}},
-		"removes its own finalizer":  {why: "that is how objects go"},
+		"drops another's label":     {why: "the whole list was written back", run: marked("foreign", "labels: {team: a}"), want: []string{"I10: the label team of databases.demo.dev default/shop is gone; another controller had put it there"}},
+		"drops another's finalizer": {why: "it may guard something", run: add("make", put("foreign", shop, state(1, mark+", other.dev/f", ""))), want: []string{"I10: the finalizer other.dev/f"}},
+		"drops another's condition": {why: "all conditions were written", run: add("make", put("foreign", shop, state(1, mark, `conditions: [{type: Theirs, status: "True", reason: X}]`))), want: []string{"I10: the condition Theirs"}},
+		"eats a user's annotation":  {why: "as it does without a disturbance", usual: marked("user", "annotations: {demo.dev/again: x}"), run: marked("user", "annotations: {demo.dev/again: x}")},
+		"drops a user's annotation": {why: "it does not without a disturbance", run: marked("user", "annotations: {demo.dev/again: x}"), want: []string{"I10: a user had put it there"}},
+		"removes its own finalizer": {why: "that is how objects go"},
+		"removes its finalizer that came back": {
+			why: "another controller wrote an old state back; this run alone shows whose it is",
+			run: add("make", both(busy("operator"), idle("foreign"), busy("foreign"), idle("operator"))),
+		},
+		"removes its finalizer that it never added": {
+			why:   "another controller wrote it from a backup; the undisturbed run shows whose it is",
+			usual: add("make", both(busy("operator"), idle("operator"))),
+			run:   add("make", both(busy("foreign"), idle("operator"))),
+		},
 		"takes over a thing":         {why: "it was not told to", run: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "q-1", State: "x"}) }), want: []string{"I10: queue q-1 outside was taken over"}},
 		"takes over a thing usually": {why: "it is meant to", usual: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "q-1", State: "x"}) }), run: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "q-1", State: "x"}) })},
 		"removes a foreign thing": {
