@@ -99,12 +99,6 @@ func externalMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I2"},
 		},
 		{
-			what: "a thing that does not show is made again at once",
-			file: "external/decide_life.go", old: "	if f.Did.Create {\n		return false\n	}\n	recent := f.SinceCreate < f.Grace\n",
-			mutated:  "	recent := false\n",
-			scenario: "nats-bucket", invariants: []string{"I3", "I1", "I13"},
-		},
-		{
 			what: "what is not ours is deleted",
 			file: "external/decide_claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return false\n",
 			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},

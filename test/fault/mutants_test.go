@@ -115,12 +115,12 @@ func (m mutant) hunt(t *testing.T) string {
 func (m mutant) build(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()
-	real, err := filepath.Abs(filepath.Join("..", "..", m.file))
+	original, err := filepath.Abs(filepath.Join("..", "..", m.file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	mutated, overlay, binary := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "fault.test")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{real: mutated}})
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutated}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,12 +21,12 @@ import (
 // twenty times as much.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	real, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(real.Stop)
-	conn, err := real.Connect("conformance")
+	t.Cleanup(server.Stop)
+	conn, err := server.Connect("conformance")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ type refusal struct {
 }
 
 // The server's reasons, as in its errors.json.
-var (
+var ( //nolint:gochecknoglobals // a constant table
 	badRequest       = &refusal{400, 10003, "bad request"}
 	consumerNotFound = &refusal{404, 10014, "consumer not found"}
 	notEnabled       = &refusal{503, 10039, "JetStream not enabled for account"}
