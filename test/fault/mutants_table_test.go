@@ -1,15 +1,15 @@
 package fault
 
-// mutants are bugs that engines like ours have had, or that ours could have.
-func mutants() []mutant { return append(loopMutants(), externalMutants()...) }
+import "slices"
 
-func loopMutants() []mutant {
+// mutants are bugs that engines like ours have had, or that ours could have.
+func mutants() []mutant {
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants())
+}
+
+// writeMutants are bugs of the loop in what it writes.
+func writeMutants() []mutant {
 	return []mutant{
-		{
-			what: "the finalizer goes although the cleanup failed", quick: true,
-			file: "loop/pass.go", old: "	if o.kind == cleanupRemoved {\n", mutated: "	if o.kind == cleanupRemoved || o.kind == cleanupFailed {\n",
-			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
-		},
 		{
 			what: "the finalizer is written after the first pass", quick: true,
 			file: "loop/pass.go", old: "	err := p.ensureFinalizer(ctx)\n",
@@ -39,6 +39,22 @@ func loopMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I7"},
 		},
 		{
+			what: "lastTransitionTime moves although nothing changed",
+			file: "status/status.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
+			scenario: "nats-bucket", invariants: []string{"I9"},
+		},
+	}
+}
+
+// retryMutants are bugs of the loop in what it repeats.
+func retryMutants() []mutant {
+	return []mutant{
+		{
+			what: "the finalizer goes although the cleanup failed", quick: true,
+			file: "loop/pass.go", old: "	if o.kind == cleanupRemoved {\n", mutated: "	if o.kind == cleanupRemoved || o.kind == cleanupFailed {\n",
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
+		},
+		{
 			what: "a failure is retried without back-off",
 			file: "loop/decide_retry.go", old: "		wait = p.delay(l.attempts, share(l.attempts))\n", mutated: "		wait = time.Millisecond\n",
 			scenario: "nats-denied", invariants: []string{"I13"},
@@ -60,11 +76,6 @@ func loopMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
-			what: "lastTransitionTime moves although nothing changed",
-			file: "status/status.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
-			scenario: "nats-bucket", invariants: []string{"I9"},
-		},
-		{
 			what: "a cleanup that is under way is never looked at again",
 			file: "loop/pass.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
 			scenario: "nats-bucket", invariants: []string{"I6", "I1"},
@@ -72,24 +83,13 @@ func loopMutants() []mutant {
 	}
 }
 
-func externalMutants() []mutant {
+// ownershipMutants are bugs in whose a thing is, and when it goes.
+func ownershipMutants() []mutant {
 	return []mutant{
 		{
 			what: "a failed delete lets the object go", quick: true,
 			file: "external/decide_deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
-		},
-		{
-			what: "names are new in every process",
-			file: "external/engine.go", old: "	name, err := e.namer.ExternalName(obj)\n", mutated: "	name, err := e.namer.ExternalName(obj)\n	name += \"-\" + time.Now().Format(\"150405\")\n",
-			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
-		},
-		{
-			what: "decisions are read from status",
-			file: "external/pass.go", old: "	for range mostSteps {\n",
-			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
-				"		return decideInSync(Facts{Seen: Seen{Phase: PhaseAvailable}}), nil\n	}\n	for range mostSteps {\n",
-			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
 			what:     "a thing that does not show is taken for gone",
@@ -123,11 +123,16 @@ func externalMutants() []mutant {
 			file: "external/decide_deletion.go", old: "		done.Action = ActionUnmark\n", mutated: "",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"},
 		},
+	}
+}
+
+// lifeMutants are bugs in names, dependencies and pauses.
+func lifeMutants() []mutant {
+	return []mutant{
 		{
-			what: "things are looked at every ten seconds",
-			file: "external/engine.go", old: "		return 10 * time.Minute\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
-			mutated:  "		return 10 * time.Second\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
-			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
+			what: "names are new in every process",
+			file: "external/engine.go", old: "	name, err := e.namer.ExternalName(obj)\n", mutated: "	name, err := e.namer.ExternalName(obj)\n	name += \"-\" + time.Now().Format(\"150405\")\n",
+			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
 		},
 		{
 			what: "dependencies are not waited for",
@@ -139,16 +144,23 @@ func externalMutants() []mutant {
 			file: "external/decide_life.go", old: "	if f.Paused != PauseNone {\n		return decidePaused(f)\n	}\n	if f.Record", mutated: "	if f.Record",
 			scenario: "nats-pause", invariants: []string{"I1"},
 		},
+	}
+}
+
+// callMutants are bugs in how often the outside is asked.
+func callMutants() []mutant {
+	return []mutant{
+		{
+			what: "things are looked at every ten seconds",
+			file: "external/engine.go", old: "		return 10 * time.Minute\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
+			mutated:  "		return 10 * time.Second\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
+			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
+		},
 		{
 			what: "a failed call is not retried",
 			file: "external/decide_failure.go", old: "Reason: failureReason(f.Last), Wake: WakeBackoff}\n	d.Show = failedShow(f.Last.Of)\n",
 			mutated:  "Reason: failureReason(f.Last), Wake: WakeEvent}\n	d.Show = failedShow(f.Last.Of)\n",
 			scenario: "nats-bucket", invariants: []string{"I1"},
-		},
-		{
-			what: "Ready is told before anybody looked",
-			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Ready: ShowTrue}\n",
-			scenario: "nats-bucket", invariants: []string{"I8", "I1"},
 		},
 		{
 			what: "the thing is updated without a difference",
@@ -160,6 +172,24 @@ func externalMutants() []mutant {
 			file: "external/calls.go", old: "		p.last = classify(err, p.e.classifier, a.mutates())\n",
 			mutated:  "		p.last = classify(err, p.e.classifier, a.mutates())\n		p.last.class = ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+	}
+}
+
+// statusMutants are bugs in what people are told, and in believing it.
+func statusMutants() []mutant {
+	return []mutant{
+		{
+			what: "decisions are read from status",
+			file: "external/pass.go", old: "	for range mostSteps {\n",
+			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
+				"		return decideInSync(Facts{Seen: Seen{Phase: PhaseAvailable}}), nil\n	}\n	for range mostSteps {\n",
+			scenario: "nats-bucket", invariants: []string{"I1"},
+		},
+		{
+			what: "Ready is told before anybody looked",
+			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Ready: ShowTrue}\n",
+			scenario: "nats-bucket", invariants: []string{"I8", "I1"},
 		},
 		{
 			what: "conditions that are False tell of the past",
