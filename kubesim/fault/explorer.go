@@ -86,9 +86,11 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 }
 
 func (e *explorer) readRoles() (err error) {
-	if e.roles, err = apiserver.ReadRoles(e.scenario.RBAC); err != nil {
+	roles, err := apiserver.ReadRoles(e.scenario.RBAC)
+	if err != nil {
 		return err
 	}
+	e.roles = roles.OnlyBound()
 	db := store.New()
 	if err := apiserver.Populate(db); err != nil {
 		return err

@@ -22,8 +22,9 @@ type Scenario struct {
 	// os.DirFS("config/crd/bases"). Nil means none.
 	CRDs fs.FS
 	// RBAC holds the operator's Roles and ClusterRoles as YAML files, such as
-	// os.DirFS("config/rbac"). All of them are bound to the account that the operator runs
-	// under, and invariant I15 holds them against what it does. Nil makes it an administrator.
+	// os.DirFS("config/rbac"). Those that a binding in it names, or all if it has no bindings,
+	// are what the operator may do, and invariant I15 holds them against what it does. Nil makes
+	// it an administrator.
 	RBAC fs.FS
 	// AddToScheme registers the operator's types. Nil means those of client-go alone.
 	AddToScheme func(*runtime.Scheme) error
