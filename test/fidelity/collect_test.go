@@ -3,6 +3,7 @@
 package fidelity
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,26 +121,46 @@ func settled(live map[ref]object) bool {
 			}
 		}
 	}
-	waits := func(o object) bool {
-		return o.Metadata.DeletionTimestamp != "" && slices.Contains(o.Metadata.Finalizers, "foregroundDeletion")
-	}
 	for _, o := range live {
 		m := o.Metadata
 		switch {
 		case m.DeletionTimestamp != "" && slices.Contains(m.Finalizers, "orphan"):
 			return false
-		case waits(o) && !blocked[m.UID]:
+		case o.waits() && !blocked[m.UID]:
 			return false
 		case m.DeletionTimestamp != "":
 			continue
 		}
 		for _, ref := range m.OwnerReferences {
-			if owner, ok := byUID[ref.UID]; !ok || waits(owner) {
+			if owner, ok := byUID[ref.UID]; !ok || owner.waits() {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// waits reports whether an object is kept until its dependents are gone.
+func (o object) waits() bool {
+	return o.Metadata.DeletionTimestamp != "" && slices.Contains(o.Metadata.Finalizers, "foregroundDeletion")
+}
+
+// overlooked reports whether a request gives an object an owner that waits for its dependents
+// already. The real collector looks at dependents when the owner begins to wait; it notices a
+// later one only if something else happens to either of them, maybe never. The simulated one
+// always does.
+func (p *player) overlooked(body []byte) bool {
+	if !p.collects || !bytes.Contains(body, []byte("ownerReferences")) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.live {
+		if o.waits() && bytes.Contains(body, []byte(o.Metadata.UID)) {
+			return true
+		}
+	}
+	return false
 }
 
 // barrier waits until the garbage collector knows all objects that have owners: it takes

@@ -62,13 +62,13 @@ func (n *normalizer) text(s string) string {
 		}
 		return "IP"
 	})
-	s = portPattern.ReplaceAllString(s, "${1}PORT${2}")
 	s = timePattern.ReplaceAllString(s, "TIME")
 	s = quotedFields.ReplaceAllString(s, "managedFields,name:")
-	return revisionPattern.ReplaceAllStringFunc(s, func(m string) string {
+	s = revisionPattern.ReplaceAllStringFunc(s, func(m string) string {
 		i := strings.LastIndexAny(m, ` "(:`) + 1
 		return m[:i] + n.named("rv", m[i:])
 	})
+	return portPattern.ReplaceAllString(s, "${1}PORT${2}")
 }
 
 // document normalizes JSON and returns it indented; what is no JSON, as text.
