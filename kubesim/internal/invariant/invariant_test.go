@@ -337,6 +337,7 @@ func TestOwnership(t *testing.T) {
 	}
 	busy := func(by string) func(*story) { return put(by, shop, state(1, mark+", demo.dev/busy", "")) }
 	idle := func(by string) func(*story) { return put(by, shop, state(1, mark, "")) }
+	labelled := strings.Replace(state(1, mark, ""), "metadata: {", "metadata: {labels: {team: a}, ", 1)
 	judge(t, map[string]tale{
 		"deletes theirs":           {why: "it may be anybody's", usual: both(theirs, add("ready", del(other, ""))), run: both(theirs, add("ready", del(other, ""))), want: []string{"I10: deleted without a UID precondition"}},
 		"deletes what it has seen": {why: "the precondition says which one is meant", usual: both(theirs, add("ready", del(other, "u"))), run: both(theirs, add("ready", del(other, "u")))},
@@ -358,6 +359,12 @@ func TestOwnership(t *testing.T) {
 		"removes its finalizer that came back": {
 			why: "another controller wrote an old state back; this run alone shows whose it is",
 			run: add("make", both(busy("operator"), idle("foreign"), busy("foreign"), idle("operator"))),
+		},
+		"removes its label that another had once": {
+			why: "who put it there last is whose it is",
+			run: add("make", both(
+				put("foreign", shop, labelled), put("foreign", shop, state(1, mark, "")),
+				put("operator", shop, labelled), put("operator", shop, state(1, mark, "")))),
 		},
 		"removes its finalizer that it never added": {
 			why:   "another controller wrote it from a backup; the undisturbed run shows whose it is",

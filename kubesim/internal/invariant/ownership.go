@@ -28,13 +28,13 @@ func findTrespasses(r, u *index) []history.Violation {
 			noteMarks(writers, c)
 			continue
 		}
-		if c.Before == nil || c.After == nil || housekeeping(c.Group, c.Resource) {
-			continue
+		if c.Before != nil && c.After != nil && !housekeeping(c.Group, c.Resource) {
+			if v, ok := r.overwritten(c, kinds); ok {
+				found = append(found, v)
+			}
+			found = append(found, r.findDropped(c, writers, u)...)
 		}
-		if v, ok := r.overwritten(c, kinds); ok {
-			found = append(found, v)
-		}
-		found = append(found, r.findDropped(c, writers, u)...)
+		noteMarks(writers, c)
 	}
 	return append(found, r.findOutsideTrespasses(u)...)
 }
@@ -211,7 +211,7 @@ func (x *index) findDropped(c *history.Change, writers map[string]string, u *ind
 	for _, m := range lost {
 		by := writers[string(c.After.GetUID())+" "+m]
 		finalizer, is := strings.CutPrefix(m, "finalizer ")
-		if by == "" || is && (x.finalizers[finalizer] || u.finalizers[finalizer]) || by != "foreign" && u.known.removed[c.Resource+" "+m] {
+		if by == "" || by == operator || is && (x.finalizers[finalizer] || u.finalizers[finalizer]) || by != "foreign" && u.known.removed[c.Resource+" "+m] {
 			continue
 		}
 		found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
