@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -52,7 +54,10 @@ func conditions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(all, ", ")
 }
 
-func TestInstallCRD(t *testing.T) {
+func TestInstallCRD(t *testing.T) { synctest.Test(t, testInstallCRD) }
+
+func testInstallCRD(t *testing.T) {
+	began := time.Now()
 	c, _ := newCluster(t)
 	k := definitionClient(t, c)
 	crd := lake(t)
@@ -78,7 +83,7 @@ func TestInstallCRD(t *testing.T) {
 	}
 
 	rival := lake(t)
-	rival.Name, rival.Spec.Names.Plural, rival.Spec.Names.Singular = "loughs.water.k8s.io", "loughs", "lough"
+	rival.Name, rival.Spec.Names.Plural, rival.Spec.Names.Singular = "coves.water.k8s.io", "coves", "cove"
 	must(t, k.Create(t.Context(), rival))
 	must(t, k.Get(t.Context(), client.ObjectKeyFromObject(rival), rival))
 	if diff := cmp.Diff("NamesAccepted=False ListKindConflict, Established=False NotAccepted", conditions(rival)); diff != "" {
@@ -104,6 +109,9 @@ func TestInstallCRD(t *testing.T) {
 	must(t, k.Get(t.Context(), client.ObjectKeyFromObject(rival), rival))
 	if diff := cmp.Diff("NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted", conditions(rival)); diff != "" {
 		t.Errorf("the names are free, the other CRD's conditions (-want +got):\n%s", diff)
+	}
+	if waited := time.Since(began); waited != 0 {
+		t.Errorf("all of it took %s; nothing should wait", waited)
 	}
 }
 
