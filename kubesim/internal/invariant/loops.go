@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func findNoise(r, _ *index) []history.Violation {
 			n = outside
 		case c.Side == history.Outside:
 			looks++
-		case isAnnouncement(c):
+		case r.isAnnouncement(c):
 			n = writes
 		case housekeeping(c.Group, c.Resource) || c.Resource == "":
 		case c.Write:
@@ -64,8 +65,13 @@ func findNoise(r, _ *index) []history.Violation {
 
 // isAnnouncement tells the new events, but for that of a process that became the leader. What
 // follows on an event is the recorder's book-keeping.
-func isAnnouncement(c *history.Call) bool {
-	return c.Resource == "events" && c.Verb == "create" && c.Body["reason"] != "LeaderElection"
+func (x *index) isAnnouncement(c *history.Call) bool {
+	if c.Resource != "events" || c.Verb != "create" {
+		return false
+	}
+	return !slices.ContainsFunc(x.run.Changes, func(e history.Change) bool {
+		return e.Rev == c.Rev && e.After != nil && e.After.Object["reason"] == "LeaderElection"
+	})
 }
 
 func times(n int) string {
