@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -315,7 +316,7 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 		case Duplicates:
 			jobs = append(jobs, p.duplicates()...)
 		case Races:
-			like, err := e.quietRaces(t, reference)
+			like, err := e.quietRaces(t, report, reference)
 			if err != nil {
 				return err
 			}
@@ -343,27 +344,34 @@ func (o options) wanted() []Kind {
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is
-// over and all is quiet.
-func (e *explorer) quietRaces(t *testing.T, reference result) (map[racing]*history.Run, error) {
-	races := e.scenario.raceSteps()
+// over and all is quiet. What such a run breaks by itself is found too.
+func (e *explorer) quietRaces(t *testing.T, to *Report, reference result) (map[racing]*history.Run, error) {
 	var jobs []job
-	var which []racing
 	for step := 1; step < len(reference.run.Steps); step++ {
-		for n := range races {
-			jobs = append(jobs, job{like: reference.run, last: step, extra: &races[n]})
-			which = append(which, racing{step, n})
+		for n := range e.scenario.raceSteps() {
+			jobs = append(jobs, e.quietRace(racing{step, n}, reference.run))
 		}
 	}
 	like := map[racing]*history.Run{}
 	err := e.playAll(t, jobs, func(j job, r result) {
-		if r.err != nil || r.play.void {
+		if r.play.void {
 			return
 		}
-		i := slices.IndexFunc(jobs, func(o job) bool { return o.last == j.last && o.extra == j.extra })
+		e.judge(to, r, job{schedule: j.schedule})
+		if r.err != nil {
+			return
+		}
 		run := *r.run
 		run.Steps = slices.Clone(run.Steps[:j.last+1])
 		run.Steps[j.last].World = r.run.Steps[j.last+1].World
-		like[which[i]] = &run
+		like[j.racing] = &run
 	})
 	return like, err
+}
+
+func (e *explorer) quietRace(r racing, like *history.Run) job {
+	return job{
+		schedule: schedule{{kind: later, at: r.step, arg: strconv.Itoa(r.race)}},
+		like:     like, last: r.step, racing: r, extra: &e.scenario.raceSteps()[r.race],
+	}
 }

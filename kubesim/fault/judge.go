@@ -2,7 +2,8 @@ package fault
 
 import (
 	"errors"
-	"slices"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -125,18 +126,38 @@ func (e *explorer) replay(t *testing.T, token string) (Report, error) {
 	if err != nil {
 		return out, err
 	}
-	j := job{schedule: s, like: reference.run}
-	if i := slices.IndexFunc(s, func(d disturbance) bool { return d.kind == race }); i >= 0 {
-		like, err := e.quietRaces(t, reference)
-		if err != nil {
-			return out, err
-		}
-		p := &plan{scenario: e.scenario, reference: reference, pruned: out.Pruned}
-		for _, r := range p.races(like) {
-			if slices.Equal(r.schedule, s) {
-				j = r
-			}
-		}
+	j, err := e.jobOf(t, s, reference)
+	if err != nil {
+		return out, err
 	}
 	return out, e.playAll(t, []job{j}, func(j job, r result) { e.judge(&out, r, j) })
+}
+
+// jobOf returns the job that plays a schedule from the beginning.
+func (e *explorer) jobOf(t *testing.T, s schedule, reference result) (job, error) {
+	races := len(e.scenario.raceSteps())
+	for _, d := range s {
+		n, err := strconv.Atoi(d.arg)
+		if d.kind != race && d.kind != later {
+			continue
+		}
+		if err != nil || n < 0 || n >= races {
+			return job{}, fmt.Errorf("replay token: the scenario has %d races, %q is none of them", races, d.arg)
+		}
+		if d.kind == later {
+			j := e.quietRace(racing{d.at, n}, reference.run)
+			j.like = nil
+			return j, nil
+		}
+		like, err := e.quietRaces(t, &Report{}, reference)
+		if err != nil {
+			return job{}, err
+		}
+		step := stepOf(reference.run, d.at)
+		if quiet := like[racing{step, n}]; quiet != nil {
+			return job{schedule: s, like: quiet, last: step}, nil
+		}
+		return job{}, fmt.Errorf("replay token: race %d does nothing in step %d", n, step)
+	}
+	return job{schedule: s, like: reference.run}, nil
 }

@@ -1,12 +1,15 @@
 package fault
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
@@ -103,5 +106,30 @@ func TestShrinking(t *testing.T) {
 	}
 	if _, ok := got.find(1, until); !ok {
 		t.Errorf("%v does not end with step 1", got)
+	}
+}
+
+// TestQuietRaces proves that what a user's act alone breaks is found and can be replayed, though
+// nothing disturbs it.
+func TestQuietRaces(t *testing.T) {
+	s := toyLife("")
+	s.Steps = s.Steps[:2]
+	s.Races = []Step{{Name: "take the finalizers away and delete", Do: func(ctx context.Context, w *World) error {
+		cm := configMap("a")
+		if err := w.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			return err
+		}
+		return w.Client.Delete(ctx, cm)
+	}}}
+	r := Explore(t, s, Only(Races))
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, later) })
+	if i < 0 || r.Findings[i].Violations[0].Invariant != "I2" {
+		t.Fatalf("a box without an owner was not found: %v", r.texts())
+	}
+	before := *replayFlag
+	defer func() { *replayFlag = before }()
+	*replayFlag = r.Findings[i].Token
+	if again := Explore(t, s); len(again.Findings) != 1 || again.Findings[0].Text != r.Findings[i].Text {
+		t.Errorf("%s replays as %v", *replayFlag, again.Findings)
 	}
 }

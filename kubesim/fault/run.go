@@ -26,8 +26,9 @@ type job struct {
 	like *history.Run
 	// last is the step after which to stop; 0 plays all.
 	last int
-	// extra follows the last step; it is a race in an undisturbed run.
-	extra *Step
+	// extra follows the last step: racing, when all is quiet.
+	extra  *Step
+	racing racing
 	// keep makes snapshots; watchful keeps silence after each step.
 	keep, watchful bool
 }

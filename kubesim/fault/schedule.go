@@ -32,6 +32,7 @@ const (
 	lag         = "lag"          // F15: an outside read shows what was before the last change
 	twice       = "twice"        // F12: an event comes twice
 	race        = "race"         // F18: a user acts just before this call
+	later       = "later"        // the same user comes after this step, when all is quiet
 )
 
 func kindOf(d disturbance) Kind {
@@ -42,7 +43,7 @@ func kindOf(d disturbance) Kind {
 		return Stale
 	case twice:
 		return Duplicates
-	case race:
+	case race, later:
 		return Races
 	}
 	return Faults
