@@ -25,11 +25,14 @@ func findNoise(r, _ *index) []history.Violation {
 	reads := &noise{text: "read objects from the API server, past its caches,"}
 	outside := &noise{text: "wrote outside"}
 	looks := 0
+	tried := map[string]bool{} // what a process tried in vain when it had just started
 	var found []history.Violation
 	for i := max(s.Call, 0); i < min(s.LastCall, len(r.run.Calls)); i++ {
 		c := &r.run.Calls[i]
 		n := (*noise)(nil)
 		switch {
+		case c.Side == history.Outside && c.Write && !c.Changed && s.Restarted != history.Nobody && c.Process >= s.Restarted && !tried[c.What]:
+			tried[c.What] = true // it cannot know that the vendor refused this before
 		case c.Side == history.Outside && c.Write:
 			n = outside
 		case c.Side == history.Outside:
@@ -69,9 +72,8 @@ func (x *index) isAnnouncement(c *history.Call) bool {
 	if c.Resource != "events" || c.Verb != "create" {
 		return false
 	}
-	return !slices.ContainsFunc(x.run.Changes, func(e history.Change) bool {
-		return e.Rev == c.Rev && e.After != nil && e.After.Object["reason"] == "LeaderElection"
-	})
+	i := slices.IndexFunc(x.run.Changes, func(h history.Change) bool { return h.Call == c.Index && h.After != nil })
+	return i >= 0 && x.run.Changes[i].After.Object["reason"] != "LeaderElection"
 }
 
 func times(n int) string {
