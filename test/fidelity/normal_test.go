@@ -111,16 +111,6 @@ func (n *normalizer) object(m map[string]any) map[string]any {
 	if m["kind"] == "PartialObjectMetadataList" && m["items"] == nil {
 		m["items"] = []any{} // null if none matched, even those that are left out here
 	}
-	if causes, ok := m["causes"].([]any); ok { // a schema's properties are looked at in any order
-		slices.SortFunc(causes, func(a, b any) int { return bytes.Compare(encode(a), encode(b)) })
-	}
-	if s, ok := m["message"].(string); ok && m["kind"] == "Status" && strings.HasSuffix(s, "]") {
-		if subject, list, ok := strings.Cut(strings.TrimSuffix(s, "]"), ": ["); ok {
-			parts := strings.Split(list, ", ")
-			slices.Sort(parts)
-			m["message"] = subject + ": [" + strings.Join(parts, ", ") + "]"
-		}
-	}
 	if cells, ok := m["cells"].([]any); ok { // a table's row; the last one is often an age
 		for i, c := range cells {
 			if s, ok := c.(string); ok && agePattern.MatchString(s) {
@@ -142,7 +132,30 @@ func (n *normalizer) object(m map[string]any) map[string]any {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		out[n.text(key)] = n.value(m[key])
 	}
+	n.sort(out)
 	return out
+}
+
+// sort sorts what a server sorts by times that have seconds, by UIDs, or not at all: entries of
+// managed fields, and causes of an error.
+func (n *normalizer) sort(m map[string]any) {
+	for _, key := range []string{"managedFields", "causes"} {
+		if list, ok := m[key].([]any); ok {
+			slices.SortFunc(list, func(a, b any) int { return bytes.Compare(encode(a), encode(b)) })
+		}
+	}
+	s, ok := m["message"].(string)
+	if !ok || m["kind"] != "Status" {
+		return
+	}
+	if subject, list, ok := strings.Cut(s, ": ["); ok && strings.HasSuffix(s, "]") {
+		parts := strings.Split(strings.TrimSuffix(list, "]"), ", ")
+		slices.Sort(parts)
+		s = subject + ": [" + strings.Join(parts, ", ") + "]"
+	}
+	parts := strings.Split(s, "\n")
+	slices.Sort(parts)
+	m["message"] = strings.Join(parts, "\n")
 }
 
 func (n *normalizer) metadata(m map[string]any) {
@@ -162,13 +175,11 @@ func (n *normalizer) metadata(m map[string]any) {
 	if !ok {
 		return
 	}
-	// They are sorted by times that have seconds.
 	for _, e := range entries {
 		if e, ok := e.(map[string]any); ok {
 			delete(e, "time")
 		}
 	}
-	slices.SortFunc(entries, func(a, b any) int { return bytes.Compare(encode(a), encode(b)) })
 }
 
 // foreign reports whether an item of a list or a row of a table belongs to somebody else: the
