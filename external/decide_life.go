@@ -49,7 +49,11 @@ func (f Facts) uncertain() bool {
 // decidePaused is row 1: change nothing, but look and report.
 func decidePaused(f Facts) Decision {
 	d := Decision{Row: 1, Reason: ReasonPaused, Wake: WakeDrift, Show: Show{Paused: ShowTrue}}
-	if f.Scope != ScopeOpen || f.Last.Failed || f.Record.Trouble != TroubleNone || !f.Record.KnownID {
+	if f.Record.Trouble != TroubleNone || !f.Record.KnownID {
+		return d
+	}
+	if f.Scope != ScopeOpen || f.Last.Failed { // it is no failure, but nobody knows how the thing is
+		d.Wake = WakePoll
 		return d
 	}
 	if !f.Seen.Looked {
@@ -96,7 +100,8 @@ func decideScope(f Facts) (d Decision, stop bool) {
 }
 
 // decideUnready is rows 4 and 5: a dependency is absent or not ready. That is not a
-// failure, nor is an error met meanwhile. What was made already is only looked at.
+// failure, nor is an error met meanwhile, but the look is repeated. What was made already
+// is only looked at.
 func decideUnready(f Facts) Decision {
 	d := Decision{
 		Row: 5, State: StatePending, Reason: ReasonDependenciesNotReady, Wake: WakeDependency,
@@ -108,6 +113,7 @@ func decideUnready(f Facts) Decision {
 	case !made || missing:
 		d.Row, d.Show.Ready = 4, ShowFalse
 	case f.Last.Failed:
+		d.Wake = WakePoll
 	case !f.Seen.Looked:
 		d.Action = ActionObserve
 	default:

@@ -117,7 +117,8 @@ func TestDecide(t *testing.T) {
 		"D-01 paused looks first":          {"reporting goes on", given(paused(PauseChanges), notLooked), "D-01 observe same Paused +Paused"},
 		"D-01 paused changes nothing":      {"drift is shown, not repaired", given(paused(PauseChanges), inPlace), "D-01 wait same Paused +Ready +Paused drift"},
 		"D-01 paused creates nothing":      {"", given(paused(PauseChanges), missing), "D-01 wait same Paused -Ready +Paused drift"},
-		"D-01 paused without client":       {"", given(paused(PauseAll), notLooked, scoped(ScopeUnconnectable)), "D-01 wait same Paused +Paused drift"},
+		"D-01 paused without client":       {"", given(paused(PauseAll), notLooked, scoped(ScopeUnconnectable)), "D-01 wait same Paused +Paused poll"},
+		"D-01 paused and the look failed":  {"it is looked again", given(paused(PauseChanges), failed(ActionObserve, ClassTransient)), "D-01 wait same Paused +Paused poll"},
 		"D-01 all holds deletion":          {"deletion proceeds unless all", given(paused(PauseAll), deleting), "D-01 wait Terminating Paused -Ready -Creating -Updating +Deleting +Paused event"},
 		"D-01 paused deletes all the same": {"deletion proceeds unless all", given(paused(PauseChanges), deleting), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 
@@ -133,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"D-04 the API says not yet":             {"not a failure", given(failed(ActionCreate, ClassNotReady)), "D-04 wait Pending NotReady -Ready -Creating -Failed poll"},
 		"D-05 looks":                            {"", given(unready, notLooked), "D-05 observe Pending DependenciesNotReady -Creating -Updating -Failed"},
 		"D-05 E1-09 changes nothing":            {"dependents look at Ready", given(unready, inPlace), "D-05 wait Pending DependenciesNotReady +Ready -Creating -Updating -Failed dependency"},
-		"D-05 an error meanwhile is no failure": {"the dependency may be its cause", given(unready, failed(ActionObserve, ClassTransient)), "D-05 wait Pending DependenciesNotReady -Creating -Updating -Failed dependency"},
+		"D-05 an error meanwhile is no failure": {"the dependency may be its cause", given(unready, failed(ActionObserve, ClassTransient)), "D-05 wait Pending DependenciesNotReady -Creating -Updating -Failed poll"},
 
 		"D-06 polls a create":            {"", given(op(OpRunning, ActionCreate)), "D-06 poll Creating Creating -Ready +Creating -Updating -Failed"},
 		"D-06 waits after a poll":        {"", given(op(OpRunning, ActionUpdate), polled), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
