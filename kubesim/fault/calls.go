@@ -89,7 +89,6 @@ func kubernetesCall(info *request.RequestInfo, r *http.Request) history.Call {
 	c := history.Call{
 		Side: history.Kubernetes, Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource,
 		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
-		PatchType: patchType(info, r), FieldManager: r.URL.Query().Get("fieldManager"),
 	}
 	switch info.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -110,13 +109,6 @@ func kubernetesCall(info *request.RequestInfo, r *http.Request) history.Call {
 	}
 	c.What = c.Verb + " " + target
 	return c
-}
-
-func patchType(info *request.RequestInfo, r *http.Request) string {
-	if info.Verb != "patch" {
-		return ""
-	}
-	return r.Header.Get("Content-Type")
 }
 
 // passOf returns the reconcile that a context belongs to.

@@ -3,8 +3,8 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
@@ -76,15 +76,22 @@ func (e *explorer) judgeAccess(to *Report) {
 		return
 	}
 	to.access = e.roles.Access(e.audit.Uses())
-	if len(to.access.Denied) > 0 && len(to.Findings) == 0 {
-		v := Violation{
-			Invariant: "I15", Title: "RBAC closure", Call: history.Nobody,
-			Message: "the operator asks for what no role allows: " + strings.Join(to.access.Denied, ", "),
-		}
+	if len(to.Findings) > 0 {
+		return // what was broken may be because of it, or keep it from being asked
+	}
+	found := check("I15")(&history.Run{Access: to.access}, &history.Run{})
+	if len(found) > 0 {
+		v := found[0]
 		to.Findings = append(to.Findings, Finding{
-			Token: schedule(nil).token(e.scenario.Name), Violations: []Violation{v}, Text: v.Invariant + ", " + v.Title + ": " + v.Message,
+			Token: schedule(nil).token(e.scenario.Name), Violations: found, Text: v.Title + " (" + v.Invariant + "): " + v.Message,
 		})
 	}
+}
+
+// check returns the invariant with the given id.
+func check(id string) func(r, undisturbed *history.Run) []Violation {
+	all := invariant.All()
+	return all[slices.IndexFunc(all, func(c invariant.Check) bool { return c.ID == id })].Find
 }
 
 // judgeSilences looks at each silence of a run that kept several.
@@ -93,11 +100,7 @@ func (e *explorer) judgeSilences(to *Report, r result) {
 	for i := range r.run.Silences {
 		run := *r.run
 		run.Silence = &r.run.Silences[i]
-		for _, c := range invariant.All() {
-			if c.ID == "I5" {
-				found = append(found, c.Find(&run, &run)...)
-			}
-		}
+		found = append(found, check("I5")(&run, &run)...)
 	}
 	if len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, job{}, r.run, found[:1]))

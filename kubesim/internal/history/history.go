@@ -66,13 +66,6 @@ type Call struct {
 	What string
 	// Write tells whether it may change something.
 	Write bool
-	// Body is the request's, decoded for Kubernetes writes as far as it is JSON. It must not
-	// be modified. Nil if there is none or it cannot be shown.
-	Body map[string]any
-	// PatchType is the content type of a patch.
-	PatchType string
-	// FieldManager names the writer of an apply or other write, if it says so.
-	FieldManager string
 	// PreconditionUID and PreconditionRV are those of a delete.
 	PreconditionUID, PreconditionRV string
 	// Code is the HTTP status that the server answered, before a fault replaced it; 0 if the

@@ -62,7 +62,7 @@ func (x *index) findBlindDeletes() []history.Violation {
 	}
 	for i := range x.run.Calls {
 		c := &x.run.Calls[i]
-		if c.Side != history.Kubernetes || c.Verb != "delete" || c.PreconditionUID != "" || c.Subresource != "" || housekeeping(c.Group, c.Resource) {
+		if c.Side != history.Kubernetes || c.Verb != "delete" || c.PreconditionUID+c.PreconditionRV != "" || c.Subresource != "" || housekeeping(c.Group, c.Resource) {
 			continue
 		}
 		key := world.Key(c.Group, c.Resource, c.Namespace, c.Name)
