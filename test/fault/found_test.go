@@ -21,6 +21,14 @@ func TestFound(t *testing.T) {
 			"as long as looks fail, Ready tells of the last failure, not of the first",
 			"v1/nats-denied/failed@4",
 		},
+		"waiting": {
+			"a look that fails while a dependency is not ready is repeated soon",
+			"v1/nats-lost/failed@34",
+		},
+		"paused": {
+			"a look that fails while an object is paused is repeated soon",
+			"v1/nats-pause/failed@9",
+		},
 	}
 	all := scenarios.All()
 	for name, tc := range tests {

@@ -92,13 +92,6 @@ func ownershipMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
 		},
 		{
-			what:     "a thing that does not show is taken for gone",
-			file:     "external/decide_deletion.go",
-			old:      "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
-			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
-			scenario: "nats-bucket", invariants: []string{"I2"},
-		},
-		{
 			what: "what is not ours is deleted",
 			file: "external/decide_claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return false\n",
 			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},
@@ -190,6 +183,16 @@ func statusMutants() []mutant {
 			what: "Ready is told before anybody looked",
 			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Ready: ShowTrue}\n",
 			scenario: "nats-bucket", invariants: []string{"I8", "I1"},
+		},
+		{
+			what: "a look that fails beside a pause is not repeated",
+			file: "external/decide_life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
+			scenario: "nats-pause", invariants: []string{"I1"},
+		},
+		{
+			what: "a look that fails while waiting is not repeated",
+			file: "external/decide_life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
+			scenario: "nats-lost", invariants: []string{"I1"},
 		},
 		{
 			what: "conditions that are False tell of the past",
