@@ -25,14 +25,13 @@ func findNoise(r, _ *index) []history.Violation {
 	reads := &noise{text: "read objects from the API server, past its caches,"}
 	outside := &noise{text: "wrote outside"}
 	looks := 0
-	tried := map[string]bool{} // what a process tried in vain when it had just started
+	vain := r.vainTries(s)
 	var found []history.Violation
 	for i := max(s.Call, 0); i < min(s.LastCall, len(r.run.Calls)); i++ {
 		c := &r.run.Calls[i]
 		n := (*noise)(nil)
 		switch {
-		case c.Side == history.Outside && c.Write && !c.Changed && s.Restarted != history.Nobody && c.Process >= s.Restarted && !tried[c.What]:
-			tried[c.What] = true // it cannot know that the vendor refused this before
+		case vain[c.Pass]:
 		case c.Side == history.Outside && c.Write:
 			n = outside
 		case c.Side == history.Outside:
@@ -64,6 +63,19 @@ func findNoise(r, _ *index) []history.Violation {
 			"the world is at rest, and the operator read %s outside in %v; the scenario allows %d", times(looks), s.To.Sub(s.From), s.ReadsAllowed)})
 	}
 	return found
+}
+
+// vainTries are the passes of a new process in which it tried something outside for the first
+// time, in vain: it cannot know that the vendor refused this before.
+func (x *index) vainTries(s *history.Silence) map[int]bool {
+	passes, tried := map[int]bool{}, map[string]bool{}
+	for i := max(s.Call, 0); s.Restarted != history.Nobody && i < min(s.LastCall, len(x.run.Calls)); i++ {
+		c := &x.run.Calls[i]
+		if c.Side == history.Outside && c.Write && !c.Changed && c.Process >= s.Restarted && c.Pass != history.Nobody && !tried[c.What] {
+			passes[c.Pass], tried[c.What] = true, true
+		}
+	}
+	return passes
 }
 
 // isAnnouncement tells the new events, but for that of a process that became the leader. What
