@@ -10,6 +10,9 @@ func decideFailedCall(f Facts) Decision {
 	d.Show = failedShow(f.Last.Of)
 	switch f.Last.Class {
 	case ClassInvalid, ClassTerminal:
+		if f.Last.Of == ActionUpdate && f.Refused == ActionUpdate {
+			return look(f) // what is told of the thing must be what it is, now and at the next look
+		}
 		d.Action, d.Wake = ActionStop, WakeEvent
 	case ClassNotReady:
 		d.Row, d.State, d.Reason, d.Wake = 4, StatePending, ReasonNotReady, WakePoll
@@ -58,7 +61,7 @@ func failedShow(a Action) Show {
 	s := Show{Failed: ShowTrue}
 	switch a {
 	case ActionCreate:
-		s.Ready, s.Creating = ShowFalse, ShowFalse
+		s.Ready, s.Creating, s.Updating = ShowFalse, ShowFalse, ShowFalse
 	case ActionUpdate:
 		s.Updating = ShowTrue
 	case ActionDelete:
