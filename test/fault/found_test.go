@@ -25,6 +25,10 @@ func TestFound(t *testing.T) {
 			"a look that fails while a dependency is not ready is repeated soon",
 			"v1/nats-lost/failed@34",
 		},
+		"refused": {
+			"a refused connection at a create leaves the same conditions as none",
+			"v1/nats-invalid/refused@5",
+		},
 		"paused": {
 			"a look that fails while an object is paused is repeated soon",
 			"v1/nats-pause/failed@9",
