@@ -180,11 +180,6 @@ func statusMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
-			what: "Ready is told before anybody looked",
-			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Ready: ShowTrue}\n",
-			scenario: "nats-bucket", invariants: []string{"I8", "I1"},
-		},
-		{
 			what: "a look that fails beside a pause is not repeated",
 			file: "external/decide_life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
 			scenario: "nats-pause", invariants: []string{"I1"},
