@@ -132,7 +132,7 @@ func (s *Server) Request(subject string, body []byte) []byte {
 
 // Refusal is a request that is not carried out, as an answer: for failures that the server
 // itself does not have.
-func Refusal(status int, code int, description string) []byte {
+func Refusal(status, code int, description string) []byte {
 	return []byte(text(answer{"error": &refusal{status, code, description}}))
 }
 

@@ -29,10 +29,10 @@ func Folder(crds fs.FS, dir string) []fault.Scenario {
 	life := []fault.Step{
 		fault.Create(f).Becomes(f, api.ConditionReady),
 		readOnly.Becomes(f, api.ConditionReady).Expecting(diskHas("orders dr-xr-xr-x")),
-		after(drift, fault.Change("somebody changes the mode", func(d *disk) error {
+		noticed(fault.Change("somebody changes the mode", func(d *disk) error {
 			return d.root.Chmod("orders", 0o777)
 		})).Becomes(f, api.ConditionReady).Expecting(diskHas("orders dr-xr-xr-x")),
-		after(drift, fault.Change("somebody removes the folder", func(d *disk) error {
+		noticed(fault.Change("somebody removes the folder", func(d *disk) error {
 			return d.root.RemoveAll("orders")
 		})).Becomes(f, api.ConditionReady).Expecting(diskHas("orders dr-xr-xr-x")),
 		fault.Delete(f).Gone(f).Expecting(diskHas()),

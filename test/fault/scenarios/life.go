@@ -45,8 +45,8 @@ func Life(namespace string) Story {
 		ready(fault.Create(s)),
 		ready(fault.Merge(c, `{"spec":{"maxDeliver":7}}`)).Expecting(natsHas("consumer orders/billing", `"max_deliver":7`)),
 		ready(fault.Merge(s, `{"spec":{"maxMsgs":1000}}`)).Expecting(natsHas("stream orders", `"max_msgs":1000`)),
-		ready(after(drift, fault.Change("somebody limits the stream", limitStream))).Expecting(natsHas("stream orders", `"max_msgs":1000`)),
-		ready(after(drift, fault.Change("somebody deletes the consumer", func(b Bystander) error {
+		ready(noticed(fault.Change("somebody limits the stream", limitStream))).Expecting(natsHas("stream orders", `"max_msgs":1000`)),
+		ready(noticed(fault.Change("somebody deletes the consumer", func(b Bystander) error {
 			return asked(b, "CONSUMER.DELETE.orders.billing", ``)
 		}))).Expecting(natsHas("consumer orders/billing", `"max_deliver":7`)),
 		fault.Delete(c).Gone(c),

@@ -158,7 +158,7 @@ func bucketLife() []fault.Step {
 	return []fault.Step{
 		fault.Create(b).Becomes(b, api.ConditionReady),
 		fault.Merge(b, `{"spec":{"history":5}}`).Becomes(b, api.ConditionReady).Expecting(natsHas("stream KV_settings", `"max_msgs_per_subject":5`)),
-		after(drift, fault.Change("somebody deletes the bucket", func(s Bystander) error {
+		noticed(fault.Change("somebody deletes the bucket", func(s Bystander) error {
 			return asked(s, "STREAM.DELETE.KV_settings", ``)
 		})).Becomes(b, api.ConditionReady).Expecting(natsHas("stream KV_settings", `"max_msgs_per_subject":5`)),
 		fault.Delete(b).Gone(b).Expecting(natsEmpty),
@@ -171,7 +171,7 @@ func lost() []fault.Step {
 	return []fault.Step{
 		fault.Create(s).Becomes(s, api.ConditionReady),
 		fault.Create(c).Becomes(c, api.ConditionReady),
-		after(drift, fault.Change("somebody deletes the stream", func(s Bystander) error {
+		noticed(fault.Change("somebody deletes the stream", func(s Bystander) error {
 			return asked(s, "STREAM.DELETE.orders", ``)
 		})).Becomes(s, api.ConditionReady).Becomes(c, api.ConditionReady).Expecting(natsHas("consumer orders/billing", ``)),
 		fault.Delete(s).Gone(s),
@@ -276,7 +276,7 @@ func denied() []fault.Step {
 	return []fault.Step{
 		fault.Change("JetStream is switched off", allow(false)),
 		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
-		after(drift, fault.Change("JetStream is switched on", allow(true))).Becomes(s, api.ConditionReady),
+		noticed(fault.Change("JetStream is switched on", allow(true))).Becomes(s, api.ConditionReady),
 		fault.Delete(s).Gone(s).Expecting(natsEmpty),
 	}
 }
@@ -312,8 +312,8 @@ func annotation(key, value string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
 }
 
-// after lets time pass after a step, so that it is noticed.
-func after(d time.Duration, s fault.Step) fault.Step {
-	s.Wait = d
+// noticed lets time pass after a step, until the operator has looked.
+func noticed(s fault.Step) fault.Step {
+	s.Wait = drift
 	return s
 }

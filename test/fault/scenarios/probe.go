@@ -49,6 +49,7 @@ func Loop() []fault.Scenario {
 }
 
 func loopScenario(name string, steps []fault.Step) fault.Scenario {
+	//nolint:unparam // the error is that of operator.Options
 	controllers := func() ([]operator.Controller, error) { return []operator.Controller{keeperController()}, nil }
 	return fault.Scenario{
 		Name: name, CRDs: probe.CRDs, AddToScheme: probe.AddToScheme, Manager: managerOptions(),
