@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (pr *process) around(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 	p := pr.play
-	if info.Resource == "leases" {
+	if p.isElection(info) {
 		return pr.lease(info, send)
 	}
 	c := kubernetesCall(info, r)
@@ -69,6 +70,13 @@ func (pr *process) around(info *request.RequestInfo, r *http.Request, send func(
 		err, response = nil, answer
 	}
 	return response, p.finish(&c, err, response)
+}
+
+// isElection tells the calls of leader election: those on the manager's own lease.
+func (p *play) isElection(info *request.RequestInfo) bool {
+	o := p.scenario.Manager
+	return o.LeaderElection && info.APIGroup == "coordination.k8s.io" && info.Resource == "leases" &&
+		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1Default))
 }
 
 // lease lets a call of leader election through, at once and without a number: its times are
@@ -201,7 +209,13 @@ func (p *play) nameCreated(c *history.Call) {
 
 // isHousekeeping tells writes that go on for ever in a world at rest.
 func isHousekeeping(c *history.Call) bool {
-	return c.Resource == "leases" || c.Resource == "events"
+	switch c.Group {
+	case "coordination.k8s.io":
+		return c.Resource == "leases"
+	case "", "events.k8s.io":
+		return c.Resource == "events"
+	}
+	return false
 }
 
 // finish completes the record of a call with what the caller got, which it returns.

@@ -24,6 +24,9 @@ func (e *explorer) playAll(t *testing.T, jobs []job, done func(job, result)) err
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
+	for i := range jobs {
+		jobs[i].number = i
+	}
 	c := &crew{explorer: e, jobs: jobs, done: done}
 	var group sync.WaitGroup
 	for range min(workers, len(jobs)) {

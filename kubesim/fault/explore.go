@@ -90,6 +90,8 @@ const (
 	NoEffect Rule = "no effect"
 	// SameInstant: a crash after one write is the crash before the next if nothing lies between.
 	SameInstant Rule = "same instant"
+	// TooEarly: a user's act finds nothing to act on.
+	TooEarly Rule = "too early"
 	// NothingHeld: a read is not stale if no event is held back.
 	NothingHeld Rule = "nothing held"
 )

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -155,7 +156,9 @@ func (e *explorer) explore(t *testing.T) (Report, error) {
 		}
 	}
 	e.judgeAccess(&report)
-	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return len(a.Token) - len(b.Token) })
+	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(len(a.Token), len(b.Token)), cmp.Compare(a.job.number, b.job.number), cmp.Compare(a.Token, b.Token))
+	})
 	if err := e.shrinkAll(t, &report); err != nil {
 		return report, err
 	}
@@ -275,7 +278,7 @@ func traceOf(r *history.Run) string {
 		fmt.Fprintln(h, lineOf(r, i))
 	}
 	for _, c := range r.Changes {
-		if c.Resource != "leases" { // renewed at random times
+		if c.Group != "coordination.k8s.io" { // leases are renewed at random times
 			fmt.Fprintln(h, c.Resource, c.Namespace, c.Name, c.By)
 		}
 	}
@@ -331,7 +334,9 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 		}
 	}
 	return e.playAll(t, jobs, func(j job, r result) {
-		report.Schedules[kindOfAll(j.schedule)]++
+		if !r.play.void {
+			report.Schedules[kindOfAll(j.schedule)]++
+		}
 		e.judge(report, r, j)
 	})
 }
@@ -354,11 +359,8 @@ func (e *explorer) quietRaces(t *testing.T, to *Report, reference result) (map[r
 	}
 	like := map[racing]*history.Run{}
 	err := e.playAll(t, jobs, func(j job, r result) {
-		if r.play.void {
-			return
-		}
 		e.judge(to, r, job{schedule: j.schedule})
-		if r.err != nil {
+		if r.play.void || r.err != nil {
 			return
 		}
 		run := *r.run

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
@@ -197,5 +199,41 @@ func TestMask(t *testing.T) {
 	}
 	for _, f := range r.Findings {
 		t.Error(f.Text)
+	}
+}
+
+// TestWaits proves that a crash within a step that lets time pass leaves the rest of that time.
+func TestWaits(t *testing.T) {
+	cm := configMap("a")
+	cm.Data = map[string]string{"size": "1"}
+	s := toyLife("")
+	s.Steps = []Step{Create(cm), {Name: "everything twice", Wait: time.Hour, Do: func(ctx context.Context, w *World) error {
+		return w.Client.Patch(ctx, cm.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"size":"2"}}`)))
+	}}}
+	e, reference, w := prepared(t, s)
+	p := &plan{scenario: e.scenario, reference: reference, pruned: map[Rule]int{}}
+	for _, j := range p.crashes() {
+		if stepOf(reference.run, j.schedule[0].at) != 2 {
+			continue
+		}
+		j.like = reference.run
+		r := w.play(t, j)
+		if waited := r.run.Steps[2].Settled.Sub(r.run.Steps[2].At); waited < time.Hour {
+			t.Errorf("%s: the step took %v", j.schedule, waited)
+		}
+	}
+}
+
+// TestOrder proves that findings come in the same order whoever plays them.
+func TestOrder(t *testing.T) {
+	tokens := func(workers int) (all []string) {
+		for _, f := range Explore(t, toyLife("remembers in the object alone"), Only(Crashes, Faults), Workers(workers)).Findings {
+			all = append(all, f.Token)
+		}
+		return all
+	}
+	one := tokens(1)
+	if diff := cmp.Diff(one, tokens(5)); diff != "" || len(one) == 0 {
+		t.Errorf("findings (-one worker +five workers):\n%s", diff)
 	}
 }

@@ -29,6 +29,9 @@ func sameWorld(a, b history.World) bool { return world.Equal(a, b) }
 // judge holds a run against all invariants.
 func (e *explorer) judge(to *Report, r result, j job) {
 	if r.play.void {
+		if to.Pruned != nil {
+			to.Pruned[TooEarly]++
+		}
 		return
 	}
 	like := j.like

@@ -8,8 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
@@ -131,5 +135,62 @@ func TestQuietRaces(t *testing.T) {
 	*replayFlag = r.Findings[i].Token
 	if again := Explore(t, s); len(again.Findings) != 1 || again.Findings[0].Text != r.Findings[i].Text {
 		t.Errorf("%s replays as %v", *replayFlag, again.Findings)
+	}
+}
+
+// TestSharedKind proves that content of users' objects is theirs unless the scenario says otherwise.
+func TestSharedKind(t *testing.T) {
+	made := configMap("a")
+	made.Data = map[string]string{"size": "0"}
+	s := Scenario{
+		Name: "writes into what users made", Steps: []Step{Create(made)}, Races: []Step{},
+		Operator: func(mgr ctrl.Manager, _ *Env) error {
+			return ctrl.NewControllerManagedBy(mgr).Named("rotator").For(&corev1.ConfigMap{}).Complete(
+				reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+					cm := &corev1.ConfigMap{}
+					if err := mgr.GetClient().Get(ctx, req.NamespacedName, cm); err != nil || cm.Data["size"] != "0" {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					cm.Data = map[string]string{"size": "1"}
+					return reconcile.Result{}, mgr.GetClient().Update(ctx, cm)
+				}))
+		},
+	}
+	if r := Explore(t, s, Only(Crashes)); len(r.Findings) == 0 || r.Findings[0].Violations[0].Invariant != "I10" {
+		t.Errorf("what a user wrote was overwritten, and the findings are: %v", r.texts())
+	}
+	s.Shared = []string{"configmaps"}
+	if r := Explore(t, s, Only(Crashes)); len(r.Findings) > 0 {
+		t.Errorf("it is meant to, and the findings are: %v", r.texts())
+	}
+}
+
+// TestCacheOptions proves that a manager's options are not shared between processes: each has
+// a cache of its own.
+func TestCacheOptions(t *testing.T) {
+	s := toyLife("")
+	s.Manager = manager.Options{Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}}
+	r := Explore(t, s, Only(Crashes))
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+	if r.Schedules[Crashes] == 0 {
+		t.Error("nothing was played")
+	}
+}
+
+// TestHiddenEffects proves that a write to the outside is a point to crash at although nothing
+// shows there yet: an accepted request may take effect later.
+func TestHiddenEffects(t *testing.T) {
+	s := toyLife("")
+	s.Outside = func() Outside { return &shelf{boxes: map[string]box{}, hides: true} }
+	_, reference, _ := prepared(t, s)
+	p := &plan{scenario: &s, reference: reference, pruned: map[Rule]int{}}
+	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })
+	if reference.run.Calls[put].Changed {
+		t.Fatal("the box shows at once")
+	}
+	if !slices.ContainsFunc(p.crashes(), func(j job) bool { return j.schedule[0] == disturbance{kind: crashAfter, at: put} }) {
+		t.Errorf("no crash after %q", "put new")
 	}
 }

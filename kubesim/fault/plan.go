@@ -34,7 +34,8 @@ func (p *plan) crashes() []job {
 		if !c.Write {
 			continue
 		}
-		noEffect := !c.Changed
+		// What a call did outside may show later than now, so only one that failed did nothing.
+		noEffect := !c.Changed && (c.Side == history.Kubernetes || c.Err != "")
 		if !p.skip(NoEffect, noEffect) && !p.skip(SameInstant, p.followsAtOnce(i)) {
 			jobs = append(jobs, p.crash(crashBefore, c.Index))
 		}
@@ -60,7 +61,7 @@ func (p *plan) followsAtOnce(i int) bool {
 	c := r.Calls[i]
 	for k := i - 1; k >= 0; k-- {
 		before := r.Calls[k]
-		if !before.Write || !before.Changed {
+		if !before.Write || !before.Changed && before.Side == history.Kubernetes {
 			continue
 		}
 		if stepOf(r, before.Index) != stepOf(r, i) || c.At.Sub(before.At) > time.Second {

@@ -52,6 +52,7 @@ type play struct {
 	resumed    bool        // from a snapshot, in the middle of a step
 	step       int
 	lastChange time.Time
+	waitsUntil time.Time // the end of the present step's Wait
 	marks      []mark
 	hold       int // the pass whose end events wait for; Nobody for none
 	current    int // the pass that began last, if it has not ended; else Nobody

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime/debug"
 	"sync"
@@ -74,6 +75,11 @@ func (pr *process) options() manager.Options {
 	o.MapperProvider = pr.play.mapper
 	o.GracefulShutdownTimeout = new(time.Duration(0))
 	o.Controller.SkipNameValidation = new(true)
+	if o.Client.Cache != nil { // controller-runtime puts the process's own cache into it
+		o.Client.Cache = new(*o.Client.Cache)
+	}
+	o.Cache.ByObject = maps.Clone(o.Cache.ByObject)
+	o.Cache.DefaultNamespaces = maps.Clone(o.Cache.DefaultNamespaces)
 	if o.LeaderElection && o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = metav1Default
 	}

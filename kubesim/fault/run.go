@@ -19,6 +19,7 @@ import (
 
 // job is one run that is to be made.
 type job struct {
+	number   int // in the list it is played from
 	schedule schedule
 	// from is where to begin; nil is the beginning.
 	from *snapshot
@@ -104,7 +105,7 @@ func (w *worker) newPlay(j job) *play {
 	e := w.explorer
 	p := &play{
 		explorer: e, scenario: e.scenario, schedule: j.schedule, server: w.server, scheme: e.scheme, rest: e.mapper,
-		run: &history.Run{Scenario: e.scenario.Name}, hold: history.Nobody, current: history.Nobody,
+		run: &history.Run{Scenario: e.scenario.Name, Shared: e.scenario.Shared}, hold: history.Nobody, current: history.Nobody,
 		wake: make(chan struct{}, 1), lastChange: time.Now(), account: e.account, audit: w.audit, decoded: w.decoded,
 	}
 	if j.keep {
@@ -225,6 +226,9 @@ func (p *play) playStep(step Step, j job) error {
 		if err := p.start(); err != nil {
 			return err
 		}
+		if err := p.pass(time.Until(j.from.waits)); err != nil {
+			return &stepError{p.step, step.Name, err}
+		}
 		return p.endStep(step, j)
 	}
 	p.beginStep(step)
@@ -238,6 +242,7 @@ func (p *play) playStep(step Step, j job) error {
 			return &stepError{p.step, step.Name, err}
 		}
 	}
+	p.waitsUntil = time.Now().Add(step.Wait)
 	if err := p.pass(step.Wait); err != nil {
 		return &stepError{p.step, step.Name, err}
 	}

@@ -55,6 +55,10 @@ type Scenario struct {
 	// Lag is for how long reads of the outside may not show a change yet. 0 means that they
 	// always do. It needs an Outside that is a [Cloner].
 	Lag time.Duration
+	// Shared lists kinds of users' objects whose content the operator is there to change, as
+	// "deployments.apps" or "configmaps": invariant I10 forbids that for kinds that are not the
+	// operator's own.
+	Shared []string
 	// Foreign lists fields that others own and the comparison of worlds skips, as
 	// "status.lastSeen" or "metadata.annotations.example.com/at".
 	Foreign []string

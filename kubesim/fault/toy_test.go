@@ -22,6 +22,7 @@ type shelf struct {
 	mu    sync.Mutex
 	boxes map[string]box
 	last  int
+	hides bool // what it has
 }
 
 type box struct{ owner, size string }
@@ -32,6 +33,9 @@ func (s *shelf) Things() (all []Thing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, b := range s.boxes {
+		if s.hides {
+			continue
+		}
 		all = append(all, Thing{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
 	}
 	return all
@@ -40,7 +44,7 @@ func (s *shelf) Things() (all []Thing) {
 func (s *shelf) Clone() Outside {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &shelf{boxes: maps.Clone(s.boxes), last: s.last}
+	return &shelf{boxes: maps.Clone(s.boxes), last: s.last, hides: s.hides}
 }
 
 func (s *shelf) find(owner string) string {

@@ -68,6 +68,7 @@ type snapshot struct {
 	at      time.Time
 	change  time.Time // the last one
 	step    int
+	waits   time.Time // until then the step itself lets time pass
 	calls   int
 	passes  int
 	views   int
@@ -81,7 +82,7 @@ func (p *play) snapshot(c *history.Call, after bool) {
 		return
 	}
 	s := &snapshot{
-		db: p.db.Snapshot(), at: time.Now(), change: p.lastChange, step: p.step, calls: c.Index,
+		db: p.db.Snapshot(), at: time.Now(), change: p.lastChange, step: p.step, waits: p.waitsUntil, calls: c.Index,
 		passes: len(p.run.Passes), views: len(p.run.Outside), steps: len(p.run.Steps), marks: len(p.marks),
 	}
 	if p.outside != nil {

@@ -32,6 +32,8 @@ type Run struct {
 	Silences []Silence
 	// Faults are those that were injected, at most a few.
 	Faults []Fault
+	// Shared are kinds of others whose content the operator may change: "deployments.apps".
+	Shared []string
 	// Access is what the operator's roles said; nil if it runs as an administrator.
 	Access *Access
 }

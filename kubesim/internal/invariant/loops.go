@@ -81,7 +81,7 @@ func (x *index) vainTries(s *history.Silence) map[int]bool {
 // isAnnouncement tells the new events, but for that of a process that became the leader. What
 // follows on an event is the recorder's book-keeping.
 func (x *index) isAnnouncement(c *history.Call) bool {
-	if c.Resource != "events" || c.Verb != "create" {
+	if c.Verb != "create" || c.Resource != "events" || !housekeeping(c.Group, c.Resource) {
 		return false
 	}
 	i := slices.IndexFunc(x.run.Changes, func(h history.Change) bool { return h.Call == c.Index && h.After != nil })

@@ -16,10 +16,13 @@ import (
 // findTrespasses is I10: what is not the operator's is left alone.
 func findTrespasses(r, u *index) []history.Violation {
 	found := r.findBlindDeletes()
-	kinds := u.known.kinds
+	kinds := maps.Clone(u.known.kinds)
 	if r != u {
-		kinds = r.ownKinds()
-		maps.Copy(kinds, u.known.kinds)
+		maps.Copy(kinds, r.ownKinds())
+	}
+	for _, k := range r.run.Shared {
+		resource, group, _ := strings.Cut(k, ".")
+		kinds[group+"/"+resource] = true
 	}
 	writers := map[string]string{} // who put a mark on an object: "UID finalizer x"
 	for i := range r.run.Changes {
@@ -143,7 +146,7 @@ func (x *index) overwritten(c *history.Change, kinds map[string]bool) (history.V
 			continue
 		}
 		return history.Violation{Call: c.Call, Message: fmt.Sprintf(
-			"%s was overwritten (%s); the operator did not make it, the %s did", l.key, key, l.by)}, true
+			"%s was overwritten (%s); the operator did not make it, the %s did; if that is meant, name the kind in Shared", l.key, key, l.by)}, true
 	}
 	return history.Violation{}, false
 }
