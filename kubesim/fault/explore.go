@@ -49,6 +49,8 @@ type Report struct {
 	// Masked are fields of objects in which two undisturbed runs differ. They hold random
 	// numbers, so nothing is compared there.
 	Masked []string
+	// Disturbed says, of a replay, what was disturbed: "failed at patch streams/status a/b".
+	Disturbed []string
 	// Findings are the schedules that broke an invariant, the shortest first.
 	Findings []Finding
 	// Took is real time.
@@ -146,6 +148,10 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 				accesses = append(accesses, r.access)
 			}
 		})
+	}
+	if scenario, _, err := parseToken(*replayFlag); *replayFlag != "" && err == nil &&
+		!slices.ContainsFunc(scenarios, func(s Scenario) bool { return s.Name == scenario }) {
+		t.Errorf("replay token %s is of scenario %q, which is none of this suite", *replayFlag, scenario)
 	}
 	if len(reports) == len(scenarios) && *replayFlag == "" {
 		for _, v := range invariant.Closure(accesses) {

@@ -175,7 +175,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"", "v2/a/crash-after@7", "v1/crash-after@7x", "v1/a/@7", "v1/a/crash-after@x"} {
+	for _, bad := range []string{"", "v2/a/crash-after@7", "v1/crash-after@7x", "v1/a/@7", "v1/a/crash-after@x", "v1/a/nokind@1"} {
 		if _, _, err := parseToken(bad); err == nil {
 			t.Errorf("token %q was taken", bad)
 		}

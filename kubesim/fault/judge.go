@@ -136,7 +136,16 @@ func (e *explorer) replay(t *testing.T, token string) (Report, error) {
 	if err != nil {
 		return out, err
 	}
-	return out, e.playAll(t, []job{j}, func(j job, r result) { e.judge(&out, r, j) })
+	err = e.playAll(t, []job{j}, func(j job, r result) {
+		for _, f := range r.run.Faults {
+			out.Disturbed = append(out.Disturbed, f.Kind+" at "+f.At)
+		}
+		e.judge(&out, r, j)
+	})
+	if err == nil && j.like != nil && len(out.Disturbed) < len(s.disturbing()) {
+		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(reference.run.Calls))
+	}
+	return out, err
 }
 
 // jobOf returns the job that plays a schedule from the beginning.

@@ -62,6 +62,14 @@ func TestReplay(t *testing.T) {
 	if got := replayed(race.Findings[0].Token); len(got.Findings) != 1 {
 		t.Errorf("replaying %s found nothing", race.Findings[0].Token)
 	}
+	if len(got.Disturbed) != 1 {
+		t.Errorf("the replay disturbed %v", got.Disturbed)
+	}
+	*replayFlag = "v1/toy/failed@999"
+	if _, err := explored(t, s, time.Minute); err == nil || !strings.Contains(err.Error(), "disturbs nothing") {
+		t.Errorf("a token beyond the last call gave %v", err)
+	}
+	*replayFlag = ""
 	if got := replayed("v1/another scenario/crash-after@1"); len(got.Findings) > 0 || len(got.Schedules) > 0 {
 		t.Errorf("the token of another scenario was played: %v", got)
 	}

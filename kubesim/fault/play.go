@@ -38,12 +38,11 @@ type play struct {
 	audit    *apiserver.Audit
 	decoded  map[string]decoded
 
-	db        *store.DB
-	outside   Outside
-	earlier   Outside // before the last write, for reads that lag
-	earlierAt time.Time
-	admin     client.Client
-	run       *history.Run
+	db      *store.DB
+	outside Outside
+	earlier Outside // before the last write, for reads that lag
+	admin   client.Client
+	run     *history.Run
 
 	processes  []*process // those that run
 	crashed    *process   // killed and not yet replaced

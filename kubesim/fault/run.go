@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -172,8 +173,8 @@ func (p *play) connect() error {
 	config := &rest.Config{Host: "http://kubesim", QPS: -1, UserAgent: "kubectl", Transport: &apiserver.Transport{
 		Server: p.server, Client: apiserver.Client{DB: p.db},
 	}}
-	var err error
-	p.admin, err = client.New(config, client.Options{Scheme: p.scheme, Mapper: p.rest})
+	admin, err := client.New(config, client.Options{Scheme: p.scheme, Mapper: p.rest})
+	p.admin = client.WithFieldValidation(admin, metav1.FieldValidationStrict) // a step's typing error is told
 	p.actors = actor.New(p.server, p.db)
 	return err
 }

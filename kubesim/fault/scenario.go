@@ -78,7 +78,10 @@ type Cloner interface {
 	Clone() Outside
 }
 
-// Thing is something outside that somebody made.
+// Thing is something outside that somebody made. Kind and ID name it: "stream", "orders".
+// Owner is the UID, or namespace/name, of the object that the operator made it for, and empty
+// if it is not the operator's. State is what users care about and comes out the same without
+// disturbances; Ready tells whether it works.
 type Thing = history.Thing
 
 // Step is something that happens in the world, not by the operator.

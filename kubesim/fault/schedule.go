@@ -35,6 +35,14 @@ const (
 	later       = "later"        // the same user comes after this step, when all is quiet
 )
 
+// kinds lists all that a token may name.
+func kinds() []string {
+	return []string{
+		crashBefore, crashAfter, lostAnswer, noAnswer, conflict, throttled, failed, refused, failedAfter,
+		staleRead, stalePass, lag, twice, race, later, until,
+	}
+}
+
 func kindOf(d disturbance) Kind {
 	switch d.kind {
 	case crashBefore, crashAfter:
@@ -65,6 +73,11 @@ func (d disturbance) String() string {
 
 // schedule is the disturbances of one run; none is the undisturbed run.
 type schedule []disturbance
+
+// disturbing returns those that change the course of a run.
+func (s schedule) disturbing() schedule {
+	return slices.DeleteFunc(slices.Clone(s), func(d disturbance) bool { return d.kind == until || d.kind == later })
+}
 
 // find returns the disturbance of one of the kinds at index at.
 func (s schedule) find(at int, kinds ...string) (disturbance, bool) {
@@ -102,7 +115,7 @@ func parseToken(token string) (scenario string, s schedule, err error) {
 		kind, where, _ := strings.Cut(part, "@")
 		number, arg, _ := strings.Cut(strings.TrimSuffix(where, ")"), "(")
 		at, err := strconv.Atoi(number)
-		if err != nil || kind == "" {
+		if err != nil || !slices.Contains(kinds(), kind) {
 			return "", nil, fmt.Errorf("replay token %q: %q is not KIND@NUMBER; copy it from a report", token, part)
 		}
 		s = append(s, disturbance{kind: kind, at: at, arg: arg})

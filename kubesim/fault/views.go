@@ -51,7 +51,7 @@ func (p *play) keepEarlier() {
 		return
 	}
 	if o, ok := p.outside.(Cloner); ok {
-		p.earlier, p.earlierAt = o.Clone(), time.Now()
+		p.earlier = o.Clone()
 	}
 }
 
@@ -66,7 +66,6 @@ type snapshot struct {
 	db      *store.Snapshot
 	outside Outside
 	at      time.Time
-	change  time.Time // the last one
 	step    int
 	waits   time.Time // until then the step itself lets time pass
 	calls   int
@@ -82,7 +81,7 @@ func (p *play) snapshot(c *history.Call, after bool) {
 		return
 	}
 	s := &snapshot{
-		db: p.db.Snapshot(), at: time.Now(), change: p.lastChange, step: p.step, waits: p.waitsUntil, calls: c.Index,
+		db: p.db.Snapshot(), at: time.Now(), step: p.step, waits: p.waitsUntil, calls: c.Index,
 		passes: len(p.run.Passes), views: len(p.run.Outside), steps: len(p.run.Steps), marks: len(p.marks),
 	}
 	if p.outside != nil {

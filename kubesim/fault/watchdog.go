@@ -37,7 +37,7 @@ func stuck(after time.Duration, bubble string) error {
 func userFrame(stack string) string {
 	lines := strings.Split(stack, "\n")
 	for i := 1; i+1 < len(lines); i += 2 {
-		if isLibrary(lines[i]) {
+		if isLibrary(strings.TrimPrefix(lines[i], "created by ")) {
 			continue
 		}
 		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")

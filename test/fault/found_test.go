@@ -12,26 +12,31 @@ import (
 
 // TestFound plays the schedules that found bugs of ours, as docs/found-by-fault.md lists them.
 func TestFound(t *testing.T) {
-	tests := map[string]struct{ why, token string }{
+	tests := map[string]struct{ why, token, at string }{
 		"conditions": {
 			"a call that fails once must not show for ever in conditions that are False",
 			"v1/nats-life/failed@8",
+			"failed at STREAM.INFO orders",
 		},
 		"unknown": {
 			"as long as looks fail, Ready tells of the last failure, not of the first",
 			"v1/nats-denied/failed@4",
+			"failed at STREAM.INFO orders",
 		},
 		"waiting": {
 			"a look that fails while a dependency is not ready is repeated soon",
 			"v1/nats-lost/failed@34",
+			"failed at CONSUMER.INFO orders/billing",
 		},
 		"refused": {
 			"a refused connection at a create leaves the same conditions as none",
 			"v1/nats-invalid/refused@5",
+			"refused at STREAM.CREATE orders",
 		},
 		"paused": {
 			"a look that fails while an object is paused is repeated soon",
 			"v1/nats-pause/failed@9",
+			"failed at STREAM.INFO orders",
 		},
 	}
 	all := scenarios.All()
@@ -46,8 +51,12 @@ func TestFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = flag.Set("fault.replay", "") }() // it was accepted before
-			for _, f := range fault.Explore(t, all[i]).Findings {
+			r := fault.Explore(t, all[i])
+			for _, f := range r.Findings {
 				t.Errorf("%s:\n%s", tc.why, f.Text)
+			}
+			if got := strings.Join(r.Disturbed, ", "); got != tc.at {
+				t.Errorf("the token disturbs %q, not %q: the numbers of calls have changed, find the one that is meant", got, tc.at)
 			}
 		})
 	}

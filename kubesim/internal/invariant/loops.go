@@ -41,7 +41,8 @@ func findNoise(r, _ *index) []history.Violation {
 		case housekeeping(c.Group, c.Resource) || c.Resource == "":
 		case c.Write:
 			n = writes
-		case c.Pass == history.Nobody && (c.Verb != "get" || s.Restarted != history.Nobody && c.Process >= s.Restarted):
+		case s.Restarted != history.Nobody && c.Process >= s.Restarted: // a new process has to look
+		case c.Pass == history.Nobody && c.Verb != "get":
 		default:
 			n = reads
 		}
