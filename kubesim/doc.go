@@ -14,7 +14,8 @@
 // The garbage collector and the deletion of namespaces act by themselves after each write.
 // There are no other controllers, no scheduler, no kubelet and no webhooks: Deployments make
 // no Pods, a Pod stays Pending until a test says otherwise, and admission webhooks and
-// policies are stored, not called. Logs, exec and proxies need a kubelet, so they are missing.
+// policies are stored, not called. Logs, exec and proxies need a kubelet, so they are missing, and
+// so are OpenAPI documents, which kubectl explain reads. No service accounts named default appear.
 //
 // The server is that of Kubernetes [KubernetesVersion].
 //

@@ -37,9 +37,9 @@ func configMap(name string) *corev1.ConfigMap {
 }
 
 // explored runs an exploration that may fail without failing the test.
-func explored(t *testing.T, s Scenario, patience time.Duration) (Report, error) {
+func explored(t *testing.T, s Scenario, patience time.Duration, kinds ...Kind) (Report, error) {
 	t.Helper()
-	e, err := newExplorer(&s, options{})
+	e, err := newExplorer(&s, options{kinds: kinds})
 	if err != nil {
 		return Report{}, err
 	}

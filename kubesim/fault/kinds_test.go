@@ -9,9 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -200,5 +202,40 @@ func TestHiddenEffects(t *testing.T) {
 	}
 	if !slices.ContainsFunc(p.crashes(), func(j job) bool { return j.schedule[0] == disturbance{kind: crashAfter, at: put} }) {
 		t.Errorf("no crash after %q", "put new")
+	}
+}
+
+// TestTwoWatches proves that a controller which is told of one event twice, about two objects,
+// is played in one order.
+func TestTwoWatches(t *testing.T) {
+	other := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if o.GetName() != "a" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "b"}}}
+	})
+	count := func(mgr ctrl.Manager, _ *Env) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Watches(&corev1.ConfigMap{}, other).Complete(
+			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				cm, a := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+				if err := mgr.GetClient().Get(ctx, req.NamespacedName, cm); err != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				err := mgr.GetClient().Get(ctx, types.NamespacedName{Namespace: "default", Name: "a"}, a)
+				if err != nil || cm.Annotations["seen"] == a.Data["v"] {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", a.Data["v"])
+				return reconcile.Result{}, mgr.GetClient().Update(ctx, cm)
+			}))
+	}
+	a := configMap("a")
+	s := Scenario{Name: "two watches", Operator: count, Steps: []Step{
+		Create(a), Create(configMap("b")), Merge(a, `{"data":{"v":"2"}}`), Merge(a, `{"data":{"v":"3"}}`),
+	}}
+	for range 10 {
+		if _, err := explored(t, s, time.Minute, Crashes); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

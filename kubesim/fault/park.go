@@ -24,16 +24,30 @@ type parked struct {
 	process *process
 	as      parkedAs
 	what    string
-	number  int // in order of arrival
+	number  int    // in order of arrival
+	slots   *slots // of the controller whose pass it is; nil for all else
 	turn    chan struct{}
 }
 
+// slots are a controller's workers. There are more of them than the author asked for, so that
+// all that is due waits here and not in the controller's queue, whose order is not the same
+// in equal runs: two watches of one kind are told of an event by two goroutines. No more passes
+// than the author asked for run at a time.
+type slots struct{ limit, running int }
+
+// workers is how many objects of one controller can be due at a time in a known order.
+const workers = 16
+
 // park waits for the goroutine's turn. It returns an error if the process died or ctx ended.
 func (p *play) park(ctx context.Context, pr *process, as parkedAs, what string) error {
+	return p.wait(ctx, &parked{process: pr, as: as, what: what, turn: make(chan struct{})})
+}
+
+func (p *play) wait(ctx context.Context, k *parked) error {
+	pr := k.process
 	if !pr.alive() {
-		return pr.refuse(what)
+		return pr.refuse(k.what)
 	}
-	k := &parked{process: pr, as: as, what: what, turn: make(chan struct{})}
 	p.mu.Lock()
 	p.arrivals++
 	k.number = p.arrivals
@@ -51,7 +65,7 @@ func (p *play) park(ctx context.Context, pr *process, as parkedAs, what string) 
 		}
 	}
 	if !pr.alive() {
-		return pr.refuse(what)
+		return pr.refuse(k.what)
 	}
 	return nil
 }
@@ -68,10 +82,13 @@ func (p *play) notify() {
 func (p *play) next() *parked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting) == 0 {
+	ready := slices.DeleteFunc(slices.Clone(p.waiting), func(k *parked) bool {
+		return k.slots != nil && k.slots.running >= k.slots.limit
+	})
+	if len(ready) == 0 {
 		return nil
 	}
-	return slices.MinFunc(p.waiting, func(a, b *parked) int {
+	return slices.MinFunc(ready, func(a, b *parked) int {
 		return cmp.Or(cmp.Compare(a.as, b.as), cmp.Compare(a.process.number, b.process.number),
 			cmp.Compare(a.what, b.what), cmp.Compare(a.number, b.number))
 	})

@@ -161,10 +161,15 @@ type watched struct {
 func (m watched) Add(r manager.Runnable) error {
 	v := reflect.ValueOf(r)
 	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
-		do, name := v.Elem().FieldByName("Do"), v.Elem().FieldByName("Name")
+		do, name, most := v.Elem().FieldByName("Do"), v.Elem().FieldByName("Name"), v.Elem().FieldByName("MaxConcurrentReconciles")
 		if do.IsValid() && do.CanSet() && name.IsValid() && name.Kind() == reflect.String {
 			if inner, ok := reflect.TypeAssert[reconcile.Reconciler](do); ok {
-				do.Set(reflect.ValueOf(passes{inner, m.process, name.String()}))
+				s := &slots{limit: 1}
+				if most.IsValid() && most.CanSet() && most.CanInt() {
+					s.limit = max(1, int(most.Int()))
+					most.SetInt(int64(max(workers, s.limit)))
+				}
+				do.Set(reflect.ValueOf(passes{inner, m.process, name.String(), s}))
 			}
 		}
 		if warm := v.Elem().FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() && warm.Type() == reflect.TypeFor[*bool]() {
@@ -182,6 +187,7 @@ type passes struct {
 	inner      reconcile.Reconciler
 	process    *process
 	controller string
+	slots      *slots
 }
 
 type passKey struct{}
@@ -192,10 +198,12 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 	if req.Namespace != "" {
 		object = req.String()
 	}
-	if err := p.park(ctx, d.process, parkedPass, d.controller+" "+object); err != nil {
+	k := &parked{process: d.process, as: parkedPass, what: d.controller + " " + object, turn: make(chan struct{}), slots: d.slots}
+	if err := p.wait(ctx, k); err != nil {
 		return reconcile.Result{}, err
 	}
 	index := p.beginPass(d.process, d.controller, object)
+	d.slots.running++
 	defer func() {
 		panicked := recover()
 		if panicked != nil {
@@ -203,6 +211,7 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 			p.notePanic(d.process, fmt.Sprintf("%v\n%s", panicked, debug.Stack()))
 		}
 		p.endPass(index, result, err)
+		d.slots.running--
 	}()
 	return d.inner.Reconcile(context.WithValue(ctx, passKey{}, index), req)
 }
