@@ -76,7 +76,7 @@ func (pr *process) around(info *request.RequestInfo, r *http.Request, send func(
 func (p *play) isElection(info *request.RequestInfo) bool {
 	o := p.scenario.Manager
 	return o.LeaderElection && info.APIGroup == "coordination.k8s.io" && info.Resource == "leases" &&
-		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1Default))
+		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1.NamespaceDefault))
 }
 
 // lease lets a call of leader election through, at once and without a number: its times are
@@ -192,7 +192,7 @@ func (p *play) effect(c *history.Call, effect func()) {
 	if c.Side == history.Outside && p.lookOutside(c.Index) {
 		c.Changed = true
 	}
-	if c.Changed && !isHousekeeping(c) {
+	if c.Changed && !history.Housekeeping(c.Group, c.Resource) {
 		p.lastChange = time.Now()
 	}
 }
@@ -205,17 +205,6 @@ func (p *play) nameCreated(c *history.Call) {
 	}
 	c.Name = path.Base(made[0].Key)
 	c.What += " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
-}
-
-// isHousekeeping tells writes that go on for ever in a world at rest.
-func isHousekeeping(c *history.Call) bool {
-	switch c.Group {
-	case "coordination.k8s.io":
-		return c.Resource == "leases"
-	case "", "events.k8s.io":
-		return c.Resource == "events"
-	}
-	return false
 }
 
 // finish completes the record of a call with what the caller got, which it returns.

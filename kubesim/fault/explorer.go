@@ -300,6 +300,9 @@ func (e *explorer) judgeUndisturbed(t *testing.T, report *Report, reference resu
 	if watched.err != nil {
 		return fmt.Errorf("watched for 15 minutes of silence after each step: %w", e.unfit(watched))
 	}
+	if watched.leaked {
+		return fmt.Errorf("goroutines are left after the operator ended and started again; end them when the manager's context ends:\n%s", watched.leaks())
+	}
 	e.judgeSilences(report, watched)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -236,6 +237,44 @@ func TestTwoWatches(t *testing.T) {
 	for range 10 {
 		if _, err := explored(t, s, time.Minute, Crashes); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestSetupCalls proves that what sets an operator up may call the API and the outside, and that
+// these calls are disturbed like all others.
+func TestSetupCalls(t *testing.T) {
+	s := toyLife("")
+	run := s.Operator
+	s.Operator = func(mgr ctrl.Manager, env *Env) error {
+		cm := &corev1.ConfigMap{}
+		err := mgr.GetAPIReader().Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "settings"}, cm)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		return run(mgr, env)
+	}
+	r := Explore(t, s, Only(Crashes, Faults))
+	if r.Calls != 15 {
+		t.Errorf("%d calls, want one more than without the one that sets it up, 15", r.Calls)
+	}
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+}
+
+// TestBecomes proves that a condition which speaks of an earlier generation is not enough.
+func TestBecomes(t *testing.T) {
+	for seen, want := range map[int64]bool{1: false, 2: true} {
+		u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"observedGeneration": seen}}}
+		u.SetGeneration(2)
+		got, ok := observedGeneration(u, map[string]any{"type": "Ready"})
+		if !ok || (got == u.GetGeneration()) != want {
+			t.Errorf("a status of generation %d is taken for %d", seen, got)
+		}
+		own, _ := observedGeneration(u, map[string]any{"observedGeneration": int64(7)})
+		if own != 7 {
+			t.Errorf("the condition speaks of generation 7, it is taken for %d", own)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,15 +49,15 @@ func (p *play) start() error {
 		return fmt.Errorf("make a manager: %w", err)
 	}
 	p.processes = append(p.processes, pr)
-	if err := p.scenario.Operator(watched{mgr, pr}, &Env{pr}); err != nil {
-		cancel()
-		close(pr.done)
-		return fmt.Errorf("set up the operator: %w", err)
-	}
 	go func() {
 		defer close(pr.done)
+		defer p.notify()
+		// What sets an operator up may call the API too, so it waits for its turn like all else.
+		if err := p.scenario.Operator(watched{mgr, pr}, &Env{pr}); err != nil {
+			pr.err = fmt.Errorf("set up the operator: %w", err)
+			return
+		}
 		pr.err = mgr.Start(ctx)
-		p.notify()
 	}()
 	return nil
 }
@@ -81,7 +82,7 @@ func (pr *process) options() manager.Options {
 	o.Cache.ByObject = maps.Clone(o.Cache.ByObject)
 	o.Cache.DefaultNamespaces = maps.Clone(o.Cache.DefaultNamespaces)
 	if o.LeaderElection && o.LeaderElectionNamespace == "" {
-		o.LeaderElectionNamespace = metav1Default
+		o.LeaderElectionNamespace = metav1.NamespaceDefault
 	}
 	made := o.NewClient
 	if made == nil {
@@ -93,8 +94,6 @@ func (pr *process) options() manager.Options {
 	}
 	return o
 }
-
-const metav1Default = "default"
 
 // alive reports whether the process still may do something.
 func (pr *process) alive() bool {
@@ -142,10 +141,7 @@ func (c readingClient) List(ctx context.Context, list client.ObjectList, opts ..
 }
 
 func (pr *process) awaitRead(ctx context.Context, what string) error {
-	if err := pr.play.park(ctx, pr, parkedRead, what); err != nil {
-		return err
-	}
-	return nil
+	return pr.play.park(ctx, pr, parkedRead, what)
 }
 
 // watched is the manager that an operator gets: it sees each controller that is added, so an

@@ -77,8 +77,8 @@ func Change[O Outside](name string, act func(O) error) Step {
 // Wait lets time pass.
 func Wait(d time.Duration) Step { return Step{Name: "wait " + d.String(), Wait: d} }
 
-// Becomes returns s with the expectation that obj's condition is True at the object's present
-// generation in the end.
+// Becomes returns s with the expectation that obj's condition is True in the end, and at the
+// object's present generation if the condition or the status says at which.
 func (s Step) Becomes(obj client.Object, condition string) Step {
 	return s.Expecting(func(ctx context.Context, w *World) error {
 		u, err := read(ctx, w, obj)
@@ -94,10 +94,23 @@ func (s Step) Becomes(obj client.Object, condition string) Step {
 			if m["status"] != string(metav1.ConditionTrue) {
 				return fmt.Errorf("%s of %s is %v: %v: %v", condition, obj.GetName(), m["status"], m["reason"], m["message"])
 			}
+			if seen, ok := observedGeneration(u, m); ok && seen != u.GetGeneration() {
+				return fmt.Errorf("%s of %s is True for generation %d, the object has %d", condition, obj.GetName(), seen, u.GetGeneration())
+			}
 			return nil
 		}
 		return fmt.Errorf("%s has no condition %s; its status is %v", obj.GetName(), condition, u.Object["status"])
 	})
+}
+
+// observedGeneration returns the generation that a condition speaks of, or else the status it
+// is in; false if neither says.
+func observedGeneration(u *unstructured.Unstructured, condition map[string]any) (int64, bool) {
+	if seen, ok, _ := unstructured.NestedInt64(condition, "observedGeneration"); ok {
+		return seen, true
+	}
+	seen, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return seen, ok
 }
 
 // Gone returns s with the expectation that obj does not exist in the end.

@@ -225,3 +225,17 @@ type Violation struct {
 	// Call is the index of the call at which it shows, or [Nobody].
 	Call int
 }
+
+// Housekeeping tells of kinds that are no part of what an operator works on: leases, events,
+// and reviews of access, which come and go in a world at rest.
+func Housekeeping(group, resource string) bool {
+	switch group {
+	case "coordination.k8s.io":
+		return resource == "leases"
+	case "", "events.k8s.io":
+		return resource == "events"
+	case "authentication.k8s.io", "authorization.k8s.io":
+		return true
+	}
+	return false
+}

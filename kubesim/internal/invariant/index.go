@@ -143,19 +143,6 @@ func nameOf(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// housekeeping tells of kinds that are no part of what an operator works on.
-func housekeeping(group, resource string) bool {
-	switch group {
-	case "coordination.k8s.io":
-		return resource == "leases"
-	case "", "events.k8s.io":
-		return resource == "events"
-	case "authentication.k8s.io", "authorization.k8s.io":
-		return true
-	}
-	return false
-}
-
 // last returns the last state of an object, nil if it is gone.
 func (x *index) last(l *life) *unstructured.Unstructured {
 	return x.run.Changes[l.changes[len(l.changes)-1]].After

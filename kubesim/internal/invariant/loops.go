@@ -38,7 +38,7 @@ func findNoise(r, _ *index) []history.Violation {
 			looks++
 		case r.isAnnouncement(c):
 			n = writes
-		case housekeeping(c.Group, c.Resource) || c.Resource == "":
+		case history.Housekeeping(c.Group, c.Resource) || c.Resource == "":
 		case c.Write:
 			n = writes
 		case s.Restarted != history.Nobody && c.Process >= s.Restarted: // a new process has to look
@@ -82,7 +82,7 @@ func (x *index) vainTries(s *history.Silence) map[int]bool {
 // isAnnouncement tells the new events, but for that of a process that became the leader. What
 // follows on an event is the recorder's book-keeping.
 func (x *index) isAnnouncement(c *history.Call) bool {
-	if c.Verb != "create" || c.Resource != "events" || !housekeeping(c.Group, c.Resource) {
+	if c.Verb != "create" || c.Resource != "events" || !history.Housekeeping(c.Group, c.Resource) {
 		return false
 	}
 	i := slices.IndexFunc(x.run.Changes, func(h history.Change) bool { return h.Call == c.Index && h.After != nil })
@@ -179,7 +179,7 @@ func (x *index) idle(p *history.Pass) bool {
 func (x *index) stirs() []time.Time {
 	var all []time.Time
 	for i := range x.run.Changes {
-		if c := &x.run.Changes[i]; !housekeeping(c.Group, c.Resource) && c.By != "setup" {
+		if c := &x.run.Changes[i]; !history.Housekeeping(c.Group, c.Resource) && c.By != "setup" {
 			all = append(all, c.At)
 		}
 	}

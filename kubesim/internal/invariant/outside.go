@@ -221,7 +221,7 @@ func (x *index) findLooseChildren() []history.Violation {
 	var found []history.Violation
 	for i := range x.run.Changes {
 		c := &x.run.Changes[i]
-		if c.By != operator || c.Before != nil || c.After == nil || housekeeping(c.Group, c.Resource) || len(c.After.GetOwnerReferences()) > 0 {
+		if c.By != operator || c.Before != nil || c.After == nil || history.Housekeeping(c.Group, c.Resource) || len(c.After.GetOwnerReferences()) > 0 {
 			continue
 		}
 		p := x.passOf(c.Call)

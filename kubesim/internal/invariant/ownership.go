@@ -31,7 +31,7 @@ func findTrespasses(r, u *index) []history.Violation {
 			noteMarks(writers, c)
 			continue
 		}
-		if c.Before != nil && c.After != nil && !housekeeping(c.Group, c.Resource) {
+		if c.Before != nil && c.After != nil && !history.Housekeeping(c.Group, c.Resource) {
 			if v, ok := r.overwritten(c, kinds); ok {
 				found = append(found, v)
 			}
@@ -65,7 +65,7 @@ func (x *index) findBlindDeletes() []history.Violation {
 	}
 	for i := range x.run.Calls {
 		c := &x.run.Calls[i]
-		if c.Side != history.Kubernetes || c.Verb != "delete" || c.PreconditionUID+c.PreconditionRV != "" || c.Subresource != "" || housekeeping(c.Group, c.Resource) {
+		if c.Side != history.Kubernetes || c.Verb != "delete" || c.PreconditionUID+c.PreconditionRV != "" || c.Subresource != "" || history.Housekeeping(c.Group, c.Resource) {
 			continue
 		}
 		key := world.Key(c.Group, c.Resource, c.Namespace, c.Name)
@@ -77,7 +77,7 @@ func (x *index) findBlindDeletes() []history.Violation {
 	}
 	for i := range x.run.Changes {
 		c := &x.run.Changes[i]
-		if c.By != operator || c.After != nil || c.Call < 0 || x.run.Calls[c.Call].Verb != "deletecollection" || housekeeping(c.Group, c.Resource) {
+		if c.By != operator || c.After != nil || c.Call < 0 || x.run.Calls[c.Call].Verb != "deletecollection" || history.Housekeeping(c.Group, c.Resource) {
 			continue
 		}
 		if l := x.lives[string(c.Before.GetUID())]; !x.owns(l, c.Call) {

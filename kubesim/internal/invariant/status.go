@@ -311,7 +311,7 @@ func (x *index) flaps(l *life) []history.Violation {
 func (x *index) moved(l *life, from, to int) bool {
 	for i := from + 1; i < to; i++ {
 		c := &x.run.Changes[i]
-		if c.By != operator || !housekeeping(c.Group, c.Resource) && !x.isOf(c, l) {
+		if c.By != operator || !history.Housekeeping(c.Group, c.Resource) && !x.isOf(c, l) {
 			return true
 		}
 	}

@@ -74,10 +74,7 @@ func Of(objects []Object, things []history.Thing, o Options) history.World {
 }
 
 // skipped tells of what is no part of a world.
-func skipped(x Object) bool {
-	return x.Resource == "leases" && x.Group == "coordination.k8s.io" ||
-		x.Resource == "events" && (x.Group == "" || x.Group == "events.k8s.io")
-}
+func skipped(x Object) bool { return history.Housekeeping(x.Group, x.Resource) }
 
 func compareThings(a, b history.Thing) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.State, b.State))
