@@ -73,11 +73,12 @@ func rules(t *testing.T) []rbacv1.PolicyRule {
 // startNATS starts a server whose clients' writes pass through the gate.
 func (w *world) startNATS() {
 	w.t.Helper()
-	var numbers sync.Map // of writes whose answers are awaited, by what they are
+	var numbers sync.Map // of the operator's writes whose answers are awaited, by what they are
+	ours := func(c natsserver.Call) bool { return c.Client != bystander && c.Mutating() }
 	server, err := natsserver.Start(natsserver.Options{
 		Dir: w.t.TempDir(),
 		Received: func(c natsserver.Call) bool {
-			if c.Client == bystander || !c.Mutating() {
+			if !ours(c) {
 				return true
 			}
 			n, pass := w.gate.enter("NATS " + c.String())
@@ -85,7 +86,10 @@ func (w *world) startNATS() {
 			return pass
 		},
 		Answered: func(c natsserver.Call) {
-			if n, ok := numbers.LoadAndDelete(c.Op + c.Stream + c.Consumer); ok && c.Client != bystander {
+			if !ours(c) {
+				return // the bystander's answer may come while the operator's is awaited
+			}
+			if n, ok := numbers.LoadAndDelete(c.Op + c.Stream + c.Consumer); ok {
 				number, _ := n.(int)
 				w.gate.leave(number)
 			}
