@@ -279,6 +279,48 @@ func TestControllers(t *testing.T) {
 	}
 }
 
+func TestControllersAreFreeInTheirOrder(t *testing.T) {
+	for name, test := range map[string]struct {
+		pick func(wanted []string) int
+		want []string // what they wanted to do, each time
+		err  string
+	}{
+		"no choice": {nil, nil, ""},
+		"last first": {func(wanted []string) int { return len(wanted) - 1 }, []string{
+			"delete configmaps default/a, whose owner is gone; delete configmaps default/b, whose owner is gone",
+			"delete configmaps default/a, whose owner is gone",
+		}, ""},
+		"no index": {func(wanted []string) int { return len(wanted) }, []string{
+			"delete configmaps default/a, whose owner is gone; delete configmaps default/b, whose owner is gone",
+		}, "kubesim: Options.Pick returned 2 for a list of 2; it must return an index into it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			o := kubesim.Options{Manual: true}
+			if test.pick != nil {
+				o.Pick = func(wanted []string) int {
+					got = append(got, strings.Join(wanted, "; "))
+					return test.pick(wanted)
+				}
+			}
+			c := kubesim.New(t, o)
+			k := newClient(t, c.Config())
+			for _, name := range []string{"a", "b"} {
+				o := configMap(name)
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "1"}}
+				must(t, k.Create(t.Context(), o))
+			}
+			err := ""
+			if failed := c.Settle(t.Context()); failed != nil {
+				err = failed.Error()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" || err != test.err {
+				t.Errorf("wanted each time (-want +got):\n%s\nerror %q; want %q", diff, err, test.err)
+			}
+		})
+	}
+}
+
 func sorted(names []string) []string {
 	slices.Sort(names)
 	return names

@@ -29,6 +29,10 @@ type Options struct {
 	// Manual leaves the garbage collector and the deletion of namespaces to [Cluster.Settle].
 	// If it is false they act after each write, before its answer arrives.
 	Manual bool
+	// Pick chooses which of the writes that the garbage collector and the deletion of
+	// namespaces want to make comes next: an index into wanted, which says each in words and
+	// has at least one. Real ones make them in any order. Nil takes the first.
+	Pick func(wanted []string) int
 }
 
 // Cluster is a simulated cluster: an API server with its objects. It is safe for concurrent
@@ -37,6 +41,7 @@ type Cluster struct {
 	server      *apiserver.Server
 	db          *store.DB
 	manual      bool
+	pick        func(wanted []string) int
 	controllers controllers
 
 	t testing.TB
@@ -60,7 +65,7 @@ func New(t testing.TB, o Options) *Cluster {
 	}
 	server.Furnish(db)
 	return &Cluster{
-		server: server, db: db, manual: o.Manual, controllers: controllers{actors: actor.New(server, db)}, t: t,
+		server: server, db: db, manual: o.Manual, pick: o.Pick, controllers: controllers{actors: actor.New(server, db)}, t: t,
 	}
 }
 

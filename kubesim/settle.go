@@ -31,11 +31,31 @@ func (c *Cluster) Settle(ctx context.Context) error {
 		if len(wanted) == 0 {
 			return nil
 		}
-		if err := wanted[0].Do(ctx); err != nil {
-			return fmt.Errorf("kubesim: %s: %s: %w", wanted[0].By, wanted[0].What, err)
+		next, err := c.next(wanted)
+		if err != nil {
+			return err
+		}
+		if err := next.Do(ctx); err != nil {
+			return fmt.Errorf("kubesim: %s: %s: %w", next.By, next.What, err)
 		}
 	}
 	return fmt.Errorf("kubesim: the cluster's controllers still had something to do after %d writes; is an object owned in a circle?", maxSettle)
+}
+
+// next is the action that comes first.
+func (c *Cluster) next(wanted []actor.Action) (actor.Action, error) {
+	if c.pick == nil {
+		return wanted[0], nil
+	}
+	var what []string
+	for _, a := range wanted {
+		what = append(what, a.What)
+	}
+	i := c.pick(what)
+	if i < 0 || i >= len(wanted) {
+		return actor.Action{}, fmt.Errorf("kubesim: Options.Pick returned %d for a list of %d; it must return an index into it", i, len(wanted))
+	}
+	return wanted[i], nil
 }
 
 // settled lets the controllers act after each write, before its answer arrives.

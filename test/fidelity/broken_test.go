@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/trimtab-dev/trimtab/kubesim"
 )
 
 // TestBroken breaks the simulation in small ways, each of which the sequences must notice.
@@ -29,8 +31,8 @@ func TestBroken(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := pair{b: simulated(t, "whole", namespace("w", 0), nil)}
-			p.a = simulated(t, "broken", namespace("b", 0), func(next http.RoundTripper) http.RoundTripper {
+			p := pair{b: simulated(t, "whole", namespace("w", 0), kubesim.Options{}, nil)}
+			p.a = simulated(t, "broken", namespace("b", 0), kubesim.Options{}, func(next http.RoundTripper) http.RoundTripper {
 				return broken{next, []byte(tc.old), []byte(tc.new)}
 			})
 			for _, s := range slices.Backward(sequences(100)) { // those with owners first

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,15 +109,22 @@ func sequences(n int) []sequence {
 func simulatedAndReal(t *testing.T, i int) *pair {
 	t.Helper()
 	return &pair{
-		a: simulated(t, "kubesim", namespace("a", i), nil),
-		b: newLane(t, "real", realServer(t), namespace("b", i)),
+		a:        simulated(t, "kubesim", namespace("a", i), kubesim.Options{}, nil),
+		b:        newLane(t, "real", realServer(t), namespace("b", i)),
+		shuffled: simulated(t, "shuffled", namespace("c", i), kubesim.Options{Pick: anyOf(rand.New(rand.NewPCG(1, uint64(i))))}, nil),
 	}
 }
 
+// anyOf picks garbage collection's next write at random, always the same ones.
+func anyOf(random *rand.Rand) func([]string) int {
+	return func(wanted []string) int { return random.IntN(len(wanted)) }
+}
+
 // simulated is a lane on a simulated server of its own.
-func simulated(t *testing.T, name, ns string, wrap transport.WrapperFunc) *lane {
+func simulated(t *testing.T, name, ns string, o kubesim.Options, wrap transport.WrapperFunc) *lane {
 	t.Helper()
-	sim := kubesim.New(t, kubesim.Options{CRDs: os.DirFS(filepath.Join("testdata", "crds"))})
+	o.CRDs = os.DirFS(filepath.Join("testdata", "crds"))
+	sim := kubesim.New(t, o)
 	cfg := sim.Config()
 	if wrap != nil {
 		cfg.Wrap(wrap)
