@@ -241,6 +241,9 @@ func call[O Outside, R any](ctx context.Context, env *Env, what string, write bo
 			return
 		}
 		result, err = do(o)
+		if response, ok := any(result).(*http.Response); ok && response != nil {
+			c.Code = response.StatusCode
+		}
 	})
 	if failure := outsideFailure(fault); failure != nil {
 		result, err = zero, failure

@@ -71,9 +71,10 @@ type Call struct {
 	// PreconditionUID and PreconditionRV are those of a delete.
 	PreconditionUID, PreconditionRV string
 	// Code is the HTTP status that the server answered, before a fault replaced it; 0 if the
-	// call never came there, or went outside.
+	// call never came there, or went outside by other means than HTTP.
 	Code int
-	// Err is what the caller got; empty for success.
+	// Err is what the caller got; empty for success, and for what a vendor answers over HTTP,
+	// which the operator has to read for itself.
 	Err string
 	// Rev is the first and Last the last revision of Kubernetes that the call made; 0 for none.
 	Rev, Last int64

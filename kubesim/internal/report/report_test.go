@@ -54,6 +54,11 @@ func run(kind string) *history.Run {
 		call(1, 1, "read", "find queue shop", "", false)
 	}
 	switch kind {
+	case "statuses": // of a vendor over HTTP
+		for i, code := range map[int]int{2: 404, 4: 409, 6: 304, 7: 201, 9: 299, 11: 499} {
+			r.Calls[i].Code = code
+		}
+		r.Calls[12].Code, r.Calls[12].Err = 503, "fault: no answer came in time"
 	case "crash-after":
 		r.Calls[4].Err, r.Calls[4].Fault = "the process was killed", kind
 		r.Faults = []history.Fault{{Kind: kind, Call: 4, At: "create queue shop", Time: r.Calls[4].At}}
@@ -82,7 +87,8 @@ func TestText(t *testing.T) {
 			{Invariant: "I17", Title: "bounded goroutines", Message: "process 1 ended and left a goroutine behind", Detail: "goroutine 7 [sleep]:\n\tmain.f()", Call: history.Nobody},
 			ends, ends, ends, ends, ends,
 		}},
-		"silent": {Test: "TestQueue", Token: "v1/create-delete/", Run: &history.Run{}, Violations: []history.Violation{{Invariant: "I15", Title: "role closure", Message: "no role allows it", Call: history.Nobody}}},
+		"statuses": {Test: "TestQueue", Token: "v1/create-delete/", Run: run("statuses"), Violations: []history.Violation{{Invariant: "I1", Message: "x", Call: history.Nobody}}},
+		"silent":   {Test: "TestQueue", Token: "v1/create-delete/", Run: &history.Run{}, Violations: []history.Violation{{Invariant: "I15", Title: "role closure", Message: "no role allows it", Call: history.Nobody}}},
 	}
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {

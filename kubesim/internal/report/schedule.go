@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -192,6 +193,8 @@ func answerOf(c *history.Call) string {
 	switch {
 	case c.Err != "":
 		return c.Err
+	case c.Side == history.Outside && c.Code != 0 && c.Code/100 != 2:
+		return strings.TrimSpace(fmt.Sprintf("%d %s", c.Code, http.StatusText(c.Code)))
 	case c.Write && !c.Changed:
 		return "ok, nothing changed"
 	}

@@ -1,0 +1,51 @@
+package fault
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
+)
+
+// TestVendorStatus proves that a report shows what a vendor answered over HTTP, and that such an
+// answer is no error of the call: it is the operator who reads it.
+func TestVendorStatus(t *testing.T) {
+	_, reference, _ := prepared(t, Scenario{
+		Name: "occupied", Outside: newShelf, Steps: []Step{Create(configMap("a"))},
+		Operator: func(mgr ctrl.Manager, env *Env) error {
+			vendor := &http.Client{Transport: HTTP(env, func(*shelf) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
+			})}
+			return configMaps(func(ctx context.Context, _ client.Client, _ *corev1.ConfigMap) error {
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://vendor/boxes", nil)
+				if err != nil {
+					return err
+				}
+				answer, err := vendor.Do(r)
+				if err != nil {
+					return err
+				}
+				return answer.Body.Close()
+			})(mgr, env)
+		},
+	})
+	i := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "POST /boxes" })
+	if c := reference.run.Calls[i]; c.Code != http.StatusConflict || c.Err != "" {
+		t.Errorf("the call has status %d and error %q; want 409 and none", c.Code, c.Err)
+	}
+	text := report.Text(report.Input{Test: t.Name(), Run: reference.run, Violations: []Violation{{Invariant: "I1", Call: i}}})
+	row := slices.IndexFunc(strings.Split(text, "\n"), func(line string) bool {
+		return strings.Contains(line, "POST /boxes") && strings.HasSuffix(line, " 409 Conflict")
+	})
+	if row < 0 {
+		t.Errorf("no row shows the vendor's answer:\n%s", text)
+	}
+}
