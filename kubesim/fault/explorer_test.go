@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,5 +236,32 @@ func TestOrder(t *testing.T) {
 	one := tokens(1)
 	if diff := cmp.Diff(one, tokens(5)); diff != "" || len(one) == 0 {
 		t.Errorf("findings (-one worker +five workers):\n%s", diff)
+	}
+}
+
+// TestCommand proves that the command to replay names the package of the test, also from
+// subtests.
+func TestCommand(t *testing.T) {
+	t.Run("sub", func(t *testing.T) {
+		r := Explore(t, toyLife("finalizer first"), Only(Crashes))
+		if len(r.Findings) == 0 {
+			t.Fatal("nothing was found")
+		}
+		f := r.Findings[0]
+		want := "replay: go test github.com/trimtab-dev/trimtab/kubesim/fault -run '^TestCommand$/^sub$' -fault.replay=" + f.Token + "\n"
+		if _, got, _ := strings.Cut(f.Text, "replay:"); "replay:"+got != want {
+			t.Errorf("the report ends with %q, want %q", "replay:"+got, want)
+		}
+	})
+	for binary, want := range map[string]string{
+		"example.com/op/internal/controller.test": "example.com/op/internal/controller",
+		"example.com/op.test":                     "example.com/op", // the module's root
+		"command-line-arguments.test":             "",               // go test a_test.go
+		"_/home/me/op.test":                       "",               // outside of any module
+		"":                                        "",               // another tool's
+	} {
+		if got := importPath(binary); got != want {
+			t.Errorf("the package of %q is %q, want %q", binary, got, want)
+		}
 	}
 }

@@ -3,8 +3,10 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
@@ -113,9 +115,28 @@ func (e *explorer) judgeSilences(to *Report, r result) {
 func (e *explorer) finding(r result, j job, like *history.Run, found []Violation) Finding {
 	token := j.schedule.token(e.scenario.Name)
 	text := report.Text(report.Input{
-		Run: r.run, Undisturbed: like, Violations: found, Token: token, Test: e.test,
+		Run: r.run, Undisturbed: like, Violations: found, Token: token, Test: e.test, Package: ownPackage(),
 	})
 	return Finding{Token: token, Violations: found, Text: text, job: j, step: firstFault(r.run)}
+}
+
+// ownPackage is the import path of the package that is tested, as the go command wrote it into
+// the test's binary: that of the folder, also for tests in a package NAME_test. It is empty if
+// the test was built from files that were named one by one, or by another tool.
+func ownPackage() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return importPath(info.Path)
+}
+
+func importPath(binary string) string {
+	path, ok := strings.CutSuffix(binary, ".test")
+	if !ok || path == "command-line-arguments" || strings.HasPrefix(path, "_") {
+		return ""
+	}
+	return path
 }
 
 // replay plays one schedule.

@@ -3,6 +3,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +14,9 @@ import (
 
 // Input is what is told about one schedule that broke something.
 type Input struct {
-	// Test is the name of the test function, for the command to replay: "TestDatabase".
-	Test string
+	// Test is the name of the test function, for the command to replay: "TestDatabase". Package
+	// is the import path to find it at; empty means the folder that one is in.
+	Test, Package string
 	// Token is the replay token.
 	Token string
 	// Run is the run that broke something, Undisturbed the one that it was held against; nil if
@@ -48,7 +50,7 @@ func Text(in Input) string {
 	b.WriteByte('\n')
 	b.WriteString(schedule(in))
 	b.WriteString(details(in.Violations, height-strings.Count(b.String(), "\n")))
-	b.WriteString("\n" + command(in.Test, in.Token) + "\n")
+	b.WriteString("\n" + command(in) + "\n")
 	return b.String()
 }
 
@@ -97,18 +99,30 @@ func excerpt(title, text string, n int) string {
 }
 
 // command replays a schedule.
-func command(test, token string) string {
-	parts := strings.Split(test, "/")
+func command(in Input) string {
+	parts := strings.Split(in.Test, "/")
 	for i, p := range parts {
-		parts[i] = "^" + p + "$"
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
-	if strings.ContainsFunc(token, func(r rune) bool {
-		return !strings.ContainsRune("/@+-_.:=,", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		token = "'" + strings.ReplaceAll(token, "'", `'\''`) + "'"
+	words := []string{"go test"}
+	if in.Package != "" { // before the flags: go test takes what follows one that it does not know for its value
+		words = append(words, shell(in.Package))
 	}
-	return "replay: go test -run '" + strings.Join(parts, "/") + "' -fault.replay=" + token
+	return "replay: " + strings.Join(append(words, "-run", quoted(strings.Join(parts, "/")), "-fault.replay="+shell(in.Token)), " ")
 }
+
+// shell quotes a word of a command if it has to be.
+func shell(word string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/@+-_.:=,", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return quoted(word)
+	}
+	return word
+}
+
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // cut shortens a line to n columns.
 func cut(s string, n int) string {

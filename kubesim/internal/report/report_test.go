@@ -81,7 +81,7 @@ func TestText(t *testing.T) {
 	long := ends
 	long.Detail = strings.Repeat("- a line that is one of many\n", 40)
 	tests := map[string]report.Input{
-		"crash": {Test: "TestQueue", Token: "v1/create-delete/crash-after@4", Run: run("crash-after"), Violations: []history.Violation{leak, ends}},
+		"crash": {Test: "TestQueue", Package: "example.com/op/internal/queue", Token: "v1/create-delete/crash-after@4", Run: run("crash-after"), Violations: []history.Violation{leak, ends}},
 		"stale": {Test: "TestQueue/sub", Token: "v1/create delete/race@4(1)", Run: run("stale-pass"), Violations: []history.Violation{long}},
 		"plain": {Test: "TestQueue", Token: "v1/create-delete/", Run: run(""), Violations: []history.Violation{
 			{Invariant: "I17", Title: "bounded goroutines", Message: "process 1 ended and left a goroutine behind", Detail: "goroutine 7 [sleep]:\n\tmain.f()", Call: history.Nobody},
@@ -102,6 +102,41 @@ func TestText(t *testing.T) {
 				if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "replay: ") {
 					t.Errorf("a line is wider than 100 columns: %s", line)
 				}
+			}
+		})
+	}
+}
+
+// TestReplayCommand proves that the command to replay can be pasted into a shell, wherever in
+// the module that is.
+func TestReplayCommand(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		in   report.Input
+		want string
+	}{
+		"folder": {
+			"the package is not known, so it is the folder's",
+			report.Input{Test: "TestQueue", Token: "v1/a/crash-after@4"},
+			"go test -run '^TestQueue$' -fault.replay=v1/a/crash-after@4",
+		},
+		"package": {
+			"the package comes before the flags, else go test takes it for the value of one",
+			report.Input{Test: "TestQueue", Package: "example.com/op/internal/queue", Token: "v1/a/crash-after@4"},
+			"go test example.com/op/internal/queue -run '^TestQueue$' -fault.replay=v1/a/crash-after@4",
+		},
+		"odd names": {
+			"names of subtests are no patterns, and a quote does not end the word",
+			report.Input{Test: "TestQueue/it's(a.b)", Package: "example.com/a~b", Token: "v1/it's (a.b)/race@4(1)"},
+			`go test 'example.com/a~b' -run '^TestQueue$/^it'\''s\(a\.b\)$' -fault.replay='v1/it'\''s (a.b)/race@4(1)'`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.in.Violations = []history.Violation{{Invariant: "I1", Call: history.Nobody}}
+			_, got, _ := strings.Cut(report.Text(tt.in), "\nreplay: ")
+			if diff := cmp.Diff(tt.want, strings.TrimSpace(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
 			}
 		})
 	}
