@@ -137,6 +137,18 @@ func TestBadInput(t *testing.T) {
 			steps:    []Step{Create(configMap("a")).Becomes(configMap("a"), "Ready")},
 			want:     []string{`step 1, "create a"`, "came to rest but", "no condition Ready"},
 		},
+		"an owner that fits nothing": {
+			operator: func(mgr ctrl.Manager, env *Env) error {
+				return configMaps(func(ctx context.Context, _ client.Client, cm *corev1.ConfigMap) error {
+					if cm.Name != "a" {
+						return nil
+					}
+					_, err := Write(ctx, env, "put", func(s *shelf) (string, error) { return s.put("box-1", box{owner: cm.Name}), nil })
+					return err
+				})(mgr, env)
+			},
+			want: []string{`box box-1 outside has the owner "a"`, "fits no object", `or "default/a" for configmaps default/a`, "empty Owner"},
+		},
 		"an operator that cannot be set up": {
 			operator: func(ctrl.Manager, *Env) error { return fmt.Errorf("no licence") },
 			want:     []string{"set up the operator", "no licence"},
@@ -152,7 +164,7 @@ func TestBadInput(t *testing.T) {
 			if c.hangs {
 				patience = time.Second
 			}
-			_, err := explored(t, Scenario{Name: "bad", Operator: c.operator, Steps: steps}, patience)
+			_, err := explored(t, Scenario{Name: "bad", Operator: c.operator, Outside: newShelf, Steps: steps}, patience)
 			if err == nil {
 				t.Fatal("the exploration came to an end as if nothing was wrong")
 			}

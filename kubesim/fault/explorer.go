@@ -26,6 +26,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
 )
@@ -184,6 +185,9 @@ func (e *explorer) undisturbed(t *testing.T) (result, error) {
 		}
 		what := firstDifference(first.run, second.run)
 		if what == "" {
+			if wrong := invariant.WrongOwner(first.run); wrong != "" {
+				return first, errors.New(wrong)
+			}
 			e.reference, e.test = first.play, t.Name()
 			return first, nil
 		}

@@ -265,3 +265,12 @@ func TestCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnerFromTheStart proves that what was there before the operator may own things too.
+func TestOwnerFromTheStart(t *testing.T) {
+	prepared(t, Scenario{
+		Name: "tenants", Steps: []Step{Wait(time.Minute)},
+		Outside:  func() Outside { return &shelf{boxes: map[string]box{"box-1": {owner: "default"}}} },
+		Operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
+	})
+}

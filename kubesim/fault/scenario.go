@@ -79,8 +79,8 @@ type Cloner interface {
 }
 
 // Thing is something outside that somebody made. Kind and ID name it: "stream", "orders".
-// Owner is the UID, or namespace/name, of the object that the operator made it for, and empty
-// if it is not the operator's. State is what users care about and comes out the same without
+// Owner is the UID, or namespace/name, of the object that the operator made it for (an object of
+// the cluster has its name alone), and empty if it is not the operator's. State is what users care about and comes out the same without
 // disturbances; Ready tells whether it works.
 type Thing = history.Thing
 

@@ -110,7 +110,10 @@ func (s *story) put(by, key, manifest string) {
 	var after *unstructured.Unstructured
 	resource, full, _ := strings.Cut(key, " ")
 	resource, group, _ := strings.Cut(resource, ".")
-	namespace, name, _ := strings.Cut(full, "/")
+	namespace, name, ok := strings.Cut(full, "/")
+	if !ok { // an object of the cluster
+		namespace, name = "", full
+	}
 	if manifest != "" {
 		after = &unstructured.Unstructured{}
 		b, err := yaml.YAMLToJSON([]byte("{apiVersion: v1, kind: Any, " + manifest[1:]))
