@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -8,21 +9,14 @@ import (
 	"sync"
 	"time"
 
-	crdserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/util/compatibility"
-	restclient "k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
@@ -32,7 +26,7 @@ import (
 // it is made outside any bubble, because it costs tens of milliseconds.
 type core struct {
 	handler http.Handler
-	// schemas are the built-in types' OpenAPI schemas, which custom resources refer to.
+	// schemas are those of metadata, which custom resources refer to.
 	schemas map[string]*spec.Schema
 	groups  []*genericapiserver.APIGroupInfo
 	kinds   map[string]kind // by the prefix that they are stored under
@@ -48,7 +42,7 @@ var sharedCore = sync.OnceValues(func() (c *core, err error) {
 	outside(func() {
 		unhurry()
 		// All that is made here stays, so there is nothing to collect meanwhile.
-		defer debug.SetGCPercent(debug.SetGCPercent(400))
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		c, err = newCore()
 	})
 	return c, err
@@ -59,24 +53,33 @@ func newCore() (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := newAnnouncements()
-	if err != nil {
-		return nil, err
-	}
-	server, err := newGenericServer(storage, told)
-	if err != nil {
-		return nil, err
-	}
 	c := &core{}
-	self := newServer(c)
+	if c.groups, err = builtinGroups(storage, newServer(c)); err != nil {
+		return nil, err
+	}
+	types := &lateTypes{}
+	in, err := newInstaller(types)
+	if err != nil {
+		return nil, err
+	}
+	var unlearned error
+	var learning sync.WaitGroup // it takes nearly as long as installing, so both go on at once
+	learning.Go(func() { c.schemas, unlearned = types.learn(c.groups) })
+	err = in.install(c.groups)
+	learning.Wait()
+	if err := errors.Join(err, unlearned); err != nil {
+		return nil, fmt.Errorf("make the built-in kinds: %w", err)
+	}
+	return c, c.describe(in, storage)
+}
+
+// builtinGroups makes the registries of all groups, the core group first.
+func builtinGroups(storage storageOptions, self *Server) ([]*genericapiserver.APIGroupInfo, error) {
 	legacy, err := legacyGroup(storage, self)
 	if err != nil {
 		return nil, fmt.Errorf("make the core group: %w", err)
 	}
-	if err := server.InstallLegacyAPIGroup("/api", &legacy); err != nil {
-		return nil, fmt.Errorf("install the core group: %w", err)
-	}
-	c.schemas, c.groups = legacy.StaticOpenAPISpec, []*genericapiserver.APIGroupInfo{&legacy}
+	groups := []*genericapiserver.APIGroupInfo{&legacy}
 	providers, err := providers(inner{server: self}.config())
 	if err != nil {
 		return nil, err
@@ -87,62 +90,36 @@ func newCore() (*core, error) {
 			return nil, fmt.Errorf("make group %s: %w", p.GroupName(), err)
 		}
 		if len(group.VersionedResourcesStorageMap) > 0 {
-			c.groups = append(c.groups, &group)
+			groups = append(groups, &group)
 		}
 	}
 	definitions, err := definitionGroup()
 	if err != nil {
 		return nil, err
 	}
-	c.groups = append(c.groups, &definitions)
-	for _, g := range c.groups[1:] {
+	groups = append(groups, &definitions)
+	for _, g := range groups {
 		g.PrioritizedVersions = slices.DeleteFunc(slices.Clone(g.PrioritizedVersions), func(gv schema.GroupVersion) bool {
-			return len(g.VersionedResourcesStorageMap[gv.Version]) == 0 // the server would log that it skips it
+			return len(g.VersionedResourcesStorageMap[gv.Version]) == 0
 		})
 	}
-	if err := server.InstallAPIGroups(c.groups[1:]...); err != nil {
-		return nil, fmt.Errorf("install the built-in groups: %w", err)
-	}
-	return c, c.describe(server.Handler.Director, told, storage)
+	return groups, nil
 }
 
 // describe learns what the groups serve.
-func (c *core) describe(handler http.Handler, told *announcements, storage storageOptions) (err error) {
-	c.handler = handler
+func (c *core) describe(in *installer, storage storageOptions) (err error) {
+	c.handler = in.server.Director
 	c.serves = map[schema.GroupVersion]bool{}
 	for _, g := range c.groups {
 		for _, gv := range g.PrioritizedVersions {
 			c.serves[gv] = true
 		}
 	}
-	if c.discovery, err = newBuiltinDiscovery(handler, told); err != nil {
+	if c.discovery, err = newBuiltinDiscovery(c.handler, in.told); err != nil {
 		return err
 	}
 	c.kinds, err = builtinKinds(c.groups, storage)
 	return err
-}
-
-func newGenericServer(storage generic.RESTOptionsGetter, told *announcements) (*genericapiserver.GenericAPIServer, error) {
-	cfg := genericapiserver.NewConfig(legacyscheme.Codecs)
-	cfg.LoopbackClientConfig = &restclient.Config{}
-	cfg.ExternalAddress = "kubesim:443"
-	cfg.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	cfg.Authorization.Authorizer = byRoles()
-	cfg.AdmissionControl = admissionChain()
-	cfg.LegacyAPIGroupPrefixes = sets.NewString("/api")
-	cfg.RESTOptionsGetter = storage
-	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(
-		generatedopenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(legacyscheme.Scheme, crdserver.Scheme))
-	cfg.OpenAPIV3Config.Info.Title = "kubesim"
-	cfg.EnableIndex, cfg.EnableProfiling = false, false
-	cfg.BuildHandlerChainFunc = func(handler http.Handler, _ *genericapiserver.Config) http.Handler { return handler }
-	cfg.AggregatedDiscoveryGroupManager = told
-	server, err := cfg.Complete(nil).New("kubesim", genericapiserver.NewEmptyDelegate())
-	if err != nil {
-		return nil, err
-	}
-	server.AggregatedLegacyDiscoveryGroupManager, err = newAnnouncements()
-	return server, err
 }
 
 // storageOptions puts the memory store under built-in kinds, each encoded as etcd would

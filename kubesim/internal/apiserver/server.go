@@ -79,12 +79,6 @@ func (s *Server) LeaveBubble() error {
 	return nil
 }
 
-// Prepare makes what all share and what takes longest, outside of any bubble.
-func Prepare() error {
-	_, err := sharedCore()
-	return err
-}
-
 // Client says on whose behalf requests come and what becomes of them.
 type Client struct {
 	// DB is the world. Required.
