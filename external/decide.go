@@ -206,4 +206,6 @@ const (
 	WakeScope
 	// WakeDependency: a dependency changes.
 	WakeDependency
+	// WakeGrace: what the API shows is no longer behind what became of a dependency.
+	WakeGrace
 )

@@ -16,6 +16,8 @@ type Facts struct {
 	Scope Scope
 	// Dependencies tells whether the objects that this one needs are ready.
 	Dependencies Dependencies
+	// SinceUnready is how long this process has known that they are not.
+	SinceUnready time.Duration
 	// Identity is how a thing is found again whose creation nobody saw end.
 	Identity Identity
 	// Fresh: the object that was read is certainly not an old copy of one that is gone:
@@ -27,7 +29,8 @@ type Facts struct {
 	Creation Creation
 	// SinceCreate is how long ago the last create was, or may have been.
 	SinceCreate time.Duration
-	// Grace is how long after a create the API may deny what exists.
+	// Grace is how long after a create the API may deny what exists, and after a loss show
+	// what does not.
 	Grace time.Duration
 	// Seen is what the last look in this pass showed. It is cleared by every call that
 	// can change the outside.

@@ -118,6 +118,9 @@ func decideUnready(f Facts) Decision {
 		d.Action = ActionObserve
 	default:
 		d.Show.Ready = readiness(f)
+		if f.SinceUnready < f.Grace { // what went with the dependency may be shown a while longer
+			d.Wake = WakeGrace
+		}
 	}
 	return d
 }

@@ -56,7 +56,8 @@ func deleting(f *Facts)    { f.Deleting = true }
 func notLooked(f *Facts)   { f.Seen = Seen{} }
 func unknownID(f *Facts)   { f.Record.KnownID, f.Seen = false, Seen{} }
 func notFresh(f *Facts)    { f.Fresh = false }
-func unready(f *Facts)     { f.Dependencies = DependenciesUnready }
+func unready(f *Facts)     { f.Dependencies, f.SinceUnready = DependenciesUnready, time.Minute }
+func unreadyNow(f *Facts)  { f.Dependencies = DependenciesUnready }
 func accepted(f *Facts)    { f.DeleteAccepted = true }
 func unpublished(f *Facts) { f.Unpublished = true }
 func unprepared(f *Facts)  { f.Unprepared = true }
@@ -105,7 +106,7 @@ func or(s, otherwise string) string {
 }
 
 func wakeName(w Wake) string {
-	return []string{"now", "event", "backoff", "poll", "soon", "drift", "scope", "dependency"}[w]
+	return []string{"now", "event", "backoff", "poll", "soon", "drift", "scope", "dependency", "grace"}[w]
 }
 
 func TestDecide(t *testing.T) {
@@ -134,6 +135,8 @@ func TestDecide(t *testing.T) {
 		"D-04 the API says not yet":             {"not a failure", given(failed(ActionCreate, ClassNotReady)), "D-04 wait Pending NotReady -Ready -Creating -Updating -Failed poll"},
 		"D-05 looks":                            {"", given(unready, notLooked), "D-05 observe Pending DependenciesNotReady -Creating -Updating -Failed"},
 		"D-05 E1-09 changes nothing":            {"dependents look at Ready", given(unready, inPlace), "D-05 wait Pending DependenciesNotReady +Ready -Creating -Updating -Failed dependency"},
+		"D-05 what went may be shown":           {"a look may be behind the loss of both", given(unreadyNow), "D-05 wait Pending DependenciesNotReady +Ready -Creating -Updating -Failed grace"},
+		"D-05 what went is gone":                {"there is nothing to look for", given(unreadyNow, missing), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-05 an error meanwhile is no failure": {"the dependency may be its cause", given(unready, failed(ActionObserve, ClassTransient)), "D-05 wait Pending DependenciesNotReady -Creating -Updating -Failed poll"},
 
 		"D-06 polls a create":            {"", given(op(OpRunning, ActionCreate)), "D-06 poll Creating Creating -Ready +Creating -Updating -Failed"},
@@ -329,6 +332,7 @@ func violations(f Facts, d Decision) map[string]bool {
 		"lets go by a wrong row":         d.Action == ActionRemoveFinalizer && d.Row != 26 && d.Row != 27 && d.Row != 30,
 		"lets go while unsure":           d.Action == ActionRemoveFinalizer && d.Row != 26 && f.uncertain() && f.SinceCreate < f.Grace,
 		"lets go what an error hid":      d.Action == ActionRemoveFinalizer && d.Row == 30 && f.Last.Failed,
+		"looks for the past for ever":    d.Wake == WakeGrace && (f.SinceUnready >= f.Grace || d.Action != ActionNone),
 		"ends without a way to go on":    d.Action == ActionNone && d.Wake == WakeNow,
 		"says Ready of what is not ours": d.Show.Ready == ShowTrue && !f.Seen.Owner.ours(),
 	}
@@ -354,7 +358,7 @@ func randomFacts(rng *rand.Rand) Facts {
 		f.Scope = Scope(rng.IntN(3))
 	}
 	if coin(8) {
-		f.Dependencies = DependenciesUnready
+		f.Dependencies, f.SinceUnready = DependenciesUnready, time.Duration(rng.IntN(20))*time.Second
 	}
 	if coin(8) {
 		f.Op = Op{State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}

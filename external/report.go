@@ -172,6 +172,8 @@ func (p *pass[T, C, O]) outcome(d Decision) loop.Outcome {
 		return loop.AgainAfter(p.scopeDelay())
 	case WakeDependency:
 		return loop.WaitFor(string(d.Reason), p.waiting...)
+	case WakeGrace:
+		return loop.AgainAfter(p.facts.Grace - p.facts.SinceUnready)
 	case WakeDrift:
 	}
 	return p.settled(d)
@@ -206,7 +208,7 @@ func (p *pass[T, C, O]) cleanupOutcome(d Decision) loop.CleanupOutcome {
 		return loop.Keep(p.track.poll(d.Row, 10*time.Second))
 	case WakeScope:
 		return loop.Keep(p.scopeDelay())
-	case WakeEvent, WakeDrift, WakeDependency:
+	case WakeEvent, WakeDrift, WakeDependency, WakeGrace:
 	}
 	return loop.KeepUntilEvent().Because(string(d.Reason))
 }

@@ -30,6 +30,8 @@ type track struct {
 	refusal refusal
 	// failed is the generation at which the thing was first seen to have failed; 0: never.
 	failed int64
+	// unready is when dependencies were first found not to be ready; zero: they are.
+	unready time.Time
 	// polls counts looks in a row that found work under way, by decision.
 	polls   int
 	polling Row
@@ -94,7 +96,7 @@ func (t *track) ahead(r record) bool {
 func (t *track) meet(r record, now time.Time) {
 	*t = track{
 		fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
-		failed: t.failed, changing: t.changing, visited: t.visited,
+		failed: t.failed, changing: t.changing, unready: t.unready, visited: t.visited,
 	}
 	switch r.progress() {
 	case MarkerNone:
@@ -213,8 +215,19 @@ func (t *track) facts(f *Facts, now time.Time) {
 	f.Fresh = t.fresh
 	f.Creation = t.creation
 	f.SinceCreate = now.Sub(t.called)
+	f.SinceUnready = now.Sub(t.unready)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
 	f.DeleteAccepted = t.deleteAccepted && !unsure
+}
+
+// waits notes whether the object waits for others.
+func (t *track) waits(waiting bool, now time.Time) {
+	switch {
+	case !waiting:
+		t.unready = time.Time{}
+	case t.unready.IsZero():
+		t.unready = now
+	}
 }
 
 // sawFailed notes at which generation the thing was first seen to have failed, and tells
