@@ -235,9 +235,9 @@ func call[O Outside, R any](ctx context.Context, env *Env, what string, write bo
 	}
 	var err error
 	fault := p.perform(pr, &c, func() {
-		o, ok := p.outsideFor(&c).(O)
-		if !ok {
-			err = fmt.Errorf("fault: %q wants the outside as %T, the scenario made a %T", what, *new(O), p.outside)
+		var o O
+		if o, err = outsideAs[O](p.outsideFor(&c), what); err != nil {
+			p.broken = err // an operator that copes with it would look right
 			return
 		}
 		result, err = do(o)

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -70,7 +71,7 @@ func (c *crew) take(err error) (job, bool) {
 func (c *crew) hand(j job, r result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.run == nil { // stuck: there is nothing to judge
+	if _, ok := errors.AsType[misuse](r.err); ok || r.run == nil { // stuck: there is nothing to judge
 		c.failure = fmt.Errorf("schedule %s: %w", j.schedule.token(c.explorer.scenario.Name), r.err)
 		return
 	}

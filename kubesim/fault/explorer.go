@@ -85,6 +85,9 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 		return nil, err
 	}
 	e.mapper = w.server.Mapper()
+	if err := e.checkShared(); err != nil {
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
+	}
 	return e, nil
 }
 
@@ -134,7 +137,7 @@ func (e *explorer) explore(t *testing.T) (Report, error) {
 	}
 	reference, err := e.undisturbed(t)
 	if err != nil {
-		return Report{}, err
+		return Report{}, e.withRefusals(err)
 	}
 	report := Report{
 		Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{},
@@ -182,6 +185,9 @@ func (e *explorer) undisturbed(t *testing.T) (result, error) {
 		second, err := e.wholly(t, w, job{})
 		if err != nil {
 			return second, err
+		}
+		if isSame(first.play.outside, second.play.outside) {
+			return first, misuse("Outside returned the same fake for two worlds; make a new one each time")
 		}
 		what := firstDifference(first.run, second.run)
 		if what == "" {

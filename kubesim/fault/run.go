@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -153,6 +154,9 @@ func (p *play) begin() error {
 	if p.scenario.Outside != nil {
 		p.outside = p.scenario.Outside()
 	}
+	if err := p.checkOutside(); err != nil {
+		return err
+	}
 	if err := apiserver.Populate(p.db); err != nil {
 		return err
 	}
@@ -211,6 +215,9 @@ func (p *play) resume(j job) error {
 	p.marks = slices.Clone(p.explorer.reference.marks[:s.marks])
 	p.step, p.lastChange = s.step, time.Now()
 	p.resumed = true
+	if err := p.checkCopy(s.things); err != nil {
+		return err
+	}
 	c := &p.run.Calls[s.calls]
 	if d.kind == crashBefore {
 		c.Code, c.Rev, c.Last, c.Changed = 0, 0, 0, false
@@ -260,7 +267,7 @@ func (p *play) beginStep(step Step) {
 // without the disturbance, as long as patience lasts.
 func (p *play) endStep(step Step, j job) error {
 	if err := p.settle(); err != nil {
-		return &stepError{p.step, step.Name, err}
+		return cmp.Or(p.broken, error(&stepError{p.step, step.Name, err}))
 	}
 	if j.like != nil {
 		if err := p.converge(j.like.Steps[p.step].World); err != nil {

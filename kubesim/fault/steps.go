@@ -65,9 +65,9 @@ func Change[O Outside](name string, act func(O) error) Step {
 	return Step{
 		Name: name,
 		Do: func(_ context.Context, w *World) error {
-			o, ok := w.Outside.(O)
-			if !ok {
-				return fmt.Errorf("step %q wants the outside as %T, the scenario made a %T", name, *new(O), w.Outside)
+			o, err := outsideAs[O](w.Outside, name)
+			if err != nil {
+				return err
 			}
 			return act(o)
 		},

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,6 +66,7 @@ type point struct {
 type snapshot struct {
 	db      *store.Snapshot
 	outside Outside
+	things  []Thing // that the outside showed
 	at      time.Time
 	step    int
 	waits   time.Time // until then the step itself lets time pass
@@ -89,7 +91,10 @@ func (p *play) snapshot(c *history.Call, after bool) {
 		if !ok {
 			return
 		}
-		s.outside = o.Clone()
+		s.outside, s.things = o.Clone(), p.things()
+		if _, ok := s.outside.(Cloner); !ok {
+			p.broken = misuse(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", p.outside, s.outside))
+		}
 	}
 	p.snapshots[point{c.Index, after}] = s
 }

@@ -1,0 +1,91 @@
+package fault
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// misuse is a mistake in a scenario because of which less would be tried, or believed, than its
+// author thinks. It ends an exploration whenever it shows.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
+// checkOutside finds mistakes in the outside of a new world.
+func (p *play) checkOutside() error {
+	_, copies := p.outside.(Cloner)
+	switch made := p.scenario.Outside != nil; {
+	case made && p.outside == nil:
+		return misuse("Outside returned nil; leave it out if there is nothing outside")
+	case p.scenario.Lag > 0 && !made:
+		return misuse("Lag is set, but there is no Outside whose reads could lag")
+	case p.scenario.Lag > 0 && !copies:
+		return misuse(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", p.outside))
+	}
+	return nil
+}
+
+// isSame tells whether two outsides are one, so that a world begins with what is left of another.
+func isSame(a, b Outside) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Pointer() == y.Pointer() && x.Type().Elem().Size() > 0
+}
+
+// checkCopy holds what a copy of the outside shows at the moment it was made for against what the
+// outside showed then.
+func (p *play) checkCopy(then []Thing) error {
+	now := p.things()
+	for _, t := range then {
+		if !slices.Contains(now, t) {
+			return misuse(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", p.outside, t.Kind, t.ID))
+		}
+	}
+	for _, t := range now {
+		if !slices.Contains(then, t) {
+			return misuse(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", p.outside, t.Kind, t.ID))
+		}
+	}
+	return nil
+}
+
+// outsideAs returns what a call or step named what is to look at.
+func outsideAs[O Outside](o Outside, what string) (O, error) {
+	as, ok := o.(O)
+	switch {
+	case ok:
+		return as, nil
+	case o == nil:
+		return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario has no Outside", what, reflect.TypeFor[O]()))
+	}
+	return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario's Outside is a %T", what, reflect.TypeFor[O](), o))
+}
+
+// checkShared finds names in Shared that are no kinds.
+func (e *explorer) checkShared() error {
+	for _, name := range e.scenario.Shared {
+		named := schema.ParseGroupResource(name)
+		known, err := e.mapper.ResourceFor(named.WithVersion(""))
+		if err != nil || known.GroupResource() != named { // a mapper takes singulars and beginnings of groups, too
+			return misuse(fmt.Sprintf("Shared names %q, which is no kind of this world; write the plural and the group, as configmaps or deployments.apps", name))
+		}
+	}
+	return nil
+}
+
+// withRefusals adds to an error what the operator was not allowed to do, which is the most likely
+// cause of it.
+func (e *explorer) withRefusals(err error) error {
+	if e.roles == nil {
+		return err
+	}
+	denied := e.roles.Access(e.audit.Uses()).Denied
+	if len(denied) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the operator was refused: %s (what it may do is in the roles of RBAC that a binding there names, or in all of them if there is none)",
+		err, strings.Join(denied, ", "))
+}

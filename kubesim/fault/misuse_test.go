@@ -1,0 +1,174 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// uncopied is a shelf without Clone, shallow one whose copies have the same boxes, torn one whose
+// copies have none, half one whose copies are something else.
+type (
+	uncopied struct{ *plainShelf }
+	shallow  struct{ *plainShelf }
+	torn     struct{ *plainShelf }
+	half     struct{ *plainShelf }
+)
+
+// plainShelf has all that the toy wants, and no Clone.
+type plainShelf struct{ boxes map[string]box }
+
+func (s *plainShelf) Things() (all []Thing) {
+	for id, b := range s.boxes {
+		all = append(all, Thing{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
+	}
+	return all
+}
+
+func (s *plainShelf) put(id string) (string, error) {
+	s.boxes[id] = box{}
+	return id, nil
+}
+
+func (s shallow) Clone() Outside { return shallow{&plainShelf{boxes: s.boxes}} }
+func (s torn) Clone() Outside    { return torn{&plainShelf{boxes: map[string]box{}}} }
+func (s half) Clone() Outside    { return uncopied{&plainShelf{boxes: maps.Clone(s.boxes)}} }
+
+// storing is an operator that puts two boxes for the ConfigMap "a" on a shelf.
+func storing[O interface {
+	Outside
+	put(id string) (string, error)
+}](mgr ctrl.Manager, env *Env,
+) error {
+	return configMaps(func(ctx context.Context, _ client.Client, cm *corev1.ConfigMap) error {
+		if cm.Name != "a" {
+			return nil
+		}
+		for _, id := range []string{"box-1", "box-2"} {
+			if _, err := Write(ctx, env, "put "+id, func(o O) (string, error) { return o.put(id) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})(mgr, env)
+}
+
+// TestMisuse proves that mistakes in a scenario that would make its author believe in more than was
+// tried are told, each in one sentence.
+func TestMisuse(t *testing.T) {
+	empty := func() *plainShelf { return &plainShelf{boxes: map[string]box{}} }
+	same := newShelf()
+	tests := map[string]struct {
+		why      string
+		scenario Scenario
+		want     string // empty if there is nothing wrong
+	}{
+		"nothing": {
+			why:      "a scenario without a mistake",
+			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Lag: time.Second, Shared: []string{"configmaps", "deployments.apps"}},
+		},
+		"no outside made": {
+			why:      "a forgotten return would look like a vendor without anything",
+			scenario: Scenario{Outside: func() Outside { return nil }, Operator: toyOperator("")},
+			want:     "Outside returned nil; leave it out if there is nothing outside",
+		},
+		"the same outside": {
+			why:      "a world would begin with what is left of the one before",
+			scenario: Scenario{Outside: func() Outside { return same }, Operator: toyOperator("")},
+			want:     "Outside returned the same fake for two worlds; make a new one each time",
+		},
+		"lag of nothing": {
+			why:      "no read outside would lag",
+			scenario: Scenario{Operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }), Lag: time.Second},
+			want:     "Lag is set, but there is no Outside whose reads could lag",
+		},
+		"lag without Clone": {
+			why:      "an earlier state that cannot be kept cannot be shown",
+			scenario: Scenario{Outside: func() Outside { return uncopied{empty()} }, Operator: storing[uncopied], Lag: time.Second},
+			want:     "Lag is set, but no read can lag behind a fault.uncopied: it needs a method Clone",
+		},
+		"shallow Clone": {
+			why:      "a schedule would begin with what was made after it",
+			scenario: Scenario{Outside: func() Outside { return shallow{empty()} }, Operator: storing[shallow]},
+			want:     ", which came later; copy what is behind maps, slices and pointers",
+		},
+		"empty Clone": {
+			why:      "a schedule would begin without what there was",
+			scenario: Scenario{Outside: func() Outside { return torn{empty()} }, Operator: storing[torn]},
+			want:     "does not keep box box-1 as it was when it was made; copy what is behind maps, slices and pointers",
+		},
+		"another Clone": {
+			why:      "a copy has to be as good as what it is of",
+			scenario: Scenario{Outside: func() Outside { return half{empty()} }, Operator: storing[half]},
+			want:     "the Clone of a fault.half is a fault.uncopied, which has no method Clone itself; return what it was made of",
+		},
+		"another outside": {
+			why:      "an operator that takes the error for one of the vendor would look right",
+			scenario: Scenario{Outside: func() Outside { return uncopied{empty()} }, Operator: toyOperator("")},
+			want:     `"find" wants the outside as *fault.shelf, but the scenario's Outside is a fault.uncopied`,
+		},
+		"no outside": {
+			why:      "the same where there is none",
+			scenario: Scenario{Operator: toyOperator("")},
+			want:     `"find" wants the outside as *fault.shelf, but the scenario has no Outside`,
+		},
+		"a step outside": {
+			why:      "a step's outside is as wrong",
+			scenario: Scenario{Outside: func() Outside { return uncopied{empty()} }, Operator: storing[uncopied], Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
+			want:     `step 1, "clear": "clear" wants the outside as *fault.shelf, but the scenario's Outside is a fault.uncopied`,
+		},
+		"shared misspelt": {
+			why:      "a name that is no kind has no effect",
+			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"configmaps", "deployment.apps"}},
+			want:     `Shared names "deployment.apps", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := tt.scenario
+			s.Name = "misuse"
+			if s.Steps == nil {
+				s.Steps = []Step{Create(configMap("a"))}
+			}
+			_, err := explored(t, s, time.Minute, Crashes, Stale)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("%s: %v", tt.why, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("%s: the error is %v, want %q in it", tt.why, err, tt.want)
+			}
+			if _, ok := errors.AsType[misuse](err); tt.want != "" && !ok {
+				t.Errorf("%s: %T is no misuse", tt.why, err)
+			}
+		})
+	}
+}
+
+// TestRefusals proves that roles which do not count, as no binding names them, are told as the
+// cause of what comes of it.
+func TestRefusals(t *testing.T) {
+	s := toyLife("")
+	s.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: manager}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manger}
+`)}}
+	_, err := explored(t, s, time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "the operator was refused: ") || !strings.Contains(err.Error(), "watch configmaps (what it may do is in") {
+		t.Errorf("roles that are not bound gave %v", err)
+	}
+}
