@@ -38,6 +38,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-pause/failed@9",
 			"failed at STREAM.INFO orders",
 		},
+		"behind": {
+			"a look that is behind just after a dependency went is repeated",
+			"v1/nats-lost/lag@34",
+			"lag at CONSUMER.INFO orders/billing",
+		},
 	}
 	all := scenarios.All()
 	for name, tc := range tests {

@@ -130,11 +130,8 @@ func refused(obj client.Object) func(context.Context, *fault.World) error {
 
 // present reads an object of ours as it is.
 func present(ctx context.Context, w *fault.World, obj client.Object) (api.Object, error) {
-	now, _ := obj.DeepCopyObject().(client.Object)
-	if now.GetNamespace() == "" {
-		now.SetNamespace(metav1.NamespaceDefault)
-	}
-	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+	now, err := live(ctx, w, obj)
+	if err != nil {
 		return nil, err
 	}
 	o, ok := now.(api.Object)
@@ -142,6 +139,15 @@ func present(ctx context.Context, w *fault.World, obj client.Object) (api.Object
 		return nil, fmt.Errorf("%T has no status of ours", now)
 	}
 	return o, nil
+}
+
+// live reads an object as it is.
+func live(ctx context.Context, w *fault.World, obj client.Object) (client.Object, error) {
+	now, _ := obj.DeepCopyObject().(client.Object)
+	if now.GetNamespace() == "" {
+		now.SetNamespace(metav1.NamespaceDefault)
+	}
+	return now, w.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
 }
 
 // reason expects an object that is not Ready, with a reason; an empty one is any.

@@ -28,26 +28,16 @@ func NATS() []fault.Scenario {
 	return []fault.Scenario{
 		racing(natsScenario("nats-life", Life("").Steps), pairRaces()...),
 		natsScenario("nats-bucket", bucketLife()),
-		withoutLag(racing(natsScenario("nats-lost", lost()), pairRaces()...)),
-		racing(natsScenario("nats-orphan", orphan())),
-		racing(withStream(natsScenario("nats-adoption", adoption()))),
-		racing(natsScenario("nats-pause", pause()), fault.Delete(ordersStream()), fault.Recreate(ordersStream())),
+		racing(natsScenario("nats-lost", lost()), pairRaces()...),
+		racing(natsScenario("nats-orphan", orphan()), orphanRaces()...),
+		racing(withStream(natsScenario("nats-adoption", adoption())), adoptionRaces()...),
+		racing(natsScenario("nats-pause", pause()), pauseRaces()...),
 		natsScenario("nats-invalid", invalid()),
 		withStream(natsScenario("nats-occupied", occupied())),
-		racing(natsScenario("nats-access", access())),
+		racing(natsScenario("nats-access", access()), accessRaces()...),
 		racing(natsScenario("nats-recreate", recreate()), pairRaces()...),
-		retrying(racing(natsScenario("nats-denied", denied()))),
-		racing(natsScenario("nats-twins", twins())),
-	}
-}
-
-// pairRaces are those of a stream and its consumer. That the stream alone goes is not among
-// them: the consumer's status then tells what the consumer was, if it was.
-func pairRaces() []fault.Step {
-	s, c := ordersStream(), billingConsumer()
-	return []fault.Step{
-		fault.Delete(c), fault.Recreate(c), fault.Recreate(s),
-		fault.Merge(c, `{"spec":{"maxDeliver":7}}`), fault.Merge(s, `{"spec":{"maxMsgs":1000}}`),
+		retrying(racing(natsScenario("nats-denied", denied()), deniedRaces()...)),
+		racing(natsScenario("nats-twins", twins()), twinRaces()...),
 	}
 }
 
@@ -80,24 +70,9 @@ func withStream(s fault.Scenario) fault.Scenario {
 	return s
 }
 
-// withoutLag is for a consumer whose stream goes: if it is still shown then, that is put
-// right by the next look, which is minutes away.
-func withoutLag(s fault.Scenario) fault.Scenario {
-	s.Lag = 0
-	return s
-}
-
 // retrying is for a world that does not come to rest until somebody helps.
 func retrying(s fault.Scenario) fault.Scenario {
 	s.Reads = 0
-	return s
-}
-
-// racing replaces the races of a scenario whose outcome depends on when a user comes: a pause
-// that comes before a create keeps it from happening at all, and what was never made is not
-// left behind either.
-func racing(s fault.Scenario, races ...fault.Step) fault.Scenario {
-	s.Races = append([]fault.Step{}, races...)
 	return s
 }
 
@@ -222,10 +197,13 @@ func pause() []fault.Step {
 		fault.Create(s).Becomes(s, api.ConditionReady),
 		fault.Merge(s, annotation(api.AnnotationPaused, "true")).Becomes(s, api.ConditionPaused),
 		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)),
-		fault.Merge(s, `{"metadata":{"annotations":{"`+api.AnnotationPaused+`":null}}}`).Named("resume orders").
-			Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `"max_msgs":5`)),
+		resume(s).Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `"max_msgs":5`)),
 		fault.Delete(s).Gone(s).Expecting(natsEmpty),
 	}
+}
+
+func resume(s *v1alpha1.Stream) fault.Step {
+	return fault.Merge(s, `{"metadata":{"annotations":{"`+api.AnnotationPaused+`":null}}}`).Named("resume orders")
 }
 
 // invalid is a spec that NATS refuses, corrected; and a change that cannot be made, taken back.
@@ -283,13 +261,18 @@ func denied() []fault.Step {
 
 // entrust lets the stream be somebody's, or nobody's, from a step on.
 func entrust(owner string, step fault.Step) fault.Step {
+	return onServer(step, func(s *natsfake.Server) { s.Entrust("orders", owner) })
+}
+
+// onServer does something to the server together with a step.
+func onServer(step fault.Step, act func(*natsfake.Server)) fault.Step {
 	do := step.Do
 	step.Do = func(ctx context.Context, w *fault.World) error {
 		s, ok := w.Outside.(*natsfake.Server)
 		if !ok {
 			return fmt.Errorf("the outside is a %T", w.Outside)
 		}
-		s.Entrust("orders", owner)
+		act(s)
 		return do(ctx, w)
 	}
 	return step
@@ -297,8 +280,7 @@ func entrust(owner string, step fault.Step) fault.Step {
 
 // twins are two objects that want one stream.
 func twins() []fault.Step {
-	a := stream("a", v1alpha1.StreamSpec{Name: "orders", Subjects: []string{"orders.>"}})
-	b := stream("b", v1alpha1.StreamSpec{Name: "orders", Subjects: []string{"others.>"}}, api.AnnotationAdoption, "always")
+	a, b := twinA(), twinB()
 	ofA := natsHas("stream orders", `orders.>`)
 	return []fault.Step{
 		fault.Create(a).Becomes(a, api.ConditionReady),
@@ -306,6 +288,14 @@ func twins() []fault.Step {
 		fault.Delete(b).Gone(b).Expecting(ofA),
 		fault.Delete(a).Gone(a).Expecting(natsEmpty),
 	}
+}
+
+func twinA() *v1alpha1.Stream {
+	return stream("a", v1alpha1.StreamSpec{Name: "orders", Subjects: []string{"orders.>"}})
+}
+
+func twinB() *v1alpha1.Stream {
+	return stream("b", v1alpha1.StreamSpec{Name: "orders", Subjects: []string{"others.>"}}, api.AnnotationAdoption, "always")
 }
 
 func annotation(key, value string) string {
