@@ -49,6 +49,9 @@ type Report struct {
 	// Masked are fields of objects in which two undisturbed runs differ. They hold random
 	// numbers, so nothing is compared there.
 	Masked []string
+	// Notes tell what the scenario leaves unchecked although that may not be meant, such as a step
+	// that changed nothing.
+	Notes []string
 	// Disturbed says, of a replay, what was disturbed: "failed at patch streams/status a/b".
 	Disturbed []string
 	// Findings are the schedules that broke an invariant, the shortest first.
@@ -161,11 +164,11 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	return reports
 }
 
-// String tells in a line what was explored.
+// String tells in a line what was explored, and in one more each what was left out.
 func (r Report) String() string {
 	return report.Summary(report.Exploration{
 		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
-		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked,
+		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked, Notes: r.Notes,
 	})
 }
 

@@ -50,6 +50,7 @@ type explorer struct {
 	masked    []world.Field // in which undisturbed runs differ
 	reference *play         // the undisturbed run
 	test      string        // its name
+	raced     map[int]bool  // the races that changed something; nil if none were played
 
 	mu     sync.Mutex
 	judges map[*history.Run]func(*history.Run) []Violation // by what they hold runs against
@@ -160,6 +161,7 @@ func (e *explorer) explore(t *testing.T) (Report, error) {
 		}
 	}
 	e.judgeAccess(&report)
+	report.Notes = e.notes(reference.run)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(len(a.Token), len(b.Token)), cmp.Compare(a.job.number, b.job.number), cmp.Compare(a.Token, b.Token))
 	})
@@ -350,6 +352,7 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 		if !r.play.void {
 			report.Schedules[kindOfAll(j.schedule)]++
 		}
+		e.noteRace(j, r)
 		e.judge(report, r, j)
 	})
 }
@@ -371,7 +374,9 @@ func (e *explorer) quietRaces(t *testing.T, to *Report, reference result) (map[r
 		}
 	}
 	like := map[racing]*history.Run{}
+	e.raced = map[int]bool{}
 	err := e.playAll(t, jobs, func(j job, r result) {
+		e.noteRace(j, r)
 		e.judge(to, r, job{schedule: j.schedule})
 		if r.play.void || r.err != nil {
 			return
@@ -382,6 +387,15 @@ func (e *explorer) quietRaces(t *testing.T, to *Report, reference result) (map[r
 		like[j.racing] = &run
 	})
 	return like, err
+}
+
+// noteRace notes whether the race of a run, if it had one, changed anything.
+func (e *explorer) noteRace(j job, r result) {
+	for _, d := range j.schedule {
+		if n, err := strconv.Atoi(d.arg); err == nil && r.play.raced {
+			e.raced[n] = true
+		}
+	}
 }
 
 func (e *explorer) quietRace(r racing, like *history.Run) job {

@@ -147,7 +147,8 @@ func (e *explorer) replay(t *testing.T, token string) (Report, error) {
 	}
 	out := Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
 	if scenario != e.scenario.Name {
-		return out, nil // of another scenario of the same test
+		out.Notes = []string{fmt.Sprintf("-fault.replay names scenario %q, so nothing was played", scenario)}
+		return out, nil // it may be of another one in the same test
 	}
 	reference, err := e.undisturbed(t)
 	if err != nil {

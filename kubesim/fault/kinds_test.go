@@ -73,8 +73,12 @@ func TestReplay(t *testing.T) {
 		t.Errorf("a token beyond the last call gave %v", err)
 	}
 	*replayFlag = ""
-	if got := replayed("v1/another scenario/crash-after@1"); len(got.Findings) > 0 || len(got.Schedules) > 0 {
+	got = replayed("v1/another scenario/crash-after@1")
+	if len(got.Findings) > 0 || len(got.Schedules) > 0 {
 		t.Errorf("the token of another scenario was played: %v", got)
+	}
+	if diff := cmp.Diff([]string{`-fault.replay names scenario "another scenario", so nothing was played`}, got.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
 

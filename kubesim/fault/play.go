@@ -68,6 +68,7 @@ type play struct {
 
 	broken error // what makes the rest of the run pointless
 	void   bool  // a race that did nothing: the run says nothing
+	raced  bool  // a race that changed something
 
 	wake chan struct{}
 

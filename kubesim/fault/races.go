@@ -51,7 +51,9 @@ type unfinished struct {
 
 // race lets a user act, now.
 func (p *play) race(step Step) error {
+	rev, views := p.db.Revision(), len(p.run.Outside)
 	err := p.do(userName, step.Do)
+	p.raced = p.db.Revision() > rev || len(p.run.Outside) > views
 	if apierrors.IsNotFound(err) {
 		p.void = true // the user came too early or too late
 		return nil

@@ -96,9 +96,10 @@ type Step struct {
 	// Wait lets this much of the simulated clock pass before the world is asked to be quiet.
 	Wait time.Duration
 
-	object client.Object // that it creates, for races
-	early  bool          // may also happen at another moment
-	again  *Step         // that follows once the object of this one is gone
+	object   client.Object // that it creates, for races
+	onObject bool          // it changes one object
+	early    bool          // may also happen at another moment
+	again    *Step         // that follows once the object of this one is gone
 }
 
 // World is what steps act on.

@@ -22,7 +22,7 @@ func Create(obj client.Object) Step {
 		Do: func(ctx context.Context, w *World) error {
 			return w.Client.Create(ctx, inDefault(w, obj))
 		},
-		object: obj,
+		object: obj, onObject: true,
 	}
 }
 
@@ -46,7 +46,7 @@ func Merge(obj client.Object, patch string) Step {
 			}
 			return w.Client.Patch(ctx, inDefault(w, obj), client.RawPatch(types.MergePatchType, []byte(patch)))
 		},
-		early: true,
+		early: true, onObject: true,
 	}
 }
 
@@ -57,6 +57,7 @@ func Delete(obj client.Object) Step {
 		Do: func(ctx context.Context, w *World) error {
 			return client.IgnoreNotFound(w.Client.Delete(ctx, inDefault(w, obj)))
 		},
+		onObject: true,
 	}
 }
 

@@ -167,10 +167,12 @@ type Exploration struct {
 	Findings int
 	// Masked are fields that were not compared because the undisturbed runs differ in them.
 	Masked []string
-	Took   time.Duration
+	// Notes are sentences on what was left unchecked.
+	Notes []string
+	Took  time.Duration
 }
 
-// Summary tells in one line what was explored, and in one more for masked fields.
+// Summary tells in one line what was explored, and in one more each for masked fields and notes.
 func Summary(e Exploration) string {
 	line := fmt.Sprintf("%s: %s, %s; %s in %.1f s", e.Scenario, number(e.Writes, "write"), number(e.Calls, "call"), list(e.Schedules, "no schedule"), e.Took.Seconds())
 	if sum := total(e.Pruned); sum > 0 {
@@ -182,7 +184,11 @@ func Summary(e Exploration) string {
 	if len(e.Masked) > 0 {
 		line += "\n" + wrapped("not compared, as two undisturbed runs differ there (random numbers?): "+strings.Join(e.Masked, ", "), "  ")
 	}
-	return strings.TrimSuffix(line, "\n")
+	line = strings.TrimSuffix(line, "\n")
+	for _, n := range e.Notes {
+		line += "\n" + strings.TrimSuffix(wrapped("note: "+n, "  "), "\n")
+	}
+	return line
 }
 
 func number(n int, what string) string {

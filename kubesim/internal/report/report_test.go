@@ -176,6 +176,12 @@ func TestSummary(t *testing.T) {
 		},
 		"nothing":  {"singular, and no pruning", report.Exploration{Scenario: "x", Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule in 0.0 s"},
 		"findings": {"they are told", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 crashes in 0.0 s; 2 schedules broke an invariant"},
+		"notes": {
+			"each is on a line of its own",
+			report.Exploration{Scenario: "x", Masked: []string{"a"}, Notes: []string{"one thing", "another thing that goes on for so long that it does not fit into a line of a hundred columns or so"}},
+			"x: 0 writes, 0 calls; no schedule in 0.0 s\nnot compared, as two undisturbed runs differ there (random numbers?): a\nnote: one thing\n" +
+				"note: another thing that goes on for so long that it does not fit into a line of a hundred columns\n  or so",
+		},
 		"masked": {
 			"authors learn of hidden nondeterminism",
 			report.Exploration{Scenario: "x", Masked: []string{"secrets default/a data.password"}},

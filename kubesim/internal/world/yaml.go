@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // touched is what the simulated other writer leaves on objects.
@@ -180,6 +182,27 @@ func (p *printer) observed(v any) any {
 		return fmt.Sprintf("ahead by %d", -behind)
 	}
 	return "current"
+}
+
+// Has tells whether an object has a field that path, as [Options].Foreign has it, leads to.
+func Has(u *unstructured.Unstructured, path string) bool { return has(u.Object, []string{path}) }
+
+func has(v any, rules []string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if inner, ends := below(rules, key); ends || len(inner) > 0 && has(e, inner) {
+				return true
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if inner, ends := below(rules, "["+strconv.Itoa(i)+"]"); ends || has(e, append(inner, rules...)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // below returns the paths that go on from a key, and whether one ends there.

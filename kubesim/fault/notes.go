@@ -1,0 +1,103 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+)
+
+// notes tells what a scenario leaves unchecked although its author may think otherwise. Each may
+// be meant, so none is an error.
+func (e *explorer) notes(r *history.Run) []string {
+	return slices.Concat(e.stepNotes(r), operatorNotes(r), e.outsideNotes(r), e.exceptionNotes(r), e.raceNotes())
+}
+
+// stepNotes tells of steps that say or do nothing.
+func (e *explorer) stepNotes(r *history.Run) (all []string) {
+	steps := e.scenario.Steps
+	switch expects := slices.ContainsFunc(steps, func(s Step) bool { return s.Expect != nil }); {
+	case len(steps) == 0:
+		all = append(all, "there are no steps, so nothing but the start of the operator is played")
+	case !expects:
+		all = append(all, "no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Gone or Expecting")
+	}
+	for i, s := range steps {
+		acted := slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.By == userName && c.Step == i+1 })
+		if s.onObject && !acted {
+			all = append(all, fmt.Sprintf("step %d, %q, changed nothing", i+1, s.Name))
+		}
+	}
+	return all
+}
+
+// operatorNotes tells of an operator that does nothing.
+func operatorNotes(r *history.Run) []string {
+	switch wrote := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Write }); {
+	case wrote:
+		return nil
+	case len(r.Passes) == 0:
+		return []string{"the operator neither reconciled nor wrote anything; its controllers have to be set up with the manager and to watch what the steps make"}
+	}
+	return []string{"the operator wrote nothing, so there is nothing to crash at"}
+}
+
+// outsideNotes tells of an outside that invariants cannot judge by.
+func (e *explorer) outsideNotes(r *history.Run) []string {
+	if e.scenario.Outside == nil {
+		return nil
+	}
+	called := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Side == history.Outside })
+	seen, owned := map[[2]string]bool{}, map[[2]string]bool{}
+	var made [][2]string // by the operator
+	for _, v := range r.Outside {
+		for _, t := range v.Things {
+			id := [2]string{t.Kind, t.ID}
+			if !seen[id] && v.Call != history.Nobody {
+				made = append(made, id)
+			}
+			seen[id] = true
+			owned[id] = owned[id] || t.Owner != ""
+		}
+	}
+	unowned := slices.IndexFunc(made, func(id [2]string) bool { return !owned[id] })
+	switch {
+	case !called:
+		return []string{"nothing outside was called, so no such call is disturbed; the operator's client has to go through fault.HTTP, or through Read and Write"}
+	case len(seen) == 0:
+		return []string{"Things never listed anything, so nothing outside can be missed, made twice or left behind (I2, I3, I4, I8)"}
+	case unowned >= 0:
+		return []string{fmt.Sprintf("%s was made by the operator and never had an Owner, so I2, I3, I4 and I8 do not look at it", strings.Join(made[unowned][:], " "))}
+	}
+	return nil
+}
+
+// exceptionNotes tells of exceptions that were not needed.
+func (e *explorer) exceptionNotes(r *history.Run) (all []string) {
+	for _, name := range e.scenario.Shared {
+		needed := slices.ContainsFunc(r.Changes, func(c history.Change) bool {
+			return c.By == operatorName && c.Before != nil && c.After != nil && strings.TrimSuffix(c.Resource+"."+c.Group, ".") == name
+		})
+		if !needed {
+			all = append(all, fmt.Sprintf("Shared names %s, of which the operator changed none", name))
+		}
+	}
+	for _, path := range e.scenario.Foreign {
+		if !slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.After != nil && world.Has(c.After, path) }) {
+			all = append(all, fmt.Sprintf("Foreign names %s, a field that no object had", path))
+		}
+	}
+	return all
+}
+
+// raceNotes tells of races that the author named and that never did anything.
+func (e *explorer) raceNotes() (all []string) {
+	for n, s := range e.scenario.Races {
+		if e.raced != nil && !e.raced[n] {
+			all = append(all, fmt.Sprintf("race %q never changed anything, whenever the user came", s.Name))
+		}
+	}
+	return all
+}
