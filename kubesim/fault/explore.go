@@ -25,14 +25,15 @@ const (
 	Stale Kind = "stale"
 	// Duplicates deliver a watch event twice (F12).
 	Duplicates Kind = "duplicates"
-	// Pairs are two disturbances of the other kinds in one run, a sample of [SampledPairs].
-	// They are not played unless asked for.
+	// Pairs are two disturbances of the other kinds in one run, a sample of [SampledPairs] or as
+	// [Sample] says. They are not played unless asked for.
 	Pairs Kind = "pairs"
 	// Races let a user edit, delete or re-create objects at any moment (F18).
 	Races Kind = "races"
 )
 
-// SampledPairs is how many pairs an exploration plays that is asked for [Pairs].
+// SampledPairs is how many pairs an exploration plays that is asked for [Pairs], unless [Sample]
+// says otherwise.
 const SampledPairs = 200
 
 // Violation is a broken invariant.
@@ -108,6 +109,7 @@ type options struct {
 	kinds   []Kind
 	workers int
 	keep    []Rule
+	pairs   int
 }
 
 // Only plays the given kinds of schedules; without it all are played.
@@ -115,6 +117,10 @@ func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.k
 
 // Workers says how many schedules are played at a time. 0 means one per processor.
 func Workers(n int) Option { return func(o *options) { o.workers = n } }
+
+// Sample says how many pairs are played if [Pairs] are asked for. 0 means [SampledPairs]; more
+// begin with those that fewer are.
+func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
 
 // Unpruned switches rules off; without arguments, all of them.
 func Unpruned(rules ...Rule) Option {

@@ -340,7 +340,7 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 			}
 			jobs = append(jobs, p.races(like)...)
 		case Pairs:
-			jobs = append(jobs, p.pairs()...)
+			jobs = append(jobs, p.pairs(e.options.pairs)...)
 		}
 	}
 	for i := range jobs {

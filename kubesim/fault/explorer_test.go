@@ -274,3 +274,26 @@ func TestOwnerFromTheStart(t *testing.T) {
 		Operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
 	})
 }
+
+// TestSample proves that the number of pairs is the author's to choose, and that more of them
+// begin with those that fewer are.
+func TestSample(t *testing.T) {
+	e, reference, _ := prepared(t, toyLife(""))
+	tokens := func(n int) (all []string) {
+		p := &plan{scenario: e.scenario, reference: reference, pruned: map[Rule]int{}}
+		for _, j := range p.pairs(n) {
+			all = append(all, j.schedule.token("toy"))
+		}
+		return all
+	}
+	usual, few, many := tokens(0), tokens(7), tokens(1000)
+	if len(usual) != SampledPairs || len(few) != 7 || len(many) != 1000 {
+		t.Fatalf("%d pairs by default, %d of 7 and %d of 1000", len(usual), len(few), len(many))
+	}
+	if diff := cmp.Diff(usual, many[:SampledPairs]); diff != "" {
+		t.Errorf("the first of 1000 (-want +got):\n%s", diff)
+	}
+	if r := Explore(t, toyLife(""), Only(Pairs), Sample(7)); r.Schedules[Pairs] != 7 {
+		t.Errorf("%d pairs were played, want 7", r.Schedules[Pairs])
+	}
+}

@@ -176,14 +176,14 @@ func (p *plan) races(like map[racing]*history.Run) []job {
 	return jobs
 }
 
-// pairs samples two disturbances in one run, the same ones each time. The second is placed by
+// pairs samples n times two disturbances in one run, the same ones each time. The second is placed by
 // the undisturbed run too, so it may find nothing to disturb.
-func (p *plan) pairs() []job {
+func (p *plan) pairs(n int) []job {
 	quiet := &plan{scenario: p.scenario, reference: p.reference, keep: p.keep, pruned: map[Rule]int{}}
 	singles := slices.Concat(quiet.crashes(), quiet.faults(), quiet.stale())
 	source := rand.New(rand.NewPCG(1, uint64(len(singles))))
 	var jobs []job
-	for range min(SampledPairs, len(singles)*(len(singles)-1)/2) {
+	for range min(cmp.Or(n, SampledPairs), len(singles)*(len(singles)-1)/2) {
 		a, b := singles[source.IntN(len(singles))].schedule[0], singles[source.IntN(len(singles))].schedule[0]
 		if a.at > b.at {
 			a, b = b, a
