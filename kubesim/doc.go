@@ -14,8 +14,11 @@
 // The garbage collector and the deletion of namespaces act by themselves after each write.
 // There are no other controllers, no scheduler, no kubelet and no webhooks: Deployments make
 // no Pods, a Pod stays Pending until a test says otherwise, and admission webhooks and
-// policies are stored, not called. Logs, exec and proxies need a kubelet, so they are missing, and
-// so are OpenAPI documents, which kubectl explain reads. No service accounts named default appear.
+// policies are stored, not called. Logs, exec and proxies need a kubelet, so they are missing.
+// A namespace gets no service account named default, because a controller makes it in a real
+// cluster: Pods do without, and a test that wants one creates it.
+//
+// OpenAPI documents are made when somebody asks, which takes a fraction of a second.
 //
 // The server is that of Kubernetes [KubernetesVersion].
 //

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -80,6 +81,19 @@ func (all definitions) has(gv schema.GroupVersion) bool {
 	return slices.ContainsFunc(all, func(d *definition) bool {
 		return d.Spec.Group == gv.Group && d.served() && apihelpers.HasServedCRDVersion(d.CustomResourceDefinition, gv.Version)
 	})
+}
+
+// versions yields the served versions of CRDs.
+func (all definitions) versions() iter.Seq2[*definition, string] {
+	return func(yield func(*definition, string) bool) {
+		for _, d := range all {
+			for _, v := range d.Spec.Versions {
+				if d.served() && v.Served && !yield(d, v.Name) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (d *definition) served() bool {

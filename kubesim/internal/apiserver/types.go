@@ -6,17 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	crdserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	genericapi "k8s.io/apiserver/pkg/endpoints"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/common"
 	openapiutil "k8s.io/kube-openapi/pkg/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 // lateTypes know the types of the built-in kinds by the time of the first request. The
@@ -61,12 +56,4 @@ func typeNames(groups []*genericapiserver.APIGroupInfo) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
-}
-
-// openAPIConfig knows the definitions of all built-in types, which takes a moment to make.
-func openAPIConfig() *common.OpenAPIV3Config {
-	c := genericapiserver.DefaultOpenAPIV3Config(
-		generatedopenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(legacyscheme.Scheme, crdserver.Scheme))
-	c.Info.Title = "kubesim"
-	return c
 }
