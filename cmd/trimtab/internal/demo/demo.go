@@ -159,11 +159,14 @@ func explained(ctx context.Context, err error) error {
 		}
 	}
 	cause := context.Cause(ctx)
-	if err == nil || cause == nil || errors.Is(err, cause) {
+	if err == nil || cause == nil {
 		return err
 	}
 	if _, ended := errors.AsType[endedError](cause); ended {
-		return cause
+		return cause // alone, though a request that it cut off may have it among its own words
+	}
+	if errors.Is(err, cause) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", cause, err)
 }
