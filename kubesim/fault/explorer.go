@@ -47,10 +47,11 @@ type explorer struct {
 	account  user.Info
 	audit    apiserver.Audit
 
-	masked    []world.Field // in which undisturbed runs differ
-	reference *play         // the undisturbed run
-	test      string        // its name
-	raced     map[int]bool  // the races that changed something; nil if none were played
+	masked    []world.Field   // in which undisturbed runs differ
+	reference *play           // the undisturbed run
+	test      string          // its name
+	quietUses []apiserver.Use // of rights, in it
+	raced     map[int]bool    // the races that changed something; nil if none were played
 
 	mu     sync.Mutex
 	judges map[*history.Run]func(*history.Run) []Violation // by what they hold runs against
@@ -196,7 +197,7 @@ func (e *explorer) undisturbed(t *testing.T) (result, error) {
 			if wrong := invariant.WrongOwner(first.run); wrong != "" {
 				return first, errors.New(wrong)
 			}
-			e.reference, e.test = first.play, t.Name()
+			e.reference, e.test, e.quietUses = first.play, t.Name(), e.audit.Uses()
 			return first, nil
 		}
 		before := len(e.masked)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
 )
@@ -87,6 +88,11 @@ func (e *explorer) exceptionNotes(r *history.Run) (all []string) {
 	for _, path := range e.scenario.Foreign {
 		if !slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.After != nil && world.Has(c.After, path) }) {
 			all = append(all, fmt.Sprintf("Foreign names %s, a field that no object had", path))
+		}
+	}
+	if e.roles != nil {
+		for _, right := range e.roles.Access(e.quietUses).Needless { // some are used because of a disturbance alone
+			all = append(all, fmt.Sprintf("a role's annotation %s lists %q, which the undisturbed run used", apiserver.Justified, right))
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,6 +88,18 @@ func TestNotes(t *testing.T) {
 				"Shared names secrets, of which the operator changed none", "Shared names deployments.apps, of which the operator changed none",
 				"Foreign names status.turn, a field that no object had", "Foreign names metadata.annotation, a field that no object had",
 			},
+		},
+		"roles": {
+			"a right that is used needs no justification",
+			func(s *Scenario) {
+				s.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager, annotations: {kubesim.trimtab.dev/justified: "watch configmaps, delete configmaps"}}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, patch, delete]}]
+`)}}
+			},
+			[]string{`a role's annotation kubesim.trimtab.dev/justified lists "watch configmaps", which the undisturbed run used`},
 		},
 		"races": {
 			"a user who never does anything; and one who comes too early at times",

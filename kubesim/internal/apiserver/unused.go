@@ -17,23 +17,32 @@ import (
 // as one and is used if anything it covers was.
 func (r *Roles) Access(uses []Use) *history.Access {
 	denied, unused := map[string]bool{}, map[string]bool{}
+	needless, needed := map[string]bool{}, map[string]bool{} // what justifies rights, by whether all of those were used
 	for _, u := range uses {
 		if !u.Allowed {
 			denied[u.String()] = true
 		}
 	}
-	for g, justified := range r.grants() {
-		needed := slices.ContainsFunc(uses, func(u Use) bool { return u.Allowed && g.meets(u) })
-		if !needed && !justified {
+	for g, by := range r.grants() {
+		used := slices.ContainsFunc(uses, func(u Use) bool { return u.Allowed && g.meets(u) })
+		switch {
+		case used && by != "":
+			needless[by] = true
+		case by != "":
+			needed[by] = true
+		case !used:
 			unused[g.String()] = true
 		}
 	}
-	return &history.Access{Denied: slices.Sorted(maps.Keys(denied)), Unused: slices.Sorted(maps.Keys(unused))}
+	maps.DeleteFunc(needless, func(by string, _ bool) bool { return needed[by] })
+	return &history.Access{
+		Denied: slices.Sorted(maps.Keys(denied)), Unused: slices.Sorted(maps.Keys(unused)), Needless: slices.Sorted(maps.Keys(needless)),
+	}
 }
 
-// grants yields what the roles grant and whether that is justified without a use.
-func (r *Roles) grants() iter.Seq2[grant, bool] {
-	return func(yield func(grant, bool) bool) {
+// grants yields what the roles grant and what justifies that without a use, "" for nothing.
+func (r *Roles) grants() iter.Seq2[grant, string] {
+	return func(yield func(grant, string) bool) {
 		account, _ := r.account()
 		for _, role := range r.namespaced {
 			namespace := cmp.Or(role.Namespace, account)
@@ -50,11 +59,11 @@ func (r *Roles) grants() iter.Seq2[grant, bool] {
 }
 
 // visit yields the grants of one role's rules.
-func visit(rules []rbacv1.PolicyRule, namespace, justified string, yield func(grant, bool) bool) bool {
+func visit(rules []rbacv1.PolicyRule, namespace, justified string, yield func(grant, string) bool) bool {
 	for _, rule := range rules {
 		for _, g := range expand(rule) {
 			g.namespace = namespace
-			if !yield(g, isJustified(g, justified)) {
+			if !yield(g, justifies(justified, g)) {
 				return false
 			}
 		}
@@ -84,18 +93,19 @@ func expand(rule rbacv1.PolicyRule) []grant {
 	return all
 }
 
-// isJustified tells whether an annotation lists a grant: "get secrets", "* secrets" or with
-// group and subresource "update streams.example.com/status".
-func isJustified(g grant, annotation string) bool {
+// justifies returns the entry of an annotation that lists a grant, "" if none does: "get secrets",
+// "* secrets" or with group and subresource "update streams.example.com/status".
+func justifies(annotation string, g grant) string {
 	for item := range strings.SplitSeq(annotation, ",") {
-		verb, what, _ := strings.Cut(strings.TrimSpace(item), " ")
+		item = strings.TrimSpace(item)
+		verb, what, _ := strings.Cut(item, " ")
 		of := resourceName(g.group, g.resource)
 		if g.path != "" {
 			of = g.path
 		}
 		if (verb == "*" || verb == g.verb) && strings.TrimSpace(what) == of {
-			return true
+			return item
 		}
 	}
-	return false
+	return ""
 }

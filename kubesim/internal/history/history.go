@@ -211,6 +211,9 @@ type Access struct {
 	Denied []string
 	// Unused are rules that no call needed: "get secrets".
 	Unused []string
+	// Needless are entries of annotations that justify unused rights and of which each right was
+	// used: "* secrets".
+	Needless []string
 }
 
 // Violation is a broken invariant.
