@@ -11,13 +11,13 @@ func mutants() []mutant {
 func writeMutants() []mutant {
 	return []mutant{
 		{
-			what: "the finalizer is written after the first pass", quick: true,
+			what: "the finalizer is written after the first pass",
 			file: "loop/pass.go", old: "	err := p.ensureFinalizer(ctx)\n",
 			mutated:  "	var err error\n	if p.state != \"\" {\n		err = p.ensureFinalizer(ctx)\n	}\n",
 			scenario: "nats-bucket", invariants: []string{"I4"},
 		},
 		{
-			what: "a status that says the same is written again", quick: true,
+			what: "a status that says the same is written again",
 			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) {\n		return nil\n	}\n",
 			mutated: "", scenario: "nats-bucket", invariants: []string{"I5"},
 		},
@@ -31,7 +31,7 @@ func writeMutants() []mutant {
 			what: "observedGeneration is that of the fresh object",
 			file: "loop/commit.go", old: "	generation := p.base.GetGeneration()\n	s.Conditions",
 			mutated:  "	generation := p.base.GetGeneration()\n	if fresh, ok, _ := p.c.fetch(ctx, p.key); ok {\n		generation = fresh.GetGeneration()\n	}\n	s.Conditions",
-			scenario: "nats-bucket", invariants: []string{"I7", "I8"},
+			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@4(2)",
 		},
 		{
 			what: "observedGeneration is one too high",
@@ -50,9 +50,9 @@ func writeMutants() []mutant {
 func retryMutants() []mutant {
 	return []mutant{
 		{
-			what: "the finalizer goes although the cleanup failed", quick: true,
+			what: "the finalizer goes although the cleanup failed",
 			file: "loop/pass.go", old: "	if o.kind == cleanupRemoved {\n", mutated: "	if o.kind == cleanupRemoved || o.kind == cleanupFailed {\n",
-			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@19",
 		},
 		{
 			what: "a failure is retried without back-off",
@@ -62,23 +62,23 @@ func retryMutants() []mutant {
 		{
 			what: "a write that failed is not repeated",
 			file: "loop/pass.go", old: "		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)\n", mutated: "		next.never = true\n",
-			scenario: "nats-bucket", invariants: []string{"I1"},
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@3+until@1",
 		},
 		{
 			what: "after a conflict the pass counts as done",
 			file: "loop/pass.go", old: "	return ending{outcome: \"Conflict\", after: 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))}\n",
-			mutated: "	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"},
+			mutated: "	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@3+until@1",
 		},
 		{
 			what: "a failed status write is swallowed",
 			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.run.retry)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
 			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.run.retry))\n",
-			scenario: "nats-bucket", invariants: []string{"I1"},
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@7+until@1",
 		},
 		{
 			what: "a cleanup that is under way is never looked at again",
 			file: "loop/pass.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
-			scenario: "nats-bucket", invariants: []string{"I6", "I1"},
+			scenario: "nats-bucket", invariants: []string{"I6", "I1"}, token: "crash-after@20",
 		},
 	}
 }
@@ -87,9 +87,15 @@ func retryMutants() []mutant {
 func ownershipMutants() []mutant {
 	return []mutant{
 		{
-			what: "a failed delete lets the object go", quick: true,
+			what: "a failed delete lets the object go",
 			file: "external/decide_deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
-			scenario: "nats-bucket", invariants: []string{"I2", "I6"},
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@19",
+		},
+		{
+			what: "what does not show yet is taken for gone",
+			file: "external/decide_deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
+			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
+			scenario: "nats-late", invariants: []string{"I2"}, token: "race@4(0)",
 		},
 		{
 			what: "what is not ours is deleted",
@@ -153,7 +159,7 @@ func callMutants() []mutant {
 			what: "a failed call is not retried",
 			file: "external/decide_failure.go", old: "Reason: failureReason(f.Last), Wake: WakeBackoff}\n	d.Show = failedShow(f.Last.Of)\n",
 			mutated:  "Reason: failureReason(f.Last), Wake: WakeEvent}\n	d.Show = failedShow(f.Last.Of)\n",
-			scenario: "nats-bucket", invariants: []string{"I1"},
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
 			what: "the thing is updated without a difference",
@@ -164,7 +170,7 @@ func callMutants() []mutant {
 			what: "every error of the API is final",
 			file: "external/calls.go", old: "		p.last = classify(err, p.e.classifier, a.mutates())\n",
 			mutated:  "		p.last = classify(err, p.e.classifier, a.mutates())\n		p.last.class = ClassTerminal\n",
-			scenario: "nats-bucket", invariants: []string{"I1"},
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 	}
 }
@@ -180,25 +186,35 @@ func statusMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
+			what: "Ready is told before anybody looked",
+			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Failed: ShowTrue, Ready: ShowTrue}\n",
+			scenario: "nats-denied", invariants: []string{"I1"},
+		},
+		{
 			what: "a look that fails beside a pause is not repeated",
 			file: "external/decide_life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
-			scenario: "nats-pause", invariants: []string{"I1"},
+			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@9+until@2",
 		},
 		{
 			what: "a look that fails while waiting is not repeated",
 			file: "external/decide_life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
-			scenario: "nats-lost", invariants: []string{"I1"},
+			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@34+until@4",
+		},
+		{
+			what: "what a dependency took with it is looked for once",
+			file: "external/decide_life.go", old: "		if f.SinceUnready < f.Grace {", mutated: "		if false {",
+			scenario: "nats-lost", invariants: []string{"I1"}, token: "lag@34+until@4",
 		},
 		{
 			what: "conditions that are False tell of the past",
 			file: "external/report.go", old: "		conditions.False(t, quietReason(t, false, reason), \"\")\n",
 			mutated:  "		if before != nil {\n			conditions.False(t, quietReason(t, false, reason), \"\")\n		}\n",
-			scenario: "nats-bucket", invariants: []string{"I1"},
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
 			what: "Ready that is unknown keeps its first reason",
 			file: "external/report.go", old: "	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):\n",
-			mutated: "	case t == api.ConditionReady && before == nil:\n", scenario: "nats-denied", invariants: []string{"I1"},
+			mutated: "	case t == api.ConditionReady && before == nil:\n", scenario: "nats-denied", invariants: []string{"I1"}, token: "failed@4+until@2",
 		},
 	}
 }

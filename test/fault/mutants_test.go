@@ -2,12 +2,15 @@ package fault
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,12 +28,16 @@ type mutant struct {
 	// also for an undisturbed run that does not come to what the story expects.
 	scenario   string
 	invariants []string
-	// quick ones are part of every run of the tests; the others of those with TRIMTAB_DEEP=1.
-	quick bool
+	// token plays the schedule that a hunt found it by; empty is the undisturbed run.
+	token string
 }
 
 // asMutant makes the test binary play one scenario and tell what it found.
 const asMutant = "TRIMTAB_FAULT_SCENARIO"
+
+// undisturbed is what the explorer calls the run that is held against all others. One that
+// goes wrong ends the exploration.
+const undisturbed = "undisturbed"
 
 // found is what a binary with a mutant tells.
 type found struct {
@@ -40,20 +47,36 @@ type found struct {
 	Took       time.Duration
 }
 
-// TestMutants puts one bug after the other into loop and external and wants each to be
-// found. TRIMTAB_DEEP=1 takes all of them; -v prints a table with the time each took.
+// TestMutants puts one bug after the other into loop and external, plays the schedule that is
+// known to show it, and wants the bug to be found, and nothing without it. TRIMTAB_DEEP=1
+// looks for it in all schedules instead; -v prints a table with the time each took.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("each mutant is built")
+		t.Skip("the mutants are built")
 	}
-	deep := os.Getenv("TRIMTAB_DEEP") != ""
-	var table strings.Builder
-	for _, m := range mutants() {
-		if m.quick || deep {
-			t.Run(strings.ReplaceAll(m.what, " ", "-"), func(t *testing.T) { table.WriteString(m.hunt(t)) })
+	all, deep := mutants(), os.Getenv("TRIMTAB_DEEP") != ""
+	binary := buildMutants(t, all)
+	var table sync.Map
+	t.Run("all", func(t *testing.T) {
+		for i, m := range all {
+			t.Run(strings.ReplaceAll(m.what, " ", "-"), func(t *testing.T) {
+				if !deep { // hunts use all processors
+					t.Parallel()
+				}
+				if first := slices.IndexFunc(all, func(o mutant) bool { return o.schedule() == m.schedule() }); !deep && first == i {
+					m.spare(t, binary)
+				}
+				table.Store(i, m.hunt(t, binary, deep))
+			})
+		}
+	})
+	var b strings.Builder
+	for i := range all {
+		if line, ok := table.Load(i); ok {
+			fmt.Fprintln(&b, line)
 		}
 	}
-	t.Logf("bug | scenario | found by | schedules | time\n%s", table.String())
+	t.Logf("as in docs/found-by-fault.md:\n%s", b.String())
 }
 
 // TestMutantsFit wants each mutant's place to be there, so that none is lost unnoticed.
@@ -85,56 +108,60 @@ func (m mutant) source() (string, error) {
 	return strings.Replace(string(b), m.old, m.mutated, 1), nil
 }
 
-// hunt builds the tests with the mutant and plays its scenario. It returns a line of the
-// table.
-func (m mutant) hunt(t *testing.T) string {
+// hunt lets the mutant live its scenario, and returns a line of the table.
+func (m mutant) hunt(t *testing.T, binary string, deep bool) string {
 	t.Helper()
-	source, err := m.source()
-	if err != nil {
-		t.Fatal(err)
+	arg, start := "-fault.replay="+m.schedule(), time.Now()
+	if deep {
+		arg = "-fault.replay="
 	}
-	cmd := exec.CommandContext(t.Context(), m.build(t, source), "-test.run=^TestAsMutant$", "-test.v")
-	cmd.Env = append(os.Environ(), asMutant+"="+m.scenario)
-	out, err := cmd.CombinedOutput()
+	out, err := m.play(t, binary, m.what, arg)
 	f, ok := told(out)
 	switch {
+	case !ok && !deep && m.token != "":
+		t.Fatalf("%s: %s cannot be played: %v\n%s", m.what, m.schedule(), err, out)
 	case !ok && strings.Contains(string(out), "never comes to rest"):
-		f = found{Invariants: []string{"I13"}, Token: "undisturbed"}
-	case !ok && strings.Contains(string(out), "undisturbed"):
-		f = found{Invariants: []string{"I1"}, Token: "undisturbed"}
+		f = found{Invariants: []string{"I13"}, Token: undisturbed}
+	case !ok && strings.Contains(string(out), undisturbed):
+		f = found{Invariants: []string{"I1"}, Token: undisturbed}
 	case !ok:
 		t.Fatalf("%s: %v\n%s", m.what, err, out)
 	}
-	if !slices.ContainsFunc(m.invariants, func(i string) bool { return slices.Contains(f.Invariants, i) }) {
-		t.Errorf("%s: %s found %v by %d schedules; want one of %v", m.what, m.scenario, f.Invariants, f.Schedules, m.invariants)
+	if f.Took == 0 {
+		f.Took = time.Since(start)
 	}
-	return fmt.Sprintf("%s | %s | %s, %s | %d | %s\n", m.what, m.scenario, strings.Join(f.Invariants, " "), f.Token, f.Schedules, f.Took.Round(10*time.Millisecond))
+	if !slices.ContainsFunc(m.invariants, func(i string) bool { return slices.Contains(f.Invariants, i) }) {
+		t.Errorf("%s: %s found %v by %q; want one of %v; TRIMTAB_DEEP=1 looks for another schedule", m.what, m.scenario, f.Invariants, m.schedule(), m.invariants)
+	}
+	by, schedules := "`"+f.Token+"`", strconv.Itoa(f.Schedules)
+	if f.Token == undisturbed || strings.HasSuffix(f.Token, "/") {
+		by, schedules = "the "+undisturbed+" run", ""
+	}
+	return fmt.Sprintf("| %s | `%s` | %s | %s | %s | %.1f s |", m.what, m.scenario, strings.Join(f.Invariants, " "), by, schedules, f.Took.Seconds())
 }
 
-// build builds the tests of this package with a mutated file laid over the real one.
-func (m mutant) build(t *testing.T, source string) string {
+// spare wants the schedule that finds the mutant to find nothing in the real engine.
+func (m mutant) spare(t *testing.T, binary string) {
 	t.Helper()
-	dir := t.TempDir()
-	original, err := filepath.Abs(filepath.Join("..", "..", m.file))
-	if err != nil {
-		t.Fatal(err)
+	if m.token == "" {
+		return // each test begins with the undisturbed run
 	}
-	mutated, overlay, binary := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "fault.test")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutated}})
-	if err != nil {
-		t.Fatal(err)
+	out, err := m.play(t, binary, "", "-fault.replay="+m.schedule())
+	if f, ok := told(out); !ok || len(f.Invariants) > 0 {
+		t.Errorf("%s finds %v in the real engine: %v\n%s", m.schedule(), f.Invariants, err, out)
 	}
-	for name, content := range map[string][]byte{mutated: []byte(source), overlay: replace} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build with the mutant: %v\n%s", err, out)
-	}
-	return binary
 }
+
+// play runs the binary as a mutant, or as the real engine if what is empty.
+func (m mutant) play(t *testing.T, binary, what, arg string) ([]byte, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestAsMutant$", "-test.v", arg)
+	cmd.Env = append(os.Environ(), asMutant+"="+m.scenario, chosen+"="+what)
+	return cmd.CombinedOutput()
+}
+
+// schedule is the whole token.
+func (m mutant) schedule() string { return "v1/" + m.scenario + "/" + m.token }
 
 const tellMark = "MUTANT "
 
@@ -162,7 +189,11 @@ func TestAsMutant(t *testing.T) {
 	}
 	var f found
 	start := time.Now()
-	for _, kind := range []fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Races} {
+	kinds := []fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Races}
+	if flag.Lookup("fault.replay").Value.String() != "" {
+		kinds = kinds[:1] // the schedule is chosen already
+	}
+	for _, kind := range kinds {
 		r := fault.Explore(t, all[i], fault.Only(kind))
 		for _, n := range r.Schedules {
 			f.Schedules += n

@@ -28,6 +28,8 @@ type Server struct {
 	streams map[string]*stream
 	// disabled: the account has no JetStream.
 	disabled bool
+	// late is how long a new stream is not shown yet.
+	late time.Duration
 	// entrusted are streams whose owners people agreed on, whatever their marks say.
 	entrusted map[string]string
 }
@@ -53,7 +55,7 @@ func (s *Server) Clone() fault.Outside {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := New()
-	c.disabled = s.disabled
+	c.disabled, c.late = s.disabled, s.late
 	maps.Copy(c.entrusted, s.entrusted)
 	for name, original := range s.streams {
 		copied := &stream{config: original.config, created: original.created, consumers: map[string]*consumer{}}
@@ -204,6 +206,14 @@ func (s *Server) Entrust(stream, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entrusted[stream] = owner
+}
+
+// ShowLate lets the server deny a new stream for a while, as one does whose answers come from
+// a copy that is behind.
+func (s *Server) ShowLate(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = by
 }
 
 // Enable gives the account JetStream, or takes it away; streams stay.

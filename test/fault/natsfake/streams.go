@@ -78,7 +78,7 @@ func (s *Server) updateStream(name string, body []byte) (answer, *refusal) {
 
 func (s *Server) streamInfo(name string) (answer, *refusal) {
 	st, exists := s.streams[name]
-	if !exists {
+	if !exists || time.Since(st.created) < s.late {
 		return nil, streamNotFound
 	}
 	return st.info(), nil

@@ -37,6 +37,7 @@ func NATS() []fault.Scenario {
 		racing(natsScenario("nats-access", access()), accessRaces()...),
 		racing(natsScenario("nats-recreate", recreate()), pairRaces()...),
 		retrying(racing(natsScenario("nats-denied", denied()), deniedRaces()...)),
+		showingLate(natsScenario("nats-late", late())),
 		racing(natsScenario("nats-twins", twins()), twinRaces()...),
 	}
 }
@@ -50,11 +51,14 @@ func natsScenario(name string, steps []fault.Step) fault.Scenario {
 		// Shorter than the time until the next look, so that what is put right is put right
 		// because of the fault, not by chance.
 		Patience: 5 * time.Minute,
-		Lag:      900 * time.Millisecond,
+		Lag:      behind,
 		Reads:    reads,
 		Foreign:  []string{record, incarnation},
 	}
 }
+
+// behind is how long what NATS shows may be behind: a little less than the sample allows for.
+const behind = 900 * time.Millisecond
 
 // reads is how often a world at rest may look at NATS in an hour: for each of two objects
 // every ten minutes, give or take one, and once more.
@@ -65,6 +69,16 @@ func withStream(s fault.Scenario) fault.Scenario {
 	s.Outside = func() fault.Outside {
 		server := natsfake.New()
 		ask(server, "STREAM.CREATE.orders", `{"name":"orders","subjects":["theirs.>"]}`)
+		return server
+	}
+	return s
+}
+
+// showingLate lets NATS deny what was made a moment ago.
+func showingLate(s fault.Scenario) fault.Scenario {
+	s.Outside = func() fault.Outside {
+		server := natsfake.New()
+		server.ShowLate(behind)
 		return server
 	}
 	return s
@@ -255,6 +269,16 @@ func denied() []fault.Step {
 		fault.Change("JetStream is switched off", allow(false)),
 		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
 		noticed(fault.Change("JetStream is switched on", allow(true))).Becomes(s, api.ConditionReady),
+		fault.Delete(s).Gone(s).Expecting(natsEmpty),
+	}
+}
+
+// late is a stream that does not show at once. Its races are those that matter: who deletes it
+// meanwhile deletes what cannot be seen.
+func late() []fault.Step {
+	s := ordersStream()
+	return []fault.Step{
+		fault.Create(s).Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `orders.>`)),
 		fault.Delete(s).Gone(s).Expecting(natsEmpty),
 	}
 }
