@@ -145,6 +145,15 @@ func (p *play) notePanic(pr *process, what string) {
 	h.Panics = append(h.Panics, what)
 }
 
+// noteUnseen notes a controller whose reconciles cannot be wrapped.
+func (p *play) noteUnseen(controller string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.unseen, controller) {
+		p.unseen = append(p.unseen, controller)
+	}
+}
+
 func (p *play) noteFault(d disturbance, call int, at string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

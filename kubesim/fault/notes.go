@@ -13,7 +13,7 @@ import (
 // notes tells what a scenario leaves unchecked although its author may think otherwise. Each may
 // be meant, so none is an error.
 func (e *explorer) notes(r *history.Run) []string {
-	return slices.Concat(e.stepNotes(r), operatorNotes(r), e.outsideNotes(r), e.exceptionNotes(r), e.raceNotes())
+	return slices.Concat(e.stepNotes(r), e.operatorNotes(r), e.outsideNotes(r), e.exceptionNotes(r), e.raceNotes())
 }
 
 // stepNotes tells of steps that say or do nothing.
@@ -34,15 +34,19 @@ func (e *explorer) stepNotes(r *history.Run) (all []string) {
 	return all
 }
 
-// operatorNotes tells of an operator that does nothing.
-func operatorNotes(r *history.Run) []string {
+// operatorNotes tells of an operator that does nothing, or not where it is seen.
+func (e *explorer) operatorNotes(r *history.Run) (all []string) {
+	for _, name := range e.reference.unseen {
+		all = append(all, fmt.Sprintf("controller %q has a request type of its own: its calls are disturbed, but its reconciles are not seen, so none begins with a stale view and none counts as a hot loop (I13)", name))
+	}
 	switch wrote := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Write }); {
 	case wrote:
-		return nil
-	case len(r.Passes) == 0:
-		return []string{"the operator neither reconciled nor wrote anything; its controllers have to be set up with the manager and to watch what the steps make"}
+	case len(r.Passes) == 0 && len(all) == 0:
+		all = append(all, "the operator neither reconciled nor wrote anything; its controllers have to be set up with the manager and to watch what the steps make")
+	default:
+		all = append(all, "the operator wrote nothing, so there is nothing to crash at")
 	}
-	return []string{"the operator wrote nothing, so there is nothing to crash at"}
+	return all
 }
 
 // outsideNotes tells of an outside that invariants cannot judge by.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // TestNotes proves that what a scenario leaves unchecked is told, and that nothing is said of one
@@ -54,6 +56,22 @@ func TestNotes(t *testing.T) {
 			"a manager without controllers runs well",
 			func(s *Scenario) { s.Operator, s.Outside = idle, nil; s.Steps[2] = Delete(a).Gone(a) },
 			[]string{didNothing},
+		},
+		"own requests": {
+			"what is not seen cannot be judged",
+			func(s *Scenario) {
+				s.Outside = nil
+				s.Operator = func(mgr ctrl.Manager, _ *Env) error {
+					_, err := controller.NewTyped("keys", mgr, controller.TypedOptions[string]{
+						Reconciler: reconcile.TypedFunc[string](func(context.Context, string) (reconcile.Result, error) { return reconcile.Result{}, nil }),
+					})
+					return err
+				}
+			},
+			[]string{
+				`controller "keys" has a request type of its own: its calls are disturbed, but its reconciles are not seen, so none begins with a stale view and none counts as a hot loop (I13)`,
+				wroteNothing,
+			},
 		},
 		"no write": {
 			"no write, no crash",

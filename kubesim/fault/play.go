@@ -70,6 +70,8 @@ type play struct {
 	void   bool  // a race that did nothing: the run says nothing
 	raced  bool  // a race that changed something
 
+	unseen []string // controllers with a request type of their own
+
 	wake chan struct{}
 
 	mu       sync.Mutex

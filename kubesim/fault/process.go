@@ -166,6 +166,8 @@ func (m watched) Add(r manager.Runnable) error {
 					most.SetInt(int64(max(workers, s.limit)))
 				}
 				do.Set(reflect.ValueOf(passes{inner, m.process, name.String(), s}))
+			} else {
+				m.process.play.noteUnseen(name.String())
 			}
 		}
 		if warm := v.Elem().FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() && warm.Type() == reflect.TypeFor[*bool]() {
