@@ -155,8 +155,8 @@ func diskHas(want ...string) func(context.Context, *fault.World) error {
 }
 
 // disturbed is the sample's driver, whose calls come to the disk of the world by way of the
-// explorer. A disk loses no answers and refuses nothing for a while, so only crashes are
-// let through.
+// explorer. A disk loses no answers, refuses nothing for a while and shows at once what was
+// done, so only crashes are let through.
 type disturbed struct {
 	folders
 	env *fault.Env

@@ -43,7 +43,8 @@ func Loop() []fault.Scenario {
 	}
 	return []fault.Scenario{
 		loopScenario("loop-life", life),
-		racing(loopScenario("loop-needs", needing), fault.Delete(b), fault.Recreate(b), fault.Recreate(a)),
+		racing(loopScenario("loop-needs", needing), fault.Delete(b), fault.Recreate(b), fault.Recreate(a), when(told(b), fault.Delete(a)),
+			fault.Merge(b, `{"spec":{"size":3}}`), fault.Merge(a, `{"spec":{"size":7}}`)),
 		electing(loopScenario("loop-election", life[:2])),
 	}
 }

@@ -66,8 +66,8 @@ func marked(s *v1alpha1.Stream) condition {
 	}
 }
 
-// told holds of an object that is Ready or gone. A consumer whose stream goes tells what it
-// was until then, if it was.
+// told holds of an object that is Ready or gone. One whose dependency goes tells what it was
+// until then, if it was.
 func told(obj client.Object) condition {
 	return func(ctx context.Context, w *fault.World) (bool, error) {
 		o, err := present(ctx, w, obj)
