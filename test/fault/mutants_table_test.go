@@ -118,6 +118,11 @@ func ownershipMutants() []mutant {
 			scenario: "nats-orphan", invariants: []string{"I1", "I2", "I10"},
 		},
 		{
+			what: "the mark stays on what was left behind before it was seen",
+			file: "external/decide_deletion.go", old: "f.Scope != ScopeUnconnectable && !neverCreated(f)\n", mutated: "f.Scope != ScopeUnconnectable && f.Creation == CreationSeen\n",
+			scenario: "nats-orphan", invariants: []string{"I1", "I2"}, token: "crash-before@11+until@3",
+		},
+		{
 			what: "the mark stays on what is left behind",
 			file: "external/decide_deletion.go", old: "		done.Action = ActionUnmark\n", mutated: "",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"},
