@@ -120,9 +120,9 @@ rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, pat
 			[]string{`a role's annotation kubesim.trimtab.dev/justified lists "watch configmaps", which the undisturbed run used`},
 		},
 		"races": {
-			"a user who never does anything; and one who comes too early at times",
+			"a user who never does anything; and those who create what is not there, or come too early at times",
 			func(s *Scenario) {
-				s.Races = []Step{Delete(b), Merge(a, `{"data":{"size":"3"}}`), Merge(b, `{"data":{"size":"3"}}`).Named("change b")}
+				s.Races = []Step{Delete(b), Recreate(configMap("c")), Merge(a, `{"data":{"size":"3"}}`), Merge(b, `{"data":{"size":"3"}}`).Named("change b")}
 			},
 			[]string{`race "delete b" never changed anything, whenever the user came`, `race "change b" never changed anything, whenever the user came`},
 		},

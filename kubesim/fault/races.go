@@ -78,6 +78,7 @@ func (p *play) finishRaces() error {
 		if err := p.do(userName, u.step.Do); err != nil {
 			return fmt.Errorf("create %s again: %w", u.step.object.GetName(), err)
 		}
+		p.raced = true
 	}
 	return nil
 }
