@@ -46,7 +46,7 @@ func (p *pass[T, C, O]) repaired(differed Changes) {
 func (p *pass[T, C, O]) show(d Decision) {
 	message := p.message(d)
 	d.Reason = p.reason(d)
-	p.set(api.ConditionReady, d.Show.Ready, d.Reason, message)
+	p.setReady(d.Show.Ready, d.Reason, message)
 	p.set(api.ConditionCreating, d.Show.Creating, d.Reason, message)
 	p.set(api.ConditionUpdating, d.Show.Updating, d.Reason, message)
 	p.set(api.ConditionDeleting, d.Show.Deleting, d.Reason, message)
@@ -84,6 +84,24 @@ func (p *pass[T, C, O]) lastState() State {
 	return StatePending
 }
 
+// setReady shows Ready. A thing that works but differs from the spec is ready for the spec that
+// was applied last: kubectl wait and dependents, who want what the spec asks for now, see that
+// in the condition's observedGeneration. Until a spec has been applied it is not ready at all.
+func (p *pass[T, C, O]) setReady(s Shown, reason Reason, message string) {
+	applied := p.obj.TrimtabStatus().AppliedGeneration
+	switch {
+	case s != ShowTrue || len(p.changes) == 0:
+		p.set(api.ConditionReady, s, reason, message)
+	case applied == 0:
+		p.set(api.ConditionReady, ShowFalse, reason, message)
+	default:
+		p.loop.Conditions().Put(metav1.Condition{
+			Type: api.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: applied,
+			Reason: quietReason(api.ConditionReady, true, reason), Message: message,
+		})
+	}
+}
+
 // set shows one condition. False is shown whether it was ever true or not: what people see
 // of a thing must not depend on what happened to it on the way.
 func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string) {
@@ -103,12 +121,15 @@ func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string) {
 	}
 }
 
-// same keeps a condition as it was. Ready is always there; as long as it is unknown, what
-// keeps it from being known is what keeps it so now.
+// same keeps a condition as it was. What was ready stays so for the spec that it was ready
+// for. Ready is always there; as long as it is unknown, what keeps it from being known is
+// what keeps it so now.
 func (p *pass[T, C, O]) same(t string, before *metav1.Condition, reason Reason, message string) {
 	switch {
 	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):
 		p.loop.Conditions().Unknown(t, string(reason), message)
+	case t == api.ConditionReady && before.Status == metav1.ConditionTrue:
+		p.loop.Conditions().Put(*before)
 	case before != nil:
 		p.loop.Conditions().Set(t, before.Status, before.Reason, before.Message)
 	}

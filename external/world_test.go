@@ -246,7 +246,7 @@ func (w *world) gone() {
 func (w *world) ready() *thing.Thing {
 	w.t.Helper()
 	return w.await("Ready=True for the present generation", func(o *thing.Thing) bool {
-		return is(o, "Ready", "True") && o.Status.ObservedGeneration == o.Generation && o.Status.State == "Succeeded"
+		return is(o, "Ready", "True") && condition(o, "Ready").ObservedGeneration == o.Generation && o.Status.State == "Succeeded"
 	})
 }
 

@@ -33,7 +33,14 @@ func (s *Set) Unknown(t, reason, message string) {
 
 // Set sets condition t to any status.
 func (s *Set) Set(t string, is metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&s.list, metav1.Condition{Type: t, Status: is, Reason: camelCase(reason), Message: Clip(message)})
+	s.Put(metav1.Condition{Type: t, Status: is, Reason: reason, Message: message})
+}
+
+// Put sets a condition that may be about an earlier generation than the one that the pass
+// sees: its ObservedGeneration. Zero is the one that the pass sees. The time of c does not count.
+func (s *Set) Put(c metav1.Condition) {
+	c.Reason, c.Message = camelCase(c.Reason), Clip(c.Message)
+	meta.SetStatusCondition(&s.list, c)
 }
 
 // Get returns condition t, or nil if it has not been set. The result must not be changed.
@@ -50,12 +57,15 @@ func (s *Set) Keep(earlier []metav1.Condition, except ...string) {
 }
 
 // Merge returns the conditions to report, given those that the object has: the ones set
-// in this pass, about generation, and those of others. A condition whose status did not
+// in this pass, about generation unless they say otherwise, and those of others. A condition whose status did not
 // change keeps its time. The order is by type, so that equal sets are equal lists.
 func (s *Set) Merge(earlier []metav1.Condition, generation int64, now time.Time) []metav1.Condition {
 	merged := make([]metav1.Condition, 0, len(earlier)+len(s.list))
 	for _, c := range s.list {
-		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.UTC().Truncate(time.Second))
+		c.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+		if c.ObservedGeneration == 0 {
+			c.ObservedGeneration = generation
+		}
 		if before := meta.FindStatusCondition(earlier, c.Type); before != nil && before.Status == c.Status {
 			c.LastTransitionTime = before.LastTransitionTime
 		}

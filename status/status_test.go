@@ -37,6 +37,16 @@ func TestMerge(t *testing.T) {
 				{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
 			},
 		},
+		"what is about an earlier generation says so": {
+			why: "it works as it was asked for once, not as it is now",
+			set: func(s *status.Set) {
+				s.Put(metav1.Condition{Type: "Ready", Status: "False", Reason: "not a reason", ObservedGeneration: 1})
+			},
+			want: []metav1.Condition{
+				{Type: "Ready", Status: "False", Reason: "NotAReason", LastTransitionTime: metav1.NewTime(noon), ObservedGeneration: 1},
+				{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
+			},
+		},
 		"E0-11 a status that changes takes the time of now": {
 			why: "re-entry", set: func(s *status.Set) { s.True("Ready", "Fixed", "") },
 			want: []metav1.Condition{

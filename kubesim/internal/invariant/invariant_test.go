@@ -289,6 +289,27 @@ func TestStatus(t *testing.T) {
 			why: "it does not claim to know the present one",
 			run: first("update", put("operator", shop, strings.Replace(state(2, mark, readyAt(1)), "Available", "Resizing", 1))),
 		},
+		"ready for a spec that is still applied": {
+			why: "Ready claims generation 2 beside Reconciling", want: []string{"I8: says Ready=True for generation 2"},
+			run: first("update", put("operator", shop, state(2, mark, reconciling(readyAt(2))))),
+		},
+		"ready while it is applied": {
+			why: "without a generation of its own Ready only says that what there is works",
+			run: first("update", put("operator", shop, state(2, mark, strings.Replace(reconciling(readyAt(2)), "t1, observedGeneration: 2", "t1", 1)))),
+		},
+		"ready as before, though nobody can look": {
+			why: "what was claimed earlier is no new claim",
+			run: add("created", func(s *story) {
+				s.tick(time.Second)
+				s.outside("user")
+				s.tick(time.Second)
+				s.begin("default/shop")
+				s.put("operator", shop, state(1, mark, reconciling(readyAt(1))))
+				s.outside("operator", s.queue("q-1", 1))
+				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.end("")
+			}),
+		},
 		"time without change": {
 			why: "the time of a transition without a transition", want: []string{"I9: lastTransitionTime of condition Ready"},
 			run: add("ready", func(s *story) {

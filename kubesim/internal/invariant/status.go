@@ -67,6 +67,23 @@ func isUnfinished(u *unstructured.Unstructured) bool {
 	return false
 }
 
+// claims tells whether a change says that an object is as its spec asks for: it says Ready, and
+// is finished, or Ready says itself of which generation and did not say so before.
+func claims(c *history.Change) bool {
+	if c.After == nil || !isReady(c.After) {
+		return false
+	}
+	if !isUnfinished(c.After) {
+		return true
+	}
+	now, _ := conditionOf(c.After, ready)
+	if c.Before == nil || now.observed == 0 {
+		return now.observed != 0
+	}
+	was, _ := conditionOf(c.Before, ready)
+	return was.status != now.status || was.observed != now.observed
+}
+
 // goal is what there is outside of an object when the undisturbed run has come to rest with it.
 type goal struct {
 	spec   any
@@ -159,7 +176,7 @@ func findUntruths(r, u *index) []history.Violation {
 	for i := range r.run.Changes {
 		c := &r.run.Changes[i]
 		p := r.passOf(c.Call)
-		if c.By != operator || c.After == nil || p == nil || !isReady(c.After) || isUnfinished(c.After) || !r.writesStatus(c) {
+		if c.By != operator || p == nil || !claims(c) || !r.writesStatus(c) {
 			continue
 		}
 		l := r.lives[string(c.After.GetUID())]

@@ -198,6 +198,11 @@ func notReady(generation int) string {
 	return fmt.Sprintf(`observedGeneration: %d, conditions: [{type: Ready, status: "False", reason: Failing, lastTransitionTime: t2, observedGeneration: %d}]`, generation, generation)
 }
 
+// reconciling adds to a status that work goes on.
+func reconciling(status string) string {
+	return strings.TrimSuffix(status, "]") + `, {type: Reconciling, status: "True", reason: Updating, lastTransitionTime: t1}]`
+}
+
 // queue is what the operator makes for a database.
 func (s *story) queue(id string, size int) history.Thing {
 	return history.Thing{Kind: "queue", ID: id, Owner: s.uidOf(shop), State: fmt.Sprint("size ", size), Ready: true}

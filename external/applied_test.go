@@ -1,0 +1,80 @@
+package external_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// TestReadyOfAnEarlierSpec: a thing works as it was asked for once, not as it is asked for
+// now. Ready says so by its generation, which kubectl wait compares.
+func TestReadyOfAnEarlierSpec(t *testing.T) {
+	tests := map[string]struct {
+		why    string
+		spoil  func(*world)
+		seen   func(*thing.Thing) bool
+		repair func(*world)
+	}{
+		"the update fails": {
+			why:   "its effect is not known",
+			spoil: func(w *world) { w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusInternalServerError})) },
+			seen:  func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateFailed" },
+		},
+		"the update is refused": {
+			why:    "it is as it was",
+			spoil:  func(w *world) { w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusUnprocessableEntity})) },
+			seen:   func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateInvalid" },
+			repair: func(w *world) { w.resize(3) },
+		},
+		"nobody can look": {
+			why:   "the last look was before the change",
+			spoil: func(w *world) { w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError})) },
+			seen:  func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "ObserveFailed" },
+		},
+		"changes are paused": {
+			why:    "it is looked at and left",
+			spoil:  func(w *world) { w.annotate(api.AnnotationPaused, "true") },
+			seen:   func(o *thing.Thing) bool { return is(o, "Paused", "True") },
+			repair: func(w *world) { w.annotate(api.AnnotationPaused, "false") },
+		},
+		"updates are not permitted": {
+			why:    "it is looked at and left",
+			spoil:  func(w *world) { w.annotate(api.AnnotationAccess, "CD") },
+			seen:   func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateNotPermitted" },
+			repair: func(w *world) { w.annotate(api.AnnotationAccess, "CUD") },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, things{})
+			w.create()
+			w.ready()
+			tc.spoil(w)
+			w.resize(2)
+			got := w.await("it is known that "+name, func(o *thing.Thing) bool {
+				return o.Status.ObservedGeneration == 2 && tc.seen(o)
+			})
+			if ready := condition(got, "Ready"); ready.Status != "True" || ready.ObservedGeneration != 1 || got.Status.AppliedGeneration != 1 {
+				t.Errorf("%s: Ready is %s for generation %d, applied %d; want True for 1, applied 1",
+					tc.why, ready.Status, ready.ObservedGeneration, got.Status.AppliedGeneration)
+			}
+			w.cloud.faulty(nil)
+			if tc.repair != nil {
+				tc.repair(w)
+			}
+			w.ready()
+		})
+	}
+	t.Run("no spec was ever applied", func(t *testing.T) {
+		w := newWorld(t, named{})
+		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
+		w.create(annotated(api.AnnotationAdoption, "always"), annotated(api.AnnotationAccess, "none"))
+		if got := w.failing("UpdateNotPermitted"); !is(got, "Ready", "False") {
+			t.Errorf("Ready is %s though the thing never was as it was asked for", condition(got, "Ready").Status)
+		}
+		w.resize(7)
+		w.ready()
+	})
+}
