@@ -42,7 +42,8 @@ type Scenario struct {
 	// Steps are what happens, one after another, each when the world is quiet again.
 	Steps []Step
 	// Races are what users may do at any moment besides. Nil means: delete each object that a
-	// step creates, delete and create it again, and what the Merge steps change, early.
+	// step creates, delete and create it again, and what the Merge steps change, early. At a
+	// moment at which the API answers NotFound, also of Do itself, the user does nothing.
 	Races []Step
 	// Quiet is how long nothing may change for the world to be called quiet. 0 means 30 s of
 	// the simulated clock.

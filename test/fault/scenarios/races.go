@@ -42,11 +42,11 @@ func when(seen condition, race fault.Step) fault.Step {
 	return race
 }
 
-// marked holds of a Stream that has its stream, and of one that is gone or goes: from then on
-// it does not matter when somebody deletes or pauses it. Before, a pause keeps the stream from
-// being made or taken over at all, and what never was the object's does not go with it, nor is
-// it left behind.
-func marked(s *v1alpha1.Stream) condition {
+// made holds of a Stream that has its stream, which bears its mark or is in its record as taken
+// over, and of one that is gone or goes: from then on it does not matter when somebody deletes
+// or pauses it. Before, a pause keeps the stream from being made or taken over at all, and what
+// never was the object's does not go with it, nor is it left behind.
+func made(s *v1alpha1.Stream) condition {
 	return func(ctx context.Context, w *fault.World) (bool, error) {
 		o, err := live(ctx, w, s)
 		if apierrors.IsNotFound(err) {
@@ -55,6 +55,14 @@ func marked(s *v1alpha1.Stream) condition {
 		b, ok := w.Outside.(Bystander)
 		if err != nil || !ok || !o.GetDeletionTimestamp().IsZero() {
 			return ok, err
+		}
+		var record struct {
+			Adopted string `json:"adopted"`
+		}
+		if text := o.GetAnnotations()[api.AnnotationExternal]; text != "" {
+			if err := json.Unmarshal([]byte(text), &record); err != nil || record.Adopted != "" {
+				return err == nil, err
+			}
 		}
 		var info struct {
 			Config struct {
@@ -96,7 +104,7 @@ func pairRaces() []fault.Step {
 func orphanRaces() []fault.Step {
 	s := ordersStream(api.AnnotationDeletion, "orphan")
 	return []fault.Step{
-		when(marked(s), fault.Delete(s)), when(marked(s), fault.Recreate(s)), edited(s),
+		when(made(s), fault.Delete(s)), when(made(s), fault.Recreate(s)), edited(s),
 		fault.Merge(s, annotation(api.AnnotationAdoption, "always")),
 	}
 }
@@ -104,7 +112,7 @@ func orphanRaces() []fault.Step {
 func adoptionRaces() []fault.Step {
 	s := ordersStream()
 	return []fault.Step{
-		when(marked(s), fault.Delete(s)), when(marked(s), fault.Recreate(s)), edited(s),
+		when(made(s), fault.Delete(s)), when(made(s), fault.Recreate(s)), edited(s),
 		entrust("default/orders", fault.Merge(s, annotation(api.AnnotationAdoption, "always"))),
 	}
 }
@@ -113,7 +121,7 @@ func pauseRaces() []fault.Step {
 	s := ordersStream()
 	return []fault.Step{
 		fault.Delete(s), fault.Recreate(s), edited(s), resume(s),
-		when(marked(s), fault.Merge(s, annotation(api.AnnotationPaused, "true"))),
+		when(made(s), fault.Merge(s, annotation(api.AnnotationPaused, "true"))),
 	}
 }
 
@@ -122,7 +130,7 @@ func pauseRaces() []fault.Step {
 func accessRaces() []fault.Step {
 	s := ordersStream(api.AnnotationAccess, "read-only")
 	return []fault.Step{
-		when(marked(s), entrust("", fault.Delete(s))), when(marked(s), entrust("", fault.Recreate(s))), edited(s),
+		when(made(s), entrust("", fault.Delete(s))), when(made(s), entrust("", fault.Recreate(s))), edited(s),
 		fault.Merge(s, annotation(api.AnnotationAccess, "c")), fault.Merge(s, annotation(api.AnnotationAccess, "cu")),
 	}
 }
