@@ -217,6 +217,17 @@ func statusMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
+			what: "Ready is told of a spec that is not applied",
+			file: "external/report.go", old: "	case s != ShowTrue || len(p.changes) == 0:\n", mutated: "	case true:\n",
+			scenario: "nats-pause", invariants: []string{"I1"},
+		},
+		{
+			what: "Ready that stays is told of the new spec",
+			file: "external/report.go", old: "		p.loop.Conditions().Put(*before)\n",
+			mutated:  "		p.loop.Conditions().Set(t, before.Status, before.Reason, before.Message)\n",
+			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@18+until@3",
+		},
+		{
 			what: "Ready that is unknown keeps its first reason",
 			file: "external/report.go", old: "	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):\n",
 			mutated: "	case t == api.ConditionReady && before == nil:\n", scenario: "nats-denied", invariants: []string{"I1"}, token: "failed@4+until@2",

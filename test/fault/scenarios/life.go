@@ -128,6 +128,21 @@ func refused(obj client.Object) func(context.Context, *fault.World) error {
 	}
 }
 
+// readyForEarlier expects an object that is Ready for an earlier spec than the one it has.
+func readyForEarlier(obj client.Object) func(context.Context, *fault.World) error {
+	return func(ctx context.Context, w *fault.World) error {
+		o, err := present(ctx, w, obj)
+		if err != nil {
+			return err
+		}
+		c, generation := meta.FindStatusCondition(o.TrimtabStatus().Conditions, api.ConditionReady), o.(client.Object).GetGeneration()
+		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration >= generation {
+			return fmt.Errorf("%s has generation %d and is not Ready for an earlier one: %+v", obj.GetName(), generation, c)
+		}
+		return nil
+	}
+}
+
 // present reads an object of ours as it is.
 func present(ctx context.Context, w *fault.World, obj client.Object) (api.Object, error) {
 	now, err := live(ctx, w, obj)

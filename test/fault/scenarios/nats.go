@@ -210,7 +210,7 @@ func pause() []fault.Step {
 	return []fault.Step{
 		fault.Create(s).Becomes(s, api.ConditionReady),
 		fault.Merge(s, annotation(api.AnnotationPaused, "true")).Becomes(s, api.ConditionPaused),
-		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)),
+		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)).Expecting(readyForEarlier(s)),
 		resume(s).Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `"max_msgs":5`)),
 		fault.Delete(s).Gone(s).Expecting(natsEmpty),
 	}
@@ -226,9 +226,9 @@ func invalid() []fault.Step {
 	return []fault.Step{
 		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
 		fault.Merge(s, `{"spec":{"subjects":["orders.>"]}}`).Becomes(s, api.ConditionReady),
-		fault.Merge(s, `{"spec":{"storage":"memory"}}`).Expecting(natsHas("stream orders", `"storage":"file"`)),
+		fault.Merge(s, `{"spec":{"storage":"memory"}}`).Expecting(natsHas("stream orders", `"storage":"file"`)).Expecting(readyForEarlier(s)),
 		fault.Merge(s, `{"spec":{"storage":"file"}}`).Becomes(s, api.ConditionReady),
-		fault.Merge(s, `{"spec":{"subjects":["orders.>","orders.new"]}}`).Expecting(refused(s)),
+		fault.Merge(s, `{"spec":{"subjects":["orders.>","orders.new"]}}`).Expecting(refused(s)).Expecting(readyForEarlier(s)),
 		fault.Delete(s).Gone(s).Expecting(natsEmpty),
 	}
 }
@@ -239,7 +239,7 @@ func access() []fault.Step {
 	return []fault.Step{
 		fault.Create(s).Expecting(reason(s, "")).Expecting(natsEmpty),
 		fault.Merge(s, annotation(api.AnnotationAccess, "c")).Becomes(s, api.ConditionReady),
-		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)),
+		fault.Merge(s, `{"spec":{"maxMsgs":5}}`).Expecting(natsHas("stream orders", `"max_msgs":-1`)).Expecting(readyForEarlier(s)),
 		fault.Merge(s, annotation(api.AnnotationAccess, "cu")).Becomes(s, api.ConditionReady).Expecting(natsHas("stream orders", `"max_msgs":5`)),
 		entrust("", fault.Delete(s).Gone(s)).Expecting(natsHas("stream orders", `"max_msgs":5`)),
 	}
