@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
@@ -94,6 +97,82 @@ func TestMutantsFit(t *testing.T) {
 			t.Errorf("%s: there is no scenario %q", m.what, m.scenario)
 		}
 	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "found-by-fault.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range wrongRows(mutants(), string(text)) {
+		t.Errorf("docs/found-by-fault.md: %s; TRIMTAB_DEEP=1 go test ./test/fault -run TestMutants -v prints the rows", wrong)
+	}
+}
+
+// wrongRows holds the document's table of mutants against those that there are.
+func wrongRows(all []mutant, document string) (wrong []string) {
+	_, table, _ := strings.Cut(document, "| The bug |")
+	rows := map[string][]string{} // without those of headings
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if what, ok := strings.CutPrefix(cells[0], "| "); ok && len(cells) == 6 {
+			if rows[what] != nil {
+				wrong = append(wrong, fmt.Sprintf("%q has two rows", what))
+			}
+			rows[what] = cells[1:]
+		}
+	}
+	for _, m := range all {
+		row, ok := rows[m.what]
+		delete(rows, m.what)
+		switch scenario, by := "`"+m.scenario+"`", m.by(); {
+		case !ok:
+			wrong = append(wrong, fmt.Sprintf("%q has no row", m.what))
+		case row[0] != scenario || row[2] != by:
+			wrong = append(wrong, fmt.Sprintf("the row of %q says that %s finds it in %s, but the mutant is found by %s in %s", m.what, row[2], row[0], by, scenario))
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(rows)) {
+		wrong = append(wrong, fmt.Sprintf("%q has a row and is no mutant any more", what))
+	}
+	return wrong
+}
+
+// TestWrongRows proves that a table that is not that of the mutants is noticed.
+func TestWrongRows(t *testing.T) {
+	t.Parallel()
+	all := []mutant{{what: "late", scenario: "life", token: "lag@3"}, {what: "loud", scenario: "rest"}}
+	const (
+		head = "| Bug |\n|---|\n| other | `a` | I1 | `v1/a/` | 1 | 2 s |\n\n| The bug | Scenario | Breaks | Found by | Schedules | Time |\n|---|---|---|---|---|---|\n"
+		late = "| late | `life` | I1 | `v1/life/lag@3` | 12 | 0.5 s |\n"
+		loud = "| loud | `rest` | I5 | the undisturbed run |  | 0.1 s |\n"
+	)
+	tests := map[string]struct {
+		why      string
+		document string
+		want     []string
+	}{
+		"right":            {"figures are of one day; the table above is another", head + late + loud, nil},
+		"no row":           {"a mutant that nobody reads of", head + late, []string{`"loud" has no row`}},
+		"no mutant":        {"a row that nothing proves", head + late + loud + strings.Replace(loud, "loud", "mute", 1), []string{`"mute" has a row and is no mutant any more`}},
+		"twice":            {"one of them is not looked at", head + late + loud + loud, []string{`"loud" has two rows`}},
+		"another token":    {"the schedule would find nothing", head + strings.Replace(late, "@3", "@4", 1) + loud, []string{"the row of \"late\" says that `v1/life/lag@4` finds it in `life`, but the mutant is found by `v1/life/lag@3` in `life`"}},
+		"a token no more":  {"the undisturbed run is enough", head + late + strings.Replace(loud, "the undisturbed run", "`v1/rest/lag@1`", 1), []string{"the row of \"loud\" says that `v1/rest/lag@1` finds it in `rest`, but the mutant is found by the undisturbed run in `rest`"}},
+		"another scenario": {"the same for what is played", head + late + strings.Replace(loud, "rest", "life", 1), []string{"the row of \"loud\" says that the undisturbed run finds it in `life`, but the mutant is found by the undisturbed run in `rest`"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, wrongRows(all, tt.document)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
+			}
+		})
+	}
+}
+
+// by is what a row says of how the mutant is found.
+func (m mutant) by() string {
+	if m.token == "" {
+		return "the " + undisturbed + " run"
+	}
+	return "`" + m.schedule() + "`"
 }
 
 // source is the mutated file.
