@@ -28,8 +28,8 @@ type Status struct {
 	HandledReconcile string `json:"handledReconcile,omitempty"`
 
 	// Conditions hold Ready always, Reconciling and Stalled only while true, and the
-	// kind's own. Each is about the spec of its observedGeneration. Types that others wrote
-	// are preserved.
+	// kind's own. Ready is true of the spec of its observedGeneration, which may be an earlier
+	// one. Types that others wrote are preserved.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -16,7 +16,7 @@ type Facts struct {
 	Scope Scope
 	// Dependencies tells whether the objects that this one needs are ready.
 	Dependencies Dependencies
-	// SinceUnready is how long this process has known that they are not.
+	// SinceUnready is how long this process has known what they lack.
 	SinceUnready time.Duration
 	// Identity is how a thing is found again whose creation nobody saw end.
 	Identity Identity

@@ -128,7 +128,9 @@ func kindOf(k client.Client, obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }
 
-// isReady tells whether an object of any kind says that it is ready, as it is now.
+// isReady tells whether an object of any kind says that it is ready, and has seen its present
+// spec. One of ours whose present spec cannot be applied stays ready for the one before: it
+// works, which is what others need.
 func isReady(obj client.Object) bool {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -144,8 +146,9 @@ func isReady(obj client.Object) bool {
 		if !ok || m["type"] != api.ConditionReady {
 			continue
 		}
+		_, ours := obj.(api.ExternalObject)
 		g, found, err := unstructured.NestedInt64(m, "observedGeneration")
-		return m["status"] == "True" && (err != nil || !found || g == generation)
+		return m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation)
 	}
 	return false
 }

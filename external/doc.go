@@ -17,8 +17,8 @@
 //     delete, say whether what exists is taken over, and leave the thing behind. What they
 //     say wrongly means the least.
 //   - It tells. Ready, Creating, Updating, Deleting and Failed say what goes on, and each
-//     message ends with the way out. What works, but not as the spec asks for now, is Ready
-//     with the observedGeneration of the spec that it is as.
+//     message ends with the way out. What works, but not as the spec asks for now, stays
+//     Ready with the observedGeneration of the spec that it was last seen to be as.
 //
 // Errors of the API have a [Class], which says whether to retry, to wait, or to leave it to
 // a person: by their maker ([Invalid], [Throttled] and so on), by the driver as a

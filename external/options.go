@@ -34,8 +34,9 @@ type Options[T Object, C any] struct {
 
 	// CreateGrace is how long after a create the API may still answer that the thing does
 	// not exist. Within it absence proves nothing: nothing is created again and no
-	// finalizer goes. Zero means 10 s; less than zero means that reads are never behind
-	// writes.
+	// finalizer goes. As long may the API still show what went with a dependency: a look
+	// within it is repeated. Zero means 10 s; less than zero means that reads are never
+	// behind writes.
 	CreateGrace time.Duration
 
 	// Unmarked says that the API cannot hold ownership marks. What is there before the

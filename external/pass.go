@@ -99,7 +99,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.obj); err != nil {
 			return err
 		}
-		p.track.waits(len(p.waiting) > 0, time.Now())
+		p.track.waits(p.waiting, time.Now())
 	}
 	return nil
 }

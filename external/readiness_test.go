@@ -10,10 +10,33 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/trimtab-dev/trimtab/api"
 	thingv1 "github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/loop"
 )
+
+// TestWaits: the clock of a look that may be behind begins with what the object waits for now.
+func TestWaits(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	unready := []loop.Dep{{Kind: "Thing", Name: "b", Why: "is not ready"}}
+	gone := []loop.Dep{{Kind: "Thing", Name: "b", Why: "does not exist"}}
+	var k track
+	for i, step := range []struct {
+		waiting []loop.Dep
+		want    time.Duration
+	}{{unready, 0}, {unready, time.Minute}, {gone, 0}, {gone, time.Minute}, {nil, 0}, {unready, 0}} {
+		now := noon.Add(time.Duration(i) * time.Minute)
+		k.waits(step.waiting, now)
+		var f Facts
+		k.facts(&f, now)
+		if f.SinceUnready != step.want {
+			t.Errorf("step %d: it has waited for %v for %s; want %s", i, step.waiting, f.SinceUnready, step.want)
+		}
+	}
+}
 
 // dependency makes an object that is Ready in every way, and changes it.
 func dependency(change ...func(*thingv1.Thing)) *thingv1.Thing {
@@ -37,7 +60,8 @@ func TestIsReady(t *testing.T) {
 		"not ready":                {"", func(o *thingv1.Thing) { o.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
 		"nothing said":             {"", func(o *thingv1.Thing) { o.Status.Conditions = nil }, false},
 		"before the spec changed":  {"status is about an older spec", func(o *thingv1.Thing) { o.Generation = 3 }, false},
-		"the condition is older":   {"status is of now, its condition is not", func(o *thingv1.Thing) { o.Status.Conditions[0].ObservedGeneration = 1 }, false},
+		"the condition is older":   {"the present spec cannot be applied, but the thing works", func(o *thingv1.Thing) { o.Status.Conditions[0].ObservedGeneration = 1 }, true},
+		"the condition is newer":   {"a status that was restored", func(o *thingv1.Thing) { o.Status.Conditions[0].ObservedGeneration = 3 }, false},
 		"the status is older":      {"the condition is of now, its status is not", func(o *thingv1.Thing) { o.Status.ObservedGeneration = 1 }, false},
 		"another condition counts": {"only Ready does", func(o *thingv1.Thing) { o.Status.Conditions[0].Type = "Billed" }, false},
 	}
@@ -48,6 +72,21 @@ func TestIsReady(t *testing.T) {
 				t.Errorf("%s: ready %t, want %t", test.why, got, test.want)
 			}
 		})
+	}
+}
+
+// TestIsReadyOfOthers: a condition that somebody else's controller left behind is out of date.
+func TestIsReadyOfOthers(t *testing.T) {
+	for generation, want := range map[int64]bool{1: false, 2: true} {
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(dependency(func(o *thingv1.Thing) {
+			o.Status.Conditions[0].ObservedGeneration = generation
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := isReady(&unstructured.Unstructured{Object: u}); got != want {
+			t.Errorf("ready %t for generation %d of 2; want %t", got, generation, want)
+		}
 	}
 }
 

@@ -84,22 +84,28 @@ func (p *pass[T, C, O]) lastState() State {
 	return StatePending
 }
 
-// setReady shows Ready. A thing that works but differs from the spec is ready for the spec that
-// was applied last: kubectl wait and dependents, who want what the spec asks for now, see that
-// in the condition's observedGeneration. Until a spec has been applied it is not ready at all.
+// setReady shows Ready. What works but is not as the spec asks for stays ready for the spec that
+// it was last seen to be as: kubectl wait, which asks for the present one, sees that in the
+// condition's observedGeneration. What never was as a spec asked for is not ready.
 func (p *pass[T, C, O]) setReady(s Shown, reason Reason, message string) {
-	applied := p.obj.TrimtabStatus().AppliedGeneration
+	before := meta.FindStatusCondition(p.obj.TrimtabStatus().Conditions, api.ConditionReady)
 	switch {
 	case s != ShowTrue || len(p.changes) == 0:
 		p.set(api.ConditionReady, s, reason, message)
-	case applied == 0:
+	case !p.believable(before):
 		p.set(api.ConditionReady, ShowFalse, reason, message)
 	default:
-		p.loop.Conditions().Put(metav1.Condition{
-			Type: api.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: applied,
-			Reason: quietReason(api.ConditionReady, true, reason), Message: message,
-		})
+		still := *before
+		still.Reason, still.Message = quietReason(api.ConditionReady, true, reason), message
+		p.loop.Conditions().Put(still)
 	}
+}
+
+// believable tells whether Ready of an earlier pass is true of a spec that this object has had;
+// a status restored from a backup may tell of later ones.
+func (p *pass[T, C, O]) believable(ready *metav1.Condition) bool {
+	return ready != nil && ready.Status == metav1.ConditionTrue &&
+		ready.ObservedGeneration > 0 && ready.ObservedGeneration <= p.obj.GetGeneration()
 }
 
 // set shows one condition. False is shown whether it was ever true or not: what people see
@@ -126,10 +132,10 @@ func (p *pass[T, C, O]) set(t string, s Shown, reason Reason, message string) {
 // what keeps it so now.
 func (p *pass[T, C, O]) same(t string, before *metav1.Condition, reason Reason, message string) {
 	switch {
-	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):
-		p.loop.Conditions().Unknown(t, string(reason), message)
-	case t == api.ConditionReady && before.Status == metav1.ConditionTrue:
+	case t == api.ConditionReady && p.believable(before):
 		p.loop.Conditions().Put(*before)
+	case t == api.ConditionReady && (before == nil || before.Status != metav1.ConditionFalse):
+		p.loop.Conditions().Unknown(t, string(reason), message)
 	case before != nil:
 		p.loop.Conditions().Set(t, before.Status, before.Reason, before.Message)
 	}

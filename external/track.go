@@ -1,6 +1,11 @@
 package external
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/loop"
+)
 
 // track is what this process remembers about creating and changing one thing. It makes
 // passes cheaper and sees through stale reads; a process that starts without it is slower
@@ -30,7 +35,8 @@ type track struct {
 	refusal refusal
 	// failed is the generation at which the thing was first seen to have failed; 0: never.
 	failed int64
-	// unready is when dependencies were first found not to be ready; zero: they are.
+	// waiting is what the dependencies lack, and unready since when it has been this.
+	waiting []loop.Dep
 	unready time.Time
 	// polls counts looks in a row that found work under way, by decision.
 	polls   int
@@ -96,7 +102,7 @@ func (t *track) ahead(r record) bool {
 func (t *track) meet(r record, now time.Time) {
 	*t = track{
 		fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
-		failed: t.failed, changing: t.changing, unready: t.unready, visited: t.visited,
+		failed: t.failed, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 	}
 	switch r.progress() {
 	case MarkerNone:
@@ -220,13 +226,11 @@ func (t *track) facts(f *Facts, now time.Time) {
 	f.DeleteAccepted = t.deleteAccepted && !unsure
 }
 
-// waits notes whether the object waits for others.
-func (t *track) waits(waiting bool, now time.Time) {
-	switch {
-	case !waiting:
-		t.unready = time.Time{}
-	case t.unready.IsZero():
-		t.unready = now
+// waits notes what the object waits for. A dependency that goes after it was unready may take
+// things with it then, not before; a process that has just started may have missed it.
+func (t *track) waits(waiting []loop.Dep, now time.Time) {
+	if !slices.Equal(t.waiting, waiting) {
+		t.waiting, t.unready = waiting, now
 	}
 }
 

@@ -229,7 +229,7 @@ func statusMutants() []mutant {
 		},
 		{
 			what: "Ready that is unknown keeps its first reason",
-			file: "external/report.go", old: "	case t == api.ConditionReady && (before == nil || before.Status == metav1.ConditionUnknown):\n",
+			file: "external/report.go", old: "	case t == api.ConditionReady && (before == nil || before.Status != metav1.ConditionFalse):\n",
 			mutated: "	case t == api.ConditionReady && before == nil:\n", scenario: "nats-denied", invariants: []string{"I1"}, token: "failed@4+until@2",
 		},
 	}
