@@ -199,10 +199,8 @@ func (m mutant) hunt(t *testing.T, binary string, deep bool) string {
 	switch {
 	case !ok && !deep && m.token != "":
 		t.Fatalf("%s: %s cannot be played: %v\n%s", m.what, m.schedule(), err, out)
-	case !ok && strings.Contains(string(out), "never comes to rest"):
-		f = found{Invariants: []string{"I13"}, Token: undisturbed}
-	case !ok && strings.Contains(string(out), undisturbed):
-		f = found{Invariants: []string{"I1"}, Token: undisturbed}
+	case !ok && brokenUndisturbed(out) != "":
+		f = found{Invariants: []string{brokenUndisturbed(out)}, Token: undisturbed}
 	case !ok:
 		t.Fatalf("%s: %v\n%s", m.what, err, out)
 	}
@@ -217,6 +215,41 @@ func (m mutant) hunt(t *testing.T, binary string, deep bool) string {
 		by, schedules = "the "+undisturbed+" run", ""
 	}
 	return fmt.Sprintf("| %s | `%s` | %s | %s | %s | %.1f s |", m.what, m.scenario, strings.Join(f.Invariants, " "), by, schedules, f.Took.Seconds())
+}
+
+// brokenUndisturbed is the invariant that the undisturbed run breaks, by what an exploration says
+// that ends with it; empty if it ends for another reason, such as a run that is not the same twice.
+func brokenUndisturbed(out []byte) string {
+	switch text := string(out); {
+	case strings.Contains(text, ": the world never comes to rest: "):
+		return "I13"
+	case strings.Contains(text, ": "+undisturbed+", the world came to rest but "):
+		return "I1"
+	}
+	return ""
+}
+
+// TestBrokenUndisturbed proves that a mutant counts as found only by what it does, not because the
+// scenario cannot be played with it.
+func TestBrokenUndisturbed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ why, out, want string }{
+		"expectation": {"a story with another end", `scenario "a": step 2, "delete b": undisturbed, the world came to rest but b still exists`, "I1"},
+		"watched":     {"the same after a restart", `scenario "a": watched for 15 minutes of silence after each step: step 3, "delete b": undisturbed, the world came to rest but b still exists`, "I1"},
+		"restless":    {"a story without an end", `scenario "a": step 1, "create b": the world never comes to rest: controller c reconciles d/b again and again`, "I13"},
+		"not twice":   {"a mistake of the mutant, such as a random number", `scenario "a": the undisturbed run is not the same twice: call 7 was "x", then "y"`, ""},
+		"masked":      {"the same in an object", `scenario "a": the undisturbed run differs in other fields each time; take random numbers out of the operator`, ""},
+		"no effect":   {"the schedule is of another engine", `the schedule of replay token v1/a/lag@3 disturbs nothing any more: the undisturbed run has 7 calls`, ""},
+		"goroutines":  {"a leak is I17 where it is looked for", "scenario \"a\": goroutines are left after the operator ended", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := brokenUndisturbed([]byte(tt.out)); got != tt.want {
+				t.Errorf("%s: %q breaks %q, want %q", tt.why, tt.out, got, tt.want)
+			}
+		})
+	}
 }
 
 // spare wants the schedule that finds the mutant to find nothing in the real engine.
