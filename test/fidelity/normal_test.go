@@ -178,6 +178,9 @@ func (n *normalizer) metadata(m map[string]any) {
 	for _, e := range entries {
 		if e, ok := e.(map[string]any); ok {
 			delete(e, "time")
+			if e["manager"] == "kube-controller-manager" || e["manager"] == "devcluster" {
+				e["manager"] = "COLLECTOR" // by the program that it runs in
+			}
 		}
 	}
 }

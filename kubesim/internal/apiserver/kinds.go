@@ -6,6 +6,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
@@ -44,6 +45,8 @@ func (s *Server) KindOf(db *store.DB, key string) (Kind, bool) {
 }
 
 // customKindOf finds the CRD of an object that is stored under a key: "/example.com/stones/...".
+// The version is the one that discovery prefers, as it is for a cluster's controllers: what
+// they write is defaulted by it.
 func (s *Server) customKindOf(db *store.DB, key string) (Kind, bool) {
 	parts := strings.SplitN(key, "/", 4)
 	if len(parts) < 4 {
@@ -53,12 +56,13 @@ func (s *Server) customKindOf(db *store.DB, key string) (Kind, bool) {
 	if d == nil {
 		return Kind{}, false
 	}
+	preferred := ""
 	for _, v := range d.Spec.Versions {
-		if v.Served {
-			return d.public(v.Name), true
+		if v.Served && (preferred == "" || version.CompareKubeAwareVersionStrings(v.Name, preferred) > 0) {
+			preferred = v.Name
 		}
 	}
-	return Kind{}, false
+	return d.public(preferred), preferred != ""
 }
 
 // KindNamed returns a kind that a world serves, by name.
