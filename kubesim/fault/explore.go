@@ -119,7 +119,7 @@ func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.k
 func Workers(n int) Option { return func(o *options) { o.workers = n } }
 
 // Sample says how many pairs are played if [Pairs] are asked for. 0 means [SampledPairs]; more
-// begin with those that fewer are.
+// begin with those that fewer are. A number below 0 is refused.
 func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
 
 // Unpruned switches rules off; without arguments, all of them.

@@ -63,6 +63,8 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 		return nil, errors.New("fault: the scenario has no name; reports and replays need one")
 	case s.Operator == nil:
 		return nil, fmt.Errorf("fault: scenario %q has no operator", s.Name)
+	case o.pairs < 0:
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, misuse(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
 	}
 	e := &explorer{scenario: s, options: o, log: logr.Discard(), patience: time.Minute, scheme: kruntime.NewScheme()}
 	if err := clientscheme.AddToScheme(e.scheme); err != nil {

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -295,5 +296,12 @@ func TestSample(t *testing.T) {
 	}
 	if r := Explore(t, toyLife(""), Only(Pairs), Sample(7)); r.Schedules[Pairs] != 7 {
 		t.Errorf("%d pairs were played, want 7", r.Schedules[Pairs])
+	}
+	s := toyLife("")
+	const want = `fault: scenario "toy": Sample(-1) would play no pairs; give a number above 0, or 0 for 200 of them`
+	if _, err := newExplorer(&s, options{pairs: -1}); err == nil || err.Error() != want {
+		t.Errorf("a sample of -1 pairs gave %v, want %s", err, want)
+	} else if _, ok := errors.AsType[misuse](err); !ok {
+		t.Errorf("%v is no misuse", err)
 	}
 }
