@@ -89,9 +89,6 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 		return nil, err
 	}
 	e.mapper = w.server.Mapper()
-	if err := e.checkShared(); err != nil {
-		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
-	}
 	return e, nil
 }
 
@@ -198,6 +195,9 @@ func (e *explorer) undisturbed(t *testing.T) (result, error) {
 		if what == "" {
 			if wrong := invariant.WrongOwner(first.run); wrong != "" {
 				return first, errors.New(wrong)
+			}
+			if err := e.checkShared(first.run); err != nil {
+				return first, err
 			}
 			e.reference, e.test, e.quietUses = first.play, t.Name(), e.audit.Uses()
 			return first, nil

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 // misuse is a mistake in a scenario because of which less would be tried, or believed, than its
@@ -64,12 +67,16 @@ func outsideAs[O Outside](o Outside, what string) (O, error) {
 	return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario's Outside is a %T", what, reflect.TypeFor[O](), o))
 }
 
-// checkShared finds names in Shared that are no kinds.
-func (e *explorer) checkShared() error {
+// checkShared finds names in Shared that are no kinds: neither of those of the beginning nor of a
+// CRD that came in the undisturbed run.
+func (e *explorer) checkShared(r *history.Run) error {
 	for _, name := range e.scenario.Shared {
 		named := schema.ParseGroupResource(name)
 		known, err := e.mapper.ResourceFor(named.WithVersion(""))
-		if err != nil || known.GroupResource() != named { // a mapper takes singulars and beginnings of groups, too
+		came := slices.ContainsFunc(r.Changes, func(c history.Change) bool {
+			return c.Group == apiextensionsv1.GroupName && c.Resource == "customresourcedefinitions" && c.Name == name
+		})
+		if !came && (err != nil || known.GroupResource() != named) { // a mapper takes singulars and beginnings of groups, too
 			return misuse(fmt.Sprintf("Shared names %q, which is no kind of this world; write the plural and the group, as configmaps or deployments.apps", name))
 		}
 	}

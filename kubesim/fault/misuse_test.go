@@ -10,8 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // uncopied is a shelf without Clone, shallow one whose copies have the same boxes, torn one whose
@@ -59,6 +61,37 @@ func storing[O interface {
 		}
 		return nil
 	})(mgr, env)
+}
+
+const lakes = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lakes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: lakes, singular: lake, kind: Lake}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+
+// bringsLakes is an operator that installs a CRD for the ConfigMap "a".
+func bringsLakes(mgr ctrl.Manager, env *Env) error {
+	return configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+		if cm.Name != "a" {
+			return nil
+		}
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(lakes), &crd.Object); err != nil {
+			return err
+		}
+		return client.IgnoreAlreadyExists(c.Create(ctx, crd))
+	})(mgr, env)
+}
+
+func removeLakes() Step {
+	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	crd.SetName("lakes.example.com")
+	return Delete(crd)
 }
 
 // TestMisuse proves that mistakes in a scenario that would make its author believe in more than was
@@ -129,6 +162,19 @@ func TestMisuse(t *testing.T) {
 			why:      "a name that is no kind has no effect",
 			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"configmaps", "deployment.apps"}},
 			want:     `Shared names "deployment.apps", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
+		},
+		"shared came later": {
+			why:      "a user may bring a kind with him",
+			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"lakes.example.com"}, Steps: []Step{CreateYAML(lakes)}},
+		},
+		"shared was brought": {
+			why:      "and so may the operator; what is gone in the end was a kind as well",
+			scenario: Scenario{Operator: bringsLakes, Shared: []string{"lakes.example.com"}, Steps: []Step{Create(configMap("a")), removeLakes()}},
+		},
+		"shared singular came later": {
+			why:      "what came has the same names as what was there",
+			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"lake.example.com"}, Steps: []Step{CreateYAML(lakes)}},
+			want:     `Shared names "lake.example.com", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
 		},
 	}
 	for name, tt := range tests {
