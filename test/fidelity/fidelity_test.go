@@ -84,6 +84,7 @@ func TestItself(t *testing.T) {
 	for i := range atOnce {
 		pairs = append(pairs, &pair{
 			a: newLane(t, "one", cfg, namespace("a", i)), b: newLane(t, "other", cfg, namespace("b", i)),
+			shuffled: newLane(t, "again", cfg, namespace("c", i)),
 		})
 	}
 	n := 20
@@ -108,16 +109,16 @@ func sequences(n int) []sequence {
 
 func simulatedAndReal(t *testing.T, i int) *pair {
 	t.Helper()
-	return &pair{
+	source := rand.NewPCG(0, 0)
+	random := rand.New(source)
+	pick := func(wanted []string) int { return random.IntN(len(wanted)) }
+	p := &pair{
 		a:        simulated(t, "kubesim", namespace("a", i), kubesim.Options{}, nil),
 		b:        newLane(t, "real", realServer(t), namespace("b", i)),
-		shuffled: simulated(t, "shuffled", namespace("c", i), kubesim.Options{Pick: anyOf(rand.New(rand.NewPCG(1, uint64(i))))}, nil),
+		shuffled: simulated(t, "shuffled", namespace("c", i), kubesim.Options{Pick: pick}, nil),
 	}
-}
-
-// anyOf picks garbage collection's next write at random, always the same ones.
-func anyOf(random *rand.Rand) func([]string) int {
-	return func(wanted []string) int { return random.IntN(len(wanted)) }
+	p.shuffled.order = source.Seed // equal sequences see equal orders
+	return p
 }
 
 // simulated is a lane on a simulated server of its own.

@@ -32,6 +32,8 @@ type lane struct {
 	ns   string
 	// collect lets garbage be collected; nil means that it is without being asked.
 	collect func(context.Context) error
+	// order sets the order in which garbage is collected; nil means that it is as it comes.
+	order func(seed, try uint64)
 
 	mu      sync.Mutex
 	changed *sync.Cond

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // transcript is what a server made of a sequence.
@@ -22,6 +23,8 @@ type transcript struct {
 type step struct {
 	answer answer
 	after  answer
+	// asked and answered are the seconds in which it was.
+	asked, answered int64
 }
 
 // player plays one sequence on a lane.
@@ -37,8 +40,9 @@ type player struct {
 	collects bool
 }
 
-// play plays a sequence and leaves the lane empty.
-func (l *lane) play(ctx context.Context, s sequence) (transcript, error) {
+// play plays a sequence and leaves the lane empty. It is as fast as it can, or with a pace at
+// this one.
+func (l *lane) play(ctx context.Context, s sequence, at pace) (transcript, error) {
 	p := &player{lane: l, kinds: map[string]kind{}, known: map[ref]object{}, first: map[ref]object{}, shows: map[ref]int64{}, collects: s.collects()}
 	all := map[string]kind{}
 	for _, k := range kinds() {
@@ -56,6 +60,9 @@ func (l *lane) play(ctx context.Context, s sequence) (transcript, error) {
 	l.mu.Unlock()
 	var out transcript
 	for i, o := range s.Ops {
+		if err := at.wait(ctx, i); err != nil {
+			return out, err
+		}
 		st, err := p.step(ctx, o)
 		if err != nil {
 			return out, fmt.Errorf("request %d, %s: %w", i, o, err)
@@ -76,9 +83,11 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 	}
 	var s step
 	var err error
+	s.asked = time.Now().Unix()
 	if s.answer, err = p.send(ctx, k, o); err != nil {
 		return s, err
 	}
+	s.answered = time.Now().Unix()
 	if !o.writes() {
 		return s, nil
 	}
