@@ -32,14 +32,14 @@ func (p *player) settle(ctx context.Context, k kind, o op) error {
 			return err
 		}
 	}
-	switch o.Do {
-	case "deletecollection":
+	switch {
+	case o.Do == "deletecollection":
 		for _, k := range p.kinds {
 			if err := p.caughtUp(ctx, k); err != nil {
 				return err
 			}
 		}
-	case "delete":
+	case o.Name != "": // to take away the last finalizer ends an object too
 		if err := p.shown(ctx, k, p.full(k, o.Name)); err != nil {
 			return err
 		}
