@@ -33,7 +33,7 @@ type core struct {
 	serves  map[schema.GroupVersion]bool
 
 	discovery builtinDiscovery
-	documents documents
+	openAPI   builtinOpenAPI
 }
 
 // sharedCore makes the process's core at first use.
@@ -109,7 +109,7 @@ func builtinGroups(storage storageOptions, self *Server) ([]*genericapiserver.AP
 
 // describe learns what the groups serve.
 func (c *core) describe(in *installer, storage storageOptions) (err error) {
-	c.handler, c.documents = in.server.Director, newDocuments(in.server)
+	c.handler, c.openAPI = in.server.Director, newBuiltinOpenAPI(in.server)
 	c.serves = map[schema.GroupVersion]bool{}
 	for _, g := range c.groups {
 		for _, gv := range g.PrioritizedVersions {

@@ -27,24 +27,24 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// documents are the OpenAPI documents of the built-in kinds. They take hundreds of
+// builtinOpenAPI holds the OpenAPI documents of the built-in kinds. They take hundreds of
 // milliseconds to make and most tests never ask, so they are made at the first question.
-type documents struct {
+type builtinOpenAPI struct {
 	paths []string // of which there is one in version 3: "apis/apps/v1"
 	v3    func() *handler3.OpenAPIService
 	v2    func() (*spec.Swagger, error)
 }
 
-func newDocuments(of *genericapiserver.APIServerHandler) documents {
-	var d documents
+func newBuiltinOpenAPI(of *genericapiserver.APIServerHandler) builtinOpenAPI {
+	var o builtinOpenAPI
 	c := of.GoRestfulContainer
 	for _, ws := range c.RegisteredWebServices() {
-		d.paths = append(d.paths, strings.TrimPrefix(ws.RootPath(), "/"))
+		o.paths = append(o.paths, strings.TrimPrefix(ws.RootPath(), "/"))
 	}
-	d.v3 = sync.OnceValue(func() *handler3.OpenAPIService {
+	o.v3 = sync.OnceValue(func() *handler3.OpenAPIService {
 		return routes.OpenAPI{V3Config: openAPIConfig()}.InstallV3(c, mux.NewPathRecorderMux("kubesim"))
 	})
-	d.v2 = sync.OnceValues(func() (*spec.Swagger, error) {
+	o.v2 = sync.OnceValues(func() (*spec.Swagger, error) {
 		config := genericapiserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, definitionNamer())
 		config.Info.Title, config.Info.Version = "Kubernetes", Version
 		all, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(c.RegisteredWebServices()), config)
@@ -54,7 +54,7 @@ func newDocuments(of *genericapiserver.APIServerHandler) documents {
 		all.Definitions = handler.PruneDefaults(all.Definitions)
 		return all, nil
 	})
-	return d
+	return o
 }
 
 // openAPIConfig knows the definitions of all built-in types, which takes a moment to make.
@@ -68,8 +68,8 @@ func definitionNamer() *openapinamer.DefinitionNamer {
 	return openapinamer.NewDefinitionNamer(legacyscheme.Scheme, crdserver.Scheme)
 }
 
-// document answers requests for OpenAPI documents, and reports whether it did.
-func (s *Server) document(db *store.DB, w http.ResponseWriter, r *http.Request) bool {
+// serveOpenAPI answers requests for OpenAPI documents, and reports whether it did.
+func (s *Server) serveOpenAPI(db *store.DB, w http.ResponseWriter, r *http.Request) bool {
 	path, ok := strings.CutPrefix(strings.Trim(r.URL.Path, "/"), "openapi/v")
 	if !ok || r.Method != http.MethodGet {
 		return false
@@ -78,13 +78,13 @@ func (s *Server) document(db *store.DB, w http.ResponseWriter, r *http.Request) 
 	var err error
 	switch {
 	case path == "2":
-		err = s.documentV2(s.definitions(db), w, r)
+		err = s.serveOpenAPIV2(s.definitions(db), w, r)
 	case path == "3":
-		err = s.documentIndex(s.definitions(db), w, r)
-	case version == "3" && slices.Contains(s.core.documents.paths, of):
-		s.core.documents.v3().HandleGroupVersion(w, r)
+		err = s.listOpenAPIV3(s.definitions(db), w, r)
+	case version == "3" && slices.Contains(s.core.openAPI.paths, of):
+		s.core.openAPI.v3().HandleGroupVersion(w, r)
 	case version == "3":
-		err = s.definitions(db).document(of, w, r)
+		err = s.definitions(db).serveOpenAPIV3(of, w, r)
 	default:
 		return false
 	}
@@ -94,16 +94,16 @@ func (s *Server) document(db *store.DB, w http.ResponseWriter, r *http.Request) 
 	return true
 }
 
-// documentIndex lists the documents in version 3: one for each version of a group.
-func (s *Server) documentIndex(all definitions, w http.ResponseWriter, r *http.Request) error {
-	custom, _, err := all.documents()
+// listOpenAPIV3 lists the documents in version 3: one for each version of a group.
+func (s *Server) listOpenAPIV3(all definitions, w http.ResponseWriter, r *http.Request) error {
+	custom, _, err := all.openAPIV3()
 	if err != nil {
 		return err
 	}
 	r = r.Clone(r.Context())
 	r.Header = http.Header{} // the services must not answer that nothing is new
 	var index handler3.OpenAPIV3Discovery
-	for _, service := range []*handler3.OpenAPIService{custom, s.core.documents.v3()} {
+	for _, service := range []*handler3.OpenAPIService{custom, s.core.openAPI.v3()} {
 		answer := &recorder{header: http.Header{}, code: http.StatusOK}
 		service.HandleDiscovery(answer, r)
 		if err := json.Unmarshal(answer.buffer.Bytes(), &index); err != nil { // adds to what is there
@@ -114,9 +114,9 @@ func (s *Server) documentIndex(all definitions, w http.ResponseWriter, r *http.R
 	return json.NewEncoder(w).Encode(index)
 }
 
-// document is that of one version of a group of custom resources.
-func (all definitions) document(of string, w http.ResponseWriter, r *http.Request) error {
-	custom, paths, err := all.documents()
+// serveOpenAPIV3 answers with the document of one version of a group of custom resources.
+func (all definitions) serveOpenAPIV3(of string, w http.ResponseWriter, r *http.Request) error {
+	custom, paths, err := all.openAPIV3()
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (all definitions) document(of string, w http.ResponseWriter, r *http.Reques
 	return nil
 }
 
-// documents describe custom resources in version 3.
-func (all definitions) documents() (service *handler3.OpenAPIService, paths []string, err error) {
+// openAPIV3 makes the documents of custom resources in version 3, and says for which paths.
+func (all definitions) openAPIV3() (service *handler3.OpenAPIService, paths []string, err error) {
 	made := map[string]*spec3.OpenAPI{}
 	service = handler3.NewOpenAPIService()
 	for d, version := range all.versions() {
@@ -152,9 +152,9 @@ func (all definitions) documents() (service *handler3.OpenAPIService, paths []st
 	return service, paths, nil
 }
 
-// documentV2 is one for everything.
-func (s *Server) documentV2(all definitions, w http.ResponseWriter, r *http.Request) error {
-	merged, err := s.core.documents.v2()
+// serveOpenAPIV2 answers with the document in version 2, which is one for everything.
+func (s *Server) serveOpenAPIV2(all definitions, w http.ResponseWriter, r *http.Request) error {
+	merged, err := s.core.openAPI.v2()
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 // answer routes a request: what the core does not serve is custom.
 func (s *Server) answer(db *store.DB, info *request.RequestInfo, w http.ResponseWriter, r *http.Request) {
 	switch {
-	case introduce(w, r), s.discover(db, w, r), s.document(db, w, r):
+	case introduce(w, r), s.discover(db, w, r), s.serveOpenAPI(db, w, r):
 	case !info.IsResourceRequest || s.core.serves[schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}]:
 		s.core.handler.ServeHTTP(w, r)
 	default:
