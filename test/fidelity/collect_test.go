@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -68,6 +70,33 @@ func (p *player) shown(ctx context.Context, k kind, name string) error {
 		}
 		return ok && seen.rev() >= now.rev() || p.ended[r] > now.rev()
 	})
+}
+
+// cached waits until the cache from which a server may answer a request shows what is stored:
+// watches are told after it. Each version of a custom kind has its own.
+func (p *player) cached(ctx context.Context, k kind, o op) error {
+	if err := p.caughtUp(ctx, k); err != nil || o.Version == "" {
+		return err
+	}
+	var last int64
+	p.mu.Lock()
+	for r, seen := range p.live {
+		if r.resource == k.resource {
+			last = max(last, seen.rev())
+		}
+	}
+	for r, rev := range p.ended {
+		if r.resource == k.resource {
+			last = max(last, rev)
+		}
+	}
+	p.mu.Unlock()
+	q := url.Values{"resourceVersion": {strconv.FormatInt(last, 10)}} // not older
+	a, err := p.ask(ctx, http.MethodGet, p.path(k, o.Version, "", ""), q, "", nil)
+	if err == nil && a.Code != http.StatusOK {
+		err = fmt.Errorf("%s: list %s as of %d: %d %s", p.name, k.resource, last, a.Code, a.Body)
+	}
+	return err
 }
 
 // caughtUp waits until the watch of a kind shows what a list shows.

@@ -81,6 +81,11 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 			return step{}, err
 		}
 	}
+	if o.Query["resourceVersion"] == "0" {
+		if err := p.cached(ctx, k, o); err != nil {
+			return step{}, err
+		}
+	}
 	var s step
 	var err error
 	s.asked = time.Now().Unix()
