@@ -54,6 +54,7 @@ type event struct {
 	ref  ref
 	kind string
 	rev  int64
+	now  object
 	raw  json.RawMessage
 }
 
@@ -186,7 +187,7 @@ func (l *lane) take(r ref, kind string, o object, raw json.RawMessage) {
 		l.live[r] = o
 	}
 	if !l.sentinel(r) {
-		l.events = append(l.events, event{r, kind, o.rev(), raw})
+		l.events = append(l.events, event{r, kind, o.rev(), o, raw})
 	}
 }
 

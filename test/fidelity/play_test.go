@@ -38,6 +38,7 @@ type player struct {
 	// shows is the last revision of each object that watches must show by the end.
 	shows    map[ref]int64
 	collects bool
+	began    int // events before the request
 }
 
 // play plays a sequence and leaves the lane empty. It is as fast as it can, or with a pace at
@@ -86,6 +87,9 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 			return step{}, err
 		}
 	}
+	p.mu.Lock()
+	p.began = len(p.events)
+	p.mu.Unlock()
 	var s step
 	var err error
 	s.asked = time.Now().Unix()
