@@ -31,9 +31,13 @@ type world struct {
 	uids   map[string]string // by name
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld has Stones, as they are defined by default or by the definitions given.
+func newWorld(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) *world {
 	t.Helper()
-	server, err := apiserver.New([]*apiextensionsv1.CustomResourceDefinition{stone()})
+	if definitions == nil {
+		definitions = append(definitions, stone())
+	}
+	server, err := apiserver.New(definitions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,6 +539,35 @@ func TestGarbageOfKindsThatCameLater(t *testing.T) {
 	}
 	if d := cmp.Diff(want, w.settle()); d != "" {
 		t.Errorf("actions (-want +got):\n%s", d)
+	}
+}
+
+// Controllers use the version that discovery prefers, whose defaults are written with what they
+// patch.
+func TestWritesThroughThePreferredVersion(t *testing.T) {
+	crd := stone()
+	for _, v := range []struct {
+		name, color string
+		served      bool
+	}{{"v2", "blue", true}, {"v1beta1", "red", true}, {"v3", "green", false}} {
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: v.name, Served: v.served,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", XPreserveUnknownFields: new(true),
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"color": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"` + v.color + `"`)}},
+				},
+			}},
+		})
+	}
+	w := newWorld(t, crd)
+	w.makeIn("default", "stone", []string{"example.com/keep"})
+	w.delete("stone", metav1.DeletePropagationOrphan)
+	if d := cmp.Diff([]string{"remove finalizer orphan of stones.example.com default/stone"}, w.settle()); d != "" {
+		t.Errorf("actions (-want +got):\n%s", d)
+	}
+	if got := w.send(http.MethodGet, path("default", "stone"), nil)["color"]; got != "blue" {
+		t.Errorf("color %v, want blue, the default of v2", got)
 	}
 }
 
