@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,12 +31,12 @@ type shelf struct {
 	db  *DB
 	ctx context.Context
 	// decodes counts what the codec decoded.
-	decodes *int
+	decodes *atomic.Int64
 }
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
-	decodes := 0
+	var decodes atomic.Int64
 	config := storagebackend.NewDefaultConfig("/registry", counting{scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion), &decodes})
 	s, _, err := Decorate(config.ForResource(corev1.Resource("configmaps")), "/configmaps", nil,
 		func() runtime.Object { return &corev1.ConfigMap{} }, func() runtime.Object { return &corev1.ConfigMapList{} }, nil, nil, nil)
@@ -53,11 +54,11 @@ func (s shelf) in(db *DB) shelf {
 
 type counting struct {
 	runtime.Codec
-	n *int
+	n *atomic.Int64
 }
 
 func (c counting) Decode(data []byte, gvk *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	*c.n++
+	c.n.Add(1)
 	return c.Codec.Decode(data, gvk, into)
 }
 
@@ -277,7 +278,7 @@ func TestDecodedOnceAndCopied(t *testing.T) {
 	if m, err := fork.get("a"); err != nil || brief(m) != "a=1@2" {
 		t.Errorf("read in a fork: %v, %v", brief(m), err)
 	}
-	want(t, "decodes", 1, *s.decodes)
+	want(t, "decodes", int64(1), s.decodes.Load())
 }
 
 func all() storage.SelectionPredicate {
