@@ -3,6 +3,8 @@
 // event must agree. What once differed stays in testdata/cases and is played first. The real
 // garbage collector makes its writes in no certain order, and seconds end anywhere between
 // requests: the simulated server has to agree in one of its own orders, with seconds that end
-// where the real one's did. Only tests are here; they are not built with the race detector, since a race build of
+// where the real one's did.
+//
+// Only tests are here; they are not built with the race detector, since a race build of
 // Kubernetes takes many minutes.
 package fidelity
