@@ -12,7 +12,7 @@ import (
 // them; whether a write that changes nothing else is one, and how an error quotes them, depends
 // on these. So a difference counts only if the simulated server cannot make what the real one
 // made: it plays the sequence again, in other orders and with seconds that end where the real
-// one's did.
+// one's did. Where garbage is collected, the real one must also make it a second time.
 
 // mostReplayed is how many sequences there are to each that may need a replay: a few in ten
 // thousand do.
