@@ -6,7 +6,7 @@
 // validation, CEL rules, status and scale subresources, server-side apply, finalizers, watches
 // and discovery are not modelled but executed, for the built-in kinds and for those of CRDs.
 // Nothing is downloaded, no port is opened, and nothing is left behind. The first cluster of a
-// process answers its first request after about 45 ms on two cores, later ones after 7 ms;
+// process answers its first request after about 42 ms on two cores, later ones after 6 ms;
 // BenchmarkFirstCluster and BenchmarkFirstRequest measure it.
 //
 // Inside [testing/synctest.Test] the cluster lives in the bubble's virtual time: events expire

@@ -57,8 +57,9 @@ func (s *Set) Keep(earlier []metav1.Condition, except ...string) {
 }
 
 // Merge returns the conditions to report, given those that the object has: the ones set
-// in this pass, about generation unless they say otherwise, and those of others. A condition whose status did not
-// change keeps its time. The order is by type, so that equal sets are equal lists.
+// in this pass, about generation unless they say otherwise, and those of others. A condition
+// whose status did not change keeps its time. The order is by type, so that equal sets are
+// equal lists.
 func (s *Set) Merge(earlier []metav1.Condition, generation int64, now time.Time) []metav1.Condition {
 	merged := make([]metav1.Condition, 0, len(earlier)+len(s.list))
 	for _, c := range s.list {

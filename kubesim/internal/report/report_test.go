@@ -196,31 +196,3 @@ func TestSummary(t *testing.T) {
 		})
 	}
 }
-
-func TestDifference(t *testing.T) {
-	edit := func(f func(*history.Run)) *history.Run { r := run(""); f(r); return r }
-	tests := map[string]struct {
-		why  string
-		b    *history.Run
-		want string // after the introduction, up to the causes
-	}{
-		"same":      {"nothing to tell", run(""), ""},
-		"another":   {"the target is another", edit(func(r *history.Run) { r.Calls[3].Name = "bar" }), `call 3 was "patch queues default/shop" in the reconcile of default/shop (ok), then "patch queues default/bar" in the reconcile of default/shop (ok)`},
-		"missing":   {"one run is shorter", edit(func(r *history.Run) { r.Calls = r.Calls[:2] }), `call 2 was "find queue shop" in the reconcile of default/shop, then none`},
-		"no effect": {"the same request comes to nothing", edit(func(r *history.Run) { r.Calls[3].Changed = false }), `call 3 was "patch queues default/shop" in the reconcile of default/shop (ok), then "patch queues default/shop" in the reconcile of default/shop (ok, nothing changed)`},
-		"world":     {"the calls are the same", edit(func(r *history.Run) { r.Steps[0].World.Objects = map[string]string{"secrets a/b": "a: b\n"} }), "after step \"create shop\" the worlds differ:\n+ secrets a/b"},
-		"time":      {"times are not compared", edit(func(r *history.Run) { r.Calls[3].At = r.Calls[3].At.Add(1) }), ""},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			want := tt.want
-			if want != "" {
-				want = "the undisturbed run is not the same twice: " + want +
-					"\nlikely causes: iteration over a map before writes, time or random numbers from outside the bubble, goroutines"
-			}
-			if diff := cmp.Diff(want, report.Difference(run(""), tt.b)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
-			}
-		})
-	}
-}
