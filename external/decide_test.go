@@ -123,11 +123,11 @@ func TestDecide(t *testing.T) {
 		"D-01 all holds deletion":          {"deletion proceeds unless all", given(paused(PauseAll), deleting), "D-01 wait Terminating Paused -Ready -Creating -Updating +Deleting +Paused event"},
 		"D-01 paused deletes all the same": {"deletion proceeds unless all", given(paused(PauseChanges), deleting), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 
-		"D-02 no client":               {"", given(scoped(ScopeUnconnectable), notLooked), "D-02 wait Pending ConnectFailed +Failed backoff"},
-		"D-02 E0-62 nothing is called": {"no client, no call", given(scoped(ScopeUnconnectable), unknownID, recorded(MarkerNone)), "D-02 wait Pending ConnectFailed +Failed backoff"},
-		"D-03 closed scope":            {"not a failure", given(scoped(ScopeThrottled)), "D-03 wait same Throttled scope"},
-		"D-03 throttled call":          {"not a failure", given(failed(ActionUpdate, ClassThrottled)), "D-03 wait same Throttled scope"},
-		"D-03 throttled deletion":      {"the finalizer stays", given(deleting, failed(ActionDelete, ClassThrottled)), "D-03 wait Terminating Throttled -Ready -Creating -Updating +Deleting scope"},
+		"D-02 no client":          {"", given(scoped(ScopeUnconnectable), notLooked), "D-02 wait Pending ConnectFailed +Failed backoff"},
+		"D-02 nothing is called":  {"no client, no call", given(scoped(ScopeUnconnectable), unknownID, recorded(MarkerNone)), "D-02 wait Pending ConnectFailed +Failed backoff"},
+		"D-03 closed scope":       {"not a failure", given(scoped(ScopeThrottled)), "D-03 wait same Throttled scope"},
+		"D-03 throttled call":     {"not a failure", given(failed(ActionUpdate, ClassThrottled)), "D-03 wait same Throttled scope"},
+		"D-03 throttled deletion": {"the finalizer stays", given(deleting, failed(ActionDelete, ClassThrottled)), "D-03 wait Terminating Throttled -Ready -Creating -Updating +Deleting scope"},
 
 		"D-04 nothing made yet":                 {"no call", given(unready, creation(CreationNone), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-04 a first record":                   {"no call", given(unready, creation(CreationUntold), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},

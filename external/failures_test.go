@@ -23,7 +23,7 @@ func (w *world) failing(reason string) *thing.Thing {
 // TestReasons lets each kind of call fail.
 func TestReasons(t *testing.T) {
 	broken := answer{code: http.StatusInternalServerError, body: "out of order"}
-	t.Run("E0-39 E0-62 connect", func(t *testing.T) {
+	t.Run("connecting fails under its own reason", func(t *testing.T) {
 		w := newWorld(t, things{}, func(o *options) {
 			o.Connect = func(context.Context) (*cloudClient, error) { return nil, errors.New("wrong password") }
 		})

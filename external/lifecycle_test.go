@@ -64,7 +64,7 @@ func TestLife(t *testing.T) {
 	t.Run("creation costs two writes", func(t *testing.T) {
 		wantWrites(t, w, "finalizer with marker, status", "patch", "apply status")
 	})
-	t.Run("E0-01 E1-05 status shows the thing", func(t *testing.T) {
+	t.Run("E0-01 status shows the thing", func(t *testing.T) {
 		got := []string{obj.Status.External.ID, obj.Status.External.Status, obj.Status.Host, obj.Status.State}
 		if diff := cmp.Diff([]string{name(obj), "ONLINE", name(obj) + ".example.org", "Succeeded"}, got); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
@@ -214,24 +214,21 @@ func TestSlowAPI(t *testing.T) {
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+3)
 		wantCalls(t, w, "nothing but the create", "POST "+name(obj))
 		w.resize(1)
+		w.await("a look at the old spec", func(o *thing.Thing) bool { return o.Status.ObservedGeneration == o.Generation })
 	})
-	w.cloud.settle("ONLINE")
 	t.Run("E0-17 E1-04 from creating to ready in one step", func(t *testing.T) {
-		first := w.await("a change of Creating or Ready", func(o *thing.Thing) bool {
-			return !is(o, "Creating", "True") || is(o, "Ready", "True")
-		})
-		if !is(first, "Creating", "False") || !is(first, "Ready", "True") {
-			t.Errorf("conditions %+v", first.Status.Conditions)
+		h := w.follow("a")
+		w.cloud.settle("ONLINE")
+		for _, o := range h.until("Ready=True", func(o *thing.Thing) bool { return is(o, "Ready", "True") }) {
+			if is(o, "Creating", "True") == is(o, "Ready", "True") {
+				t.Errorf("conditions %+v", o.Status.Conditions)
+			}
 		}
 	})
 	w.ready()
-	t.Run("E0-26 updating within a second of a new spec", func(t *testing.T) {
-		asked := time.Now()
+	t.Run("updating as soon as the spec is new", func(t *testing.T) {
 		w.resize(3)
 		got := w.await("Updating=True", func(o *thing.Thing) bool { return is(o, "Updating", "True") })
-		if took := time.Since(asked); took > time.Second {
-			t.Errorf("took %s", took)
-		}
 		if got.Status.State != "Updating" || !strings.Contains(condition(got, "Updating").Message, "spec.size 1 → 3") {
 			t.Errorf("state %s, %+v", got.Status.State, condition(got, "Updating"))
 		}
@@ -400,7 +397,7 @@ func TestRecreate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("E1-20 E1-25 a slow one is seen as Recreating", func(t *testing.T) {
+	t.Run("a slow one is seen as Recreating", func(t *testing.T) {
 		w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodDelete: true} })
 		w.patch(`{"spec":{"tier":"nvme"}}`)
 		got := w.await("Recreating", func(o *thing.Thing) bool { return o.Status.State == "Recreating" })

@@ -1,0 +1,75 @@
+package external_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// history is every version of an object from a moment on, in the order of the server. It
+// misses none, however late the test comes to read it.
+type history struct {
+	t     *testing.T
+	watch watch.Interface
+	seen  []*thing.Thing
+	gone  bool
+}
+
+// follow begins a history of an object, which need not exist yet. What is written after
+// follow returns is in it.
+func (w *world) follow(name string) *history {
+	w.t.Helper()
+	only := &client.ListOptions{Namespace: w.namespace, Raw: &metav1.ListOptions{FieldSelector: "metadata.name=" + name}}
+	var now thing.ThingList
+	if err := w.admin.List(w.t.Context(), &now, only); err != nil {
+		w.t.Fatal(err)
+	}
+	only.Raw.ResourceVersion = now.ResourceVersion
+	changes, err := w.admin.Watch(w.t.Context(), &thing.ThingList{}, only)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(changes.Stop)
+	return &history{t: w.t, watch: changes}
+}
+
+// until waits for a version that ok takes, and answers all versions up to that one.
+func (h *history) until(why string, ok func(*thing.Thing) bool) []*thing.Thing {
+	h.t.Helper()
+	for !h.gone {
+		if h.next(why); !h.gone && ok(h.seen[len(h.seen)-1]) {
+			return h.seen
+		}
+	}
+	h.t.Fatalf("the object is gone; waited for %s", why)
+	return nil
+}
+
+// untilGone waits until the object does not exist, and answers all its versions.
+func (h *history) untilGone() []*thing.Thing {
+	h.t.Helper()
+	for !h.gone {
+		h.next("the object to go")
+	}
+	return h.seen
+}
+
+func (h *history) next(why string) {
+	h.t.Helper()
+	select {
+	case e, open := <-h.watch.ResultChan():
+		obj, is := e.Object.(*thing.Thing)
+		if !open || !is {
+			h.t.Fatalf("waiting for %s: the watch ended: %v", why, e)
+		}
+		h.gone = e.Type == watch.Deleted
+		h.seen = append(h.seen, obj)
+	case <-time.After(30 * time.Second):
+		h.t.Fatalf("waited 30 s for %s; the object was\n%+v", why, h.seen)
+	}
+}
