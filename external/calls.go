@@ -103,7 +103,7 @@ func (p *pass[T, C, O]) recognise() {
 	} else {
 		p.track.sawNothing()
 	}
-	p.facts.NewSpec = p.seen.Phase == PhaseFailed && p.track.sawFailed(p.obj.GetGeneration())
+	p.facts.NewSpec = p.seen.Phase == PhaseFailed && p.track.untried(p.obj.GetGeneration())
 	if p.e.updater == nil {
 		p.changes = promote(p.changes)
 	}
@@ -115,7 +115,7 @@ func (p *pass[T, C, O]) recognise() {
 		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
 	}
 	if !p.facts.Differs.any() && (p.seen.Phase == PhaseAvailable || p.seen.Phase == PhaseDegraded) {
-		p.track.inSync()
+		p.track.inSync(p.obj.GetGeneration())
 	}
 }
 
@@ -205,6 +205,9 @@ func (p *pass[T, C, O]) unmark(ctx context.Context) {
 func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Context) error) Class {
 	class := p.ask(ctx, a, func(ctx context.Context) (string, error) { return "ok", f(ctx) })
 	p.facts.Seen, p.facts.Found = Seen{}, FoundNotAsked
+	if !p.facts.Last.Failed {
+		p.track.tried = p.obj.GetGeneration()
+	}
 	if p.facts.Last.Failed && (class == ClassInvalid || class == ClassTerminal) {
 		p.track.refuse(a, p.basis(), errors.New(p.last.text))
 	}

@@ -174,15 +174,16 @@ func (c Change) shown() (have, want string) {
 	return render(c.Have), render(c.Want)
 }
 
-// hash is the same for the same differences, in any order. It holds values of sensitive
-// fields only as a digest and never leaves the process.
+// hash is the same for changes of the same fields to the same values, in any order, whatever
+// the fields hold now: a value that varies from look to look is no progress. It holds values
+// of sensitive fields only as a digest and never leaves the process.
 func (c Changes) hash() string {
 	if len(c) == 0 {
 		return ""
 	}
 	lines := make([]string, len(c))
 	for i, x := range c {
-		lines[i] = fmt.Sprintf("%q %s %q %q", x.Path, x.Effect, raw(x.Want), raw(x.Have))
+		lines[i] = fmt.Sprintf("%q %s %q", x.Path, x.Effect, raw(x.Want))
 	}
 	slices.Sort(lines)
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))

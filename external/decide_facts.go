@@ -44,7 +44,7 @@ type Facts struct {
 	SameUpdates int
 	// Refused is the call that the API refused for good for this very spec and policy.
 	Refused Action
-	// NewSpec: the spec changed after the thing was first seen to have failed.
+	// NewSpec: as far as this process knows, the spec was never tried on a thing that failed.
 	NewSpec bool
 	// Op is a long-running operation that the API lets us follow.
 	Op Op

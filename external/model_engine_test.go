@@ -134,7 +134,7 @@ func (p *modelPass) facts() Facts {
 		f.DeleteAccepted = p.t.deleteAccepted
 	}
 	f.Refused = p.t.refused(p.basis())
-	f.SameUpdates = p.t.sameUpdates(o.generation, strconv.Itoa(p.value-o.want))
+	f.SameUpdates = p.t.sameUpdates(o.generation, strconv.Itoa(o.want))
 	return f
 }
 
@@ -214,7 +214,7 @@ func (p *modelPass) observe() {
 		p.t.sawNothing()
 	}
 	if !p.f.Differs.any() {
-		p.t.inSync()
+		p.t.inSync(p.o.generation)
 	}
 }
 
@@ -346,7 +346,7 @@ func (p *modelPass) update() {
 	}
 	p.touch("updated")
 	p.f.Did.Update = true
-	hash := strconv.Itoa(p.value - p.o.want)
+	hash := strconv.Itoa(p.o.want)
 	p.f.Seen = Seen{}
 	class := w.anyFault()
 	if t := p.target(); t != nil && (class == ClassUnknown || class == ClassAmbiguous && w.chance(50)) {
@@ -425,10 +425,15 @@ func (p *modelPass) adopt() bool {
 	return true
 }
 
-// confirm reads the object as it really is.
+// confirm reads the object as it really is. What it wants is the same, not the very version.
 func (p *modelPass) confirm() bool {
 	s := &p.w.slots[p.slot]
-	if s.now().uid != p.o.uid || s.version()-1 != p.version {
+	now := *s.now()
+	now.unprepared, now.want = p.o.unprepared, p.o.want // a new want is a new generation
+	if now.deleting {
+		now.generation = p.o.generation
+	}
+	if now != p.o {
 		return false
 	}
 	p.t.fresh, s.seen = true, p.version

@@ -237,7 +237,9 @@ func (p *pass[T, C, O]) connected(ctx context.Context) bool {
 	return p.connect == nil
 }
 
-// confirm reads the object from the API server and wants it to be the very one at hand.
+// confirm reads the object from the API server and wants the copy at hand to say the same
+// about what may be done to which thing. Who writes labels or status meanwhile is no reason
+// to begin anew.
 func (p *pass[T, C, O]) confirm(ctx context.Context) error {
 	now, _ := p.obj.DeepCopyObject().(T)
 	err := p.loop.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), now)
@@ -246,11 +248,21 @@ func (p *pass[T, C, O]) confirm(ctx context.Context) error {
 		return p.outdated(errors.New("the object is gone"))
 	case err != nil:
 		return fmt.Errorf("confirm that the object is no old copy: %w", err)
-	case now.GetUID() != p.obj.GetUID() || now.GetResourceVersion() != p.obj.GetResourceVersion():
+	case !p.current(now):
 		return p.outdated(errors.New("the copy at hand is older than the object"))
 	}
 	p.track.fresh = true
 	return nil
+}
+
+// current tells whether the copy at hand asks for the same as the object does now.
+func (p *pass[T, C, O]) current(now T) bool {
+	annotations, record := now.GetAnnotations(), p.obj.GetAnnotations()[api.AnnotationExternal]
+	settings := readSettings(annotations, time.Now())
+	deleting := !now.GetDeletionTimestamp().IsZero()
+	return now.GetUID() == p.obj.GetUID() && annotations[api.AnnotationExternal] == record &&
+		deleting != p.obj.GetDeletionTimestamp().IsZero() && (deleting || now.GetGeneration() == p.obj.GetGeneration()) &&
+		settings.pause == p.settings.pause && settings.policy == p.settings.policy
 }
 
 // writeMarker makes durable that a create may be called.

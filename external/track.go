@@ -33,8 +33,9 @@ type track struct {
 	updates updateCount
 	// refusal is the call that the API refused for good.
 	refusal refusal
-	// failed is the generation at which the thing was first seen to have failed; 0: never.
-	failed int64
+	// tried is the generation at which the thing last had its chance: it was in sync, or the
+	// API accepted a change of it. 0: not in this process.
+	tried int64
 	// waiting is what the dependencies lack, and unready since when it has been this.
 	waiting []loop.Dep
 	unready time.Time
@@ -102,7 +103,7 @@ func (t *track) ahead(r record) bool {
 func (t *track) meet(r record, now time.Time) {
 	*t = track{
 		fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
-		failed: t.failed, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
+		tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 	}
 	switch r.progress() {
 	case MarkerNone:
@@ -191,8 +192,11 @@ func (t *track) updateAnswered(generation int64, hash string) {
 	t.updates.count++
 }
 
-// inSync forgets failed attempts to bring the thing into sync.
-func (t *track) inSync() { t.updates, t.refusal, t.changing = updateCount{}, refusal{}, "" }
+// inSync notes that the thing is as the spec of a generation asks for, and forgets failed
+// attempts to bring it there.
+func (t *track) inSync(generation int64) {
+	t.updates, t.refusal, t.changing, t.tried = updateCount{}, refusal{}, "", generation
+}
 
 // sameUpdates is how often this difference outlived an update.
 func (t *track) sameUpdates(generation int64, hash string) int {
@@ -234,14 +238,9 @@ func (t *track) waits(waiting []loop.Dep, now time.Time) {
 	}
 }
 
-// sawFailed notes at which generation the thing was first seen to have failed, and tells
-// whether the spec is newer.
-func (t *track) sawFailed(generation int64) (newer bool) {
-	if t.failed == 0 {
-		t.failed = generation
-	}
-	return generation > t.failed
-}
+// untried tells of a thing that failed whether the spec of a generation was never tried on it,
+// as far as this process knows: one that has just started tries it once.
+func (t *track) untried(generation int64) bool { return generation > t.tried }
 
 // poll returns the delay before the next look, which doubles up to most as long as the
 // same row asks for it.

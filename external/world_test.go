@@ -335,3 +335,5 @@ func is(o *thing.Thing, t, status string) bool { return string(condition(o, t).S
 func name(o *thing.Thing) string { return "thing-" + string(o.UID) }
 
 type traceDrift = trace.Drift
+
+func mergePatch(body []byte) client.Patch { return client.RawPatch(types.MergePatchType, body) }
