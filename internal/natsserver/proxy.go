@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // proxy stands between clients and the server and reads along: a request is in the log
@@ -22,6 +23,8 @@ type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error) // to the server
 	log      *callLog
+
+	refused atomic.Int64 // connections that the server ended for their credentials
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -61,7 +64,7 @@ func (p *proxy) serve(client net.Conn) {
 	})
 	wg.Go(func() {
 		defer p.drop(client)
-		_ = carry(server, client, answers{log: p.log}.see)
+		_ = carry(server, client, answers{log: p.log, refused: &p.refused}.see)
 	})
 	wg.Wait()
 }
@@ -203,9 +206,15 @@ func (s *requests) note(f frame, hasReply bool) bool {
 }
 
 // answers reads what the server sends to one client.
-type answers struct{ log *callLog }
+type answers struct {
+	log     *callLog
+	refused *atomic.Int64
+}
 
 func (s answers) see(f frame) bool {
+	if f.op == "-ERR" && bytes.Contains(bytes.ToLower(f.line), []byte("auth")) {
+		s.refused.Add(1)
+	}
 	if f.op == "MSG" || f.op == "HMSG" { // MSG <subject> <sid> [reply] <size>
 		s.log.answer(f.args[0], f.payload())
 	}

@@ -6,6 +6,7 @@
 package natsserver
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,8 @@ type Options struct {
 	MaxStore int64
 	// MaxMemory limits what streams in memory may take, in bytes. Zero means 256 MiB.
 	MaxMemory int64
+	// Users are those who may connect. Nil means anybody.
+	Users []User
 	// Received is called with each request before the server gets it, which waits until
 	// Received returns; false keeps it from the server for good. Nil means true.
 	Received func(Call) bool
@@ -37,12 +40,17 @@ type Options struct {
 	Answered func(Call)
 }
 
+// User is somebody who may connect: by password, or by the public part of an NKey.
+type User struct{ Name, Password, NKey string }
+
 // Server is a running NATS server.
 type Server struct {
-	nats   *server.Server
-	proxy  *proxy
-	log    *callLog
-	remove string // temporary folder, or empty
+	nats    *server.Server
+	own     User           // by which Connect connects
+	options server.Options // without users
+	proxy   *proxy
+	log     *callLog
+	remove  string // temporary folder, or empty
 }
 
 // startTimeout is how long a server that works never takes.
@@ -54,7 +62,7 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{remove: remove}
+	s := &Server{remove: remove, own: User{Name: "natsserver", Password: rand.Text()}}
 	if err := s.start(o, dir); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("start a NATS server in %s: %w", dir, err)
@@ -67,7 +75,7 @@ func (s *Server) start(o Options, dir string) error {
 	if err != nil {
 		return fmt.Errorf("port %d is not free; choose another, or 0 for any free one: %w", o.Port, err)
 	}
-	s.nats, err = server.NewServer(&server.Options{
+	s.options = server.Options{
 		ServerName:         "natsserver",
 		DontListen:         true, // the proxy does
 		NoLog:              true,
@@ -76,7 +84,8 @@ func (s *Server) start(o Options, dir string) error {
 		StoreDir:           dir,
 		JetStreamMaxStore:  orDefault(o.MaxStore, 10<<30),
 		JetStreamMaxMemory: orDefault(o.MaxMemory, 256<<20),
-	})
+	}
+	s.nats, err = server.NewServer(s.admitting(o.Users))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -109,9 +118,40 @@ func (s *Server) Port() int {
 	return 0
 }
 
-// Connect opens a connection under a name, by which [Call.Client] tells callers apart.
+// Connect opens a connection under a name, by which [Call.Client] tells callers apart. It is
+// let in whoever else may connect.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
-	return nats.Connect(s.URL(), nats.Name(name))
+	return nats.Connect(s.URL(), nats.Name(name), nats.UserInfo(s.own.Name, s.own.Password))
+}
+
+// SetUsers changes who may connect while the server runs. Nil means anybody. Connections of
+// those who no longer may are ended, as NATS does when its configuration is read again.
+func (s *Server) SetUsers(users []User) error {
+	if err := s.nats.ReloadOptions(s.admitting(users)); err != nil {
+		return fmt.Errorf("change the users: %w", err)
+	}
+	return nil
+}
+
+// Refused is how many connections were turned away for wrong credentials, or ended because
+// their user may no longer connect.
+func (s *Server) Refused() int { return int(s.proxy.refused.Load()) }
+
+// admitting are the options of a server that lets users in.
+func (s *Server) admitting(users []User) *server.Options {
+	o := s.options.Clone()
+	if users == nil {
+		return o
+	}
+	o.Users = []*server.User{{Username: s.own.Name, Password: s.own.Password}}
+	for _, u := range users {
+		if u.NKey != "" {
+			o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: u.NKey})
+			continue
+		}
+		o.Users = append(o.Users, &server.User{Username: u.Name, Password: u.Password})
+	}
+	return o
 }
 
 // Stop stops the server and waits until it is down. It may be called twice. The log of

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
@@ -197,5 +198,44 @@ func TestARequestCanBeKeptFromTheServer(t *testing.T) {
 	}
 	if got := s.Mutations(); len(got) != 0 {
 		t.Errorf("the log has %v, want nothing", got)
+	}
+}
+
+func TestUsersChangeWhileTheServerRuns(t *testing.T) {
+	s := start(t, natsserver.Options{Users: []natsserver.User{{Name: "operator", Password: "old"}}})
+	as := func(password string) error {
+		conn, err := nats.Connect(s.URL(), nats.UserInfo("operator", password))
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	if err := as("old"); err != nil {
+		t.Errorf("the right password: %v", err)
+	}
+	if err := as("new"); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("a wrong password: %v", err)
+	}
+	ended := make(chan struct{})
+	conn, err := nats.Connect(s.URL(), nats.UserInfo("operator", "old"), nats.NoReconnect(),
+		nats.ClosedHandler(func(*nats.Conn) { close(ended) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	onlooker := connect(t, s, "onlooker")
+	if err := s.SetUsers([]natsserver.User{{Name: "operator", Password: "new"}}); err != nil {
+		t.Fatal(err)
+	}
+	<-ended // the connection of the old password
+	if err := as("new"); err != nil {
+		t.Errorf("the new password: %v", err)
+	}
+	must(t)(onlooker.CreateStream(t.Context(), jetstream.StreamConfig{Name: "still"}))
+	if err := s.SetUsers(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := as("any"); err != nil {
+		t.Errorf("a server without users: %v", err)
 	}
 }
