@@ -35,7 +35,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see %s --help", discreet(err), cmd.CommandPath())
 	})
 	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), versionCmd(o))
 	return root
@@ -129,6 +129,7 @@ func manifestsCmd(o Options) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "where the operator runs; empty means "+o.Name)
+	cmd.Flags().StringToStringVar(&m.FromSecret, "from-secret", nil, "value of a flag from a Secret, as FLAG=SECRET/KEY; for flags that name a secret or a file")
 	cmd.Flags().StringVar(&m.Image, "image", "", "the operator's image; empty means "+o.Name+":latest")
 	return cmd
 }

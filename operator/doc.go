@@ -6,6 +6,11 @@
 // manifests are derived from the controllers ([Controller].Needs) and from the flags, they
 // cannot differ from the code. [Manifests] returns them as objects, [Run] is Main for tests.
 //
+// What is secret is a flag of type [Secret], which says where the secret is, or [File], bound
+// with FlagSet.Var. Manifests then mount keys of Secrets for them:
+//
+//	manifests --from-secret password=vendor-login/password
+//
 // The manager brings leader election, metrics, a graceful stop, and
 //
 //   - /livez, which fails when a pass is stuck;

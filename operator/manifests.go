@@ -35,6 +35,10 @@ type ManifestOptions struct {
 	// Args are flags of the manager: the operator's own, and those it has from here. Ports
 	// and grace periods in the manifests follow them.
 	Args []string
+	// FromSecret gives flags their values from Secrets in Namespace: the name of a flag that
+	// is a [Secret] or a [File], without dashes, to "secret/key". The key is mounted as a
+	// file, so that a change of the Secret arrives without a restart.
+	FromSecret map[string]string
 }
 
 // Manifests returns what installs the operator, in the order in which to apply it: CRDs,
@@ -64,10 +68,18 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 	s.flags(f, o)
 	if err := f.Parse(m.Args); err != nil {
-		return nil, fmt.Errorf("flags of the manager: %w", err)
+		return nil, fmt.Errorf("flags of the manager: %w", discreet(err))
 	}
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("flags of the manager: %q is not a flag", f.Arg(0))
+	}
+	mounted, err := mounts(m.FromSecret, f)
+	if err != nil {
+		return nil, err
+	}
+	fromSecrets, err := setMounts(o.Name, mounted, f)
+	if err != nil {
+		return nil, err
 	}
 	d, err := o.read()
 	if err != nil {
@@ -87,10 +99,12 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 		if err != nil {
 			return nil, err
 		}
+		m.Args = append(slices.Clone(m.Args), fromSecrets...)
 		deployment, err := d.deployment(m, s)
 		if err != nil {
 			return nil, err
 		}
+		mountAll(o.Name, mounted, &deployment.Spec.Template.Spec)
 		return slices.Concat(d.definitions(), namespace(m), access, []client.Object{deployment}), nil
 	case partCRDs:
 		return d.definitions(), nil
