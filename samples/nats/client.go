@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -15,19 +14,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external"
 )
-
-// Config says how to reach NATS.
-type Config struct {
-	// URL is the server's address, or several with commas between.
-	URL string
-	// Creds is a file with the user's JWT and seed. Empty means none.
-	Creds string
-	// CA, Cert and Key are files for TLS. Empty means the system's authorities and no
-	// certificate of our own.
-	CA, Cert, Key string
-	// Domain is the JetStream domain to work in. Empty means the server's own.
-	Domain string
-}
 
 // Client sends requests to the JetStream API.
 //
@@ -63,63 +49,11 @@ var (
 // elects a leader takes seconds.
 const requestTimeout = 10 * time.Second
 
-// Connect returns a client at once, whether NATS answers or not: it keeps connecting for
-// as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
-func Connect(cfg Config) (*Client, error) {
-	c := NewClient(redacted(cfg.URL), nil)
-	if cfg.Domain != "" {
-		c.prefix = "$JS." + cfg.Domain + ".API."
-	}
-	options := []natsgo.Option{
-		natsgo.Name("nats-operator"),
-		natsgo.RetryOnFailedConnect(true),
-		natsgo.MaxReconnects(-1),
-		natsgo.ReconnectWait(time.Second),
-		// Nothing waits in a buffer for NATS to come back: a request that was given up
-		// must not take effect later.
-		natsgo.ReconnectBufSize(-1),
-		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { c.deny(err) }),
-		natsgo.DisconnectErrHandler(func(*natsgo.Conn, error) { c.end(errLost, func(request) bool { return true }) }),
-	}
-	if cfg.Creds != "" {
-		options = append(options, natsgo.UserCredentials(cfg.Creds))
-	}
-	if cfg.CA != "" {
-		options = append(options, natsgo.RootCAs(cfg.CA))
-	}
-	if cfg.Cert != "" || cfg.Key != "" {
-		options = append(options, natsgo.ClientCert(cfg.Cert, cfg.Key))
-	}
-	conn, err := natsgo.Connect(cfg.URL, options...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", c.where, err)
-	}
-	c.send, c.close = over(conn), conn.Close
-	return c, nil
-}
-
 // NewClient returns a client whose requests are carried by send, which returns NATS's answer
 // as it came: for a connection that is there already, and for tests without NATS. An error of
 // send means that the request may have taken effect. where names NATS in messages.
 func NewClient(where string, send func(ctx context.Context, subject string, body []byte) ([]byte, error)) *Client {
 	return &Client{send: send, close: func() {}, where: where, prefix: "$JS.API.", waiting: map[uint64]request{}}
-}
-
-// over carries requests by a connection to NATS.
-func over(conn *natsgo.Conn) func(context.Context, string, []byte) ([]byte, error) {
-	return func(ctx context.Context, subject string, body []byte) ([]byte, error) {
-		if !conn.IsConnected() {
-			return nil, natsgo.ErrConnectionReconnecting
-		}
-		m, err := conn.RequestWithContext(ctx, subject, body)
-		if err == nil {
-			return m.Data, nil
-		}
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return nil, err
-	}
 }
 
 // Close ends the connection.
@@ -171,12 +105,13 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) (sent
 
 // explain turns an error of the connection into one for people.
 func (c *Client) explain(subject string, err error) (sent bool, _ error) {
+	if n, not := errors.AsType[*notConnected](err); not {
+		return false, external.Transient(fmt.Errorf("NATS at %s %w", c.where, n))
+	}
 	switch {
 	case errors.Is(err, natsgo.ErrNoResponders):
 		return false, external.Transient(fmt.Errorf(
 			"NATS at %s answers, but JetStream does not: switch it on for the server and the operator's account", c.where))
-	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionReconnecting):
-		return false, c.unreachable()
 	case errors.Is(err, errDenied):
 		return false, external.Denied(fmt.Errorf(
 			"NATS at %s does not let the operator publish to %s: allow it for the operator's user", c.where, subject))
@@ -228,28 +163,9 @@ func (c *Client) deny(err error) {
 	c.end(errDenied, func(r request) bool { return r.subject == subject })
 }
 
-func (c *Client) unreachable() error {
-	return external.Transient(fmt.Errorf(
-		"NATS at %s does not answer; start it, or correct the operator's --nats-url and credentials", c.where))
-}
-
 func encode(in any) ([]byte, error) {
 	if in == nil {
 		return nil, nil
 	}
 	return json.Marshal(in)
-}
-
-// redacted is an address for people: without user and password.
-func redacted(addresses string) string {
-	all := strings.Split(addresses, ",")
-	for i, a := range all {
-		u, err := url.Parse(strings.TrimSpace(a))
-		if err != nil || u.Host == "" {
-			all[i] = strings.TrimSpace(a[strings.LastIndex(a, "@")+1:])
-			continue
-		}
-		all[i] = u.Scheme + "://" + u.Host
-	}
-	return strings.Join(all, ",")
 }

@@ -366,7 +366,7 @@ func TestNATSThatIsAwayAndComesBack(t *testing.T) {
 	port, where := s.Port(), strings.TrimPrefix(s.URL(), "nats://")
 	s.Stop()
 
-	want := "NATS at nats://" + where + " does not answer; start it, or correct the operator's --nats-url and credentials"
+	want := "NATS at nats://" + where + " does not answer: connection refused; start it, or correct the operator's --nats-url"
 	eventually(t.Context(), t, "the client notices", func() bool {
 		_, err := b.driver.Observe(t.Context(), c, obj, b.ref(t, obj))
 		return err != nil && err.Error() == want

@@ -26,8 +26,11 @@ func Operator() operator.Options {
 
 // settings are the operator's flags, and the connection that its controllers share.
 type settings struct {
-	nats  Config
-	drift time.Duration
+	nats            Config
+	password, token operator.Secret
+	creds, nkey     operator.File
+	ca, cert, key   operator.File
+	drift           time.Duration
 
 	mu     sync.Mutex
 	client *Client
@@ -35,12 +38,31 @@ type settings struct {
 
 func (s *settings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.nats.URL, "nats-url", s.nats.URL, "address of NATS, or several with commas between")
-	f.StringVar(&s.nats.Creds, "nats-creds", "", "file with the credentials (JWT and seed) of the operator's user")
-	f.StringVar(&s.nats.CA, "nats-ca", "", "file with the authorities that NATS's certificate is checked by")
-	f.StringVar(&s.nats.Cert, "nats-cert", "", "file with the operator's own certificate for NATS")
-	f.StringVar(&s.nats.Key, "nats-key", "", "file with the key of --nats-cert")
+	f.StringVar(&s.nats.User, "nats-user", "", "name of the operator's user, with --nats-password")
+	f.Var(&s.password, "nats-password", "where the password of --nats-user is")
+	f.Var(&s.token, "nats-token", "where the token is, for a NATS that wants one instead of a user")
+	f.Var(&s.creds, "nats-creds", "file with the credentials (JWT and seed) of the operator's user")
+	f.Var(&s.nkey, "nats-nkey", "file with the seed of the NKey of the operator's user")
+	f.Var(&s.ca, "nats-tls-ca", "file with the authorities that NATS's certificate is checked by")
+	f.Var(&s.cert, "nats-tls-cert", "file with the operator's own certificate for NATS")
+	f.Var(&s.key, "nats-tls-key", "file with the key of --nats-tls-cert")
+	f.BoolVar(&s.nats.TLSFirst, "nats-tls-first", false, "speak TLS from the first byte, for a NATS with handshake_first")
 	f.StringVar(&s.nats.Domain, "nats-domain", "", "JetStream domain to work in")
 	f.DurationVar(&s.drift, "drift-interval", 0, "how often what NATS has is compared with what is asked for; 0 means 10m")
+}
+
+// config is what the flags say of NATS.
+func (s *settings) config() Config {
+	c := s.nats
+	c.Creds, c.NKey = s.creds.String(), s.nkey.String()
+	c.CA, c.Cert, c.Key = s.ca.String(), s.cert.String(), s.key.String()
+	if !s.password.IsZero() {
+		c.Password = s.password.Read
+	}
+	if !s.token.IsZero() {
+		c.Token = s.token.Read
+	}
+	return c
 }
 
 func (s *settings) controllers() ([]operator.Controller, error) {
@@ -72,7 +94,7 @@ func (s *settings) connect(context.Context) (*Client, error) {
 	if s.client != nil {
 		return s.client, nil
 	}
-	c, err := Connect(s.nats)
+	c, err := Connect(s.config())
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package nats_test
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func (r *rig) run(args ...string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg, log := testenv.Requests(testenv.User(r.t, testenv.Start(r.t), role(r.t, o)...))
+	cfg, log := testenv.Requests(testenv.User(r.t, testenv.Start(r.t), role(r.t, nats.Operator())...))
 	r.requests = log
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, o.AddToScheme} {
@@ -518,5 +519,31 @@ func TestOperatorWithoutNATS(t *testing.T) {
 	if err != nil || s.CachedInfo().Config.MaxMsgs != 200 {
 		t.Errorf("the change did not arrive: %v", err)
 	}
+	r.remove(obj)
+}
+
+// NATS gets a new password, and the Secret later: all that takes is the new password.
+func TestOperatorWhosePasswordIsRotated(t *testing.T) {
+	password := filepath.Join(t.TempDir(), "password")
+	write(t, password, "one")
+	r := startOperator(t, natsserver.Options{Users: users("one")}, "--nats-user", "operator", "--nats-password", "file:"+password)
+	obj := stream("orders", v1alpha1.StreamSpec{MaxMsgs: new(int64(100))})
+	r.apply(obj)
+	until(r, obj, "Succeeded")
+
+	if err := r.nats.SetUsers(users("two")); err != nil {
+		t.Fatal(err)
+	}
+	turned := r.nats.Refused()
+	eventually(t.Context(), t, "NATS turns the operator away three times", func() bool { return r.nats.Refused() >= turned+3 })
+	edited(r, obj, func(s *v1alpha1.Stream) { s.Spec.MaxMsgs = new(int64(200)) })
+	seen := testenv.Wait(t, r.client, obj, "the stream to show why", func(s *v1alpha1.Stream) bool {
+		return strings.HasPrefix(message(s, api.ConditionFailed), "True")
+	})
+	if got := message(seen, api.ConditionFailed); !strings.Contains(got, "refuses the operator's credentials: Authorization Violation") || strings.Contains(got, "one") {
+		t.Errorf("it says %q", got)
+	}
+	write(t, password, "two")
+	until(r, obj, "Succeeded", func(s *v1alpha1.Stream) bool { return s.Status.AppliedGeneration == s.Generation })
 	r.remove(obj)
 }

@@ -1,0 +1,250 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+)
+
+// Config says how to reach NATS. Credentials are read again whenever a connection is made, so
+// that new ones take effect without a restart.
+type Config struct {
+	// URL is the server's address, or several with commas between.
+	URL string
+	// User is the user's name, for one with a password. Empty means none.
+	User string
+	// Password and Token return the password of User, and the token of a server that wants
+	// no user. Nil means none.
+	Password, Token func() (string, error)
+	// Creds is a file with the user's JWT and seed, NKey one with the seed of an NKey. Empty
+	// means none.
+	Creds, NKey string
+	// CA, Cert and Key are files for TLS. Empty means the system's authorities and no
+	// certificate of our own.
+	CA, Cert, Key string
+	// TLSFirst is for servers that speak TLS from the first byte.
+	TLSFirst bool
+	// Domain is the JetStream domain to work in. Empty means the server's own.
+	Domain string
+}
+
+// Connect returns a client at once, whether NATS answers or not: it keeps connecting for
+// as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
+func Connect(cfg Config) (*Client, error) {
+	c := NewClient(redacted(cfg.URL), nil)
+	if cfg.Domain != "" {
+		c.prefix = "$JS." + cfg.Domain + ".API."
+	}
+	l := &link{cfg: cfg, client: c}
+	if err := l.open(); err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", c.where, err)
+	}
+	c.send, c.close = l.request, l.close
+	return c, nil
+}
+
+// link is the connection that a client's requests go by.
+type link struct {
+	cfg     Config
+	client  *Client
+	trouble troubles
+
+	mu     sync.Mutex
+	conn   *natsgo.Conn
+	closed bool
+}
+
+// retryPause is the time between two attempts to connect.
+const retryPause = time.Second
+
+// open makes the connection. The library keeps it up from then on.
+func (l *link) open() error {
+	options, err := l.options()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.conn, err = natsgo.Connect(l.cfg.URL, options...)
+	return err
+}
+
+// options are those of the library: how the connection is kept, and what is to be heard of it.
+func (l *link) options() ([]natsgo.Option, error) {
+	c := l.client
+	up := func(*natsgo.Conn) { l.trouble.clear() }
+	options := []natsgo.Option{
+		natsgo.Name("nats-operator"),
+		natsgo.RetryOnFailedConnect(true),
+		natsgo.MaxReconnects(-1),
+		natsgo.ReconnectWait(retryPause),
+		// Users and passwords change, and not on both sides at once.
+		natsgo.IgnoreAuthErrorAbort(),
+		// Nothing waits in a buffer for NATS to come back: a request that was given up
+		// must not take effect later.
+		natsgo.ReconnectBufSize(-1),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
+			c.deny(err)
+			l.trouble.note(err)
+		}),
+		natsgo.ReconnectErrHandler(func(_ *natsgo.Conn, err error) { l.trouble.note(err) }),
+		natsgo.DisconnectErrHandler(func(*natsgo.Conn, error) { c.end(errLost, func(request) bool { return true }) }),
+		natsgo.ConnectHandler(up),
+		natsgo.ReconnectHandler(up),
+		// Some complaints of a server end a connection for good.
+		natsgo.ClosedHandler(func(*natsgo.Conn) { l.reopen() }),
+	}
+	credentials, err := l.credentials()
+	return append(options, credentials...), err
+}
+
+// credentials are how the operator says who it is.
+func (l *link) credentials() ([]natsgo.Option, error) {
+	cfg := l.cfg
+	var options []natsgo.Option
+	if cfg.User != "" || cfg.Password != nil {
+		options = append(options, natsgo.UserInfoHandler(func() (string, string) { return cfg.User, l.secret(cfg.Password) }))
+	}
+	if cfg.Token != nil {
+		options = append(options, natsgo.TokenHandler(func() string { return l.secret(cfg.Token) }))
+	}
+	if cfg.Creds != "" {
+		options = append(options, natsgo.UserCredentials(cfg.Creds))
+	}
+	if cfg.NKey != "" {
+		nkey, err := l.nkey()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nkey)
+	}
+	if cfg.CA != "" {
+		options = append(options, natsgo.RootCAs(cfg.CA))
+	}
+	if cfg.Cert != "" || cfg.Key != "" {
+		options = append(options, natsgo.ClientCert(cfg.Cert, cfg.Key))
+	}
+	if cfg.TLSFirst {
+		options = append(options, natsgo.Secure(), natsgo.TLSHandshakeFirst())
+	}
+	return options, nil
+}
+
+// secret reads one for the library, which takes no error: NATS refuses the empty one.
+func (l *link) secret(read func() (string, error)) string {
+	if read == nil {
+		return ""
+	}
+	s, err := read()
+	if err != nil {
+		l.trouble.note(unreadable{err})
+	}
+	return s
+}
+
+// nkey is a user who is known by a public key. The library asks for that once, so that
+// another seed in the file takes another connection.
+func (l *link) nkey() (natsgo.Option, error) {
+	public, _, err := readNKey(l.cfg.NKey)
+	if err != nil {
+		return nil, err
+	}
+	return natsgo.Nkey(public, func(nonce []byte) ([]byte, error) {
+		now, sign, err := readNKey(l.cfg.NKey)
+		if err != nil {
+			return nil, unreadable{err}
+		}
+		if now != public {
+			go l.renew() // the library holds its lock
+			return nil, errors.New("the NKey has changed")
+		}
+		return sign(nonce)
+	}), nil
+}
+
+func readNKey(file string) (public string, sign natsgo.SignatureHandler, err error) {
+	option, err := natsgo.NkeyOptionFromSeed(file)
+	if err != nil {
+		return "", nil, fmt.Errorf("read the seed of an NKey: %w", err)
+	}
+	var o natsgo.Options
+	err = option(&o)
+	return o.Nkey, o.SignatureCB, err
+}
+
+// renew ends the connection, so that another takes its place.
+func (l *link) renew() {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	conn.Close()
+}
+
+// reopen takes up a connection that the library gave up, until the client is closed.
+func (l *link) reopen() {
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		return
+	}
+	time.AfterFunc(retryPause, func() {
+		if err := l.open(); err != nil {
+			l.trouble.note(unreadable{err})
+			l.reopen()
+		}
+	})
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	l.closed = true
+	conn := l.conn
+	l.mu.Unlock()
+	conn.Close()
+}
+
+// request carries one request, if there is a connection.
+func (l *link) request(ctx context.Context, subject string, body []byte) ([]byte, error) {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	if !conn.IsConnected() {
+		l.trouble.note(conn.LastError())
+		return nil, l.trouble.worst()
+	}
+	m, err := conn.RequestWithContext(ctx, subject, body)
+	switch {
+	case err == nil:
+		return m.Data, nil
+	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionReconnecting):
+		return nil, l.trouble.worst()
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return nil, err
+}
+
+// redacted is an address for people: without user and password.
+func redacted(addresses string) string {
+	all := strings.Split(addresses, ",")
+	for i, a := range all {
+		u, err := url.Parse(strings.TrimSpace(a))
+		if err != nil || u.Host == "" {
+			all[i] = strings.TrimSpace(a[strings.LastIndex(a, "@")+1:])
+			continue
+		}
+		all[i] = u.Scheme + "://" + u.Host
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,130 @@
+package nats
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+)
+
+// notConnected is why requests cannot be sent, in words that stay the same as long as the
+// reason does: with what can be done about it, and without ports and times.
+type notConnected struct {
+	rank int // the higher, the more it tells
+	text string
+}
+
+func (n *notConnected) Error() string { return n.text }
+
+// unreadable is a credential that the operator itself does not get at.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
+
+// silent is why requests cannot be sent if nothing is known.
+var silent = &notConnected{0, "does not answer; start it, or correct the operator's --nats-url"} //nolint:gochecknoglobals // a constant
+
+// reasonFor makes a sentence of an error of the connection. NATS's own words are in it.
+func reasonFor(err error) *notConnected {
+	_, own := errors.AsType[unreadable](err)
+	_, file := errors.AsType[*fs.PathError](err)
+	lookup, dns := errors.AsType[*net.DNSError](err)
+	switch {
+	case refused(err) != "":
+		return &notConnected{4, "refuses the operator's credentials: " + refused(err) + "; correct them, or the operator's user in NATS"}
+	case own || file:
+		return &notConnected{5, "cannot be connected to, because the operator's credentials cannot be read: " + words(err) + ""}
+	case isTLS(err):
+		return &notConnected{3, "cannot be connected to by TLS: " + words(err) + "; correct the operator's --nats-tls flags, or the server's certificate"}
+	case dns && lookup.IsNotFound:
+		return &notConnected{2, "does not answer: there is no host " + lookup.Name + "; correct the operator's --nats-url"}
+	case dns:
+		return &notConnected{2, "does not answer: the name of host " + lookup.Name + " cannot be looked up"}
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, natsgo.ErrNoServers):
+		return &notConnected{1, "does not answer: connection refused; start it, or correct the operator's --nats-url"}
+	}
+	return silent
+}
+
+// refused is what NATS says to credentials that it does not take, or nothing.
+func refused(err error) string {
+	for said, text := range map[error]string{
+		natsgo.ErrAuthorization:      "Authorization Violation",
+		natsgo.ErrAuthExpired:        "User Authentication Expired",
+		natsgo.ErrAuthRevoked:        "User Authentication Revoked",
+		natsgo.ErrAccountAuthExpired: "Account Authentication Expired",
+	} {
+		if errors.Is(err, said) {
+			return text
+		}
+	}
+	return ""
+}
+
+func isTLS(err error) bool {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	_, header := errors.AsType[tls.RecordHeaderError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	return certificate || alert || header || unknown ||
+		errors.Is(err, natsgo.ErrSecureConnRequired) || errors.Is(err, natsgo.ErrSecureConnWanted)
+}
+
+func words(err error) string { return strings.TrimPrefix(err.Error(), "nats: ") }
+
+// troubles are what was in the way of a connection lately. Several servers may give different
+// reasons in turn; people are told one of them all the time.
+type troubles struct {
+	mu   sync.Mutex
+	last map[notConnected]time.Time
+}
+
+// troubleKept is longer than going through all servers takes.
+const troubleKept = 10 * time.Second
+
+func (t *troubles) note(err error) {
+	if err == nil || errors.Is(err, natsgo.ErrPermissionViolation) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.last == nil {
+		t.last = map[notConnected]time.Time{}
+	}
+	for n, at := range t.last {
+		if now.Sub(at) > troubleKept {
+			delete(t.last, n)
+		}
+	}
+	t.last[*reasonFor(err)] = now
+}
+
+func (t *troubles) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.last)
+}
+
+// worst is the reason that tells most.
+func (t *troubles) worst() *notConnected {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := silent
+	for n, at := range t.last {
+		if time.Since(at) > troubleKept {
+			continue
+		}
+		if n.rank > out.rank || n.rank == out.rank && n.text < out.text {
+			out = &n
+		}
+	}
+	return out
+}
