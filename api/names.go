@@ -1,5 +1,10 @@
 package api
 
+import (
+	"regexp"
+	"strings"
+)
+
 // Condition types. Ready, Reconciling and Stalled follow kstatus; the others are those of
 // an external resource and may be true side by side (Failed with any of them).
 const (
@@ -36,15 +41,52 @@ const (
 	AnnotationAccess = "trimtab.dev/access-permissions"
 
 	// AnnotationAdoption says when a thing that exists already is taken over: "never",
-	// "if-marked" (the default), "if-identical" or "always".
+	// "if-marked" (the default), "if-identical" or "always"; or "from:" with the UID in the
+	// thing's mark, to take it from that very owner. The operator's limit holds.
 	AnnotationAdoption = "trimtab.dev/adoption"
 
 	// AnnotationDeletion says what becomes of the external thing when the object is
 	// deleted: "delete" (the default) or "orphan".
 	AnnotationDeletion = "trimtab.dev/deletion"
+
+	// AnnotationEndpoint names the endpoint that the operator talks to now, to say that a
+	// thing which was made at another one stays there, and a new one is made here.
+	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
 
 // AnnotationExternal is the durable record of the external thing behind an object: its id,
 // its incarnation, and whether a create may be under way. trimtab writes it before it
 // creates and needs it to find the thing again; nobody else should.
 const AnnotationExternal = "trimtab.dev/external"
+
+// The words of [AnnotationAdoption], from the least to the most.
+const (
+	AdoptionNever       = "never"
+	AdoptionIfMarked    = "if-marked"
+	AdoptionIfIdentical = "if-identical"
+	AdoptionAlways      = "always"
+	// AdoptionFrom is followed by the UID in the mark of the owner from whom to take over.
+	AdoptionFrom = "from:"
+)
+
+// access is the grammar of [AnnotationAccess], without commas and blanks.
+var access = regexp.MustCompile(`^(none|read-only|[cud]{1,3})$`)
+
+// AccessLetters reads a value of [AnnotationAccess]: "CUD", "c,u", "none", "read-only". The
+// letters are lower case; none of them occurs twice, so that a word that happens to be made of
+// them grants nothing. It does not answer for the empty value.
+func AccessLetters(value string) (letters string, ok bool) {
+	v := strings.ToLower(strings.NewReplacer(",", "", " ", "", "\t", "").Replace(value))
+	if !access.MatchString(v) {
+		return "", false
+	}
+	if v == "none" || v == "read-only" {
+		return "", true
+	}
+	for _, letter := range "cud" {
+		if strings.Count(v, string(letter)) > 1 {
+			return "", false
+		}
+	}
+	return v, true
+}

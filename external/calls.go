@@ -20,6 +20,8 @@ func (p *pass[T, C, O]) call(ctx context.Context, d Decision) {
 		p.update(ctx)
 	case ActionDelete:
 		p.remove(ctx)
+	case ActionMark:
+		p.putMark(ctx)
 	case ActionUnmark:
 		p.unmark(ctx)
 	default:
@@ -77,6 +79,15 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	if p.seen.Phase == PhaseMissing {
 		p.track.sawNothing()
 	} else {
+		p.facts.Seen.Owner = p.claimant().ownerOf(p.seen.Mark)
+	}
+	if err := p.meetRivals(ctx); err != nil {
+		p.facts.Seen = Seen{}
+		p.last = classification{class: ClassTransient, text: plainText(err)}
+		p.facts.Last = Answer{Of: ActionObserve, Failed: true, Class: ClassTransient}
+		return
+	}
+	if p.seen.Phase != PhaseMissing {
 		p.recognise()
 	}
 	p.reflect()
@@ -95,10 +106,18 @@ func (p *pass[T, C, O]) understand(o Observation[O]) error {
 	return Terminal(fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %T", o.Phase, p.e.driver))
 }
 
-// recognise settles whose the thing is and how it differs.
+// meetRivals asks who else stands for the thing, unless its mark proves it to be ours or
+// nothing depends on it.
+func (p *pass[T, C, O]) meetRivals(ctx context.Context) error {
+	if p.facts.Seen.Owner == OwnerUs || p.facts.Deleting && p.seen.Phase == PhaseMissing {
+		return nil
+	}
+	return p.contest(ctx)
+}
+
+// recognise settles what the thing is to us and how it differs.
 func (p *pass[T, C, O]) recognise() {
-	p.facts.Seen.Owner = p.claimant().ownerOf(p.seen.Mark)
-	if p.facts.Seen.Owner.ours() {
+	if p.facts.Seen.ours() {
 		p.track.saw()
 	} else {
 		p.track.sawNothing()
@@ -131,22 +150,24 @@ func promote(changes Changes) Changes {
 }
 
 func (p *pass[T, C, O]) claimant() claimant {
-	known := p.record
-	if !known.exists() {
-		known = p.inherited
+	c := claimant{
+		mark: p.mark(), record: p.record, inherited: p.inherited, unmarked: p.e.options.Unmarked,
+		untried: p.facts.Creation == CreationNone, adoption: p.settings.policy.Adoption, from: p.settings.from,
 	}
-	return claimant{
-		mark: p.mark(), record: known, unmarked: p.e.options.Unmarked,
-		untried: p.facts.Creation == CreationNone,
+	if p.anew {
+		c.record = record{}
 	}
+	return c
 }
 
-func (p *pass[T, C, O]) mark() Mark {
-	gvk, err := p.loop.Client().GroupVersionKindFor(p.obj)
+func (p *pass[T, C, O]) mark() Mark { return p.markOf(p.obj, p.record.Incarnation) }
+
+func (p *pass[T, C, O]) markOf(obj T, incarnation int64) Mark {
+	gvk, err := p.loop.Client().GroupVersionKindFor(obj)
 	if err != nil {
 		gvk.Kind = p.e.kind
 	}
-	return markFor(p.obj, gvk, max(1, p.record.Incarnation))
+	return markFor(obj, gvk, p.here.Cluster, max(1, incarnation))
 }
 
 // create starts the thing's life.
@@ -192,6 +213,15 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 	}
 }
 
+// putMark puts our mark on.
+func (p *pass[T, C, O]) putMark(ctx context.Context) {
+	p.facts.Did.Mark = true
+	mark := p.mark()
+	p.change(ctx, ActionMark, func(ctx context.Context) error {
+		return p.e.marker.Mark(ctx, p.client, p.obj, p.ref(), mark)
+	})
+}
+
 // unmark takes our mark off.
 func (p *pass[T, C, O]) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
@@ -221,7 +251,7 @@ func (p *pass[T, C, O]) reflect() {
 		external.External = nil
 		return
 	}
-	if !p.facts.Seen.Owner.ours() {
+	if !p.facts.Seen.ours() {
 		return
 	}
 	external.External = observed(p.id, p.seen.External, p.record.Incarnation)

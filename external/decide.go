@@ -82,6 +82,8 @@ const (
 	ActionPublish
 	// ActionPrepareDelete: let the driver do what must come before a deletion.
 	ActionPrepareDelete
+	// ActionMark: put our mark on a thing that is ours and exists.
+	ActionMark
 	// ActionUnmark: take our mark off the thing.
 	ActionUnmark
 	// ActionRemoveFinalizer: let the object go.
@@ -97,7 +99,7 @@ const (
 func (a Action) String() string {
 	names := [...]string{
 		"wait", "observe", "write marker", "create", "update", "delete", "poll", "cancel",
-		"find owned", "adopt", "publish", "prepare delete", "unmark", "remove finalizer", "confirm",
+		"find owned", "adopt", "publish", "prepare delete", "mark", "unmark", "remove finalizer", "confirm",
 		"stop",
 	}
 	if a < 0 || int(a) >= len(names) {
@@ -158,6 +160,9 @@ const (
 	ReasonApprovalRequired     Reason = "ApprovalRequired"
 	ReasonRecreatedAfterLoss   Reason = "RecreatedAfterExternalDeletion"
 	ReasonNotOurs              Reason = "NotOurs"
+	ReasonContested            Reason = "Contested"
+	ReasonAdopting             Reason = "Adopting"
+	ReasonEndpointChanged      Reason = "EndpointChanged"
 	ReasonDegraded             Reason = "Degraded"
 	ReasonNotConverging        Reason = "NotConverging"
 	ReasonImmutable            Reason = "Immutable"

@@ -1,5 +1,7 @@
 package external
 
+import "time"
+
 // claim is whether a thing that exists may be treated as ours.
 type claim int
 
@@ -9,15 +11,21 @@ const (
 	claimAdopt
 )
 
-// claimed applies the adoption policy. What another living object has marked is never
-// taken, whatever the policy.
+// claimed applies the adoption policy. What another living object has is never taken,
+// whatever the policy: within the cluster its claim tells, across clusters its mark, which
+// only a policy that names that very owner overrides.
 func claimed(f Facts) claim {
+	if f.Seen.Owner != OwnerUs && f.Seen.Rival != RivalNone {
+		return claimRefused
+	}
 	switch f.Seen.Owner {
 	case OwnerUs:
 		if f.Record.Marker != MarkerNone {
 			return claimOurs
 		}
 		return adoptFrom(f, AdoptIfMarked)
+	case OwnerStated:
+		return claimAdopt
 	case OwnerRecorded:
 		return claimOurs
 	case OwnerRestored:
@@ -29,9 +37,39 @@ func claimed(f Facts) claim {
 			return adoptFrom(f, AdoptIfIdentical)
 		}
 		return adoptFrom(f, AdoptAlways)
-	case OwnerOther:
+	case OwnerOther, OwnerForeign:
 	}
 	return claimRefused
+}
+
+// notOurs is row 15: the thing is, or may be, somebody else's.
+func notOurs(f Facts) Decision {
+	if f.Seen.Owner != OwnerUs && f.Seen.Rival == RivalEqual {
+		return stopped(15, ReasonContested)
+	}
+	return stopped(15, ReasonNotOurs)
+}
+
+// unproven: the thing is ours, and could say so itself but does not. Until it does, another
+// cluster could take it for nobody's.
+func (f Facts) unproven() bool {
+	return f.Seen.Owner == OwnerRecorded && f.CanMark && f.Policy.Update
+}
+
+// decideMark is the second half of row 9: a thing that was taken over gets our mark, and
+// nothing else happens to it until the mark is seen.
+func decideMark(f Facts) Decision {
+	if f.Refused == ActionMark {
+		return refused(ActionMark)
+	}
+	d := Decision{
+		Row: 9, Action: ActionMark, State: StateVerifying, Reason: ReasonAdopting,
+		Show: Show{Ready: ShowFalse, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	if f.Did.Mark {
+		d.Action, d.Wake = ActionNone, WakeSoon
+	}
+	return d
 }
 
 func adoptFrom(f Facts, least Adoption) claim {
@@ -52,7 +90,50 @@ func ownsForDeletion(f Facts) bool {
 	switch f.Seen.Owner {
 	case OwnerUs, OwnerRecorded, OwnerRestored:
 		return claimed(f) != claimRefused
-	case OwnerNobody, OwnerNamesake, OwnerOther:
+	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:
 	}
 	return false
+}
+
+// standing is what an object's claim to a thing rests on.
+type standing struct {
+	uid   string
+	since time.Time
+	place place
+	// holds: the object's record says that the thing is its own, and nothing proves it.
+	holds bool
+	// ends: the object is being deleted; leaves: and its thing is to stay.
+	ends, leaves bool
+}
+
+// against tells whether the claim o stands in the way of s. A record that may be true comes
+// before a mere wish, an older wish before a younger. Two records of one thing stand in each
+// other's way: one of them is not true, and nobody can tell which. Of two objects that both
+// go, the older deletes.
+func (s standing) against(o standing) Rival {
+	switch {
+	case !s.place.reaches(o.place), s.ends && o.ends && !o.leaves && s.before(o):
+		return RivalNone
+	case s.holds && o.holds:
+		return RivalEqual
+	case o.holds, !s.holds && o.before(s):
+		return RivalHolds
+	}
+	return RivalNone
+}
+
+func (s standing) before(o standing) bool {
+	if !s.since.Equal(o.since) {
+		return s.since.Before(o.since)
+	}
+	return s.uid < o.uid
+}
+
+// reaches tells whether the same name means the same thing at both places. What is not known
+// counts as the same.
+func (p place) reaches(o place) bool {
+	if p.Endpoint != "" && o.Endpoint != "" {
+		return p.Endpoint == o.Endpoint
+	}
+	return p.Installation == "" || o.Installation == "" || p.Installation == o.Installation
 }

@@ -17,6 +17,9 @@ func decideDeletion(f Facts) Decision {
 	case neverCreated(f):
 		return letGo(27, ReasonNeverCreated)
 	}
+	if f.Record.Trouble == TroubleEndpoint {
+		return heldBack(31, ReasonEndpointChanged)
+	}
 	if d, stop := decideDeletionScope(f); stop {
 		return d
 	}
@@ -60,7 +63,8 @@ func heldBack(row Row, reason Reason) Decision {
 // that others can take it over; an API that refuses does not hold the object back.
 func decideOrphan(f Facts) Decision {
 	done := letGo(26, ReasonOrphaned)
-	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable && !neverCreated(f)
+	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable &&
+		f.Record.Trouble != TroubleEndpoint && !neverCreated(f)
 	switch {
 	case !strip:
 		return done

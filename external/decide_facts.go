@@ -54,8 +54,9 @@ type Facts struct {
 	Unpublished bool
 	// Unprepared: the driver has something to do before a deletion, and has not done it.
 	Unprepared bool
-	// CanUnmark: the driver can take the ownership mark off.
-	CanUnmark bool
+	// CanMark and CanUnmark: the driver can put the ownership mark on a thing that exists, or
+	// take it off.
+	CanMark, CanUnmark bool
 	// Did is what this pass has called already.
 	Did Did
 	// DeleteAccepted: the API accepted a delete of the thing since it was last created.
@@ -145,17 +146,17 @@ type RecordFacts struct {
 	// Incarnation counts creations, 0 before the first.
 	Incarnation int64
 	// Marker is how far the creation of this incarnation is recorded.
-	Marker Marker
+	Marker Recorded
 	// Trouble is why the record cannot be used.
 	Trouble Trouble
 }
 
-// Marker is how far a creation is recorded.
-type Marker int
+// Recorded is how far a creation is recorded.
+type Recorded int
 
 const (
 	// MarkerNone: no create was ever prepared.
-	MarkerNone Marker = iota
+	MarkerNone Recorded = iota
 	// MarkerPending: a create may have been called.
 	MarkerPending
 	// MarkerDone: the thing is known to have existed.
@@ -174,6 +175,8 @@ const (
 	TroubleName
 	// TroubleRenamed: the spec gives another name than the recorded one.
 	TroubleRenamed
+	// TroubleEndpoint: the thing was made at another endpoint than the operator talks to.
+	TroubleEndpoint
 )
 
 // Creation is what is known about creating the record's incarnation.
@@ -203,7 +206,22 @@ type Seen struct {
 	Recoverable bool
 	// Owner is whose the thing is.
 	Owner Owner
+	// Rival is another living object that stands for the same thing. It counts only where
+	// no mark proves the thing to be ours.
+	Rival Rival
 }
+
+// Rival is another living object that stands for the same thing.
+type Rival int
+
+const (
+	// RivalNone: there is none, or ours is the better claim.
+	RivalNone Rival = iota
+	// RivalHolds: its claim is better than ours.
+	RivalHolds
+	// RivalEqual: both records say that the thing is theirs, and nothing proves either.
+	RivalEqual
+)
 
 // Owner is whose a thing is.
 type Owner int
@@ -213,7 +231,8 @@ const (
 	OwnerNobody Owner = iota
 	// OwnerUs: it bears our mark.
 	OwnerUs
-	// OwnerRecorded: the record alone says that it is ours.
+	// OwnerRecorded: the record alone says that it is ours; of a thing that was taken over,
+	// the adoption policy still agrees.
 	OwnerRecorded
 	// OwnerRestored: it bears the mark of our object as it was before a backup was
 	// restored, and the record vouches for that.
@@ -222,6 +241,11 @@ const (
 	OwnerNamesake
 	// OwnerOther: it bears another object's mark.
 	OwnerOther
+	// OwnerForeign: it bears the mark of another cluster, whose objects nobody here can see.
+	OwnerForeign
+	// OwnerStated: it bears the mark of the very owner from whom the adoption policy says to
+	// take it.
+	OwnerStated
 )
 
 // Found is what a search by mark showed.
@@ -242,8 +266,10 @@ type Differs struct {
 	InPlace, Recreate, Unsupported bool
 }
 
-// ours tells whether a thing is ours without any adoption.
-func (o Owner) ours() bool { return o == OwnerUs || o == OwnerRecorded }
+// ours tells whether the thing is ours without any adoption.
+func (s Seen) ours() bool {
+	return s.Owner == OwnerUs || s.Owner == OwnerRecorded && s.Rival == RivalNone
+}
 
 // any tells whether there is a difference to act on.
 func (d Differs) any() bool { return d.InPlace || d.Recreate || d.Unsupported }
@@ -286,7 +312,7 @@ const (
 
 // Did is what a pass has called already. Each is called at most once per pass.
 type Did struct {
-	Create, Update, Delete, Cancel, Unmark bool
+	Create, Update, Delete, Cancel, Mark, Unmark bool
 }
 
 // Answer is what the last call of a pass came to.

@@ -47,7 +47,7 @@ func decideUnclear(f Facts) (d Decision, ok bool) {
 // mutates tells the actions that can change the outside.
 func (a Action) mutates() bool {
 	switch a {
-	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionUnmark:
+	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionMark, ActionUnmark:
 		return true
 	case ActionNone, ActionObserve, ActionWriteMarker, ActionPoll, ActionFindOwned,
 		ActionAdopt, ActionPublish, ActionRemoveFinalizer, ActionConfirm, ActionStop:
@@ -93,6 +93,8 @@ func callName(a Action) Reason {
 		return "Publish"
 	case ActionCancel:
 		return "Cancel"
+	case ActionMark:
+		return "Mark"
 	case ActionUnmark:
 		return "Unmark"
 	case ActionNone, ActionWriteMarker, ActionAdopt, ActionRemoveFinalizer, ActionConfirm, ActionStop:

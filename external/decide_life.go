@@ -66,7 +66,7 @@ func decidePaused(f Facts) Decision {
 
 // readiness is what Ready says of a thing that was looked at and is left alone.
 func readiness(f Facts) Shown {
-	if f.Seen.Phase == PhaseAvailable && f.Seen.Owner.ours() {
+	if f.Seen.Phase == PhaseAvailable && f.Seen.ours() {
 		return ShowTrue
 	}
 	return ShowFalse
@@ -79,6 +79,8 @@ func decideTrouble(f Facts) Decision {
 		return stopped(23, ReasonInvalidName)
 	case TroubleRenamed:
 		return stopped(23, ReasonRenamed)
+	case TroubleEndpoint:
+		return stopped(10, ReasonEndpointChanged)
 	case TroubleCorrupt, TroubleNone:
 	}
 	return stopped(10, ReasonRecordCorrupt)
@@ -230,6 +232,8 @@ func decideMissing(f Facts) Decision {
 		return d
 	case f.Refused == ActionCreate:
 		return refused(ActionCreate)
+	case f.Seen.Rival != RivalNone:
+		return notOurs(f)
 	case lost && !f.DeleteAccepted:
 		d.Row, d.Reason = 14, ReasonRecreatedAfterLoss
 		if f.Approval == ApprovalMissing {
@@ -295,9 +299,11 @@ func decideExisting(f Facts) Decision {
 	case c != claimOurs && f.createdLately(), c == claimAdopt && f.uncertain() && f.SinceCreate < f.Grace:
 		return unseen()
 	case c == claimRefused:
-		return stopped(15, ReasonNotOurs)
+		return notOurs(f)
 	case c == claimAdopt:
 		return Decision{Row: 9, Action: ActionAdopt, State: StateVerifying, Reason: ReasonVerifying}
+	case f.unproven():
+		return decideMark(f)
 	}
 	switch f.Seen.Phase {
 	case PhaseCreating:

@@ -35,7 +35,7 @@ func since(d time.Duration) func(*Facts)   { return func(f *Facts) { f.SinceCrea
 func identity(i Identity) func(*Facts)     { return func(f *Facts) { f.Identity = i } }
 func adoption(a Adoption) func(*Facts)     { return func(f *Facts) { f.Policy.Adoption = a } }
 func found(n Found) func(*Facts)           { return func(f *Facts) { f.Found = n } }
-func recorded(m Marker) func(*Facts)       { return func(f *Facts) { f.Record.Marker = m } }
+func recorded(m Recorded) func(*Facts)     { return func(f *Facts) { f.Record.Marker = m } }
 func troubled(t Trouble) func(*Facts)      { return func(f *Facts) { f.Record.Trouble = t } }
 func scoped(s Scope) func(*Facts)          { return func(f *Facts) { f.Scope = s } }
 func op(s OpState, of Action) func(*Facts) { return func(f *Facts) { f.Op.State, f.Op.Of = s, of } }
@@ -334,22 +334,22 @@ func violations(f Facts, d Decision) map[string]bool {
 		"lets go what an error hid":      d.Action == ActionRemoveFinalizer && d.Row == 30 && f.Last.Failed,
 		"looks for the past for ever":    d.Wake == WakeGrace && (f.SinceUnready >= f.Grace || d.Action != ActionNone),
 		"ends without a way to go on":    d.Action == ActionNone && d.Wake == WakeNow,
-		"says Ready of what is not ours": d.Show.Ready == ShowTrue && !f.Seen.Owner.ours(),
+		"says Ready of what is not ours": d.Show.Ready == ShowTrue && !f.Seen.ours(),
 	}
 }
 
 func randomFacts(rng *rand.Rand) Facts {
 	coin := func(percent int) bool { return rng.IntN(100) < percent }
 	phases := []Phase{PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting, PhaseAvailable, PhaseDegraded, PhaseFailed}
-	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionUnmark}
+	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
 		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(5)), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), NewSpec: coin(20),
-		Unpublished: coin(20), Unprepared: coin(20), CanUnmark: coin(50),
+		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
-		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Unmark: coin(15)},
-		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: Marker(rng.IntN(3))},
+		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Mark: coin(15), Unmark: coin(15)},
+		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: Recorded(rng.IntN(3))},
 	}
 	if coin(5) {
 		f.Paused = Pause(rng.IntN(3))
@@ -364,18 +364,18 @@ func randomFacts(rng *rand.Rand) Facts {
 		f.Op = Op{State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}
 	}
 	if coin(5) {
-		f.Record.Trouble = Trouble(rng.IntN(4))
+		f.Record.Trouble = Trouble(rng.IntN(5))
 	}
 	if coin(8) {
 		f.Approval = Approval(rng.IntN(3))
 	}
 	if coin(8) {
-		f.Refused = calls[1+rng.IntN(3)]
+		f.Refused = calls[1+rng.IntN(4)]
 	}
 	if coin(70) {
 		f.Seen = Seen{Looked: true, Phase: phases[rng.IntN(len(phases))], Recoverable: coin(50)}
 		if f.Seen.Phase != PhaseMissing {
-			f.Seen.Owner = Owner(rng.IntN(6))
+			f.Seen.Owner, f.Seen.Rival = Owner(rng.IntN(8)), Rival(max(0, rng.IntN(12)-9))
 		}
 	}
 	if coin(20) {

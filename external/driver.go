@@ -34,6 +34,15 @@ type Unmarker[T client.Object, C any] interface {
 	Unmark(ctx context.Context, c C, obj T, ref Ref) error
 }
 
+// Marker is a [Driver] that can put the ownership mark on a thing that exists: one that was
+// there before its object, or whose create cannot carry the mark. Without it only the object
+// knows that such a thing is its own, and nobody else can see it.
+type Marker[T client.Object, C any] interface {
+	// Mark puts the ownership mark on the thing, in place of one that it may bear, and
+	// changes nothing else. It is safe to repeat. A thing that does not exist is an error.
+	Mark(ctx context.Context, c C, obj T, ref Ref, mark Mark) error
+}
+
 // Updater is a [Driver] of things that can be changed in place. Without it a change with
 // effect [InPlace] counts as [Unsupported].
 type Updater[T client.Object, C, O any] interface {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	for _, kind := range e.dependencies {
 		options.Sources = append(options.Sources, kind.source(e.dependent))
 	}
+	options.Needs = append(slices.Clone(options.Needs), clusterNeed())
 	return loop.New(e, options)
 }
 
@@ -37,11 +39,13 @@ type engine[T Object, C, O any] struct {
 	// self tells the markers of this process from those of others.
 	self       string
 	kind       string
-	connection connection[C]
+	connection connection[attached[C]]
 	tracks     tracks
+	cluster    cluster
 
 	// What the driver can do; nil if it cannot.
 	updater    Updater[T, C, O]
+	marker     Marker[T, C]
 	unmarker   Unmarker[T, C]
 	namer      Namer[T]
 	reflector  Reflector[T, O]
@@ -58,12 +62,16 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 	if o.Connect == nil {
 		panic("external: New needs Options.Connect; return the client that Observe, Create and Delete are to get")
 	}
+	if err := o.Limits.check(); err != nil {
+		panic("external: Options.Limits: " + err.Error())
+	}
 	e := &engine[T, C, O]{
 		driver: d, options: o, self: rand.Text()[:8],
 		kind: reflect.TypeFor[T]().Elem().Name(),
 	}
-	e.connection.connect = o.Connect
+	e.connection.connect = attach(o.Connect, o.Endpoint)
 	e.updater, _ = any(d).(Updater[T, C, O])
+	e.marker, _ = any(d).(Marker[T, C])
 	e.unmarker, _ = any(d).(Unmarker[T, C])
 	e.namer, _ = any(d).(Namer[T])
 	e.reflector, _ = any(d).(Reflector[T, O])
@@ -87,21 +95,34 @@ func (e *engine[T, C, O]) dependencyKinds() []dependencyKind[T] {
 
 // Prepare puts the first marker on an object whose API can hold ownership marks, so that
 // it is durable together with the finalizer. Without marks, what exists already must be
-// looked for first.
-func (e *engine[T, C, O]) Prepare(_ context.Context, obj T) error {
-	if e.options.Unmarked || obj.GetAnnotations()[api.AnnotationExternal] != "" {
-		return nil
-	}
-	name, err := e.name(obj)
-	if err != nil {
-		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
-	}
-	r, value, err := e.newRecord(obj, name, 1)
+// looked for first. A record that arrived with the object stays if it may be its own of
+// before a restore; one that was copied makes way.
+func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
+	here, err := e.here(ctx, r)
 	if err != nil {
 		return err
 	}
-	annotate(obj, value)
-	e.tracks.of(obj.GetUID()).prepared = r.Create
+	if e.options.Unmarked {
+		return nil
+	}
+	if e.options.Endpoint != nil {
+		if c, err := e.connection.get(ctx, e.callDeadline()); err == nil { // else it is pinned before the create
+			here.Endpoint = c.endpoint
+		}
+	}
+	if there, err := parseRecord(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.stays(string(r.Obj.GetUID()), here) {
+		return nil //nolint:nilerr // Reconcile shows it
+	}
+	name, err := e.name(r.Obj)
+	if err != nil {
+		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
+	}
+	first, value, err := e.newRecord(r.Obj, here, name, 1)
+	if err != nil {
+		return err
+	}
+	annotate(r.Obj, value)
+	e.tracks.of(r.Obj.GetUID()).prepared = first.Create
 	return nil
 }
 
@@ -144,10 +165,10 @@ func (e *engine[T, C, O]) name(obj T) (string, error) {
 }
 
 // newRecord makes the record of a create that may be called next.
-func (e *engine[T, C, O]) newRecord(obj T, id string, incarnation int64) (record, string, error) {
+func (e *engine[T, C, O]) newRecord(obj T, here place, id string, incarnation int64) (record, string, error) {
 	return settle(record{
 		ID: id, Incarnation: incarnation, UID: string(obj.GetUID()),
-		Create: marker{At: time.Now(), By: e.self},
+		Create: marker{At: time.Now(), By: e.self}, place: here,
 	})
 }
 

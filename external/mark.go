@@ -21,6 +21,9 @@ const (
 	MarkName = "trimtab-name"
 	// MarkIncarnation holds the incarnation of the thing, from 1.
 	MarkIncarnation = "trimtab-incarnation"
+	// MarkCluster holds the identity of the object's cluster: the UID of its namespace
+	// kube-system.
+	MarkCluster = "trimtab-cluster"
 )
 
 // Mark is the ownership mark on an external thing, as labels or tags: which object owns it,
@@ -28,8 +31,9 @@ const (
 type Mark map[string]string
 
 // markFor makes the mark of an incarnation.
-func markFor(obj client.Object, kind schema.GroupVersionKind, incarnation int64) Mark {
+func markFor(obj client.Object, kind schema.GroupVersionKind, cluster string, incarnation int64) Mark {
 	return Mark{
+		MarkCluster:     cluster,
 		MarkUID:         string(obj.GetUID()),
 		MarkKind:        kind.GroupKind().String(),
 		MarkNamespace:   obj.GetNamespace(),
@@ -74,38 +78,56 @@ func Unmark(all map[string]string) map[string]string {
 }
 
 func markKeys() []string {
-	return []string{MarkUID, MarkKind, MarkNamespace, MarkName, MarkIncarnation}
+	return []string{MarkUID, MarkKind, MarkNamespace, MarkName, MarkIncarnation, MarkCluster}
 }
 
 // claimant says who asks whose a thing is.
 type claimant struct {
-	mark     Mark
-	record   record
-	unmarked bool
+	mark Mark
+	// record is the object's own; inherited is that of an object which was at the very same
+	// place before it.
+	record, inherited record
+	unmarked          bool
 	// untried: no create of the record's incarnation was ever called, so that without
 	// marks nothing that exists can be ours.
 	untried bool
+	// adoption and from are what the policy says: when to take over, and the UID of the
+	// owner from whom to take it, empty if none is named.
+	adoption Adoption
+	from     string
 }
 
-// ownerOf says whose the thing with the mark found is.
+// ownerOf says whose the thing with the mark found is. Its mark proves it. The record alone
+// counts where no mark can be, and of what was taken over as long as the policy would still
+// take it over: whoever can write the record gains nothing by that.
 func (c claimant) ownerOf(found Mark) Owner {
 	ours := c.record.exists() && c.record.UID == c.mark[MarkUID]
+	adopted := ours && c.record.Adopted == adoptedFrom(found)
 	uid := found[MarkUID]
 	switch {
-	case c.unmarked && ours && !c.untried:
+	case c.unmarked && ours && !c.untried && c.record.Adopted == "":
 		return OwnerRecorded
-	case uid == c.mark[MarkUID]:
+	case uid != "" && uid == c.mark[MarkUID]:
 		return OwnerUs
-	case ours && c.record.Adopted == adoptedFrom(found):
-		return OwnerRecorded
 	case uid == "":
-		return OwnerNobody
+		return recordedIf(adopted && c.adoption >= AdoptIfIdentical, OwnerNobody)
+	case uid == c.from:
+		return recordedIf(adopted, OwnerStated)
+	case found[MarkCluster] != c.mark[MarkCluster]:
+		return OwnerForeign
 	case !c.namesake(found):
 		return OwnerOther
-	case c.record.exists() && c.record.UID == uid:
+	case c.inherited.exists() && c.inherited.UID == uid:
 		return OwnerRestored
 	}
-	return OwnerNamesake
+	return recordedIf(adopted && c.adoption >= AdoptIfMarked, OwnerNamesake)
+}
+
+func recordedIf(recorded bool, otherwise Owner) Owner {
+	if recorded {
+		return OwnerRecorded
+	}
+	return otherwise
 }
 
 func (c claimant) namesake(found Mark) bool {

@@ -54,7 +54,7 @@ func (p *pass[T, C, O]) failedMessage(d Decision) string {
 
 // changeMessage is about differences and permissions; empty for other reasons.
 func (p *pass[T, C, O]) changeMessage(d Decision) string {
-	grant := fmt.Sprintf("; allow it by annotation %s", api.AnnotationAccess)
+	grant := p.grant()
 	switch d.Reason {
 	case ReasonCreateNotPermitted:
 		return "permission to create external resource is not set: " + p.what() + " does not exist" + grant
@@ -73,8 +73,8 @@ func (p *pass[T, C, O]) changeMessage(d Decision) string {
 		return "updating " + p.what() + p.listed()
 	case ReasonRecreating:
 		return "creating " + p.what() + " anew" + p.listed()
-	case ReasonNotOurs:
-		return p.notOurs()
+	case ReasonNotOurs, ReasonContested, ReasonEndpointChanged, ReasonAdopting:
+		return p.ownershipMessage(d.Reason)
 	default:
 	}
 	return ""
@@ -98,29 +98,6 @@ func (p *pass[T, C, O]) listed() string {
 		return ": " + p.track.changing
 	}
 	return ""
-}
-
-// notOurs says whose the thing is, and how to get it.
-func (p *pass[T, C, O]) notOurs() string {
-	always := fmt.Sprintf("set annotation %s to \"always\" to take it over", api.AnnotationAdoption)
-	found := p.seen.Mark
-	owner := found[MarkKind] + " " + found[MarkName]
-	if ns := found[MarkNamespace]; ns != "" {
-		owner = found[MarkKind] + " " + ns + "/" + found[MarkName]
-	}
-	switch p.facts.Seen.Owner {
-	case OwnerOther:
-		return fmt.Sprintf("%s belongs to %s; choose another name, or delete that object with annotation %s=orphan first",
-			p.what(), owner, api.AnnotationDeletion)
-	case OwnerNamesake, OwnerRestored:
-		return fmt.Sprintf("%s belongs to an earlier or foreign %s with UID %s; %s", p.what(), owner, found[MarkUID], always)
-	case OwnerNobody, OwnerUs, OwnerRecorded:
-	}
-	if p.did.created && len(found) == 0 {
-		return fmt.Sprintf("%s was created by this very pass and bears no mark; %T must put CreateInput.Mark on the thing and return it in "+
-			"Observation.Mark, or say Options.Unmarked; until then the thing stays when the object goes", p.what(), p.e.driver)
-	}
-	return fmt.Sprintf("%s exists and is not ours; %s", p.what(), always)
 }
 
 // progressMessage is about what goes on or is well.

@@ -122,7 +122,7 @@ func (w *world) record(uid, incarnation int64) record {
 func (p *modelPass) facts() Facts {
 	f, o, v := p.f, p.o, p.w.v
 	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
-	f.Grace, f.Unprepared = modelGrace*time.Second, o.unprepared
+	f.Grace, f.Unprepared, f.CanMark = modelGrace*time.Second, o.unprepared, v.marker
 	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress()}
 	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.exists())
 	now := p.w.clock()
@@ -159,6 +159,8 @@ func (p *modelPass) act(d Decision) bool {
 		return p.confirm()
 	case ActionAdopt:
 		return p.adopt()
+	case ActionMark:
+		p.mark()
 	case ActionUnmark:
 		p.unmark()
 	case ActionRemoveFinalizer:
@@ -202,13 +204,13 @@ func (p *modelPass) observe() {
 	if at < p.have.changed {
 		p.value = p.have.old
 	}
-	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, untried: p.t.creation == CreationNone}
+	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, untried: p.t.creation == CreationNone, adoption: p.o.policy.Adoption}
 	p.f.Seen.Owner = who.ownerOf(p.have.mark)
 	if w.m.ownsAll {
 		p.f.Seen.Owner = OwnerUs
 	}
 	p.f.Differs = Differs{InPlace: p.value%10 != p.o.want%10, Recreate: p.value/10 != p.o.want/10}
-	if p.f.Seen.Owner.ours() {
+	if p.f.Seen.ours() {
 		p.t.saw()
 	} else {
 		p.t.sawNothing()
@@ -404,9 +406,9 @@ func (p *modelPass) adopt() bool {
 		p.w.fail("adopted what another object has marked")
 	}
 	r := p.o.rec
-	if !r.exists() || !p.f.Seen.Owner.ours() && p.f.Found != FoundOne {
+	if !r.exists() || !p.f.Seen.ours() && p.f.Found != FoundOne {
 		r = p.w.record(uid, max(1, r.Incarnation))
-		if !p.f.Seen.Owner.ours() {
+		if !p.f.Seen.ours() {
 			r.Adopted = adoptedFrom(t.mark)
 		}
 	}
@@ -440,6 +442,20 @@ func (p *modelPass) confirm() bool {
 	return true
 }
 
+func (p *modelPass) mark() {
+	if !p.o.policy.Update || p.o.deleting {
+		p.w.fail("marked without permission")
+	}
+	p.touch("marked")
+	p.f.Did.Mark, p.f.Seen = true, Seen{}
+	class := p.w.anyFault()
+	if t := p.target(); t != nil && (class == ClassUnknown || class == ClassAmbiguous && p.w.chance(50)) {
+		t.mark = p.w.marks[p.o.uid]
+		p.w.tick(modelLag) // reads that are behind show it without
+	}
+	p.answered(ActionMark, class)
+}
+
 func (p *modelPass) unmark() {
 	p.f.Did.Unmark = true
 	if t := p.target(); t != nil && t.owner == p.o.uid {
@@ -453,6 +469,9 @@ func (p *modelPass) release() {
 	w, uid := p.w, p.o.uid
 	if p.o.policy.Orphan || !p.o.policy.Delete {
 		w.orphaned[uid] = true
+	}
+	if p.o.rec.Adopted != "" && p.o.policy.Adoption < AdoptIfIdentical {
+		w.orphaned[uid] = true // the record alone says that it was taken over, and the policy no longer agrees
 	}
 	if !w.orphaned[uid] {
 		w.checkReleased(uid)

@@ -23,6 +23,7 @@ type variant struct {
 	name     string
 	identity Identity
 	unmarked bool
+	marker   bool // what exists can be given a mark
 }
 
 // byName tells APIs in which a thing's name is chosen by us and unique.
@@ -377,7 +378,7 @@ func (w *world) intruder(i int) {
 		}
 		w.land(x)
 		w.tick(modelLag)
-	case t != nil && t.mark != nil && t.deleted == 0 && w.chance(20):
+	case t != nil && t.mark != nil && t.deleted == 0 && w.slots[i].now().rec.Adopted != adoptedUnmarked && w.chance(20):
 		t.mark, t.owner = nil, 0
 		w.tick(modelLag)
 	}
@@ -408,6 +409,9 @@ func (w *world) settle() {
 		s := &w.slots[i]
 		if o := *s.now(); o.uid != 0 {
 			o.policy, o.pause = Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked}, PauseNone
+			if o.rec.Adopted != "" {
+				o.policy.Adoption = AdoptAlways
+			}
 			o.generation++
 			s.put(o)
 		}

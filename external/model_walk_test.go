@@ -13,6 +13,7 @@ const modelSeed = 20260102
 func variants() []variant {
 	return []variant{
 		{name: "name and mark", identity: IdentityDeterministic},
+		{name: "name and later mark", identity: IdentityDeterministic, marker: true},
 		{name: "name without mark", identity: IdentityDeterministic, unmarked: true},
 		{name: "token", identity: IdentityToken},
 		{name: "mark", identity: IdentityMark},

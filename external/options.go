@@ -25,6 +25,13 @@ type Options[T Object, C any] struct {
 	// use. An error is shown in the objects' status and tried again.
 	Connect func(ctx context.Context) (C, error)
 
+	// Endpoint tells what a client talks to: a name that is the same whenever the same
+	// things are reached, for example an account with its region. It is asked once for each
+	// client. What it says is pinned in the record of each thing, and an operator that talks
+	// to something else does not touch the thing, nor takes it for gone. Nil means that
+	// endpoints are not told apart.
+	Endpoint func(ctx context.Context, client C) (string, error)
+
 	// DriftInterval is how often a thing that is in sync is compared again, give or take a
 	// tenth. Zero means 10 minutes; less than zero means only on events.
 	DriftInterval time.Duration
@@ -43,6 +50,9 @@ type Options[T Object, C any] struct {
 	// first create is then recognised by looking first, at the price of one more write for
 	// each object.
 	Unmarked bool
+
+	// Limits bound what annotations on objects may ask for.
+	Limits Limits
 
 	// DependencyKinds are empty objects of the kinds that the driver's DependsOn may name
 	// besides those that it names for an empty object.

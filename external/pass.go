@@ -27,7 +27,12 @@ type pass[T Object, C, O any] struct {
 	track    *track
 	settings settings
 	client   C
+	// here is where the operator and the object are. Its endpoint is empty until there is a
+	// client.
+	here place
 
+	// anew: the record is of a thing at another endpoint, which a person said to leave.
+	anew bool
 	// record is what is durable; inherited is that of another object, copied or restored.
 	record    record
 	inherited record
@@ -44,6 +49,8 @@ type pass[T Object, C, O any] struct {
 	last    classification // of the last failed call
 	connect error
 	did     done
+	// holder names the object that stands in the way, for people.
+	holder string
 }
 
 // done is what a pass did, for people to be told.
@@ -54,7 +61,7 @@ type done struct {
 func (e *engine[T, C, O]) open(r *loop.Run[T]) *pass[T, C, O] {
 	return &pass[T, C, O]{
 		e: e, obj: r.Obj, loop: r, track: e.tracks.of(r.Obj.GetUID()),
-		settings: readSettings(r.Obj.GetAnnotations(), time.Now()),
+		settings: readSettings(r.Obj.GetAnnotations(), time.Now(), e.limits(r.Terms(), r.Obj.GetNamespace())),
 	}
 }
 
@@ -87,6 +94,9 @@ func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
 // load reads what does not change within a pass.
 func (p *pass[T, C, O]) load(ctx context.Context) error {
 	var err error
+	if p.here, err = p.e.here(ctx, p.loop); err != nil {
+		return err
+	}
 	p.readRecord()
 	if !p.track.read(p.record, time.Now()) {
 		// An old copy ends the pass; otherwise the record was changed by others.
@@ -113,7 +123,10 @@ func (p *pass[T, C, O]) readRecord() {
 		return
 	}
 	if r.exists() && r.UID != string(p.obj.GetUID()) {
-		p.inherited, r = r, record{}
+		if p.inherited = r; !r.stays("", p.here) { // a copy
+			p.inherited = record{}
+		}
+		r = record{}
 	}
 	p.record = r
 	if p.named, err = p.e.name(p.obj); err != nil {
@@ -148,7 +161,7 @@ func (p *pass[T, C, O]) gather() Facts {
 	if len(p.waiting) > 0 {
 		f.Dependencies = DependenciesUnready
 	}
-	f.Grace, f.CanUnmark = p.e.grace(), p.e.unmarker != nil
+	f.Grace, f.CanMark, f.CanUnmark = p.e.grace(), p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil
 	now := time.Now()
 	if f.Seen.Looked {
 		now = p.looked
@@ -172,9 +185,35 @@ func (p *pass[T, C, O]) gatherRecord() {
 		return
 	}
 	f.Record.Trouble = TroubleNone
-	if p.record.exists() && p.record.ID != p.named {
+	if p.gatherEndpoint() && p.record.exists() && p.record.ID != p.named {
 		p.rename()
 	}
+}
+
+// gatherEndpoint settles whether the record is of a thing where the client looks. One that was
+// made elsewhere stays there until a person says to begin anew here. An endpoint that was not
+// known when the record was written is pinned before the first create.
+func (p *pass[T, C, O]) gatherEndpoint() bool {
+	f := &p.facts
+	pinned, here := p.record.Endpoint, p.here.Endpoint
+	p.anew = here != "" && pinned != "" && pinned != here && p.obj.GetAnnotations()[api.AnnotationEndpoint] == here
+	unpinned := here != "" && pinned == "" && p.record.exists() && f.Creation == CreationNone
+	switch {
+	case p.anew:
+		f.Creation, f.DeleteAccepted, f.Record.KnownID = CreationNone, false, !f.Deleting
+	case unpinned:
+		f.Record.Incarnation--
+	case here != "" && pinned != "" && pinned != here:
+		f.Record.Trouble = TroubleEndpoint
+		return false
+	default:
+		return true
+	}
+	f.Record.Marker = MarkerNone
+	if p.id != p.named {
+		p.id, f.Seen = p.named, Seen{}
+	}
+	return false
 }
 
 // rename settles what a new name in the spec comes to. A thing keeps the name it was made by;
@@ -212,7 +251,7 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 		return p.writeMarker(ctx, d.Incarnation)
 	case ActionAdopt:
 		return p.adopt(ctx)
-	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionUnmark:
+	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark:
 		if !p.connected(ctx) {
 			return nil
 		}
@@ -229,12 +268,30 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 
 // connected sees to the client of the external API.
 func (p *pass[T, C, O]) connected(ctx context.Context) bool {
-	p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
+	var c attached[C]
+	c, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
 	if p.connect != nil {
 		p.facts.Scope = ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plainText(p.connect)})
+		return false
 	}
-	return p.connect == nil
+	p.client = c.client
+	return p.located(c.endpoint)
+}
+
+// located takes in what the client talks to, and tells whether that is where the thing is.
+func (p *pass[T, C, O]) located(endpoint string) bool {
+	if p.here.Endpoint == endpoint {
+		return p.facts.Record.Trouble != TroubleEndpoint
+	}
+	p.here.Endpoint = endpoint
+	before := p.id
+	if p.inherited.exists() && !p.inherited.vouches(p.here) {
+		p.inherited = record{}
+		p.identify()
+	}
+	p.gather()
+	return p.facts.Record.Trouble != TroubleEndpoint && p.id == before
 }
 
 // confirm reads the object from the API server and wants the copy at hand to say the same
@@ -258,16 +315,17 @@ func (p *pass[T, C, O]) confirm(ctx context.Context) error {
 // current tells whether the copy at hand asks for the same as the object does now.
 func (p *pass[T, C, O]) current(now T) bool {
 	annotations, record := now.GetAnnotations(), p.obj.GetAnnotations()[api.AnnotationExternal]
-	settings := readSettings(annotations, time.Now())
+	settings := readSettings(annotations, time.Now(), p.settings.limits)
 	deleting := !now.GetDeletionTimestamp().IsZero()
 	return now.GetUID() == p.obj.GetUID() && annotations[api.AnnotationExternal] == record &&
 		deleting != p.obj.GetDeletionTimestamp().IsZero() && (deleting || now.GetGeneration() == p.obj.GetGeneration()) &&
-		settings.pause == p.settings.pause && settings.policy == p.settings.policy
+		settings.pause == p.settings.pause && settings.policy == p.settings.policy && settings.from == p.settings.from &&
+		annotations[api.AnnotationEndpoint] == p.obj.GetAnnotations()[api.AnnotationEndpoint]
 }
 
 // writeMarker makes durable that a create may be called.
 func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) error {
-	r, value, err := p.e.newRecord(p.obj, p.named, incarnation)
+	r, value, err := p.e.newRecord(p.obj, p.here, p.named, incarnation)
 	if err != nil {
 		return err
 	}
@@ -304,7 +362,7 @@ func (p *pass[T, C, O]) withdraw(ctx context.Context) error {
 
 // adopt makes durable that the thing seen is ours.
 func (p *pass[T, C, O]) adopt(ctx context.Context) error {
-	r, _, err := p.e.newRecord(p.obj, p.id, max(1, p.record.Incarnation))
+	r, _, err := p.e.newRecord(p.obj, p.here, p.id, max(1, p.record.Incarnation))
 	if err != nil {
 		return err
 	}

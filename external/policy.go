@@ -1,12 +1,14 @@
 package external
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // settings is what the annotations of an object ask for.
@@ -14,14 +16,18 @@ type settings struct {
 	pause  Pause
 	until  time.Time // when pause ends; zero: never
 	policy Policy
+	// from is the UID of the owner from whom a thing is to be taken; empty if none is named.
+	from string
+	// limits are what the annotations may ask for at most.
+	limits limits
 	// problems say which annotations cannot be understood, and what holds instead.
 	problems []string
 }
 
 // readSettings reads the annotations that limit what may be done. It fails closed: what
 // cannot be understood means the least.
-func readSettings(annotations map[string]string, now time.Time) settings {
-	var s settings
+func readSettings(annotations map[string]string, now time.Time, l limits) settings {
+	s := settings{limits: l}
 	s.readPause(annotations[api.AnnotationPaused], now)
 	s.readAccess(annotations[api.AnnotationAccess])
 	s.readAdoption(annotations[api.AnnotationAdoption])
@@ -55,60 +61,149 @@ func (s *settings) readPause(value string, now time.Time) {
 	}
 }
 
-// access is the grammar of the permissions annotation.
-var access = regexp.MustCompile(`^(none|read-only|[cud]{1,3})$`)
-
-// readAccess takes "CUD", "c,u", "none", "read-only"; letters may not repeat, so that a
-// word that happens to be made of them grants nothing.
+// readAccess takes "CUD", "c,u", "none", "read-only".
 func (s *settings) readAccess(value string) {
-	v := strings.ToLower(strings.NewReplacer(",", "", " ", "", "\t", "").Replace(value))
+	s.policy.Create, s.policy.Update, s.policy.Delete = s.limits.create, s.limits.update, s.limits.remove
 	if value == "" { // blanks and commas alone are no such word
-		s.policy.Create, s.policy.Update, s.policy.Delete = true, true, true
 		return
 	}
-	if !access.MatchString(v) || repeats(v) {
+	letters, ok := api.AccessLetters(value)
+	if !ok {
+		s.policy.Create, s.policy.Update, s.policy.Delete = false, false, false
 		s.problem(api.AnnotationAccess, value, `letters of "CUD", "none" or "read-only"`, "the external thing is only read")
 		return
 	}
-	if v == "none" || v == "read-only" {
-		return
+	c, u, d := lettersOf(letters)
+	if c && !s.limits.create || u && !s.limits.update || d && !s.limits.remove {
+		s.beyond(api.AnnotationAccess, value, "access-limit")
 	}
-	s.policy.Create = strings.Contains(v, "c")
-	s.policy.Update = strings.Contains(v, "u")
-	s.policy.Delete = strings.Contains(v, "d")
+	s.policy.Create, s.policy.Update, s.policy.Delete = c && s.limits.create, u && s.limits.update, d && s.limits.remove
 }
 
-// repeats tells whether a letter of "cud" occurs twice.
-func repeats(v string) bool {
-	if len(v) > 3 { // none, read-only
-		return false
-	}
-	return strings.Count(v, "c") > 1 || strings.Count(v, "u") > 1 || strings.Count(v, "d") > 1
+func lettersOf(v string) (create, update, remove bool) {
+	return strings.Contains(v, "c"), strings.Contains(v, "u"), strings.Contains(v, "d")
 }
 
 func (s *settings) readAdoption(value string) {
-	switch strings.ToLower(strings.TrimSpace(value)) {
-	case "", "if-marked":
-		s.policy.Adoption = AdoptIfMarked
-	case "never":
-		s.policy.Adoption = AdoptNever
-	case "if-identical":
-		s.policy.Adoption = AdoptIfIdentical
-	case "always":
-		s.policy.Adoption = AdoptAlways
-	default:
-		s.policy.Adoption = AdoptNever
-		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical" or "always"`, "nothing is taken over")
+	word := strings.ToLower(strings.TrimSpace(value))
+	from, stated := strings.CutPrefix(word, api.AdoptionFrom)
+	asked, ok := adoptionOf(word)
+	switch {
+	case word == "":
+		asked = AdoptIfMarked
+	case stated && from != "":
+		asked = AdoptIfMarked
+		if s.limits.adoption < AdoptAlways {
+			s.beyond(api.AnnotationAdoption, value, "adoption-limit")
+			break
+		}
+		s.from = from
+	case !ok:
+		asked = AdoptNever
+		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical", "always" or "from:" with a UID`, "nothing is taken over")
+	case asked > s.limits.adoption:
+		s.beyond(api.AnnotationAdoption, value, "adoption-limit")
 	}
+	s.policy.Adoption = min(asked, s.limits.adoption)
+}
+
+func adoptionOf(word string) (a Adoption, ok bool) {
+	switch word {
+	case api.AdoptionNever:
+		return AdoptNever, true
+	case api.AdoptionIfMarked:
+		return AdoptIfMarked, true
+	case api.AdoptionIfIdentical:
+		return AdoptIfIdentical, true
+	case api.AdoptionAlways:
+		return AdoptAlways, true
+	}
+	return AdoptNever, false
 }
 
 func (s *settings) readDeletion(value string) {
 	switch strings.ToLower(strings.TrimSpace(value)) {
-	case "", "delete":
+	case "":
+		s.policy.Orphan = s.limits.orphan
+	case "delete":
 	case "orphan":
 		s.policy.Orphan = true
 	default:
 		s.policy.DeletionUnclear = true
 		s.problem(api.AnnotationDeletion, value, `"delete" or "orphan"`, "the external thing is neither deleted nor left")
 	}
+}
+
+// beyond tells of an annotation that asks for more than it may.
+func (s *settings) beyond(annotation, value, flag string) {
+	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; who runs it can allow more by --%s",
+		annotation, value, s.limits.flagged(flag, "...")))
+}
+
+// limits are what annotations may ask for at most in one namespace, and what holds where they
+// ask for nothing.
+type limits struct {
+	namespace              string
+	adoption               Adoption
+	create, update, remove bool
+	orphan                 bool
+}
+
+// flagged is an operator's flag as it is set for the namespace.
+func (l limits) flagged(name, value string) string {
+	if l.namespace == "" {
+		return name + " " + value
+	}
+	return name + " " + l.namespace + "=" + value
+}
+
+// limits puts what the author allows and what the one who runs the operator decided together.
+// Of adoption the latter decides; of access the less holds. What cannot be understood means
+// the least.
+func (e *engine[T, C, O]) limits(terms loop.Terms, namespace string) limits {
+	l := limits{namespace: namespace, adoption: AdoptIfMarked, orphan: e.options.Limits.Deletion == "orphan"}
+	if word := cmp.Or(terms.Adoption.In(namespace), e.options.Limits.Adoption); word != "" {
+		l.adoption, _ = adoptionOf(word)
+	}
+	l.create, l.update, l.remove = true, true, true
+	for _, value := range []string{e.options.Limits.Access, terms.Access.In(namespace)} {
+		if value == "" {
+			continue
+		}
+		letters, _ := api.AccessLetters(value)
+		c, u, d := lettersOf(letters)
+		l.create, l.update, l.remove = l.create && c, l.update && u, l.remove && d
+	}
+	return l
+}
+
+// Limits bound what the annotations on objects may ask for, and say what holds where they ask
+// for nothing. The zero value is safe.
+type Limits struct {
+	// Adoption is the most that annotation trimtab.dev/adoption may ask for: "never",
+	// "if-marked", "if-identical" or "always". Empty means "if-marked": nobody takes over what
+	// nothing proves to be his. Operators have --adoption-limit to decide otherwise.
+	Adoption string
+	// Access is the most that annotation trimtab.dev/access-permissions may allow, in its
+	// letters. Empty means all. The operator's --access-limit can allow less, not more.
+	Access string
+	// Deletion is what becomes of the thing of an object without annotation
+	// trimtab.dev/deletion: "delete" or "orphan", which is for what is dear. Empty means
+	// "delete".
+	Deletion string
+}
+
+// check reports every problem at once.
+func (l Limits) check() error {
+	var problems []error
+	if _, ok := adoptionOf(l.Adoption); l.Adoption != "" && !ok {
+		problems = append(problems, fmt.Errorf("Adoption: %q is not never, if-marked, if-identical or always", l.Adoption))
+	}
+	if _, ok := api.AccessLetters(l.Access); l.Access != "" && !ok {
+		problems = append(problems, fmt.Errorf("Access: %q is not letters of CUD, none or read-only", l.Access))
+	}
+	if l.Deletion != "" && l.Deletion != "delete" && l.Deletion != "orphan" {
+		problems = append(problems, fmt.Errorf("Deletion: %q is not delete or orphan", l.Deletion))
+	}
+	return errors.Join(problems...)
 }

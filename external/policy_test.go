@@ -41,7 +41,7 @@ func TestAccessGrammar(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			s := readSettings(map[string]string{api.AnnotationAccess: test.value}, time.Now())
+			s := readSettings(map[string]string{api.AnnotationAccess: test.value}, time.Now(), limits{adoption: AdoptAlways, create: true, update: true, remove: true})
 			want := Policy{Create: test.c, Update: test.u, Delete: test.d, Adoption: AdoptIfMarked}
 			if diff := cmp.Diff(want, s.policy); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", test.value, diff)
@@ -83,7 +83,7 @@ func TestSettings(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			s := readSettings(test.annotations, now)
+			s := readSettings(test.annotations, now, limits{adoption: AdoptAlways, create: true, update: true, remove: true})
 			if s.pause != test.pause || s.policy != test.policy || len(s.problems) != test.problems {
 				t.Errorf("%s: pause %d, policy %+v, problems %v", test.why, s.pause, s.policy, s.problems)
 			}

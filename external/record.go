@@ -33,8 +33,41 @@ type record struct {
 	// mark tells whose a thing is: what bears the name from then on is not ours.
 	Refused bool `json:"refused,omitempty"`
 	// Adopted is the UID in the mark that the thing bore when it was taken over, or
-	// adoptedUnmarked; empty if we created it.
+	// adoptedUnmarked; empty if we created it. It gives nothing that the adoption policy
+	// would not give now.
 	Adopted string `json:"adopted,omitempty"`
+	// Where the record was written. A record that names another place arrived with a copy or
+	// a restore. Empty means that it was not known then.
+	place
+}
+
+// place is where a record was written.
+type place struct {
+	// Cluster is the identity of the Kubernetes cluster.
+	Cluster string `json:"cluster,omitempty"`
+	// Installation is that of the operator.
+	Installation string `json:"installation,omitempty"`
+	// Endpoint is the identity of what the operator talked to, pinned before the first
+	// create.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Object is the object, as "namespace/name".
+	Object string `json:"object,omitempty"`
+}
+
+// stays tells whether an object is to keep the record that it has when it is first met: its
+// own, or one that may be its own of before a restore.
+func (r record) stays(uid string, here place) bool {
+	if here.Endpoint == "" { // not known yet
+		here.Endpoint = r.Endpoint
+	}
+	return r.exists() && (r.UID == uid || r.vouches(here))
+}
+
+// vouches tells whether a record that another object left behind may be used by an object at
+// the place here: one that was restored is at the very place at which its record was written,
+// a copy is not.
+func (r record) vouches(here place) bool {
+	return r.exists() && r.place == here && here.Cluster != "" && here.Object != ""
 }
 
 // marker is the mark of a create that may have been called.
@@ -63,7 +96,7 @@ const longestRecord = 4096
 func (r record) exists() bool { return r.Incarnation > 0 }
 
 // progress is how far the creation is recorded.
-func (r record) progress() Marker {
+func (r record) progress() Recorded {
 	switch {
 	case !r.exists(), r.Refused:
 		return MarkerNone

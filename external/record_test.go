@@ -91,14 +91,14 @@ func FuzzRecord(f *testing.F) {
 func TestMarks(t *testing.T) {
 	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "u1"}}
 	kind := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Stream"}
-	ours := markFor(obj, kind, 2)
-	want := Mark{MarkUID: "u1", MarkKind: "Stream.example.org", MarkNamespace: "shop", MarkName: "orders", MarkIncarnation: "2"}
+	ours := markFor(obj, kind, "c1", 2)
+	want := Mark{MarkCluster: "c1", MarkUID: "u1", MarkKind: "Stream.example.org", MarkNamespace: "shop", MarkName: "orders", MarkIncarnation: "2"}
 	if diff := cmp.Diff(want, ours); diff != "" {
 		t.Errorf("mark (-want +got):\n%s", diff)
 	}
 	tags := map[string]string{"team": "sales"}
 	marked := ours.On(tags)
-	if len(tags) != 1 || len(marked) != 6 {
+	if len(tags) != 1 || len(marked) != 7 {
 		t.Errorf("tags %v, marked %v", tags, marked)
 	}
 	if diff := cmp.Diff(ours, MarkOf(marked)); diff != "" {
@@ -114,38 +114,57 @@ func TestMarks(t *testing.T) {
 
 func TestOwner(t *testing.T) {
 	mark := func(uid, name string) Mark {
-		return Mark{MarkUID: uid, MarkKind: "Stream.example.org", MarkNamespace: "shop", MarkName: name}
+		return Mark{MarkUID: uid, MarkKind: "Stream.example.org", MarkNamespace: "shop", MarkName: name, MarkCluster: "c1"}
+	}
+	in := func(cluster string, m Mark) Mark {
+		if m[MarkCluster] = cluster; cluster == "" {
+			delete(m, MarkCluster)
+		}
+		return m
 	}
 	adopted := func(from string) record { r := aRecord(); r.Adopted = from; return r }
-	inherited := func(uid string) record { r := aRecord(); r.UID = uid; return r }
+	left := func(uid string) record { r := aRecord(); r.UID = uid; return r }
+	type asks = claimant
 	tests := map[string]struct {
-		why      string
-		record   record
-		unmarked bool
-		untried  bool
-		found    Mark
-		want     Owner
+		why   string
+		asks  asks
+		found Mark
+		want  Owner
 	}{
-		"our mark":                  {"", aRecord(), false, false, mark("u1", "orders"), OwnerUs},
-		"our mark, no record":       {"", record{}, false, false, mark("u1", "orders"), OwnerUs},
-		"no mark":                   {"", aRecord(), false, false, nil, OwnerNobody},
-		"another object":            {"", aRecord(), false, false, mark("u2", "other"), OwnerOther},
-		"a namesake":                {"another cluster, or an earlier object", aRecord(), false, false, mark("u2", "orders"), OwnerNamesake},
-		"restored":                  {"the record came with the backup", inherited("u0"), false, false, mark("u0", "orders"), OwnerRestored},
-		"copied":                    {"the record came from another object", inherited("u0"), false, false, mark("u0", "other"), OwnerOther},
-		"adopted unmarked":          {"", adopted(adoptedUnmarked), false, false, nil, OwnerRecorded},
-		"adopted a namesake":        {"", adopted("u2"), false, false, mark("u2", "orders"), OwnerRecorded},
-		"another than was adopted":  {"", adopted("u2"), false, false, mark("u3", "orders"), OwnerNamesake},
-		"adopted, now another's":    {"", adopted(adoptedUnmarked), false, false, mark("u2", "other"), OwnerOther},
-		"no marks, created":         {"", aRecord(), true, false, nil, OwnerRecorded},
-		"no marks, never created":   {"it was there before", aRecord(), true, true, nil, OwnerNobody},
-		"no marks, no record":       {"it was there before", record{}, true, true, nil, OwnerNobody},
-		"no marks, record inherits": {"a copy vouches for nothing", inherited("u0"), true, false, nil, OwnerNobody},
+		"our mark":                     {"", asks{record: aRecord()}, mark("u1", "orders"), OwnerUs},
+		"our mark, no record":          {"", asks{}, mark("u1", "orders"), OwnerUs},
+		"our mark, of before":          {"marks did not always name a cluster", asks{record: aRecord()}, in("", mark("u1", "orders")), OwnerUs},
+		"no mark":                      {"", asks{record: aRecord()}, nil, OwnerNobody},
+		"another object":               {"", asks{record: aRecord()}, mark("u2", "other"), OwnerOther},
+		"an earlier object":            {"there is one object of a name at a time", asks{record: aRecord()}, mark("u2", "orders"), OwnerNamesake},
+		"another cluster":              {"its object may live", asks{record: aRecord()}, in("c2", mark("u2", "orders")), OwnerForeign},
+		"no cluster":                   {"nobody knows which", asks{record: aRecord()}, in("", mark("u2", "orders")), OwnerForeign},
+		"another cluster, vouched":     {"a record proves nothing about others", asks{inherited: left("u2")}, in("c2", mark("u2", "orders")), OwnerForeign},
+		"another cluster, adopted":     {"forged", asks{record: adopted("u2"), adoption: AdoptAlways}, in("c2", mark("u2", "orders")), OwnerForeign},
+		"another cluster, stated":      {"a cluster that died", asks{from: "u2"}, in("c2", mark("u2", "orders")), OwnerStated},
+		"another one than stated":      {"", asks{from: "u3"}, in("c2", mark("u2", "orders")), OwnerForeign},
+		"another object, stated":       {"one that was deleted by force", asks{from: "u2"}, mark("u2", "other"), OwnerStated},
+		"stated and taken over":        {"", asks{record: adopted("u2"), from: "u2"}, in("c2", mark("u2", "orders")), OwnerRecorded},
+		"restored":                     {"the record came with the backup", asks{inherited: left("u0"), adoption: AdoptIfMarked}, mark("u0", "orders"), OwnerRestored},
+		"copied":                       {"the record came from another object", asks{inherited: left("u0")}, mark("u0", "other"), OwnerOther},
+		"adopted unmarked":             {"", asks{record: adopted(adoptedUnmarked), adoption: AdoptIfIdentical}, nil, OwnerRecorded},
+		"adopted, not allowed":         {"a record gives what policy would give", asks{record: adopted(adoptedUnmarked), adoption: AdoptIfMarked}, nil, OwnerNobody},
+		"adopted an earlier one's":     {"", asks{record: adopted("u2"), adoption: AdoptIfMarked}, mark("u2", "orders"), OwnerRecorded},
+		"adopted, another object's":    {"forged", asks{record: adopted("u2"), adoption: AdoptAlways}, mark("u2", "other"), OwnerOther},
+		"another than was adopted":     {"", asks{record: adopted("u2"), adoption: AdoptIfMarked}, mark("u3", "orders"), OwnerNamesake},
+		"adopted, now another's":       {"", asks{record: adopted(adoptedUnmarked), adoption: AdoptAlways}, mark("u2", "other"), OwnerOther},
+		"no marks, created":            {"", asks{record: aRecord(), unmarked: true}, nil, OwnerRecorded},
+		"no marks, never created":      {"it was there before", asks{record: aRecord(), unmarked: true, untried: true}, nil, OwnerNobody},
+		"no marks, no record":          {"it was there before", asks{unmarked: true, untried: true}, nil, OwnerNobody},
+		"no marks, record inherits":    {"a copy vouches for nothing", asks{inherited: left("u0"), unmarked: true}, nil, OwnerNobody},
+		"no marks, adopted":            {"", asks{record: adopted(adoptedUnmarked), unmarked: true, adoption: AdoptAlways}, nil, OwnerRecorded},
+		"no marks, adopted by forgery": {"", asks{record: adopted(adoptedUnmarked), unmarked: true, adoption: AdoptIfMarked}, nil, OwnerNobody},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			c := claimant{mark: mark("u1", "orders"), record: test.record, unmarked: test.unmarked, untried: test.untried}
+			c := test.asks
+			c.mark = mark("u1", "orders")
 			if got := c.ownerOf(test.found); got != test.want {
 				t.Errorf("%s: owner %d, want %d", test.why, got, test.want)
 			}

@@ -44,6 +44,8 @@ type track struct {
 	polling Row
 	// changing is what the last accepted change was to do, for people.
 	changing string
+	// told: it was logged that another installation works on the object.
+	told bool
 	// released: the object was let go.
 	released bool
 	// visited is when the object was last looked at.

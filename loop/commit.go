@@ -31,7 +31,8 @@ func (p *pass[T]) ensureFinalizer(ctx context.Context) error {
 	}
 	want, _ := p.base.DeepCopyObject().(T)
 	if preparer, ok := p.c.author.(Preparer[T]); ok {
-		if err := preparer.Prepare(ctx, want); err != nil {
+		p.run.Obj = want
+		if err := preparer.Prepare(ctx, p.run); err != nil {
 			return prepareError{err}
 		}
 	}

@@ -43,6 +43,7 @@ type Controller[T client.Object] struct {
 	log       logr.Logger
 	sink      trace.Sink
 	passes    passCounter
+	terms     Terms
 }
 
 // New makes a controller of r. It panics if r is nil; what else is wrong with the options
@@ -61,6 +62,9 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 		c.sink = sink
 	}
 }
+
+// Govern sets what the one who runs the operator decides. Call it before SetupWithManager.
+func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
 
 // GroupVersionKind returns the kind that scheme has for T.
 func (c *Controller[T]) GroupVersionKind(scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
@@ -112,6 +116,11 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents[T](c.memory), newsFilter(c.options, c.finalizer))
 	if err := ctrl.Watch(own); err != nil {
 		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
+	}
+	if indexer, ok := c.author.(Indexer[T]); ok {
+		if err := c.watchSharing(mgr, ctrl, indexer); err != nil {
+			return err
+		}
 	}
 	for n, s := range c.options.Sources {
 		if ref, ok := s.(trigger.Reference[T]); ok {

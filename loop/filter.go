@@ -20,7 +20,7 @@ import (
 // is not among them: the loop itself writes it.
 var ownAnnotations = []string{
 	api.AnnotationPaused, api.AnnotationReconcile, api.AnnotationAccess,
-	api.AnnotationAdoption, api.AnnotationDeletion,
+	api.AnnotationAdoption, api.AnnotationDeletion, api.AnnotationEndpoint,
 }
 
 // newsFilter lets an update of the object itself pass only if it is news. The loop writes

@@ -69,4 +69,33 @@ type Need struct {
 	Subresource string
 	// Verbs in the terms of RBAC: get, list, watch, create, update, patch, delete.
 	Verbs []string
+	// Names are the objects that are meant. None means all of them.
+	Names []string
+	// ClusterWide needs are granted for the whole cluster, also to an operator that works in
+	// some namespaces only: those on kinds without a namespace.
+	ClusterWide bool
+}
+
+// Terms are what the one who runs an operator decides for all of its controllers. The zero
+// value decides nothing.
+type Terms struct {
+	// Installation tells operators of the same kinds in one cluster apart. Empty means that
+	// there is one.
+	Installation string
+	// Adoption is the most that annotation trimtab.dev/adoption may ask for.
+	Adoption Limit
+	// Access is the most that annotation trimtab.dev/access-permissions may ask for.
+	Access Limit
+}
+
+// Limit is a value for each namespace; the one of "" is for those that are not named, and
+// for kinds that have none.
+type Limit map[string]string
+
+// In returns the value for a namespace, empty if nothing was decided.
+func (l Limit) In(namespace string) string {
+	if v, ok := l[namespace]; ok {
+		return v
+	}
+	return l[""]
 }

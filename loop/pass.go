@@ -75,6 +75,9 @@ func (c *Controller[T]) fetchLive(ctx context.Context, key types.NamespacedName)
 // visit does the pass proper over a fresh object.
 func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, error) {
 	p := c.open(ctx, obj)
+	if !p.selected(ctx) {
+		return p.close(ending{outcome: "NotSelected", after: c.options.maxInterval(p.key), low: true})
+	}
 	ctx = trace.Into(logf.IntoContext(ctx, p.run.log), p.trace)
 	var end ending
 	switch {
@@ -135,6 +138,16 @@ func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
 		"resource.uid", obj.GetUID())
 	p.run = newRun(p, info, log)
 	return p
+}
+
+// selected tells whether the object is this controller's to work on.
+func (p *pass[T]) selected(ctx context.Context) bool {
+	s, ok := p.c.author.(Selector[T])
+	if !ok {
+		return true
+	}
+	p.run.Obj = p.base
+	return s.Selects(ctx, p.run)
 }
 
 // reconcile sees to the finalizer, calls the author and commits.

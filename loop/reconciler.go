@@ -37,9 +37,25 @@ type ErrorHandler[T client.Object] interface {
 // the very write that adds the finalizer, so that both are durable at once and at the
 // price of one request.
 type Preparer[T client.Object] interface {
-	// Prepare changes annotations of obj, nothing else. Called before the finalizer is
+	// Prepare changes annotations of r.Obj, nothing else. Called before the finalizer is
 	// added; an error fails the pass with nothing written.
-	Prepare(ctx context.Context, obj T) error
+	Prepare(ctx context.Context, r *Run[T]) error
+}
+
+// Selector is implemented by a [Reconciler] that shares its kind with others in the cluster.
+type Selector[T client.Object] interface {
+	// Selects tells whether r.Obj is this reconciler's. An object that is not is left
+	// entirely alone: no finalizer, no status, no event. Called at the start of each visit;
+	// nothing of r is to be changed.
+	Selects(ctx context.Context, r *Run[T]) bool
+}
+
+// Indexer is a [Reconciler] whose objects compete for something, for example a name.
+type Indexer[T client.Object] interface {
+	// IndexKeys are what obj stands for. Pure, and cheap: it is called for every change of
+	// obj. [Run.Sharing] finds the objects that share a key, and when one of them goes, or
+	// lets go of a key, those that share it are visited.
+	IndexKeys(obj T) []string
 }
 
 // Outdated is the error of a pass that noticed that it works on an old copy of its object.

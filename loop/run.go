@@ -17,6 +17,8 @@ type Run[T client.Object] struct {
 
 	client     client.Client
 	live       client.Reader
+	terms      Terms
+	sharing    func(ctx context.Context, key string) ([]T, error)
 	conditions *status.Set
 	retry      RetryInfo
 	log        logr.Logger
@@ -29,7 +31,7 @@ type Run[T client.Object] struct {
 func newRun[T client.Object](p *pass[T], retry RetryInfo, log logr.Logger) *Run[T] {
 	return &Run[T]{
 		client: p.c.client, live: p.c.live, conditions: &status.Set{}, retry: retry, log: log,
-		setState: p.setState, persist: p.persist, event: p.event,
+		setState: p.setState, persist: p.persist, event: p.event, terms: p.c.terms, sharing: p.c.sharing,
 	}
 }
 
@@ -39,6 +41,13 @@ func (r *Run[T]) Client() client.Client { return r.client }
 // Live reads from the API server itself, past the cache: one request for each read. It is
 // for the rare moment in which a copy that lags behind would do harm.
 func (r *Run[T]) Live() client.Reader { return r.live }
+
+// Terms are what the one who runs the operator decided.
+func (r *Run[T]) Terms() Terms { return r.terms }
+
+// Sharing returns the objects in the cache for which [Indexer.IndexKeys] gives key, this one
+// among them. They are the cache's own: nothing of them may be changed.
+func (r *Run[T]) Sharing(ctx context.Context, key string) ([]T, error) { return r.sharing(ctx, key) }
 
 // Retry tells where in the ladder of retries this pass stands.
 func (r *Run[T]) Retry() RetryInfo { return r.retry }

@@ -36,10 +36,19 @@ var errNotAsked = errors.New("the API server has not answered yet")
 func (p permission) attributes(namespace string) []authorizationv1.ResourceAttributes {
 	resource, subresource, _ := strings.Cut(p.resource, "/")
 	var out []authorizationv1.ResourceAttributes
+	if p.cluster {
+		namespace = metav1.NamespaceAll
+	}
+	names := p.names
+	if len(names) == 0 {
+		names = []string{""}
+	}
 	for _, verb := range p.verbs {
-		out = append(out, authorizationv1.ResourceAttributes{
-			Group: p.group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace,
-		})
+		for _, name := range names {
+			out = append(out, authorizationv1.ResourceAttributes{
+				Group: p.group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace, Name: name,
+			})
+		}
 	}
 	return out
 }
@@ -101,6 +110,9 @@ func (a *access) ask(ctx context.Context) error {
 // wording is the permission in the words of kubectl auth can-i.
 func wording(a authorizationv1.ResourceAttributes) string {
 	p := permission{group: a.Group, resource: a.Resource, verbs: []string{a.Verb}}
+	if a.Name != "" {
+		p.names = []string{a.Name}
+	}
 	if a.Subresource != "" {
 		p.resource += "/" + a.Subresource
 	}

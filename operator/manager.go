@@ -209,6 +209,10 @@ func (p *process) watchOver(mgr manager.Manager) error {
 		grant: p.grantCommand(), log: p.log, problem: errNotAsked,
 		reviews: reviews.SelfSubjectAccessReviews(), needed: p.election(),
 	}
+	needed, clusterWide := apart(needed)
+	for _, n := range clusterWide {
+		p.access.needed = append(p.access.needed, n.attributes(metav1.NamespaceAll)...)
+	}
 	for _, namespace := range p.settings.worksIn() {
 		for _, n := range needed {
 			p.access.needed = append(p.access.needed, n.attributes(namespace)...)

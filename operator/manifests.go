@@ -177,9 +177,21 @@ func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 		return &rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(name, namespace), RoleRef: role("ClusterRole", name), Subjects: subjects}
 	}
 	election := name + "-leader-election"
+	clusterRole := func(name string, needed []permission) client.Object {
+		return &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name, ""), Rules: rules(needed)}
+	}
+	var wide []permission
+	if len(s.watchNamespaces) > 0 {
+		needed, wide = apart(needed)
+	}
 	objects := []client.Object{
 		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(name, m.Namespace)},
-		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name, ""), Rules: rules(needed)},
+		clusterRole(name, needed),
+	}
+	if len(wide) > 0 {
+		cluster := name + "-cluster"
+		objects = append(objects, clusterRole(cluster, wide),
+			&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(cluster, ""), RoleRef: role("ClusterRole", cluster), Subjects: subjects})
 	}
 	for _, namespace := range s.worksIn() {
 		objects = append(objects, grant(namespace))

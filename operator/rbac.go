@@ -18,6 +18,8 @@ type permission struct {
 	group    string
 	resource string   // with /subresource, if one is meant
 	verbs    []string // sorted as people write them, without duplicates
+	names    []string // the objects that are meant; none means all
+	cluster  bool     // on a kind without a namespace: granted for the whole cluster
 }
 
 // String is the permission as kubectl auth can-i writes it.
@@ -29,12 +31,18 @@ func (p permission) String() string {
 	if subresource != "" {
 		resource += "/" + subresource
 	}
+	if len(p.names) > 0 {
+		resource += "/" + strings.Join(p.names, ",")
+	}
 	return strings.Join(p.verbs, ",") + " " + resource
 }
 
 // permissions merges needs, sorted by group and resource. It reports every problem at once.
 func permissions(needs []loop.Need, names resources) ([]permission, error) {
-	type key struct{ group, resource string }
+	type key struct {
+		group, resource, names string
+		cluster                bool
+	}
 	verbs := map[key][]string{}
 	var problems []error
 	for _, n := range needs {
@@ -47,18 +55,22 @@ func permissions(needs []loop.Need, names resources) ([]permission, error) {
 			problems = append(problems, err)
 			continue
 		}
-		k := key{group: r.Group, resource: r.Resource}
+		k := key{group: r.Group, resource: r.Resource, names: strings.Join(n.Names, ","), cluster: n.ClusterWide}
 		if n.Subresource != "" {
 			k.resource += "/" + n.Subresource
 		}
 		verbs[k] = append(verbs[k], n.Verbs...)
 	}
 	byName := func(a, b key) int {
-		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource))
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource), strings.Compare(a.names, b.names))
 	}
 	var merged []permission
 	for _, k := range slices.SortedFunc(maps.Keys(verbs), byName) {
-		merged = append(merged, permission{group: k.group, resource: k.resource, verbs: sortVerbs(verbs[k])})
+		p := permission{group: k.group, resource: k.resource, verbs: sortVerbs(verbs[k]), cluster: k.cluster}
+		if k.names != "" {
+			p.names = strings.Split(k.names, ",")
+		}
+		merged = append(merged, p)
 	}
 	return merged, errors.Join(problems...)
 }
@@ -77,18 +89,31 @@ func sortVerbs(verbs []string) []string {
 	return slices.Compact(sorted)
 }
 
+// apart divides permissions into those that can be granted for one namespace and those on
+// kinds that have none.
+func apart(all []permission) (inNamespaces, clusterWide []permission) {
+	for _, p := range all {
+		if p.cluster {
+			clusterWide = append(clusterWide, p)
+		} else {
+			inNamespaces = append(inNamespaces, p)
+		}
+	}
+	return inNamespaces, clusterWide
+}
+
 // rules puts resources of one group with the same verbs into one rule.
 func rules(permissions []permission) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, p := range permissions {
 		i := slices.IndexFunc(out, func(r rbacv1.PolicyRule) bool {
-			return r.APIGroups[0] == p.group && slices.Equal(r.Verbs, p.verbs)
+			return r.APIGroups[0] == p.group && slices.Equal(r.Verbs, p.verbs) && slices.Equal(r.ResourceNames, p.names)
 		})
 		if i >= 0 {
 			out[i].Resources = append(out[i].Resources, p.resource)
 			continue
 		}
-		out = append(out, rbacv1.PolicyRule{APIGroups: []string{p.group}, Resources: []string{p.resource}, Verbs: p.verbs})
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{p.group}, Resources: []string{p.resource}, ResourceNames: p.names, Verbs: p.verbs})
 	}
 	return out
 }
