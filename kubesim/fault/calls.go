@@ -171,6 +171,7 @@ func (p *play) perform(pr *process, c *history.Call, effect func()) string {
 	if c.Write {
 		p.snapshot(c, true)
 	}
+	p.actAfter(c)
 	if fault == crashBefore || fault == crashAfter {
 		p.crash(pr)
 	}

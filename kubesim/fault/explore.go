@@ -30,6 +30,10 @@ const (
 	Pairs Kind = "pairs"
 	// Races let a user edit, delete or re-create objects at any moment (F18).
 	Races Kind = "races"
+	// Overtaken lets a user's DELETE read an object just before the operator puts a finalizer on
+	// it, and remove it after that or after a later call: an API server decides by what it read.
+	// What belongs to the object has to go although nobody will ask for it any more.
+	Overtaken Kind = "overtaken"
 )
 
 // SampledPairs is how many pairs an exploration plays that is asked for [Pairs], unless [Sample]

@@ -342,6 +342,12 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 				return err
 			}
 			jobs = append(jobs, p.races(like)...)
+		case Overtaken:
+			more, err := e.overtaking(t, p.overtakings())
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, more...)
 		case Pairs:
 			jobs = append(jobs, p.pairs(e.options.pairs)...)
 		}
@@ -364,7 +370,7 @@ func (o options) wanted() []Kind {
 	if len(o.kinds) > 0 {
 		return o.kinds
 	}
-	return []Kind{Crashes, Faults, Stale, Duplicates, Races}
+	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken}
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is

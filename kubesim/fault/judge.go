@@ -36,10 +36,7 @@ func (e *explorer) judge(to *Report, r result, j job) {
 		}
 		return
 	}
-	like := j.like
-	if like == nil {
-		like = r.run
-	}
+	like := j.closest(r.run)
 	var found []Violation
 	if r.err != nil {
 		found = append(found, restless(r))
@@ -177,6 +174,9 @@ func (e *explorer) replay(t *testing.T, token string) (Report, error) {
 func (e *explorer) jobOf(t *testing.T, s schedule, reference result) (job, error) {
 	races := len(e.scenario.raceSteps())
 	for _, d := range s {
+		if d.kind == overtaken {
+			return e.overtakenJob(t, d, reference)
+		}
 		n, err := strconv.Atoi(d.arg)
 		if d.kind != race && d.kind != later {
 			continue

@@ -131,7 +131,7 @@ func TestShrinking(t *testing.T) {
 // TestQuietRaces proves that what a user's act alone breaks is found and can be replayed, though
 // nothing disturbs it.
 func TestQuietRaces(t *testing.T) {
-	s := toyLife("")
+	s := toyLife("trusts its finalizer")
 	s.Steps = s.Steps[:2]
 	s.Races = []Step{{Name: "take the finalizers away and delete", Do: func(ctx context.Context, w *World) error {
 		cm := configMap("a")

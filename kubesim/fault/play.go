@@ -56,6 +56,7 @@ type play struct {
 	hold       int // the pass whose end events wait for; Nobody for none
 	current    int // the pass that began last, if it has not ended; else Nobody
 	races      []*unfinished
+	deleting   *deletion // that has begun and not ended; nil for none
 	actors     *actor.Actors
 
 	// What the undisturbed run learns for the schedules that follow it.

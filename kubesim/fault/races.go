@@ -89,6 +89,7 @@ func (p *play) actBefore(c *history.Call) {
 		p.noteFault(d, c.Index, c.What)
 		p.touch(c)
 	}
+	p.deleteBefore(c)
 	d, ok := p.schedule.find(c.Index, race)
 	if !ok {
 		return
@@ -103,6 +104,19 @@ func (p *play) actBefore(c *history.Call) {
 	}
 }
 
+// objectOf names the object that a call is about.
+func (p *play) objectOf(c *history.Call) (*unstructured.Unstructured, error) {
+	gvk, err := p.rest.KindFor(resourceOf(c))
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(c.Namespace)
+	u.SetName(c.Name)
+	return u, nil
+}
+
 func resourceOf(c *history.Call) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: c.Group, Resource: c.Resource}
 }
@@ -112,14 +126,10 @@ const touchedAnnotation = "fault.kubesim/touched"
 
 // touch changes the object that a call is about, as another writer may at any moment.
 func (p *play) touch(c *history.Call) {
-	gvk, err := p.rest.KindFor(resourceOf(c))
+	u, err := p.objectOf(c)
 	if err != nil {
 		return
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	u.SetNamespace(c.Namespace)
-	u.SetName(c.Name)
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touchedAnnotation, c.Index)
 	_ = p.do(foreignName, func(ctx context.Context, w *World) error { // an object that is gone cannot be touched
 		return w.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody-else"))

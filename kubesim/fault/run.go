@@ -27,6 +27,8 @@ type job struct {
 	from *snapshot
 	// like is the undisturbed run to hold it against; nil if this is one.
 	like *history.Run
+	// alike are others whose worlds are as right.
+	alike []*history.Run
 	// last is the step after which to stop; 0 plays all.
 	last int
 	// extra follows the last step: racing, when all is quiet.
@@ -95,6 +97,7 @@ func (w *worker) live(j job) result {
 	p := w.newPlay(j)
 	r := result{play: p, run: p.run}
 	r.err = p.live(j)
+	p.dropDelete()
 	if err := p.stopAll(); r.err == nil {
 		r.err = err
 	}
@@ -270,7 +273,7 @@ func (p *play) endStep(step Step, j job) error {
 		return cmp.Or(p.broken, error(&stepError{p.step, step.Name, err}))
 	}
 	if j.like != nil {
-		if err := p.converge(j.like.Steps[p.step].World); err != nil {
+		if err := p.converge(j.wanted(p.step)); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
 	}
@@ -301,10 +304,10 @@ type stepError struct {
 func (e *stepError) Error() string { return fmt.Sprintf("step %d, %q: %v", e.number, e.name, e.err) }
 func (e *stepError) Unwrap() error { return e.err }
 
-// converge waits until the world is as wanted.
-func (p *play) converge(wanted history.World) error {
+// converge waits until the world is as one of those wanted.
+func (p *play) converge(wanted []history.World) error {
 	end := time.Now().Add(p.scenario.patience())
-	for !sameWorld(p.present(), wanted) && time.Now().Before(end) {
+	for !slices.ContainsFunc(wanted, func(w history.World) bool { return sameWorld(p.present(), w) }) && time.Now().Before(end) {
 		seen := p.lastChange
 		err := p.until(func() time.Duration {
 			if p.lastChange.After(seen) {

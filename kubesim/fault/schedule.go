@@ -12,7 +12,7 @@ type disturbance struct {
 	kind string
 	// at is the index of the call, of the read or pass to be stale, or of the event.
 	at int
-	// arg is which race, or empty.
+	// arg is which race, or the call before which a delete read its object; empty for the same.
 	arg string
 }
 
@@ -33,13 +33,19 @@ const (
 	twice       = "twice"        // F12: an event comes twice
 	race        = "race"         // F18: a user acts just before this call
 	later       = "later"        // the same user comes after this step, when all is quiet
+	// A user's DELETE that had read its object just before another call removes it just after
+	// this one, with whatever was written to it meanwhile.
+	overtaken = "overtaken"
+	// The same user's DELETE just before or just after a call, for comparison.
+	deletedBefore = "deleted-before"
+	deletedAfter  = "deleted-after"
 )
 
 // kinds lists all that a token may name.
 func kinds() []string {
 	return []string{
 		crashBefore, crashAfter, lostAnswer, noAnswer, conflict, throttled, failed, refused, failedAfter,
-		staleRead, stalePass, lag, twice, race, later, until,
+		staleRead, stalePass, lag, twice, race, later, overtaken, deletedBefore, deletedAfter, until,
 	}
 }
 
@@ -53,6 +59,8 @@ func kindOf(d disturbance) Kind {
 		return Duplicates
 	case race, later:
 		return Races
+	case overtaken, deletedBefore, deletedAfter:
+		return Overtaken
 	}
 	return Faults
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -81,12 +82,14 @@ type toy struct {
 	client.Client
 	env *Env
 	bug string
+	// held are the UIDs of those that bear the finalizer.
+	held map[types.NamespacedName]string
 }
 
 func toyOperator(bug string) func(ctrl.Manager, *Env) error {
 	return func(mgr ctrl.Manager, env *Env) error {
 		return ctrl.NewControllerManagedBy(mgr).Named("toy").For(&corev1.ConfigMap{}).
-			Complete(&toy{Client: mgr.GetClient(), env: env, bug: bug})
+			Complete(&toy{Client: mgr.GetClient(), env: env, bug: bug, held: map[types.NamespacedName]string{}})
 	}
 }
 
@@ -97,7 +100,14 @@ const (
 
 func (o *toy) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile.Result, err error) {
 	cm := &corev1.ConfigMap{}
-	if err := o.Get(ctx, req.NamespacedName, cm); err != nil || cm.Namespace != "default" || cm.Name == "kube-root-ca.crt" {
+	err = o.Get(ctx, req.NamespacedName, cm)
+	if gone := o.held[req.NamespacedName]; client.IgnoreNotFound(err) == nil && gone != "" && gone != string(cm.UID) && o.bug != "trusts its finalizer" {
+		if err := o.removeBox(ctx, gone); err != nil { // a delete took it, finalizer and all
+			return reconcile.Result{}, err
+		}
+		delete(o.held, req.NamespacedName)
+	}
+	if err != nil || cm.Namespace != "default" || cm.Name == "kube-root-ca.crt" {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	owner := string(cm.UID)
@@ -109,6 +119,7 @@ func (o *toy) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile
 			return reconcile.Result{}, err
 		}
 	}
+	o.held[req.NamespacedName] = owner
 	id, err := Read(ctx, o.env, "find", func(s *shelf) (string, error) { return s.find(owner), nil })
 	if err != nil {
 		return reconcile.Result{}, err
@@ -150,19 +161,23 @@ func (o *toy) cleanUp(ctx context.Context, cm *corev1.ConfigMap, owner string) e
 			return err
 		}
 	}
-	id, err := Read(ctx, o.env, "find", func(s *shelf) (string, error) { return s.find(owner), nil })
-	if err != nil {
+	if err := o.removeBox(ctx, owner); err != nil || o.bug == "finalizer first" {
 		return err
 	}
-	if id != "" {
-		if _, err := Write(ctx, o.env, "remove "+id, func(s *shelf) (int, error) { s.remove(id); return 0, nil }); err != nil {
-			return err
-		}
+	err := o.patch(ctx, cm, func() { controllerutil.RemoveFinalizer(cm, toyFinalizer) })
+	if err == nil {
+		delete(o.held, client.ObjectKeyFromObject(cm))
 	}
-	if o.bug == "finalizer first" {
-		return nil
+	return err
+}
+
+func (o *toy) removeBox(ctx context.Context, owner string) error {
+	id, err := Read(ctx, o.env, "find", func(s *shelf) (string, error) { return s.find(owner), nil })
+	if err != nil || id == "" {
+		return err
 	}
-	return o.patch(ctx, cm, func() { controllerutil.RemoveFinalizer(cm, toyFinalizer) })
+	_, err = Write(ctx, o.env, "remove "+id, func(s *shelf) (int, error) { s.remove(id); return 0, nil })
+	return err
 }
 
 // patch changes metadata under the version that was read.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,9 @@ type Reconciler struct {
 	Vendor Vendor
 	// Recorder writes events.
 	Recorder events.EventRecorder
+
+	// held are the UIDs of Databases that bear the finalizer.
+	held map[types.NamespacedName]types.UID
 }
 
 // SetupWithManager registers the controller.
@@ -44,8 +48,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile makes one Database true.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	db := &Database{}
-	if err := r.Get(ctx, req.NamespacedName, db); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Get(ctx, req.NamespacedName, db)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if uid, ok := r.held[req.NamespacedName]; ok && uid != db.UID {
+		if err := r.bury(ctx, req.NamespacedName, uid); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
 	}
 	if !db.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.remove(ctx, db)
@@ -55,6 +68,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("add finalizer: %w", err)
 		}
 	}
+	if r.held == nil {
+		r.held = map[types.NamespacedName]types.UID{}
+	}
+	r.held[req.NamespacedName] = db.UID
 	before := db.Status
 	before.Conditions = append([]metav1.Condition(nil), db.Status.Conditions...)
 	failed := r.ensure(ctx, db)
@@ -87,6 +104,23 @@ func (r *Reconciler) remove(ctx context.Context, db *Database) error {
 	if err := r.Update(ctx, db); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove finalizer: %w", err)
 	}
+	delete(r.held, client.ObjectKeyFromObject(db))
+	return nil
+}
+
+// bury deletes the instance of a Database that went with the finalizer on it, as a DELETE does
+// that was under way when the finalizer was written.
+func (r *Reconciler) bury(ctx context.Context, key types.NamespacedName, uid types.UID) error {
+	instance, err := r.Vendor.Find(ctx, string(uid))
+	if err != nil {
+		return fmt.Errorf("find instance: %w", err)
+	}
+	if instance != nil {
+		if err := r.Vendor.Delete(ctx, instance.ID); err != nil {
+			return fmt.Errorf("delete instance %s: %w", instance.ID, err)
+		}
+	}
+	delete(r.held, key)
 	return nil
 }
 

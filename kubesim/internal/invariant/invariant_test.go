@@ -192,7 +192,26 @@ func TestEarlyEffects(t *testing.T) {
 		on("ready", put("operator", shop, state(1, "", readyAt(1)))), on("user resizes", put("user", shop, state(2, "", readyAt(1)))),
 		on("ready again", put("operator", shop, state(2, "", readyAt(2)))), on("user deletes", put("user", shop, "")), on("let go", nothing),
 		on("remove", nothing))
+	taken := func(kind string) func(*story) {
+		return add("deleted", func(s *story) {
+			s.put("user", shop, state(1, "", ""))
+			queue := s.queue("q-1", 1)
+			s.begin("default/shop")
+			s.put("operator", shop, state(1, mark, ""))
+			s.fault(kind)
+			s.put("user", shop, "")
+			s.outside("operator", queue)
+			s.end("")
+			s.begin("default/shop")
+			s.outside("operator")
+			s.end("")
+		})
+	}
 	judge(t, map[string]tale{
+		"taken by a delete": {why: "the reconcile was under way when a delete took the finalizer with the object", run: taken("overtaken")},
+		"taken by a delete that ended before": {
+			why: "nothing was made too late for any delete but one that had begun", run: taken("race"), want: []string{"I4: did not exist"},
+		},
 		"finalizer afterwards": {
 			why: "a crash between leaves a queue that nobody removes", want: []string{"I4: queue q-1 was made outside before databases.demo.dev default/shop had a finalizer"},
 			run: both(on("finalizer", nothing), add("make", put("operator", shop, state(1, mark, "")))),

@@ -96,6 +96,9 @@ func (s *resource) Delete(ctx context.Context, key string, out runtime.Object, p
 	if err != nil {
 		return err
 	}
+	if err := held(ctx); err != nil {
+		return err
+	}
 	db := From(ctx)
 	for {
 		e, _, found := db.get(key)

@@ -526,3 +526,27 @@ func TestMemo(t *testing.T) {
 	want(t, "in the fork still", "/configmaps/a1 /configmaps/b1", names.Of(fork.db))
 	want(t, "computed again", 2, computed)
 }
+
+// TestHoldDeletes proves that what is written while a DELETE waits goes with the object, and that
+// a DELETE which gives up removes nothing.
+func TestHoldDeletes(t *testing.T) {
+	s := newShelf(t)
+	s.create("a", "1")
+	gone := &corev1.ConfigMap{}
+	remove := func(wait func(context.Context) error) error {
+		return s.Delete(HoldDeletes(s.ctx, wait), "/configmaps/a", gone, &storage.Preconditions{}, storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{})
+	}
+	given := errors.New("given up")
+	if err := remove(func(context.Context) error { return given }); !errors.Is(err, given) {
+		t.Errorf("a delete that gave up returned %v", err)
+	}
+	err := remove(func(context.Context) error {
+		return s.GuaranteedUpdate(s.ctx, "/configmaps/a", &corev1.ConfigMap{}, false, nil, storage.SimpleUpdate(func(o runtime.Object) (runtime.Object, error) {
+			o.(*corev1.ConfigMap).Finalizers = []string{"late"}
+			return o, nil
+		}), nil)
+	})
+	if diff := cmp.Diff([]string{"late"}, gone.Finalizers); err != nil || diff != "" {
+		t.Errorf("%v; finalizers of what went (-want +got):\n%s", err, diff)
+	}
+}

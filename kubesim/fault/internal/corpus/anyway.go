@@ -24,12 +24,14 @@ type Anyway struct {
 
 	Cloud API
 	Fixed bool
+
+	held memory
 }
 
 // SetupAnyway sets up an Anyway.
 func SetupAnyway(fixed bool) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
-		r := &Anyway{Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed}
+		r := &Anyway{Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed, held: memory{}}
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(r)
 	}
 }
@@ -37,8 +39,12 @@ func SetupAnyway(fixed bool) func(ctrl.Manager, *fault.Env) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Anyway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Get(ctx, req.NamespacedName, item)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
+		return ctrl.Result{}, buried
 	}
 	if !item.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.remove(ctx, item)
@@ -48,6 +54,7 @@ func (r *Anyway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 			return ctrl.Result{}, err
 		}
 	}
+	r.held[req.NamespacedName] = item.UID
 	all, err := r.Cloud.List(ctx, string(item.UID))
 	if err != nil {
 		return ctrl.Result{}, err
@@ -71,25 +78,16 @@ func (r *Anyway) remove(ctx context.Context, item *Item) error {
 	if !controllerutil.ContainsFinalizer(item, finalizer) {
 		return nil
 	}
-	if err := r.removeMachines(ctx, item); err != nil {
+	if err := removeMachines(ctx, r.Cloud, item.UID); err != nil {
 		if r.Fixed {
 			return err
 		}
 		log.FromContext(ctx).Error(err, "delete failed; go on deleting the object anyway")
 	}
 	controllerutil.RemoveFinalizer(item, finalizer)
-	return client.IgnoreNotFound(r.Update(ctx, item))
-}
-
-func (r *Anyway) removeMachines(ctx context.Context, item *Item) error {
-	all, err := r.Cloud.List(ctx, string(item.UID))
-	if err != nil {
-		return err
+	err := client.IgnoreNotFound(r.Update(ctx, item))
+	if err == nil {
+		delete(r.held, client.ObjectKeyFromObject(item))
 	}
-	for _, m := range all {
-		if err := r.Cloud.Delete(ctx, m.ID); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

@@ -30,6 +30,7 @@ type Async struct {
 	mu      sync.Mutex
 	running map[types.UID]bool
 	made    map[types.UID]string
+	held    memory
 }
 
 // SetupAsync sets up an Async.
@@ -37,7 +38,7 @@ func SetupAsync(fixed bool) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
 		r := &Async{
 			Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed,
-			running: map[types.UID]bool{}, made: map[types.UID]string{},
+			running: map[types.UID]bool{}, made: map[types.UID]string{}, held: memory{},
 		}
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(r)
 	}
@@ -46,16 +47,23 @@ func SetupAsync(fixed bool) func(ctrl.Manager, *fault.Env) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Async) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Get(ctx, req.NamespacedName, item)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if r.busy(r.held[req.NamespacedName]) {
+		return ctrl.Result{RequeueAfter: 5 * time.Second}, nil
+	}
+	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
+		return ctrl.Result{}, buried
 	}
 	if item.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(item, finalizer) {
 		if err := r.Update(ctx, item); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	if r.busy(item.UID) {
-		return ctrl.Result{RequeueAfter: 5 * time.Second}, nil
+	if item.DeletionTimestamp.IsZero() {
+		r.held[req.NamespacedName] = item.UID
 	}
 	id, err := r.identity(ctx, item)
 	if err != nil {
@@ -127,5 +135,9 @@ func (r *Async) remove(ctx context.Context, item *Item, id string) error {
 	if !controllerutil.RemoveFinalizer(item, finalizer) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Update(ctx, item))
+	err := client.IgnoreNotFound(r.Update(ctx, item))
+	if err == nil {
+		delete(r.held, client.ObjectKeyFromObject(item))
+	}
+	return err
 }

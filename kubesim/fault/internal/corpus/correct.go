@@ -175,27 +175,34 @@ type Poller struct {
 	client.Client
 
 	Cloud API
+
+	held memory
 }
 
 // SetupPoller sets up a Poller.
 func SetupPoller(mgr ctrl.Manager, env *fault.Env) error {
-	return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Poller{mgr.GetClient(), API{env}})
+	return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Poller{mgr.GetClient(), API{env}, memory{}})
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Poller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Get(ctx, req.NamespacedName, item)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
+		return ctrl.Result{}, buried
 	}
 	if !item.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, (&Anyway{Client: r.Client, Cloud: r.Cloud, Fixed: true}).remove(ctx, item)
+		return ctrl.Result{}, (&Anyway{Client: r.Client, Cloud: r.Cloud, Fixed: true, held: r.held}).remove(ctx, item)
 	}
 	if controllerutil.AddFinalizer(item, finalizer) {
 		if err := r.Update(ctx, item); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
+	r.held[req.NamespacedName] = item.UID
 	all, err := r.Cloud.List(ctx, string(item.UID))
 	if err != nil {
 		return ctrl.Result{}, err

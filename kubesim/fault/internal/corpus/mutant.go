@@ -41,6 +41,7 @@ const (
 	TakesOver      Bug = "overwrites settings, whoever made them"                       // I10
 	HotLoop        Bug = "after an error it looks again at once, for ever"              // I13
 	PeeksUnallowed Bug = "reads what its role does not allow, and goes on"              // I15
+	ForgetsTaken   Bug = "what a delete took with its finalizer is forgotten"           // I2
 	LeaksGoroutine Bug = "a goroutine of a failed pass outlives the process"            // I17
 )
 
@@ -55,12 +56,13 @@ type Renter struct {
 	Bug   Bug
 
 	upset bool // only with HotLoop
+	held  memory
 }
 
 // SetupRenter sets up a Renter with a bug.
 func SetupRenter(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
-		r := &Renter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cloud: API{env}, Bug: bug}
+		r := &Renter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cloud: API{env}, Bug: bug, held: memory{}}
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Owns(&corev1.ConfigMap{}).Complete(r)
 	}
 }
@@ -68,8 +70,12 @@ func SetupRenter(bug Bug) func(ctrl.Manager, *fault.Env) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Get(ctx, req.NamespacedName, item)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
+		return ctrl.Result{}, buried
 	}
 	if !item.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.remove(ctx, item)
@@ -105,10 +111,15 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 
 // hold puts the finalizer on.
 func (r *Renter) hold(ctx context.Context, item *Item) error {
-	if !controllerutil.AddFinalizer(item, finalizer) {
-		return nil
+	if controllerutil.AddFinalizer(item, finalizer) {
+		if err := r.Update(ctx, item); err != nil {
+			return err
+		}
 	}
-	return r.Update(ctx, item)
+	if r.Bug != ForgetsTaken {
+		r.held[client.ObjectKeyFromObject(item)] = item.UID
+	}
+	return nil
 }
 
 // machine makes the machine, or makes it as it should be.
@@ -270,5 +281,9 @@ func (r *Renter) remove(ctx context.Context, item *Item) error {
 	default:
 	}
 	controllerutil.RemoveFinalizer(item, finalizer)
-	return client.IgnoreNotFound(r.Update(ctx, item))
+	if err := client.IgnoreNotFound(r.Update(ctx, item)); err != nil {
+		return err
+	}
+	delete(r.held, client.ObjectKeyFromObject(item))
+	return nil
 }

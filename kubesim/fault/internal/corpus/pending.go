@@ -33,12 +33,14 @@ type Pending struct {
 
 	Cloud API
 	Fixed bool
+
+	held memory
 }
 
 // SetupPending sets up a Pending.
 func SetupPending(fixed bool) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
-		r := &Pending{Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed}
+		r := &Pending{Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed, held: memory{}}
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(r)
 	}
 }
@@ -46,8 +48,12 @@ func SetupPending(fixed bool) func(ctrl.Manager, *fault.Env) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Pending) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Get(ctx, req.NamespacedName, item)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
+		return ctrl.Result{}, buried
 	}
 	if incomplete(item) && !r.Fixed {
 		return ctrl.Result{}, r.report(ctx, item, metav1.ConditionFalse, "CreateIncomplete")
@@ -95,6 +101,7 @@ func (r *Pending) create(ctx context.Context, item *Item) ([]Machine, error) {
 	if err := r.annotate(ctx, item, createPending, ""); err != nil {
 		return nil, err
 	}
+	r.held[client.ObjectKeyFromObject(item)] = item.UID
 	m, err := r.Cloud.Create(ctx, string(item.UID), item.Spec.Size)
 	if err != nil { // it failed, so it is not pending any more
 		delete(item.Annotations, createPending)
@@ -129,7 +136,11 @@ func (r *Pending) remove(ctx context.Context, item *Item, all []Machine) error {
 	if !controllerutil.RemoveFinalizer(item, finalizer) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Update(ctx, item))
+	err := client.IgnoreNotFound(r.Update(ctx, item))
+	if err == nil {
+		delete(r.held, client.ObjectKeyFromObject(item))
+	}
+	return err
 }
 
 func (r *Pending) report(ctx context.Context, item *Item, status metav1.ConditionStatus, reason string) error {

@@ -1,0 +1,92 @@
+package fault
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+)
+
+// TestOvertaken proves that an operator is found which trusts that nothing goes once its finalizer
+// is written, and by nothing else; and that one which cleans up behind such a delete is not.
+func TestOvertaken(t *testing.T) {
+	s := toyLife("trusts its finalizer")
+	for _, f := range Explore(t, s, Only(Crashes, Faults, Stale, Duplicates, Races)).Findings {
+		t.Errorf("without such deletes:\n%s", f.Text)
+	}
+	r := Explore(t, s, Only(Overtaken))
+	var broken []string
+	for _, f := range r.Findings {
+		broken = append(broken, f.Violations[0].Invariant)
+	}
+	if diff := cmp.Diff([]string{"I2"}, slices.Compact(broken)); diff != "" {
+		t.Errorf("broken invariants (-want +got):\n%s", diff)
+	}
+	const told = "overtaken: a user's delete, begun before the finalizer, removes the object just after"
+	if len(r.Findings) > 0 && !strings.Contains(r.Findings[0].Text, told) {
+		t.Errorf("the report does not say %q:\n%s", told, r.Findings[0].Text)
+	}
+	right := Explore(t, toyLife(""), Only(Overtaken))
+	for _, f := range right.Findings {
+		t.Errorf("an operator that cleans up: %s", f.Text)
+	}
+	if right.Schedules[Overtaken] < 3 {
+		t.Errorf("%v were played; want one after the finalizer, one after the effect, one after the record", right.Schedules)
+	}
+}
+
+// TestOvertakenIsTheServers proves that the object goes as the API server lets it go: with the
+// finalizer on it, without a time of deletion, and not if the finalizer was there when it read.
+func TestOvertakenIsTheServers(t *testing.T) {
+	_, reference, w := prepared(t, toyLife(""))
+	p := &plan{scenario: w.explorer.scenario, reference: reference, pruned: map[Rule]int{}}
+	all := p.overtakings()
+	if len(all) == 0 {
+		t.Fatal("the toy writes a finalizer, and no delete comes too late for it")
+	}
+	first := all[0]
+	r := w.play(t, job{schedule: schedule{first.disturbance()}, last: first.step})
+	i := slices.IndexFunc(r.run.Changes, func(c history.Change) bool { return c.By == userName && c.After == nil })
+	if i < 0 {
+		t.Fatalf("nothing was removed: %v", lines(r))
+	}
+	gone := r.run.Changes[i].Before
+	if diff := cmp.Diff([]string{toyFinalizer}, gone.GetFinalizers()); diff != "" || gone.GetDeletionTimestamp() != nil {
+		t.Errorf("it went as of %v with the finalizers (-want +got):\n%s", gone.GetDeletionTimestamp(), diff)
+	}
+	r = w.play(t, job{schedule: schedule{{kind: overtaken, at: first.removes + 3, arg: "999"}}, last: first.step})
+	if slices.ContainsFunc(r.run.Changes, func(c history.Change) bool { return c.By == userName && c.After == nil }) || len(r.run.Faults) > 0 {
+		t.Error("a delete that never began removed something")
+	}
+	put := slices.IndexFunc(reference.run.Calls[first.read+1:], func(c history.Call) bool { return c.Side == history.Kubernetes && c.Write }) + first.read + 1
+	r = w.play(t, job{schedule: schedule{{kind: overtaken, at: put}}, last: first.step})
+	if !r.play.void {
+		t.Errorf("a delete that found the finalizer at call %d was taken for one that was overtaken", put)
+	}
+}
+
+// TestOvertakenReplay proves that a token plays the same again.
+func TestOvertakenReplay(t *testing.T) {
+	s := toyLife("trusts its finalizer")
+	all := Explore(t, s, Only(Overtaken))
+	if len(all.Findings) < 2 {
+		t.Fatalf("%d findings", len(all.Findings))
+	}
+	for _, f := range all.Findings {
+		*replayFlag = f.Token
+		got := Explore(t, s)
+		*replayFlag = ""
+		if len(got.Findings) != 1 || got.Findings[0].Text != f.Text {
+			t.Errorf("replaying %s gave %v", f.Token, got.texts())
+		}
+	}
+	*replayFlag = "v1/toy/overtaken@0"
+	defer func() { *replayFlag = "" }()
+	if _, err := explored(t, s, time.Minute); err == nil || !strings.Contains(err.Error(), "overtakes no delete") {
+		t.Errorf("a token of a call without a finalizer gave %v", err)
+	}
+}
