@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -24,8 +25,9 @@ import (
 type Client struct {
 	send   func(ctx context.Context, subject string, body []byte) ([]byte, error)
 	close  func()
-	where  string // the address without secrets
-	prefix string // of the subjects of the JetStream API
+	up     atomic.Int64 // when the connection was made, in nanoseconds; 0 if somebody else made it
+	where  string       // the address without secrets
+	prefix string       // of the subjects of the JetStream API
 
 	mu      sync.Mutex
 	waiting map[uint64]request // requests without an answer
@@ -58,6 +60,9 @@ func NewClient(where string, send func(ctx context.Context, subject string, body
 
 // Close ends the connection.
 func (c *Client) Close() { c.close() }
+
+// connected is when the connection was made; long ago if that is not known.
+func (c *Client) connected() time.Time { return time.Unix(0, c.up.Load()) }
 
 // read sends a request that changes nothing.
 func (c *Client) read(ctx context.Context, subject string, in, out any) error {

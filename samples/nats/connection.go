@@ -81,7 +81,10 @@ func (l *link) open() error {
 // options are those of the library: how the connection is kept, and what is to be heard of it.
 func (l *link) options() ([]natsgo.Option, error) {
 	c := l.client
-	up := func(*natsgo.Conn) { l.trouble.clear() }
+	up := func(*natsgo.Conn) {
+		l.trouble.clear()
+		c.up.Store(time.Now().UnixNano())
+	}
 	options := []natsgo.Option{
 		natsgo.Name("nats-operator"),
 		natsgo.RetryOnFailedConnect(true),

@@ -287,16 +287,6 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-func TestAMirrorWithoutItsOriginIsDegraded(t *testing.T) {
-	_, c := startNATS(t, natsserver.Options{})
-	b, obj := streams(c), stream("copy", v1alpha1.StreamSpec{Mirror: &v1alpha1.StreamSource{Name: "nowhere"}})
-	b.create(t, obj)
-	eventually(t.Context(), t, "the mirror is degraded", func() bool {
-		seen := b.observe(t, obj)
-		return seen.Phase == external.PhaseDegraded && strings.Contains(seen.Message, `cannot copy from stream "nowhere"`)
-	})
-}
-
 func TestRefusals(t *testing.T) {
 	_, c := startNATS(t, natsserver.Options{MaxStore: 1 << 20})
 	b := streams(c)

@@ -94,19 +94,14 @@ func (Streams) Reflect(s *v1alpha1.Stream, have *LiveStream) {
 // on what: the engine does.
 
 func observeStream(ctx context.Context, c *Client, name string) (external.Observation[*LiveStream], error) {
-	have, err := readStream(ctx, c, name)
+	have, err := settledStream(ctx, c, name)
 	if err != nil {
 		return external.Observation[*LiveStream]{}, err
 	}
 	if have == nil {
 		return external.Missing[*LiveStream](), nil
 	}
-	mark := external.MarkOf(have.Config.Metadata)
-	if from := have.Mirror; from != nil && from.Error != nil {
-		message := fmt.Sprintf("cannot copy from stream %q: %s", from.Name, from.Error.Description)
-		return external.Degraded(have, mark, "MirrorFails", message), nil //nolint:nilerr // the error is what was observed
-	}
-	return external.Available(have, mark), nil
+	return inUse(have, external.MarkOf(have.Config.Metadata)), nil
 }
 
 // readStream returns nil for a stream that does not exist.

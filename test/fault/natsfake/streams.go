@@ -81,7 +81,45 @@ func (s *Server) streamInfo(name string) (answer, *refusal) {
 	if !exists || time.Since(st.created) < s.late {
 		return nil, streamNotFound
 	}
-	return st.info(), nil
+	out := st.info()
+	s.origins(st, out)
+	return out, nil
+}
+
+// copies is what the server tells of a stream that another copies.
+type copies struct {
+	Name   string        `json:"name"`
+	Active time.Duration `json:"active"`
+	Error  *refusal      `json:"error,omitempty"`
+}
+
+// reachedAfter is when a server tells at the latest whether it can copy.
+const reachedAfter = 200 * time.Millisecond
+
+// origins adds to what is shown of a stream whether it can copy those that it is to copy.
+func (s *Server) origins(st *stream, out answer) {
+	seen := func(from *jetstream.StreamSource) copies {
+		c := copies{Name: from.Name, Active: -1}
+		_, exists := s.streams[from.Name]
+		switch {
+		case from.External != nil || time.Since(st.created) < reachedAfter:
+		case exists:
+			c.Active = time.Millisecond
+		default:
+			c.Error = streamNotFound
+		}
+		return c
+	}
+	if st.config.Mirror != nil {
+		out["mirror"] = seen(st.config.Mirror)
+	}
+	var all []copies
+	for _, from := range st.config.Sources {
+		all = append(all, seen(from))
+	}
+	if all != nil {
+		out["sources"] = all
+	}
 }
 
 func (s *Server) deleteStream(name string) (answer, *refusal) {
