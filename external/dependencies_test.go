@@ -21,7 +21,7 @@ func (w *world) pending(name, on string) *thing.Thing {
 func TestDependencies(t *testing.T) {
 	w := newWorld(t, named{})
 	w.create(needs("b"))
-	t.Run("E1-09 a missing dependency is waited for and is no failure", func(t *testing.T) {
+	t.Run("a missing dependency is waited for and is no failure", func(t *testing.T) {
 		got := w.pending("a", "Thing "+w.namespace+"/b does not exist")
 		if is(got, "Failed", "True") || !is(got, "DependenciesReady", "False") || !is(got, "Ready", "False") {
 			t.Errorf("conditions %+v", got.Status.Conditions)
@@ -36,7 +36,7 @@ func TestDependencies(t *testing.T) {
 			}
 		}
 	})
-	t.Run("E1-09 it goes on by event", func(t *testing.T) {
+	t.Run("it goes on by event", func(t *testing.T) {
 		w.createAs("b")
 		got := w.ready()
 		if !is(got, "DependenciesReady", "True") {
@@ -63,7 +63,7 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("size %d", got)
 		}
 	})
-	t.Run("E1-09 deleted while waiting", func(t *testing.T) {
+	t.Run("deleted while waiting", func(t *testing.T) {
 		w.createAs("c", needs("nobody"))
 		w.pending("c", "nobody does not exist")
 		w.remove("c")

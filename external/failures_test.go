@@ -263,7 +263,7 @@ func TestManySlowCreates(t *testing.T) {
 	for i := range n {
 		w.createAs("many-" + string(rune('a'+i/26)) + string(rune('a'+i%26)))
 	}
-	t.Run("E1-15 creates that take long hold up no worker", func(t *testing.T) {
+	t.Run("creates that take long hold up no worker", func(t *testing.T) {
 		w.awaitCalls(http.MethodPost, n)
 		if got := w.cloud.count(http.MethodPost); got != n {
 			t.Errorf("%d creates, want %d", got, n)
@@ -277,7 +277,7 @@ func TestEvents(t *testing.T) {
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, body: "out of order"}))
 	w.create()
 	w.awaitEvent("CreateFailed")
-	t.Run("E1-73 one event for ten failures", func(t *testing.T) {
+	t.Run("one event for ten failures", func(t *testing.T) {
 		w.awaitCalls(http.MethodPost, 10)
 		n := 0
 		for _, e := range w.events() {

@@ -311,7 +311,7 @@ func TestDrift(t *testing.T) {
 	w := newWorld(t, things{}, drifting(100*time.Millisecond))
 	obj := w.create()
 	w.ready()
-	t.Run("E0-34 looked at with no event at all", func(t *testing.T) {
+	t.Run("looked at with no event at all", func(t *testing.T) {
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+3)
 	})
 	t.Run("in sync, a look costs no write", func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestDrift(t *testing.T) {
 			t.Errorf("writes %v", got)
 		}
 	})
-	t.Run("E0-07 the API's own word is shown", func(t *testing.T) {
+	t.Run("the API's own word is shown", func(t *testing.T) {
 		w.cloud.settle("IDLE")
 		w.await("the new word", func(o *thing.Thing) bool { return o.Status.External.Status == "IDLE" })
 	})

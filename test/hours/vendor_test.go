@@ -1,0 +1,134 @@
+package hours
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external"
+	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
+)
+
+// vendor is an API that answers at once and works for as long as it is told to.
+type vendor struct {
+	mu    sync.Mutex
+	items map[string]*item
+	calls []call
+	takes time.Duration // to create or update a thing
+	away  bool          // answers nothing but errors
+}
+
+// item is a thing as the vendor has it.
+type item struct {
+	readOnly bool
+	mark     external.Mark
+	word     string
+	phase    external.Phase // while it works
+	until    time.Time
+}
+
+// call is one call that the vendor had.
+type call struct {
+	op, name string
+	at       time.Time
+}
+
+var errAway = errors.New("the vendor is away")
+
+// do notes a call and does it unless the vendor is away.
+func (v *vendor) do(op, name string, f func() error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = append(v.calls, call{op, name, time.Now()})
+	if v.away {
+		return errAway
+	}
+	return f()
+}
+
+// with changes the vendor behind the operator's back.
+func (v *vendor) with(f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f()
+}
+
+// had are the calls of one operation since a moment.
+func (v *vendor) had(op string, since time.Time) []call {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []call
+	for _, c := range v.calls {
+		if c.op == op && !c.at.Before(since) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// driver is the vendor's.
+type driver struct{}
+
+var (
+	_ external.Driver[*v1.Folder, *vendor, bool]  = driver{}
+	_ external.Updater[*v1.Folder, *vendor, bool] = driver{}
+	_ external.Namer[*v1.Folder]                  = driver{}
+	_ external.Dependent[*v1.Folder]              = driver{}
+)
+
+// annotationNeeds names another folder that must be Ready first.
+const annotationNeeds = "example.org/needs"
+
+func (driver) ExternalName(f *v1.Folder) (string, error) { return f.Name, nil }
+
+func (driver) DependsOn(f *v1.Folder) []external.Dependency {
+	needs := f.Annotations[annotationNeeds]
+	if needs == "" && f.Name != "" {
+		return nil
+	}
+	return []external.Dependency{{To: &v1.Folder{}, Name: needs}}
+}
+
+func (driver) Observe(_ context.Context, v *vendor, _ *v1.Folder, ref external.Ref) (o external.Observation[bool], err error) {
+	err = v.do("observe", ref.ID, func() error {
+		i, there := v.items[ref.ID]
+		switch {
+		case !there:
+			o = external.Missing[bool]()
+		case time.Now().Before(i.until):
+			o = external.Busy(i.phase, i.readOnly, i.mark)
+		default:
+			o = external.Available(i.readOnly, i.mark)
+			o.External = i.word
+		}
+		return nil
+	})
+	return o, err
+}
+
+func (driver) Compare(f *v1.Folder, readOnly bool) external.Changes {
+	return external.Field("spec.readOnly", f.Spec.ReadOnly, readOnly)
+}
+
+func (driver) Create(_ context.Context, v *vendor, f *v1.Folder, in external.CreateInput) (external.Result, error) {
+	return external.Result{}, v.do("create", in.Name, func() error {
+		v.items[in.Name] = &item{readOnly: f.Spec.ReadOnly, mark: in.Mark, phase: external.PhaseCreating, until: time.Now().Add(v.takes)}
+		return nil
+	})
+}
+
+func (driver) Update(_ context.Context, v *vendor, f *v1.Folder, ref external.Ref, _ bool, _ external.Changes) (external.Result, error) {
+	return external.Result{}, v.do("update", ref.ID, func() error {
+		i := v.items[ref.ID]
+		i.readOnly, i.phase, i.until = f.Spec.ReadOnly, external.PhaseUpdating, time.Now().Add(v.takes)
+		return nil
+	})
+}
+
+func (driver) Delete(_ context.Context, v *vendor, _ *v1.Folder, ref external.Ref) (external.Result, error) {
+	return external.Result{}, v.do("delete", ref.ID, func() error {
+		delete(v.items, ref.ID)
+		return nil
+	})
+}

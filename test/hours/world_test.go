@@ -1,0 +1,225 @@
+package hours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/kubesim"
+	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+type options = external.Options[*v1.Folder, *vendor]
+
+// world is a simulated cluster, a vendor, and an operator between them, in a bubble of
+// simulated time.
+type world struct {
+	t      *testing.T
+	vendor *vendor
+	client client.Client
+	name   string // of the controller, in metrics
+
+	mu     sync.Mutex
+	traced []trace.Record
+	logged []string // lines at the level of errors
+}
+
+// inHours runs a test in a bubble of simulated time.
+func inHours(t *testing.T, change func(*options), f func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cluster := kubesim.New(t, kubesim.Options{CRDs: os.DirFS("../../samples/folder/crds")})
+		scheme := runtime.NewScheme()
+		must(t, v1.AddToScheme(scheme))
+		must(t, eventsv1.AddToScheme(scheme))
+		k, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
+		must(t, err)
+		w := &world{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name())}
+		w.start(cluster, scheme, change)
+		f(w)
+	})
+}
+
+// controllerName is a name in metrics that no other test has.
+func controllerName(test string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(test)) // a hash never fails
+	return fmt.Sprintf("hours-%x", h.Sum64())
+}
+
+// start runs the operator until the test ends.
+func (w *world) start(cluster *kubesim.Cluster, scheme *runtime.Scheme, change func(*options)) {
+	mgr, err := ctrl.NewManager(cluster.Config(), ctrl.Options{
+		Scheme: scheme, Logger: funcr.New(w.log, funcr.Options{}),
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Controller:              config.Controller{SkipNameValidation: new(true)},
+		GracefulShutdownTimeout: new(time.Duration),
+	})
+	must(w.t, err)
+	o := options{Connect: func(context.Context) (*vendor, error) { return w.vendor, nil }}
+	o.Loop.Name, o.Loop.Trace = w.name, w
+	if change != nil {
+		change(&o)
+	}
+	must(w.t, external.New(driver{}, o).SetupWithManager(cold{mgr}))
+	ctx, stop := context.WithCancel(w.t.Context())
+	ended := make(chan error)
+	go func() { ended <- mgr.Start(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			w.t.Error(err)
+		}
+	})
+	w.pass(time.Second)
+}
+
+// cold is a manager whose controllers do not warm up: that waits for caches with a lock held
+// that the start wants, and a wait for a lock stops the bubble's clock.
+type cold struct{ manager.Manager }
+
+func (m cold) Add(r manager.Runnable) error {
+	if v := reflect.ValueOf(r); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
+		if warm := v.Elem().FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() {
+			warm.Set(reflect.ValueOf(new(false)))
+		}
+	}
+	return m.Manager.Add(r)
+}
+
+// log keeps what is logged as an error; funcr marks other lines with their level.
+func (w *world) log(_, args string) {
+	if strings.Contains(args, `"level"=`) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logged = append(w.logged, args)
+}
+
+// Record implements trace.Sink.
+func (w *world) Record(r trace.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.traced = append(w.traced, r)
+}
+
+// records are the events of one type that were traced.
+func records[E trace.Event](w *world) []E {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []E
+	for _, r := range w.traced {
+		if e, is := r.Event.(E); is {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// pass lets simulated time pass, and whatever is due in it happen.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // simulated time
+	synctest.Wait()
+}
+
+func (w *world) create(name, needs string) {
+	w.t.Helper()
+	f := &v1.Folder{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	if needs != "" {
+		f.Annotations = map[string]string{annotationNeeds: needs}
+	}
+	must(w.t, w.client.Create(w.t.Context(), f))
+}
+
+func (w *world) get(name string) *v1.Folder {
+	w.t.Helper()
+	f := &v1.Folder{}
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, f))
+	return f
+}
+
+func (w *world) setReadOnly(name string) {
+	w.t.Helper()
+	f := w.get(name)
+	f.Spec.ReadOnly = true
+	must(w.t, w.client.Update(w.t.Context(), f))
+}
+
+// events are the Kubernetes events about folders.
+func (w *world) events() []eventsv1.Event {
+	w.t.Helper()
+	var list eventsv1.EventList
+	must(w.t, w.client.List(w.t.Context(), &list))
+	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Kind != "Folder" })
+}
+
+// errors is how many passes controller-runtime counted as failed.
+func (w *world) errors() float64 {
+	w.t.Helper()
+	families, err := metrics.Registry.Gather()
+	must(w.t, err)
+	n, found := 0.0, false
+	for _, f := range families {
+		if f.GetName() != "controller_runtime_reconcile_errors_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "controller" && l.GetValue() == w.name {
+					n, found = n+m.GetCounter().GetValue(), true
+				}
+			}
+		}
+	}
+	if !found {
+		w.t.Fatalf("there is no counter of errors for controller %s", w.name)
+	}
+	return n
+}
+
+func condition(f *v1.Folder, t string) metav1.Condition {
+	if c := meta.FindStatusCondition(f.Status.Conditions, t); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func is(f *v1.Folder, t string) bool { return meta.IsStatusConditionTrue(f.Status.Conditions, t) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
