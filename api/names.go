@@ -3,6 +3,8 @@ package api
 import (
 	"regexp"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Condition types. Ready, Reconciling and Stalled follow kstatus; the others are those of
@@ -58,6 +60,10 @@ const (
 // its incarnation, and whether a create may be under way. trimtab writes it before it
 // creates and needs it to find the thing again; nobody else should.
 const AnnotationExternal = "trimtab.dev/external"
+
+// RecordKind is the kind under which RBAC grants the right to write [AnnotationExternal] on
+// living objects: verb update on records.trimtab.dev. No such objects exist.
+func RecordKind() schema.GroupKind { return schema.GroupKind{Group: "trimtab.dev", Kind: "Record"} }
 
 // The words of [AnnotationAdoption], from the least to the most.
 const (

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -31,6 +32,11 @@ func clusterNeed() loop.Need {
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Verbs: []string{"get"},
 		Names: []string{metav1.NamespaceSystem}, ClusterWide: true,
 	}
+}
+
+// recordNeed is the permission that the operator's policy for records asks for.
+func recordNeed() loop.Need {
+	return loop.Need{GroupVersionKind: api.RecordKind().WithVersion("v1"), Verbs: []string{"update"}, ClusterWide: true}
 }
 
 // get returns the UID of namespace kube-system, which no two clusters share and which stays

@@ -27,7 +27,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	for _, kind := range e.dependencies {
 		options.Sources = append(options.Sources, kind.source(e.dependent))
 	}
-	options.Needs = append(slices.Clone(options.Needs), clusterNeed())
+	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
 	return loop.New(e, options)
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/trimtab-dev/trimtab/api"
 )
 
 const managerCommand = "manager"
@@ -52,6 +54,9 @@ type settings struct {
 	shutdownTimeout time.Duration
 	stuckAfter      time.Duration
 	watchNamespaces []string
+	installation    string
+	adoptionLimit   []string
+	accessLimit     []string
 	trace           string
 	logFormat       string
 	logLevel        string
@@ -62,6 +67,9 @@ func (s *settings) flags(f *pflag.FlagSet, o Options) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "file that says which cluster; empty means $KUBECONFIG, the pod's own cluster, or ~/.kube/config")
 	f.StringVar(&s.namespace, "namespace", "", "where the operator's lease lives; empty means the pod's or the kubeconfig's namespace")
 	f.StringSliceVar(&s.watchNamespaces, "watch-namespaces", nil, "namespaces whose objects are worked on, with commas between; empty means all")
+	f.StringVar(&s.installation, "installation", "", "tells operators of the same kinds in one cluster apart: objects that another one works on are left alone; empty means "+o.Name)
+	f.StringSliceVar(&s.adoptionLimit, "adoption-limit", nil, "the most that annotation "+api.AnnotationAdoption+" may ask for: never, if-marked, if-identical or always, in some namespaces as NAMESPACE=LIMIT, with commas between; empty leaves it at if-marked, or what the operator's author chose")
+	f.StringSliceVar(&s.accessLimit, "access-limit", nil, "the most that annotation "+api.AnnotationAccess+" may allow: letters of CUD or none, in some namespaces as NAMESPACE=LIMIT, with commas between; empty means what the operator's author chose")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "work only while holding the lease, so that replicas stand by for one another")
 	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "serve /metrics here; 0 switches it off")
 	f.StringVar(&s.healthAddress, "health-address", ":8081", "serve /livez and /readyz here; 0 switches them off")

@@ -52,7 +52,7 @@ func runManager(ctx context.Context, o Options, s settings, log logr.Logger, std
 	if err != nil {
 		return err
 	}
-	if err := d.check(s); err != nil {
+	if err := d.govern(s); err != nil {
 		return err
 	}
 	p := &process{
@@ -138,7 +138,9 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 func (d *design) needed() []schema.GroupVersionKind {
 	kinds := append([]schema.GroupVersionKind(nil), d.kinds...)
 	for _, n := range d.needs {
-		kinds = append(kinds, n.GroupVersionKind)
+		if !isRecord(n) { // nobody serves it
+			kinds = append(kinds, n.GroupVersionKind)
+		}
 	}
 	return kinds
 }
@@ -149,7 +151,7 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 		Scheme:                        p.design.scheme,
 		Logger:                        logr.FromSlogHandler(calmStop{logr.ToSlogHandler(p.log), func() bool { return ctx.Err() != nil }}),
 		LeaderElection:                p.settings.leaderElect,
-		LeaderElectionID:              p.design.options.Name,
+		LeaderElectionID:              p.design.terms.Installation,
 		LeaderElectionNamespace:       p.target.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(p.settings.shutdownTimeout),
@@ -227,7 +229,13 @@ func (p *process) watchOver(mgr manager.Manager) error {
 func (p *process) grantCommand() string {
 	flags := ""
 	if len(p.settings.watchNamespaces) > 0 {
-		flags = " -- --watch-namespaces=" + strings.Join(p.settings.watchNamespaces, ",")
+		flags += " --watch-namespaces=" + strings.Join(p.settings.watchNamespaces, ",")
+	}
+	if p.settings.installation != "" {
+		flags += " --installation=" + p.settings.installation
+	}
+	if flags != "" {
+		flags = " --" + flags
 	}
 	return fmt.Sprintf("%s manifests rbac --namespace %s%s | kubectl apply --server-side -f -",
 		p.design.options.Name, p.target.namespace, flags)
@@ -253,7 +261,7 @@ func (p *process) election() []authorizationv1.ResourceAttributes {
 			Group: "coordination.k8s.io", Resource: "leases", Verb: verb, Namespace: p.target.namespace,
 		}
 		if verb != "create" {
-			a.Name = p.design.options.Name
+			a.Name = p.design.terms.Installation
 		}
 		out = append(out, a)
 	}

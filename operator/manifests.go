@@ -62,7 +62,6 @@ const (
 
 // manifests calls warn with what an author may have forgotten.
 func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]client.Object, error) {
-	m.Namespace = cmp.Or(m.Namespace, o.Name)
 	m.Image = cmp.Or(m.Image, o.Name+":latest")
 	var s settings
 	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
@@ -73,6 +72,7 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("flags of the manager: %q is not a flag", f.Arg(0))
 	}
+	m.Namespace = cmp.Or(m.Namespace, s.installation, o.Name)
 	mounted, err := mounts(m.FromSecret, f)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(s); err != nil {
+	if err := d.govern(s); err != nil {
 		return nil, err
 	}
 	if p != partRBAC {
@@ -105,12 +105,12 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 			return nil, err
 		}
 		mountAll(o.Name, mounted, &deployment.Spec.Template.Spec)
-		return slices.Concat(d.definitions(), namespace(m), access, []client.Object{deployment}), nil
+		return slices.Concat(d.definitions(), namespace(m), access, d.recordPolicy(), []client.Object{deployment}), nil
 	case partCRDs:
 		return d.definitions(), nil
 	case partRBAC:
 		access, err := d.rbac(m, s)
-		return slices.Concat(namespace(m), access), err
+		return slices.Concat(namespace(m), access, d.recordPolicy()), err
 	}
 	return nil, fmt.Errorf("there are no manifests called %q; use crds, rbac or all", p)
 }
@@ -150,7 +150,11 @@ func namespace(m ManifestOptions) []client.Object {
 }
 
 func (d *design) labels() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": d.options.Name}
+	labels := map[string]string{"app.kubernetes.io/name": d.options.Name}
+	if d.terms.Installation != d.options.Name {
+		labels["app.kubernetes.io/instance"] = d.terms.Installation
+	}
+	return labels
 }
 
 // rbac returns the service account and what it may do.
@@ -159,7 +163,7 @@ func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := d.options.Name
+	name := d.terms.Installation
 	meta := func(name, namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: d.labels()}
 	}
@@ -231,7 +235,7 @@ func (d *design) deployment(m ManifestOptions, s settings) (*appsv1.Deployment, 
 	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Name: d.options.Name, Namespace: m.Namespace, Labels: d.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: d.terms.Installation, Namespace: m.Namespace, Labels: d.labels()},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: d.labels()},
@@ -239,7 +243,7 @@ func (d *design) deployment(m ManifestOptions, s settings) (*appsv1.Deployment, 
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: d.labels()},
 				Spec: corev1.PodSpec{
-					ServiceAccountName: d.options.Name,
+					ServiceAccountName: d.terms.Installation,
 					// A little more than the manager gives itself, so that it is never cut off.
 					TerminationGracePeriodSeconds: new(int64((s.shutdownTimeout + 10*time.Second).Seconds())),
 					SecurityContext: &corev1.PodSecurityContext{

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -54,6 +55,8 @@ type Controller interface {
 	GroupVersionKind(*runtime.Scheme) (schema.GroupVersionKind, error)
 	// Needs are the permissions it uses; the generated role consists of them.
 	Needs(*runtime.Scheme) ([]loop.Need, error)
+	// Govern is called with what the flags decide, before any other method below.
+	Govern(loop.Terms)
 	// TraceTo is called before SetupWithManager with the process's own sink.
 	TraceTo(trace.Sink)
 	// SetupWithManager adds it to the manager.
@@ -136,7 +139,9 @@ type design struct {
 	controllers []Controller
 	kinds       []schema.GroupVersionKind // of controllers, in their order
 	needs       []loop.Need
+	recorded    []schema.GroupVersionKind // those of controllers that keep records
 	resources   resources
+	terms       loop.Terms
 }
 
 // read makes the controllers and asks them what they need.
@@ -165,6 +170,9 @@ func (o Options) read() (*design, error) {
 		}
 		d.kinds = append(d.kinds, gvk)
 		d.needs = append(d.needs, needs...)
+		if slices.ContainsFunc(needs, isRecord) {
+			d.recorded = append(d.recorded, gvk)
+		}
 	}
 	return d, nil
 }
@@ -176,8 +184,15 @@ func unregistered(err error) error {
 	return fmt.Errorf("a controller's kind is not registered; add it in operator.Options.AddToScheme: %s", said)
 }
 
-// check fails if the operator cannot run with s.
-func (d *design) check(s settings) error {
+// govern takes in what s decides, and fails if the operator cannot run with it.
+func (d *design) govern(s settings) error {
+	var err error
+	if d.terms, err = s.terms(d.options.Name); err != nil {
+		return err
+	}
+	for _, c := range d.controllers {
+		c.Govern(d.terms)
+	}
 	if len(s.watchNamespaces) == 0 {
 		return nil
 	}

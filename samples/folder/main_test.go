@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,15 +37,17 @@ type world struct {
 	client    client.WithWatch
 	namespace string
 	disk      string
+	flags     []string // of the operator
 	account   opertest.Account
 	operator  *opertest.Process
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
 	cfg := testenv.Start(t)
 	w := &world{t: t, cfg: cfg, client: testenv.Client(t, cfg, v1.AddToScheme), namespace: testenv.Namespace(t, cfg), disk: t.TempDir()}
-	w.account = opertest.Self(asOperator).Install(t, cfg, w.namespace, "--watch-namespaces", w.namespace)
+	w.flags = append([]string{"--watch-namespaces", w.namespace}, flags...)
+	w.account = opertest.Self(asOperator).Install(t, cfg, w.namespace, w.flags...)
 	return w
 }
 
@@ -52,7 +55,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) start(a opertest.Account) {
 	w.t.Helper()
 	// Without the lease nobody has to wait for that of a killed process to end.
-	w.operator = opertest.Self(asOperator).Start(w.t, a, "--root", w.disk, "--watch-namespaces", w.namespace, "--leader-elect=false")
+	w.operator = opertest.Self(asOperator).Start(w.t, a, append([]string{"--root", w.disk, "--leader-elect=false"}, w.flags...)...)
 }
 
 // create makes the object "orders".
@@ -87,7 +90,10 @@ func (w *world) look(f *v1.Folder, token string) *v1.Folder {
 // refused waits until the object says why it has no folder.
 func (w *world) refused(f *v1.Folder) {
 	w.t.Helper()
-	const want = `"orders" exists and is not ours; set annotation trimtab.dev/adoption to "always" to take it over`
+	want := `"orders" exists and is not ours; who runs the operator can allow annotation trimtab.dev/adoption=always, which takes it over, by --adoption-limit ` + w.namespace + "=always"
+	if slices.Contains(w.flags, "always") {
+		want = `"orders" exists and is not ours; set annotation trimtab.dev/adoption to "always" to take it over`
+	}
 	f = testenv.Wait(w.t, w.client, f, "the object to be refused", func(f *v1.Folder) bool { return f.Status.State == "Failed" })
 	c := meta.FindStatusCondition(f.Status.Conditions, api.ConditionReady)
 	if c == nil || c.Reason != "NotOurs" || c.Message != want {
@@ -176,7 +182,7 @@ func TestFolderOfOthers(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, "--adoption-limit", "always")
 	w.occupy()
 	w.start(w.account)
 	f := w.create(v1.FolderSpec{ReadOnly: true})

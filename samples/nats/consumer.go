@@ -124,6 +124,20 @@ func (Consumers) Delete(ctx context.Context, c *Client, _ *v1alpha1.Consumer, re
 	return external.Result{}, err
 }
 
+// Mark puts the ownership mark on a consumer that was there before its object.
+func (d Consumers) Mark(ctx context.Context, c *Client, o *v1alpha1.Consumer, ref external.Ref, mark external.Mark) error {
+	seen, err := d.Observe(ctx, c, o, ref)
+	switch {
+	case err != nil:
+		return err
+	case seen.Phase == external.PhaseMissing:
+		return errGone
+	}
+	cfg := seen.Have.Config
+	cfg.Metadata = mark.On(external.Unmark(cfg.Metadata))
+	return updateConsumer(ctx, c, seen.Have, cfg)
+}
+
 // Unmark takes the ownership mark off a consumer that is to stay.
 func (d Consumers) Unmark(ctx context.Context, c *Client, o *v1alpha1.Consumer, ref external.Ref) error {
 	seen, err := d.Observe(ctx, c, o, ref)

@@ -57,6 +57,11 @@ func (KeyValues) Delete(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, re
 	return external.Result{}, deleteStream(ctx, c, ref.ID)
 }
 
+// Mark puts the ownership mark on a bucket that was there before its object.
+func (KeyValues) Mark(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, ref external.Ref, mark external.Mark) error {
+	return markStream(ctx, c, ref.ID, mark)
+}
+
 // Unmark takes the ownership mark off a bucket that is to stay.
 func (KeyValues) Unmark(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, ref external.Ref) error {
 	return unmarkStream(ctx, c, ref.ID)

@@ -24,6 +24,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
@@ -96,6 +97,7 @@ func (r *rig) run(args ...string) {
 	ring := trace.NewRing(trace.RingOptions{})
 	r.trace = ring
 	for _, c := range controllers {
+		c.Govern(loop.Terms{Adoption: loop.Limit{"": api.AdoptionAlways}})
 		c.TraceTo(ring)
 		if err := c.SetupWithManager(mgr); err != nil {
 			r.t.Fatal(err)
@@ -346,7 +348,7 @@ func TestOperator(t *testing.T) {
 
 		edited(r, obj, func(s *v1alpha1.Stream) { s.Annotations[api.AnnotationAdoption] = "always" })
 		until(r, obj, "Succeeded")
-		wantDiff(t, "what NATS was asked to change", []string{"STREAM.UPDATE theirs"}, r.mutations("theirs"))
+		wantDiff(t, "what NATS was asked to change: the mark, then the rest", []string{"STREAM.UPDATE theirs", "STREAM.UPDATE theirs"}, r.mutations("theirs"))
 		r.remove(obj)
 	})
 

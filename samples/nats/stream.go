@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -72,6 +73,11 @@ func (Streams) Delete(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref ex
 	return external.Result{}, deleteStream(ctx, c, ref.ID)
 }
 
+// Mark puts the ownership mark on a stream that was there before its object.
+func (Streams) Mark(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref external.Ref, mark external.Mark) error {
+	return markStream(ctx, c, ref.ID, mark)
+}
+
 // Unmark takes the ownership mark off a stream that is to stay.
 func (Streams) Unmark(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref external.Ref) error {
 	return unmarkStream(ctx, c, ref.ID)
@@ -136,6 +142,22 @@ func deleteStream(ctx context.Context, c *Client, name string) error {
 	}
 	return err
 }
+
+func markStream(ctx context.Context, c *Client, name string, mark external.Mark) error {
+	have, err := readStream(ctx, c, name)
+	switch {
+	case err != nil:
+		return err
+	case have == nil:
+		return errGone
+	}
+	cfg := have.Config
+	cfg.Metadata = mark.On(external.Unmark(cfg.Metadata))
+	return updateStream(ctx, c, have, cfg)
+}
+
+// errGone: what is to be marked went meanwhile.
+var errGone = external.Transient(errors.New("it does not exist any more"))
 
 func unmarkStream(ctx context.Context, c *Client, name string) error {
 	have, err := readStream(ctx, c, name)

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/operator"
 )
 
@@ -31,6 +33,7 @@ func managerOptions() manager.Options {
 // setUp adds controllers to a manager.
 func setUp(mgr ctrl.Manager, controllers []operator.Controller) error {
 	for _, c := range controllers {
+		c.Govern(loop.Terms{Installation: "operator", Adoption: loop.Limit{"": api.AdoptionAlways}})
 		if err := c.SetupWithManager(mgr); err != nil {
 			return err
 		}
@@ -40,7 +43,8 @@ func setUp(mgr ctrl.Manager, controllers []operator.Controller) error {
 
 // justified are rights that no story is long enough to need: to record the same event over
 // and over, and to look past a cache that is seconds behind.
-const justified = "patch events.events.k8s.io, get probes.probe.trimtab.dev"
+// The right to write records is asked for by a policy alone.
+const justified = "patch events.events.k8s.io, get probes.probe.trimtab.dev, update records.trimtab.dev"
 
 // roles are the cluster roles among an operator's manifests. It panics if there are no
 // manifests, which is a mistake in this package.
