@@ -28,52 +28,138 @@ func (p *pass[T, C, O]) call(ctx context.Context, d Decision) {
 	}
 }
 
+// answer is what a call of the external API came to.
+type answer struct {
+	result string
+	failed bool
+	// broken is a panic of the driver in the call itself.
+	broken *panicked
+	classification
+}
+
 // ask makes a call under its own deadline, traces it and classifies its error. A call that
 // changes the outside is not cut short by the end of the pass or of the process: its answer
-// is worth more than the seconds.
-func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Context) (string, error)) Class {
+// is worth more than the seconds. A call that does not return in its time is left behind with
+// the copy of the object that it was given; it has failed, and may still take effect.
+func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Context, T) (string, error)) Class {
 	if a.mutates() {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.e.callDeadline())
 	defer cancel()
-	start := time.Now()
-	result, err := guard(func() (string, error) { return f(ctx) })
-	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.mutates(), Result: result, Took: time.Since(start)}
-	p.facts.Last, p.last = Answer{Of: a}, classification{}
-	if crash, is := errors.AsType[*panicked](err); is {
-		p.loop.Log().Error(err, "a call of the driver panicked", "call", a.String(), "stack", string(crash.stack))
+	start, theirs, release := time.Now(), p.lend(), p.client.retain()
+	said := p.e.explain(errEnded, a)
+	got, late := await(ctx, said, func(ctx context.Context) answer {
+		defer release()
+		result, err := guard(methodOf(a), func() (string, error) { return f(ctx, theirs) })
+		if err != nil {
+			return p.e.explain(err, a)
+		}
+		return answer{result: result}
+	})
+	if late != nil {
+		got = p.leave(a, late)
 	}
-	if err != nil {
-		p.last = classify(err, p.e.classifier, a.mutates())
-		p.facts.Last = Answer{Of: a, Failed: true, Class: p.last.class, Timeout: p.last.timeout}
-		event.Err, event.Result = p.last.text, p.last.class.String()
+	p.take(a, got)
+	p.client.answered(got.failed, got.classification)
+	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.mutates(), Result: got.result, Took: time.Since(start)}
+	if got.failed {
+		event.Err, event.Result = got.text, got.class.String()
 	}
-	if absent := p.last.absent && (a == ActionObserve || a == ActionDelete || a == ActionUnmark); absent {
-		p.facts.Last, p.last = Answer{Of: a}, classification{absent: true}
-		event.Err, event.Result = "", "Missing"
+	if p.last.absent {
+		event.Result = "Missing"
 	}
 	p.trace.Emit(event)
 	return p.facts.Last.Class
+}
+
+// explain classifies what a call came to.
+func (e *engine[T, C, O]) explain(err error, a Action) answer {
+	got := answer{failed: true, classification: classify(err, e.classifier, a.mutates())}
+	got.broken, _ = errors.AsType[*panicked](err)
+	if got.absent && (a == ActionObserve || a == ActionDelete || a == ActionUnmark) {
+		return answer{classification: classification{absent: true}}
+	}
+	return got
+}
+
+// leave leaves a call behind.
+func (p *pass[T, C, O]) leave(a Action, late <-chan answer) answer {
+	left := &abroad{method: methodOf(a), action: a}
+	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
+		got := <-late
+		return lateAnswer{failed: got.failed, class: got.class, at: time.Now()}
+	})
+	p.out, p.hangs = left, left.err()
+	c := classification{class: openEnded(a.mutates()), timeout: true, text: p.hangs.Error()}
+	return answer{failed: true, classification: c}
+}
+
+// take makes an answer a fact, and logs what is a mistake of the driver.
+func (p *pass[T, C, O]) take(a Action, got answer) {
+	p.facts.Last, p.last = Answer{Of: a}, got.classification
+	if got.failed {
+		p.facts.Last = Answer{Of: a, Failed: true, Class: got.class, Timeout: got.timeout}
+	}
+	for _, crash := range append(got.classification.broken, got.broken) {
+		if crash != nil {
+			p.loop.Log().Error(crash, "the driver panicked", "method", crash.method, "stack", string(crash.stack))
+		}
+	}
+}
+
+// methodOf is the author's method behind a call.
+func methodOf(a Action) string {
+	switch a {
+	case ActionObserve:
+		return "Observe"
+	case ActionCreate:
+		return "Create"
+	case ActionUpdate:
+		return "Update"
+	case ActionDelete:
+		return "Delete"
+	case ActionMark:
+		return "Mark"
+	case ActionUnmark:
+		return "Unmark"
+	default:
+		return a.String()
+	}
+}
+
+// lend returns a copy of the object for the author's code, which may keep it for longer than
+// the pass lasts. Calls of one pass share it as long as the object does not change.
+func (p *pass[T, C, O]) lend() T {
+	if !p.lent {
+		p.copy, _ = p.obj.DeepCopyObject().(T)
+		p.lent = true
+	}
+	return p.copy
 }
 
 // observe looks at the thing.
 func (p *pass[T, C, O]) observe(ctx context.Context) {
 	p.looked = time.Now()
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation[O]{}, nil, Seen{}, Differs{}
-	p.ask(ctx, ActionObserve, func(ctx context.Context) (string, error) {
-		o, err := p.e.driver.Observe(ctx, p.client, p.obj, p.ref())
+	var seen Observation[O]
+	var changes Changes
+	driver, c, ref := p.e.driver, p.client.client, p.ref()
+	p.ask(ctx, ActionObserve, func(ctx context.Context, obj T) (string, error) {
+		o, err := driver.Observe(ctx, c, obj, ref)
 		if err != nil {
 			return "", err
 		}
-		p.seen = o
-		return string(o.Phase), p.understand(o)
+		seen = o
+		changes, err = p.e.understand(obj, o)
+		return string(o.Phase), err
 	})
-	if p.facts.Last.Failed {
+	if p.facts.Last.Failed { // a call that was left behind still has seen and changes
 		return
 	}
+	p.seen, p.changes = seen, changes
 	if p.last.absent {
-		p.seen = Missing[O]()
+		p.seen, p.changes = Missing[O](), nil
 	}
 	p.facts.Seen = Seen{Looked: true, Phase: p.seen.Phase, Recoverable: p.seen.Recoverable}
 	if p.seen.Phase == PhaseMissing {
@@ -90,20 +176,19 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	if p.seen.Phase != PhaseMissing {
 		p.recognise()
 	}
-	p.reflect()
+	p.reflect(ctx)
 }
 
 // understand compares what was observed with what is wanted. It is part of the call, so
 // that a mistake of the driver is a failed look.
-func (p *pass[T, C, O]) understand(o Observation[O]) error {
+func (e *engine[T, C, O]) understand(obj T, o Observation[O]) (Changes, error) {
 	switch o.Phase {
 	case PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting:
-		return nil
+		return nil, nil
 	case PhaseAvailable, PhaseDegraded, PhaseFailed:
-		p.changes = p.e.driver.Compare(p.obj, o.Have)
-		return nil
+		return guard("Compare", func() (Changes, error) { return e.driver.Compare(obj, o.Have), nil })
 	}
-	return Terminal(fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %T", o.Phase, p.e.driver))
+	return nil, Terminal(fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %T", o.Phase, e.driver))
 }
 
 // meetRivals asks who else stands for the thing, unless its mark proves it to be ours or
@@ -170,12 +255,15 @@ func (p *pass[T, C, O]) markOf(obj T, incarnation int64) Mark {
 	return markFor(obj, gvk, p.here.Cluster, max(1, incarnation))
 }
 
-// create starts the thing's life.
+// create starts the thing's life. That it is called is noted before: whatever the author's
+// code does, a create is not forgotten.
 func (p *pass[T, C, O]) create(ctx context.Context) {
 	p.facts.Did.Create = true
 	in := CreateInput{Name: p.id, Mark: p.mark()}
-	class := p.change(ctx, ActionCreate, func(ctx context.Context) error {
-		_, err := p.e.driver.Create(ctx, p.client, p.obj, in)
+	driver, c := p.e.driver, p.client.client
+	p.track.createBegins(time.Now())
+	class := p.change(ctx, ActionCreate, func(ctx context.Context, obj T) error {
+		_, err := driver.Create(ctx, c, obj, in)
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
@@ -186,8 +274,9 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 func (p *pass[T, C, O]) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(InPlace).hash()
-	p.change(ctx, ActionUpdate, func(ctx context.Context) error {
-		_, err := p.e.updater.Update(ctx, p.client, p.obj, p.ref(), p.seen.Have, wanted)
+	updater, c, ref, have := p.e.updater, p.client.client, p.ref(), p.seen.Have
+	p.change(ctx, ActionUpdate, func(ctx context.Context, obj T) error {
+		_, err := updater.Update(ctx, c, obj, ref, have, wanted)
 		return err
 	})
 	if p.facts.Last.Failed {
@@ -202,8 +291,9 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 func (p *pass[T, C, O]) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
-	p.change(ctx, ActionDelete, func(ctx context.Context) error {
-		_, err := p.e.driver.Delete(ctx, p.client, p.obj, p.ref())
+	driver, c, ref := p.e.driver, p.client.client, p.ref()
+	p.change(ctx, ActionDelete, func(ctx context.Context, obj T) error {
+		_, err := driver.Delete(ctx, c, obj, ref)
 		return err
 	})
 	p.track.deleteAnswered(p.facts.Last.Failed)
@@ -216,24 +306,25 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 // putMark puts our mark on.
 func (p *pass[T, C, O]) putMark(ctx context.Context) {
 	p.facts.Did.Mark = true
-	mark := p.mark()
-	p.change(ctx, ActionMark, func(ctx context.Context) error {
-		return p.e.marker.Mark(ctx, p.client, p.obj, p.ref(), mark)
+	marker, c, ref, mark := p.e.marker, p.client.client, p.ref(), p.mark()
+	p.change(ctx, ActionMark, func(ctx context.Context, obj T) error {
+		return marker.Mark(ctx, c, obj, ref, mark)
 	})
 }
 
 // unmark takes our mark off.
 func (p *pass[T, C, O]) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
-	p.change(ctx, ActionUnmark, func(ctx context.Context) error {
-		return p.e.unmarker.Unmark(ctx, p.client, p.obj, p.ref())
+	unmarker, c, ref := p.e.unmarker, p.client.client, p.ref()
+	p.change(ctx, ActionUnmark, func(ctx context.Context, obj T) error {
+		return unmarker.Unmark(ctx, c, obj, ref)
 	})
 }
 
 // change makes a call that changes the outside. What was seen before it is worth nothing
 // after it.
-func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Context) error) Class {
-	class := p.ask(ctx, a, func(ctx context.Context) (string, error) { return "ok", f(ctx) })
+func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Context, T) error) Class {
+	class := p.ask(ctx, a, func(ctx context.Context, obj T) (string, error) { return "ok", f(ctx, obj) })
 	p.facts.Seen, p.facts.Found = Seen{}, FoundNotAsked
 	if !p.facts.Last.Failed {
 		p.track.tried = p.obj.GetGeneration()
@@ -245,7 +336,7 @@ func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Con
 }
 
 // reflect shows in status what was observed.
-func (p *pass[T, C, O]) reflect() {
+func (p *pass[T, C, O]) reflect(ctx context.Context) {
 	external := p.obj.TrimtabExternal()
 	if p.seen.Phase == PhaseMissing {
 		external.External = nil
@@ -255,11 +346,21 @@ func (p *pass[T, C, O]) reflect() {
 		return
 	}
 	external.External = observed(p.id, p.seen.External, p.record.Incarnation)
-	if p.e.reflector != nil && p.compared() {
-		if _, err := guard(func() (struct{}, error) { p.e.reflector.Reflect(p.obj, p.seen.Have); return struct{}{}, nil }); err != nil {
-			p.loop.Log().Error(err, "Reflect panicked; status is not complete")
-		}
+	if p.e.reflector == nil || !p.compared() {
+		return
 	}
+	shown, _ := p.obj.DeepCopyObject().(T)
+	reflector, have := p.e.reflector, p.seen.Have
+	_, err := pure(ctx, &p.e.left, subjectOf(p.obj), "Reflect", func() (struct{}, error) {
+		reflector.Reflect(shown, have)
+		return struct{}{}, nil
+	})
+	if err != nil {
+		p.loop.Log().Error(err, "Reflect did not come to its end; status is not complete")
+		p.unreflected, p.hangs = err, p.e.left.stuck(p.uid())
+		return
+	}
+	p.obj, p.loop.Obj = shown, shown
 }
 
 // compared tells whether the thing was complete enough to be compared.

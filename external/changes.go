@@ -284,9 +284,9 @@ func ordered[V ~string](in []V) []V {
 	return out
 }
 
-// raw is a value as unambiguous text.
+// raw is a value as unambiguous text. The value's own methods may be called, and panic.
 func raw(x any) string {
-	b, err := json.Marshal(x)
+	b, err := guard("MarshalJSON", func() ([]byte, error) { return json.Marshal(x) })
 	if err != nil {
 		return fmt.Sprintf("%#v", x)
 	}
@@ -315,7 +315,9 @@ func plain(x any) string {
 		return "unset"
 	}
 	if s, ok := x.(fmt.Stringer); ok {
-		return strconv.Quote(s.String())
+		if text, err := guard("String", func() (string, error) { return s.String(), nil }); err == nil {
+			return strconv.Quote(text)
+		}
 	}
 	if v.Kind() == reflect.String {
 		return strconv.Quote(v.String())

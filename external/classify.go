@@ -3,9 +3,11 @@ package external
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,41 +19,83 @@ type classification struct {
 	after   time.Duration
 	// absent: the API says that the thing does not exist.
 	absent bool
-	text   string
+	// credentials: the API says that it does not know who asks.
+	credentials bool
+	// away says in the words of this package why the API cannot be reached; empty if the
+	// error tells nothing of that kind. It may be shown for every object.
+	away string
+	text string
+	// broken are panics of the error's own methods, and of the driver's Classify.
+	broken []*panicked
 }
 
 // classify says what err means. What its maker said comes first, then the driver, then what
 // errors of Go's own and of HTTP clients tell. Of a call that changes something an error
-// that leaves its effect open is Ambiguous.
+// that leaves its effect open is Ambiguous. It calls methods of err, which may be the
+// author's and a nil pointer: one that panics says nothing.
 func classify(err error, driver Classifier, mutating bool) classification {
-	c := classification{after: afterOf(err), text: plainText(err)}
-	c.timeout = errors.Is(err, context.DeadlineExceeded) || timedOut(err)
-	if e, ok := errors.AsType[*Error](err); ok {
-		c.class = e.Class
+	var c classification
+	c.ask("Error", func() { c.text = plainText(err) })
+	if c.text == "" {
+		c.text = fmt.Sprintf("an error (%T) without a text", err)
 	}
+	c.ask("Unwrap, As or Is of an error", func() { c.byMaker(err) })
 	if c.class == ClassUnknown && driver != nil {
-		c.class = driver.Classify(err)
+		c.ask("Classify", func() { c.class = driver.Classify(err) })
 	}
 	if c.class == ClassUnknown {
-		c.byDefault(err, mutating)
+		c.ask("StatusCode or RetryAfter of an error", func() { c.byDefault(err, mutating) })
+	}
+	if c.class == ClassUnknown {
+		c.class = openEnded(mutating)
 	}
 	c.timeout = c.timeout && (c.class == ClassTransient || c.class == ClassAmbiguous)
+	for _, p := range c.broken {
+		c.text += "; " + p.Error()
+	}
 	return c
 }
 
-func (c *classification) byDefault(err error, mutating bool) {
-	unclear := ClassTransient
-	if mutating {
-		unclear = ClassAmbiguous
+// ask calls a method of an error or Classify.
+func (c *classification) ask(method string, f func()) {
+	_, err := guard(method, func() (struct{}, error) { f(); return struct{}{}, nil })
+	if p, is := err.(*panicked); is { //nolint:errorlint // guard wraps nothing
+		c.broken = append(c.broken, p)
 	}
-	c.class = ClassTransient
+}
+
+// byMaker takes in what the error says of itself.
+func (c *classification) byMaker(err error) {
+	c.timeout = errors.Is(err, context.DeadlineExceeded) || timedOut(err)
+	switch {
+	case c.timeout:
+		c.away = "it does not answer in time"
+	case refusedConnection(err):
+		c.away = "it refuses connections"
+	case isNetwork(err):
+		c.away = "the network fails"
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		c.class, c.after = e.Class, e.After
+	}
+}
+
+// openEnded is the class of an error that leaves a call's effect open.
+func openEnded(mutating bool) Class {
+	if mutating {
+		return ClassAmbiguous
+	}
+	return ClassTransient
+}
+
+func (c *classification) byDefault(err error, mutating bool) {
 	status, ok := errors.AsType[interface {
 		error
 		StatusCode() int
 	}](err)
 	switch {
 	case ok:
-		c.byStatus(status.StatusCode(), unclear)
+		c.byStatus(status.StatusCode(), openEnded(mutating))
 		if a, ok := errors.AsType[interface {
 			error
 			RetryAfter() time.Duration
@@ -59,12 +103,20 @@ func (c *classification) byDefault(err error, mutating bool) {
 			c.after = a.RetryAfter()
 		}
 	case refusedConnection(err): // nothing was sent
+		c.class = ClassTransient
 	case c.timeout, isNetwork(err), errors.Is(err, context.Canceled):
-		c.class = unclear
+		c.class = openEnded(mutating)
+	default:
+		c.class = ClassTransient
 	}
 }
 
-func (c *classification) byStatus(code int, unclear Class) {
+func (c *classification) byStatus(code int, open Class) {
+	c.class = ClassTransient
+	c.credentials = code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired
+	if code >= http.StatusInternalServerError && c.away == "" {
+		c.away = "it answers with status " + strconv.Itoa(code)
+	}
 	switch code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge,
 		http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
@@ -78,9 +130,9 @@ func (c *classification) byStatus(code int, unclear Class) {
 	case http.StatusTooManyRequests:
 		c.class = ClassThrottled
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		c.class, c.timeout = unclear, true
+		c.class, c.timeout = open, true
 	case http.StatusBadGateway:
-		c.class = unclear
+		c.class = open
 	}
 }
 

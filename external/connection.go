@@ -4,67 +4,235 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// connection is the client of the external API, made once and shared.
-type connection[C any] struct {
-	connect func(context.Context) (C, error)
+const (
+	// connectPause is how long a failure to connect answers everybody who asks, so that a
+	// thousand objects do not knock a thousand times.
+	connectPause = time.Second
+	// remakeMost is the longest pause between two clients made because the one before was
+	// refused; the first is connectPause, and it doubles.
+	remakeMost = time.Minute
+	// deniedTwice is how many calls in a row must be denied, with nothing answered between
+	// them, before the client itself is suspected. That the API does not know who asks is
+	// enough by itself.
+	deniedTwice = 2
+)
 
-	mu     sync.Mutex
-	client C
-	ready  bool
-	failed time.Time
-	err    error
+// connection makes the client of the external API and shares it. A client that the API
+// refuses is replaced by a new one.
+type connection[C any] struct {
+	connect func(context.Context) (attached[C], error)
+
+	mu      sync.Mutex
+	current *connected[C]
+	flight  *flight
+	failed  time.Time
+	err     error
+	// process ends with the process; nil until it is known.
+	process context.Context //nolint:containedctx // clients live as long as the process
+	// denied counts denials in a row; suspect: the client is to be replaced, not before next.
+	denied  int
+	suspect bool
+	remade  int
+	next    time.Time
 }
 
-// connectPause is how long a failure to connect answers everybody who asks, so that a
-// thousand objects do not knock a thousand times.
-const connectPause = time.Second
+// connected is one client. It ends when it is retired and nobody uses it.
+type connected[C any] struct {
+	attached[C]
 
-// get returns the client, making it first if need be.
-func (c *connection[C]) get(ctx context.Context, deadline time.Duration) (C, error) {
+	of      *connection[C]
+	uses    int
+	retired bool
+	ended   bool
+	// unused: the process ends, or others have the same client, so that nothing is closed.
+	unused bool
+}
+
+// flight is a call of Connect that is under way.
+type flight struct {
+	done  chan struct{}
+	until time.Time
+}
+
+// get returns the client, making it first if need be. The caller releases it.
+func (c *connection[C]) get(ctx context.Context, deadline time.Duration) (*connected[C], error) {
+	c.mu.Lock()
+	now := time.Now()
+	replace := c.current != nil && c.suspect && !now.Before(c.next) && c.flight == nil
+	switch {
+	case c.current != nil && !replace:
+		return c.use(), nil
+	case c.flight == nil && !replace && c.err != nil && now.Sub(c.failed) < connectPause:
+		defer c.mu.Unlock()
+		return nil, c.err
+	case c.flight == nil:
+		c.begin(ctx, deadline)
+	}
+	f := c.flight
+	c.mu.Unlock()
+	wait := time.NewTimer(time.Until(f.until))
+	defer wait.Stop()
+	select {
+	case <-f.done:
+	case <-wait.C:
+	}
+	c.mu.Lock()
+	if c.current != nil {
+		return c.use(), nil
+	}
+	defer c.mu.Unlock()
+	if c.flight == f {
+		return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator be restarted", deadline)
+	}
+	return nil, c.err
+}
+
+// use hands out the client and unlocks.
+func (c *connection[C]) use() *connected[C] {
+	defer c.mu.Unlock()
+	c.current.uses++
+	return c.current
+}
+
+// begin calls Connect.
+func (c *connection[C]) begin(ctx context.Context, deadline time.Duration) {
+	parent := c.process
+	if parent == nil {
+		parent = ctx
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(parent), deadline)
+	f := &flight{done: make(chan struct{}), until: time.Now().Add(deadline + overtime)}
+	c.flight = f
+	go func() {
+		defer cancel()
+		made := result[attached[C]]{err: errEnded}
+		defer func() { c.land(f, made) }()
+		made.value, made.err = guard("Connect", func() (attached[C], error) { return c.connect(ctx) })
+	}()
+}
+
+// land takes in what a call of Connect came to. A client that is to be replaced stays if
+// there is none to replace it.
+func (c *connection[C]) land(f *flight, made result[attached[C]]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(f.done)
+	c.flight = nil
+	if c.current != nil {
+		c.next = time.Now().Add(min(connectPause<<min(c.remade, 10), remakeMost))
+		c.remade++
+	}
+	if made.err != nil {
+		c.failed = time.Now()
+		c.err = toldOnce(made.err)
+		return
+	}
+	if before := c.current; before != nil {
+		before.retired, before.unused = !same(before.client, made.value.client), true
+		before.endIfUnused()
+	}
+	ending := c.process != nil && c.process.Err() != nil
+	c.current = &connected[C]{attached: made.value, of: c, unused: ending}
+	c.suspect, c.denied, c.err = false, 0, nil
+}
+
+// same tells whether an author's Connect returned the client that it had returned before.
+func same[C any](a, b C) bool {
+	equal, err := guard("==", func() (bool, error) { return any(a) == any(b), nil })
+	return err == nil && equal
+}
+
+// toldOnce reads the text of an author's error where a panic of it does no harm.
+func toldOnce(err error) error {
+	text := classify(err, nil, false).text
+	return &connectError{text, err}
+}
+
+// connectError is why there is no client.
+type connectError struct {
+	text string
+	err  error
+}
+
+func (e *connectError) Error() string { return e.text }
+func (e *connectError) Unwrap() error { return e.err }
+
+// answered tells what a call by the client came to.
+func (k *connected[C]) answered(failed bool, what classification) {
+	if k == nil {
+		return
+	}
+	c := k.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.ready:
-		return c.client, nil
-	case c.err != nil && time.Since(c.failed) < connectPause:
-		return c.client, c.err
+	case c.current != k:
+	case failed && what.class == ClassDenied:
+		c.denied++
+		c.suspect = c.suspect || what.credentials || c.denied >= deniedTwice
+	case !failed:
+		c.denied, c.suspect, c.remade = 0, false, 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	client, err := guard(func() (C, error) { return c.connect(ctx) })
-	if err != nil {
-		c.failed, c.err = time.Now(), err
-		return c.client, err
-	}
-	c.client, c.ready, c.err = client, true, nil
-	return c.client, nil
 }
 
-// guard turns a panic of an author's code into an error.
-func guard[R any](f func() (R, error)) (result R, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicked{value: r, stack: debug.Stack()}
+// retain keeps the client for a call that may outlive its pass.
+func (k *connected[C]) retain() (release func()) {
+	if k == nil {
+		return func() {}
+	}
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	k.uses++
+	return sync.OnceFunc(k.release)
+}
+
+// release gives the client back.
+func (k *connected[C]) release() {
+	if k == nil {
+		return
+	}
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	k.uses--
+	k.endIfUnused()
+}
+
+// endIfUnused ends a client that nobody uses any more. One that was replaced is closed; the end
+// of the process closes by itself what others may share.
+func (k *connected[C]) endIfUnused() {
+	if k.uses > 0 || !k.unused || k.ended {
+		return
+	}
+	k.ended = true
+	if k.of.current == k {
+		k.of.current = nil
+	}
+	if k.retired {
+		go k.close() // may take its time
+		return
+	}
+	k.end()
+}
+
+// endWith lets the client's context end with the process, once no call uses it.
+func (c *connection[C]) endWith(process context.Context) {
+	c.mu.Lock()
+	c.process = process
+	c.mu.Unlock()
+	context.AfterFunc(process, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if k := c.current; k != nil {
+			k.unused = true
+			k.endIfUnused()
 		}
-	}()
-	return f()
-}
-
-// panicked is a panic of a driver.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string {
-	return fmt.Sprintf("the driver panicked: %v; the operator's log has the stack", p.value)
+	})
 }
 
 // tracks are what this process remembers, by UID. The zero value is empty.

@@ -140,6 +140,8 @@ const (
 	ReasonPaused               Reason = "Paused"
 	ReasonConnectFailed        Reason = "ConnectFailed"
 	ReasonThrottled            Reason = "Throttled"
+	ReasonUnreachable          Reason = "Unreachable"
+	ReasonCallHangs            Reason = "CallHangs"
 	ReasonDependenciesNotReady Reason = "DependenciesNotReady"
 	ReasonNotReady             Reason = "NotReady"
 	ReasonCreating             Reason = "Creating"

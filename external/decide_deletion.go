@@ -68,8 +68,9 @@ func decideOrphan(f Facts) Decision {
 	switch {
 	case !strip:
 		return done
-	case f.Scope == ScopeThrottled:
-		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
+	case f.Scope != ScopeOpen:
+		d, _ := decideDeletionScope(f)
+		return d
 	case f.Last.Failed && retriable(f.Last.Class):
 		return deletionFailed(f)
 	case f.Last.Failed || f.Did.Unmark:
@@ -106,14 +107,23 @@ func neverCreated(f Facts) bool {
 func decideDeletionScope(f Facts) (d Decision, stop bool) {
 	switch f.Scope {
 	case ScopeUnconnectable:
-		d = terminating(Decision{Row: 31, Reason: ReasonConnectFailed, Wake: WakeBackoff})
-		d.Show.Failed = ShowTrue
-		return d, true
+		return deletionAway(ReasonConnectFailed, WakeBackoff), true
 	case ScopeThrottled:
 		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}), true
+	case ScopeDown:
+		return deletionAway(ReasonUnreachable, WakeScope), true
+	case ScopeOccupied:
+		return deletionAway(ReasonCallHangs, WakeBackoff), true
 	case ScopeOpen:
 	}
 	return Decision{}, false
+}
+
+// deletionAway is row 31 of an API that this object cannot call now.
+func deletionAway(reason Reason, wake Wake) Decision {
+	d := terminating(Decision{Row: 31, Reason: reason, Wake: wake})
+	d.Show.Failed = ShowTrue
+	return d
 }
 
 // decideFailedDeletion is rows 31 and 32. That the thing cannot be deleted just now is no

@@ -111,8 +111,13 @@ const (
 	ScopeOpen Scope = iota
 	// ScopeUnconnectable: there is no client.
 	ScopeUnconnectable
-	// ScopeThrottled: it asked for fewer calls, or its circuit is open.
+	// ScopeThrottled: it asked for fewer calls.
 	ScopeThrottled
+	// ScopeDown: looks at one object after the other failed, so that it is tried for one
+	// object at a time.
+	ScopeDown
+	// ScopeOccupied: a call for this very object was left behind and has not returned.
+	ScopeOccupied
 )
 
 // Dependencies tells whether the objects that this one needs are ready.

@@ -96,9 +96,18 @@ func decideScope(f Facts) (d Decision, stop bool) {
 		}, true
 	case ScopeThrottled:
 		return Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}, true
+	case ScopeDown:
+		return away(ReasonUnreachable, WakeScope), true
+	case ScopeOccupied:
+		return away(ReasonCallHangs, WakeBackoff), true
 	case ScopeOpen:
 	}
 	return Decision{}, false
+}
+
+// away is row 2 of an API that this object cannot call now.
+func away(reason Reason, wake Wake) Decision {
+	return Decision{Row: 2, State: StateFailed, Reason: reason, Wake: wake, Show: Show{Failed: ShowTrue}}
 }
 
 // decideUnready is rows 4 and 5: a dependency is absent or not ready. That is not a

@@ -23,9 +23,9 @@ type dependencyKind[T client.Object] struct{ to client.Object }
 
 // namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
 // that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
-func namedByEmpty[T client.Object](d Dependent[T]) []dependencyKind[T] {
+func (e *engine[T, C, O]) namedByEmpty() []dependencyKind[T] {
 	empty, _ := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
-	named, err := guard(func() ([]Dependency, error) { return d.DependsOn(empty), nil })
+	named, err := e.dependsOn(context.Background(), empty) //nolint:forbidigo // wiring happens before there is one
 	if err != nil {
 		return nil
 	}
@@ -55,10 +55,23 @@ func (k dependencyKind[T]) is(to client.Object) bool {
 	return reflect.TypeOf(k.to) == reflect.TypeOf(to)
 }
 
-// names are the objects of this kind that obj needs.
-func (k dependencyKind[T]) names(d Dependent[T], obj T) []objectKey {
+// dependsOn asks the driver what obj, a copy for the author, depends on.
+func (e *engine[T, C, O]) dependsOn(ctx context.Context, obj T) ([]Dependency, error) {
+	return pure(ctx, &e.left, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
+		return slices.Clone(e.dependent.DependsOn(obj)), nil
+	})
+}
+
+// names are the objects of this kind that obj needs. If the driver does not say, they are
+// none: the object's own pass meets the same mistake, and tells it.
+func (e *engine[T, C, O]) names(k dependencyKind[T], obj T) []objectKey {
+	copied, _ := obj.DeepCopyObject().(T)
+	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo,contextcheck // the cache's index has none
+	if err != nil {
+		return nil
+	}
 	var keys []objectKey
-	for _, n := range d.DependsOn(obj) {
+	for _, n := range named {
 		if k.is(n.To) && n.Name != "" {
 			keys = append(keys, n.key(obj))
 		}
@@ -79,7 +92,7 @@ func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, obj T) (
 	if e.dependent == nil {
 		return nil, nil
 	}
-	named, err := guard(func() ([]Dependency, error) { return e.dependent.DependsOn(obj), nil })
+	named, err := e.dependsOn(ctx, obj)
 	if err != nil {
 		return nil, err
 	}

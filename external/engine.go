@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -25,7 +26,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 		options.MaxInterval = e.driftInterval()
 	}
 	for _, kind := range e.dependencies {
-		options.Sources = append(options.Sources, kind.source(e.dependent))
+		options.Sources = append(options.Sources, e.source(kind))
 	}
 	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
 	return loop.New(e, options)
@@ -39,9 +40,10 @@ type engine[T Object, C, O any] struct {
 	// self tells the markers of this process from those of others.
 	self       string
 	kind       string
-	connection connection[attached[C]]
+	connection connection[C]
 	tracks     tracks
 	cluster    cluster
+	left       leftBehind
 
 	// What the driver can do; nil if it cannot.
 	updater    Updater[T, C, O]
@@ -86,7 +88,7 @@ func (e *engine[T, C, O]) dependencyKinds() []dependencyKind[T] {
 	if e.dependent == nil {
 		return nil
 	}
-	kinds := namedByEmpty(e.dependent)
+	kinds := e.namedByEmpty()
 	for _, to := range e.options.DependencyKinds {
 		kinds = append(kinds, dependencyKind[T]{to: to})
 	}
@@ -108,12 +110,13 @@ func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
 	if e.options.Endpoint != nil {
 		if c, err := e.connection.get(ctx, e.callDeadline()); err == nil { // else it is pinned before the create
 			here.Endpoint = c.endpoint
+			c.release()
 		}
 	}
 	if there, err := parseRecord(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.stays(string(r.Obj.GetUID()), here) {
 		return nil //nolint:nilerr // Reconcile shows it
 	}
-	name, err := e.name(r.Obj)
+	name, err := e.nameOf(ctx, r.Obj)
 	if err != nil {
 		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
 	}
@@ -129,6 +132,7 @@ func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
 // Reconcile brings the thing to what the object asks for.
 func (e *engine[T, C, O]) Reconcile(ctx context.Context, r *loop.Run[T]) loop.Outcome {
 	p := e.open(r)
+	defer p.close()
 	d, err := p.run(ctx)
 	if err != nil {
 		return loop.Fail(err)
@@ -140,6 +144,7 @@ func (e *engine[T, C, O]) Reconcile(ctx context.Context, r *loop.Run[T]) loop.Ou
 // Cleanup deletes the thing, or leaves it as the policy says, and lets the object go.
 func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.CleanupOutcome {
 	p := e.open(r)
+	defer p.close()
 	d, err := p.run(ctx)
 	if err != nil {
 		return loop.CleanupFailed(err)
@@ -152,16 +157,25 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	return p.cleanupOutcome(d)
 }
 
-// name is the thing's name for a new incarnation.
-func (e *engine[T, C, O]) name(obj T) (string, error) {
+// name is the thing's name for a new incarnation. lend returns the object for the author.
+func (e *engine[T, C, O]) name(ctx context.Context, who subject, lend func() T) (string, error) {
 	if e.namer == nil {
-		return strings.ToLower(e.kind) + "-" + string(obj.GetUID()), nil
+		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
 	}
-	name, err := e.namer.ExternalName(obj)
+	obj := lend()
+	name, err := pure(ctx, &e.left, who, "ExternalName", func() (string, error) { return e.namer.ExternalName(obj) })
 	if err == nil && name == "" {
 		err = fmt.Errorf("the driver gives it no name; this is a bug in %T.ExternalName", e.driver)
 	}
-	return name, err
+	if err != nil {
+		return "", errors.New(classify(err, nil, false).text)
+	}
+	return name, nil
+}
+
+// nameOf is the name that obj gives its thing now.
+func (e *engine[T, C, O]) nameOf(ctx context.Context, obj T) (string, error) {
+	return e.name(ctx, subjectOf(obj), func() T { c, _ := obj.DeepCopyObject().(T); return c })
 }
 
 // newRecord makes the record of a create that may be called next.
@@ -222,6 +236,6 @@ func (e *engine[T, C, O]) grace() time.Duration {
 }
 
 // source wakes objects when something of the kind changes in a way that matters to them.
-func (k dependencyKind[T]) source(d Dependent[T]) trigger.Source[T] {
-	return trigger.Reference[T]{To: k.to, Names: func(obj T) []objectKey { return k.names(d, obj) }, Changed: readinessChanged}
+func (e *engine[T, C, O]) source(k dependencyKind[T]) trigger.Source[T] {
+	return trigger.Reference[T]{To: k.to, Names: func(obj T) []objectKey { return e.names(k, obj) }, Changed: readinessChanged}
 }

@@ -1,7 +1,6 @@
 package external
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -120,12 +119,4 @@ func classed(c Class, err error, e *Error) error {
 	}
 	e.Class, e.Err = c, err
 	return e
-}
-
-// afterOf returns the wait that err asks for, zero if none.
-func afterOf(err error) time.Duration {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.After
-	}
-	return 0
 }

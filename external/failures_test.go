@@ -250,7 +250,7 @@ func TestPanic(t *testing.T) {
 	w.create()
 	t.Run("a panic of the driver is a failure", func(t *testing.T) {
 		got := w.failing("ObserveFailed")
-		if !strings.Contains(condition(got, "Failed").Message, "the driver panicked: nil map") {
+		if !strings.Contains(condition(got, "Failed").Message, "the driver panicked in Compare: nil map") {
 			t.Errorf("message %q", condition(got, "Failed").Message)
 		}
 	})

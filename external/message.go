@@ -14,7 +14,9 @@ func (p *pass[T, C, O]) message(d Decision) string {
 	}
 	switch d.Reason {
 	case ReasonConnectFailed:
-		return "connect to the external API: " + plainText(p.connect) + "; it is tried again"
+		return "connect to the external API: " + p.connect.Error() + "; it is tried again"
+	case ReasonCallHangs:
+		return p.hangs.Error()
 	case ReasonThrottled:
 		return "the external API asks for fewer calls; it is tried again later"
 	case ReasonDependenciesNotReady:

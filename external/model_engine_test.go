@@ -61,6 +61,7 @@ func (w *world) pass(i int) {
 	if w.m.believesFirst && p.t.creation == CreationUntold {
 		p.t.creation = CreationNone
 	}
+	p.hangs()
 	for range 16 {
 		w.steps++
 		if w.chance(2) {
@@ -275,9 +276,19 @@ func (p *modelPass) create(d Decision) bool {
 	if w.chance(20) {
 		x.ready = 1 + w.rng.IntN(4)
 	}
+	if !w.m.forgets {
+		p.t.createBegins(w.clock())
+	}
+	if w.v.byName() && w.named(p.slot) == nil && w.chance(4) {
+		p.hang(x)
+		return false
+	}
 	made, class := p.callCreate(x)
-	if w.chance(6) {
+	switch {
+	case w.chance(6):
 		w.crash()
+		return false
+	case w.chance(3): // the pass is lost, the process is not
 		return false
 	}
 	a := p.answered(ActionCreate, class)
@@ -293,6 +304,29 @@ func (p *modelPass) create(d Decision) bool {
 		p.w.write(p, false, func(o *object) { o.rec.ID, o.rec.Done = id, w.clock() })
 	}
 	return true
+}
+
+// hang leaves a create behind that may take effect for as long as it is out there.
+func (p *modelPass) hang(x thing) {
+	w := p.w
+	out := 1 + w.rng.IntN(4*modelLate)
+	w.out[p.o.uid] = w.now + out
+	w.pending = append(w.pending, late{at: w.now + 1 + w.rng.IntN(out), t: x})
+	p.t.createHangs(w.clock())
+}
+
+// hangs sees to a create that was left behind.
+func (p *modelPass) hangs() {
+	until, out := p.w.out[p.o.uid]
+	switch {
+	case !out || p.w.m.impatient:
+	case p.w.now < until:
+		p.f.Scope = ScopeOccupied
+		p.t.createHangs(p.w.clock())
+	default:
+		delete(p.w.out, p.o.uid)
+		p.t.takeBack(ActionCreate, lateAnswer{failed: true, class: ClassAmbiguous, at: p.w.clock()})
+	}
 }
 
 func (p *modelPass) callCreate(x thing) (*thing, Class) {

@@ -83,6 +83,14 @@ func TestModelTeeth(t *testing.T) {
 			why: "the create that was lost lands after the finalizer went, or twice",
 			m:   mutant{noDoubt: true},
 		},
+		"forgets a create whose pass was lost": {
+			why: "a panic between a create and what is noted of it lets the object go",
+			m:   mutant{forgets: true},
+		},
+		"does not wait for a create that hangs": {
+			why: "it takes effect after the finalizer went",
+			m:   mutant{impatient: true},
+		},
 		"forgets that a create may still come": {
 			why: "an accepted delete does not undo a create that is still under way",
 			m:   mutant{doubtless: true},

@@ -37,6 +37,8 @@ type mutant struct {
 	doubtless      bool // forgets that a create may still come
 	noGuard        bool // believes every object it reads
 	ownsAll        bool // takes every thing for its own
+	forgets        bool // notes a create only once it was answered
+	impatient      bool // does not wait for a call that was left behind
 	believesFirst  bool // takes the first record on an object for the first there ever was
 }
 
@@ -104,6 +106,7 @@ type world struct {
 	tokens   map[token]*thing
 	tracks   map[int64]*track
 	released map[int64]bool // by this process
+	out      map[int64]int  // creates left behind by this process, until when
 	orphaned map[int64]bool
 	marks    map[int64]Mark
 	process  int
@@ -151,9 +154,12 @@ func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 func (w *world) crash() {
 	w.tell("crash")
 	w.process++
-	w.tracks, w.released = map[int64]*track{}, map[int64]bool{}
+	w.tracks, w.released, w.out = map[int64]*track{}, map[int64]bool{}, map[int64]int{}
 	for i := range w.slots {
 		w.slots[i].seen = 0
+	}
+	for i := range w.pending { // what was sent may arrive, and nothing else is sent
+		w.pending[i].at = min(w.pending[i].at, w.now+modelLate)
 	}
 }
 

@@ -20,9 +20,14 @@ type Object interface {
 // Options tune the controller of one kind. Connect is required; the rest is right for
 // most when zero.
 type Options[T Object, C any] struct {
-	// Connect makes the client of the external API. It is called until it succeeds once;
-	// all objects of the kind then share the client, which must be safe for concurrent
-	// use. An error is shown in the objects' status and tried again.
+	// Connect makes the client of the external API. All objects of the kind share the
+	// client, which must be safe for concurrent use. An error is shown in the objects'
+	// status and tried again. ctx lives as long as the client, so that the client may keep
+	// it, for example to renew tokens; it ends earlier only if Connect takes longer than
+	// CallDeadline. A client whose credentials the API refuses (a status 401 or 407, or only
+	// errors of [ClassDenied]) is replaced by what Connect returns then, at once and after
+	// that every 1 s, growing to 1 min. A client that was replaced is closed if it is an
+	// [io.Closer], once no call uses it, and its context ends.
 	Connect func(ctx context.Context) (C, error)
 
 	// Endpoint tells what a client talks to: a name that is the same whenever the same
@@ -36,7 +41,9 @@ type Options[T Object, C any] struct {
 	// tenth. Zero means 10 minutes; less than zero means only on events.
 	DriftInterval time.Duration
 
-	// CallDeadline bounds one call of the external API. Zero means 30 s.
+	// CallDeadline bounds one call of the external API. Zero means 30 s. A call that has
+	// not returned 2 s after that is left behind: the worker goes on with other objects, and
+	// this one is not called again before that call returns.
 	CallDeadline time.Duration
 
 	// CreateGrace is how long after a create the API may still answer that the thing does

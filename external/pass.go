@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -26,10 +27,19 @@ type pass[T Object, C, O any] struct {
 	trace    *trace.Pass
 	track    *track
 	settings settings
-	client   C
 	// here is where the operator and the object are. Its endpoint is empty until there is a
 	// client.
-	here place
+	here   place
+	client *connected[C]
+	// copy is what the author's code gets to see of obj; lent, if it is as obj is now.
+	copy T
+	lent bool
+	// hangs is why nothing may be called for the object; out is the call of its own that was
+	// left behind, if that is why.
+	hangs error
+	out   *abroad
+	// unreflected is why status does not show what was observed.
+	unreflected error
 
 	// anew: the record is of a thing at another endpoint, which a person said to leave.
 	anew bool
@@ -59,11 +69,22 @@ type done struct {
 }
 
 func (e *engine[T, C, O]) open(r *loop.Run[T]) *pass[T, C, O] {
-	return &pass[T, C, O]{
+	p := &pass[T, C, O]{
 		e: e, obj: r.Obj, loop: r, track: e.tracks.of(r.Obj.GetUID()),
 		settings: readSettings(r.Obj.GetAnnotations(), time.Now(), e.limits(r.Terms(), r.Obj.GetNamespace())),
 	}
+	if left, still := e.left.of(p.uid()); still {
+		p.out, p.hangs = left, left.err()
+	} else if left != nil {
+		p.track.takeBack(left.action, left.answer)
+	}
+	return p
 }
+
+// close gives back what the pass used.
+func (p *pass[T, C, O]) close() { p.client.release() }
+
+func (p *pass[T, C, O]) uid() types.UID { return p.obj.GetUID() }
 
 // run decides and acts until nothing is left to do in this pass.
 func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
@@ -97,7 +118,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 	if p.here, err = p.e.here(ctx, p.loop); err != nil {
 		return err
 	}
-	p.readRecord()
+	p.readRecord(ctx)
 	if !p.track.read(p.record, time.Now()) {
 		// An old copy ends the pass; otherwise the record was changed by others.
 		if err := p.confirm(ctx); err != nil {
@@ -105,8 +126,8 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		}
 		p.track.meet(p.record, time.Now())
 	}
-	if p.obj.GetDeletionTimestamp().IsZero() {
-		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.obj); err != nil {
+	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
+		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.lend()); err != nil {
 			return err
 		}
 		p.track.waits(p.waiting, time.Now())
@@ -116,7 +137,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 
 // readRecord reads the annotation and settles under which identity the thing is known: the
 // recorded one, or else the name that the spec gives it.
-func (p *pass[T, C, O]) readRecord() {
+func (p *pass[T, C, O]) readRecord(ctx context.Context) {
 	r, err := parseRecord(p.obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil {
 		p.facts.Record.Trouble, p.trouble = TroubleCorrupt, err
@@ -129,7 +150,9 @@ func (p *pass[T, C, O]) readRecord() {
 		r = record{}
 	}
 	p.record = r
-	if p.named, err = p.e.name(p.obj); err != nil {
+	if p.hangs != nil { // not even the name can be asked for
+		p.named = r.ID
+	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); err != nil {
 		p.facts.Record.Trouble, p.trouble = TroubleName, err
 	}
 	p.identify()
@@ -162,6 +185,7 @@ func (p *pass[T, C, O]) gather() Facts {
 		f.Dependencies = DependenciesUnready
 	}
 	f.Grace, f.CanMark, f.CanUnmark = p.e.grace(), p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil
+	p.gatherScope()
 	now := time.Now()
 	if f.Seen.Looked {
 		now = p.looked
@@ -171,6 +195,17 @@ func (p *pass[T, C, O]) gather() Facts {
 	f.Refused = p.track.refused(p.basis())
 	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.With(InPlace).hash())
 	return *f
+}
+
+// gatherScope tells Decide whether anything may be called.
+func (p *pass[T, C, O]) gatherScope() {
+	if p.hangs == nil {
+		return
+	}
+	p.facts.Scope = ScopeOccupied
+	if p.out != nil && p.out.action == ActionCreate {
+		p.track.createHangs(time.Now())
+	}
 }
 
 // gatherRecord tells Decide about the record and the name.
@@ -252,7 +287,7 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 	case ActionAdopt:
 		return p.adopt(ctx)
 	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark:
-		if !p.connected(ctx) {
+		if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil || !p.connected(ctx) {
 			return nil
 		}
 		p.call(ctx, d)
@@ -268,15 +303,15 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 
 // connected sees to the client of the external API.
 func (p *pass[T, C, O]) connected(ctx context.Context) bool {
-	var c attached[C]
-	c, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
+	if p.client == nil {
+		p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
+	}
 	if p.connect != nil {
 		p.facts.Scope = ScopeUnconnectable
-		p.trace.Emit(trace.Call{Op: "connect", Err: plainText(p.connect)})
+		p.trace.Emit(trace.Call{Op: "connect", Err: p.connect.Error()})
 		return false
 	}
-	p.client = c.client
-	return p.located(c.endpoint)
+	return p.located(p.client.endpoint)
 }
 
 // located takes in what the client talks to, and tells whether that is where the thing is.
@@ -387,6 +422,7 @@ func (p *pass[T, C, O]) adopt(ctx context.Context) error {
 // persist writes the record now, on top of the version that was read.
 func (p *pass[T, C, O]) persist(ctx context.Context, value string) error {
 	before := p.obj.GetAnnotations()[api.AnnotationExternal]
+	p.lent = false
 	annotate(p.obj, value)
 	if err := p.loop.Persist(ctx); err != nil {
 		annotate(p.obj, before)

@@ -2,9 +2,10 @@ package external
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
-	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,34 +18,59 @@ type attached[C any] struct {
 	client C
 	// endpoint is empty if the author does not tell endpoints apart.
 	endpoint string
+	// end ends the context that Connect got for the client.
+	end context.CancelFunc
 }
 
-// attach makes clients whose endpoint is known. One whose endpoint cannot be told yet is kept
-// for the next time, unless it was refused.
+// close ends a client and closes what it holds open, if it can be closed.
+func (a *attached[C]) close() {
+	a.end()
+	if closer, ok := any(a.client).(io.Closer); ok {
+		_, _ = guard("Close", func() (struct{}, error) { return struct{}{}, closer.Close() })
+	}
+}
+
+// attach makes clients whose endpoint is known. The context that Connect gets is that of the
+// client, and ends earlier only if Connect takes longer than ctx lasts. A client whose endpoint
+// cannot be told yet is kept for the next time, unless it was refused.
 func attach[C any](connect func(context.Context) (C, error), endpoint func(context.Context, C) (string, error)) func(context.Context) (attached[C], error) {
-	var mu sync.Mutex
-	var kept *C
+	var kept *attached[C] // Connect is called once at a time
 	return func(ctx context.Context) (attached[C], error) {
-		mu.Lock()
-		defer mu.Unlock()
 		if kept == nil {
-			c, err := connect(ctx)
+			a, err := live(ctx, connect)
 			if err != nil || endpoint == nil {
-				return attached[C]{client: c}, err
+				return a, err
 			}
-			kept = &c
+			kept = &a
 		}
-		c := *kept
-		name, err := endpoint(ctx, c)
+		name, err := guard("Endpoint", func() (string, error) { return endpoint(ctx, kept.client) })
 		if err != nil {
 			if classify(err, nil, false).class == ClassDenied {
+				kept.close()
 				kept = nil
 			}
 			return attached[C]{}, fmt.Errorf("ask which endpoint this is: %w", err)
 		}
-		kept = nil
-		return attached[C]{client: c, endpoint: name}, nil
+		a := *kept
+		kept, a.endpoint = nil, name
+		return a, nil
 	}
+}
+
+// live calls Connect.
+func live[C any](ctx context.Context, connect func(context.Context) (C, error)) (attached[C], error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	inTime := context.AfterFunc(ctx, end)
+	client, err := guard("Connect", func() (C, error) { return connect(life) })
+	a := attached[C]{client: client, end: end}
+	switch {
+	case err != nil:
+		end()
+	case !inTime():
+		a.close()
+		err = errors.New("the driver took too long to connect")
+	}
+	return a, err
 }
 
 // here is where the operator and the object are, but for the endpoint.

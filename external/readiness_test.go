@@ -141,7 +141,7 @@ func TestCallsAtTheEnd(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			visit().ask(stopped, test.a, func(ctx context.Context) (string, error) {
+			visit().ask(stopped, test.a, func(ctx context.Context, _ *thingv1.Thing) (string, error) {
 				if ended := ctx.Err() != nil; ended != test.ended {
 					t.Errorf("%s: the call is cut short: %t, want %t", test.why, ended, test.ended)
 				}
@@ -160,7 +160,7 @@ func TestScopeDelay(t *testing.T) {
 	for i := range 100 {
 		p := visit()
 		p.obj = &thingv1.Thing{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}
-		p.ask(t.Context(), ActionUpdate, func(context.Context) (string, error) {
+		p.ask(t.Context(), ActionUpdate, func(context.Context, *thingv1.Thing) (string, error) {
 			return "", Throttled(errors.New("slow down"), 40*time.Second)
 		})
 		d := p.scopeDelay()

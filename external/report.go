@@ -45,6 +45,9 @@ func (p *pass[T, C, O]) repaired(differed Changes) {
 // show writes the decision into conditions and state.
 func (p *pass[T, C, O]) show(d Decision) {
 	message := p.message(d)
+	if p.unreflected != nil {
+		message += "; status does not show all of it: " + p.unreflected.Error()
+	}
 	d.Reason = p.reason(d)
 	p.setReady(d.Show.Ready, d.Reason, message)
 	p.set(api.ConditionCreating, d.Show.Creating, d.Reason, message)

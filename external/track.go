@@ -29,6 +29,8 @@ type track struct {
 	doubt time.Time
 	// deleteAccepted: the API accepted a delete since the last create.
 	deleteAccepted bool
+	// before is what was known before the create that is under way; nil if none is.
+	before *knowledge
 	// updates counts accepted updates that left one difference.
 	updates updateCount
 	// refusal is the call that the API refused for good.
@@ -50,6 +52,13 @@ type track struct {
 	released bool
 	// visited is when the object was last looked at.
 	visited time.Time
+}
+
+// knowledge is what is known about creating a thing.
+type knowledge struct {
+	creation       Creation
+	called, doubt  time.Time
+	deleteAccepted bool
 }
 
 // updateCount counts accepted updates that left the same difference.
@@ -137,17 +146,47 @@ func (t *track) wrotePrepared(r record) {
 	t.prepared = marker{}
 }
 
+// createBegins notes that a create is called now, which may take effect whatever becomes of
+// the call.
+func (t *track) createBegins(now time.Time) {
+	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted}
+	t.creation = max(t.creation, CreationPossible)
+	t.called, t.doubt, t.deleteAccepted = now, now, false
+}
+
 // createAnswered notes what a create came to. Only an answer that can mean nothing else
 // says that nothing was created.
 func (t *track) createAnswered(failed bool, c Class, now time.Time) {
-	switch {
-	case !failed:
+	before := t.before
+	if failed && !noEffect(c) {
+		t.createBegins(now)
+		t.before = nil
+		return
+	}
+	if before != nil {
+		t.creation, t.called, t.doubt, t.deleteAccepted = before.creation, before.called, before.doubt, before.deleteAccepted
+		t.before = nil
+	}
+	if !failed {
 		t.creation = CreationCalled
 		t.called, t.deleteAccepted = now, false
-	case noEffect(c):
-	default:
-		t.creation = max(t.creation, CreationPossible)
-		t.called, t.doubt, t.deleteAccepted = now, now, false
+	}
+}
+
+// createHangs notes that a create that was left behind is still out there.
+func (t *track) createHangs(now time.Time) {
+	t.createBegins(now)
+	t.before = nil
+}
+
+// takeBack notes what a call came to that had been left behind.
+func (t *track) takeBack(a Action, answer lateAnswer) {
+	switch a {
+	case ActionCreate:
+		t.createAnswered(answer.failed, answer.class, answer.at)
+	case ActionDelete:
+		t.deleteAnswered(answer.failed)
+	default: // looking tells
 	}
 }
 

@@ -135,7 +135,7 @@ func lifeMutants() []mutant {
 	return []mutant{
 		{
 			what: "names are new in every process",
-			file: "external/engine.go", old: "	name, err := e.namer.ExternalName(obj)\n", mutated: "	name, err := e.namer.ExternalName(obj)\n	name += \"-\" + time.Now().Format(\"150405\")\n",
+			file: "external/engine.go", old: "	if err == nil && name == \"\" {\n", mutated: "	name += \"-\" + time.Now().Format(\"150405\")\n	if err == nil && name == \"\" {\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
 		},
 		{
@@ -173,8 +173,8 @@ func callMutants() []mutant {
 		},
 		{
 			what: "every error of the API is final",
-			file: "external/calls.go", old: "		p.last = classify(err, p.e.classifier, a.mutates())\n",
-			mutated:  "		p.last = classify(err, p.e.classifier, a.mutates())\n		p.last.class = ClassTerminal\n",
+			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*panicked](err)\n",
+			mutated:  "	got.broken, _ = errors.AsType[*panicked](err)\n	got.class = ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 	}

@@ -1,0 +1,99 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// The author's code is called through this file and nowhere else: [guard] for a call that
+// runs where it is made, [await] for one that may take its time. Whatever the author's code
+// does, it comes back as a value: a panic and the end of its goroutine are errors, and a call
+// that does not return is left behind.
+
+const (
+	// pureDeadline bounds the author's methods that call nobody: names, dependencies, what
+	// status shows.
+	pureDeadline = 5 * time.Second
+	// overtime is how long after its deadline a call may still come back by itself.
+	overtime = 2 * time.Second
+)
+
+// panicked is a panic of the author's code.
+type panicked struct {
+	method string
+	value  any
+	stack  []byte
+}
+
+func (p *panicked) Error() string {
+	return fmt.Sprintf("the driver panicked in %s: %v; the operator's log has the stack", p.method, p.value)
+}
+
+// errEnded is what a call comes to whose goroutine ended without a return.
+var errEnded = errors.New("the driver ended its goroutine (runtime.Goexit) instead of returning")
+
+// guard turns a panic of the author's code into an error.
+func guard[R any](method string, f func() (R, error)) (result R, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicked{method: method, value: r, stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// await calls f in a goroutine of its own and waits for it to return until overtime after
+// ctx ended. Then f is left behind: the answer is what ended, and late brings what f returns
+// one day. ended is also the answer if f ends its goroutine. f must not panic, and must not
+// touch what the caller goes on to use.
+func await[R any](ctx context.Context, ended R, f func(context.Context) R) (answer R, late <-chan R) {
+	answers := make(chan R, 1)
+	go func() {
+		answer := ended
+		defer func() { answers <- answer }()
+		answer = f(ctx)
+	}()
+	select {
+	case answer = <-answers:
+		return answer, nil
+	case <-ctx.Done():
+	}
+	more := time.NewTimer(overtime)
+	defer more.Stop()
+	select {
+	case answer = <-answers:
+		return answer, nil
+	case <-more.C:
+		return ended, answers
+	}
+}
+
+// result is what a method of the author's came to.
+type result[R any] struct {
+	value R
+	err   error
+}
+
+// pure calls a method of the author's that calls nobody, and therefore returns at once. One
+// that does not is left behind, and its object with it.
+func pure[R any](ctx context.Context, l *leftBehind, who subject, method string, f func() (R, error)) (R, error) {
+	var none R
+	if err := l.stuck(who.uid); err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pureDeadline)
+	defer cancel()
+	answer, late := await(ctx, result[R]{err: errEnded}, func(context.Context) result[R] {
+		value, err := guard(method, f)
+		return result[R]{value, err}
+	})
+	if late == nil {
+		return answer.value, answer.err
+	}
+	left := &abroad{method: method}
+	l.leave(who, left, func() lateAnswer { <-late; return lateAnswer{} })
+	return none, left.err()
+}

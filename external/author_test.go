@@ -1,0 +1,330 @@
+package external_test
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// wild is a driver with every capability, one method of which misbehaves until it is tamed.
+type wild struct {
+	named
+	method string
+	how    func()
+
+	mu    sync.Mutex
+	tamed bool
+	met   int
+}
+
+// comes is called by each method before it does anything.
+func (w *wild) comes(method string) {
+	w.mu.Lock()
+	wild := method == w.method && !w.tamed
+	if wild {
+		w.met++
+	}
+	w.mu.Unlock()
+	if wild {
+		w.how()
+	}
+}
+
+func (w *wild) tame() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tamed = true
+}
+
+func (w *wild) times() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.met
+}
+
+func (w *wild) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
+	w.comes("Observe")
+	return w.named.Observe(ctx, c, t, ref)
+}
+
+func (w *wild) Compare(t *thing.Thing, have item) external.Changes {
+	w.comes("Compare")
+	return w.named.Compare(t, have)
+}
+
+func (w *wild) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	r, err := w.named.Create(ctx, c, t, in)
+	w.comes("Create") // the worst moment: it is made, and nobody has been told
+	return r, err
+}
+
+func (w *wild) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, all external.Changes) (external.Result, error) {
+	w.comes("Update")
+	return w.named.Update(ctx, c, t, ref, have, all)
+}
+
+func (w *wild) Delete(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (external.Result, error) {
+	w.comes("Delete")
+	return w.named.Delete(ctx, c, t, ref)
+}
+
+func (w *wild) Unmark(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) error {
+	w.comes("Unmark")
+	return w.named.Unmark(ctx, c, t, ref)
+}
+
+func (w *wild) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+	w.comes("Mark")
+	var i item
+	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
+		return err
+	}
+	i.Tags = mark.On(i.Tags)
+	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
+}
+
+func (w *wild) ExternalName(t *thing.Thing) (string, error) {
+	w.comes("ExternalName")
+	return w.named.ExternalName(t)
+}
+
+func (w *wild) Reflect(t *thing.Thing, have item) {
+	w.comes("Reflect")
+	w.named.Reflect(t, have)
+}
+
+func (w *wild) DependsOn(t *thing.Thing) []external.Dependency {
+	if t.Name != "" { // not while the controller is made
+		w.comes("DependsOn")
+	}
+	return w.named.DependsOn(t)
+}
+
+func (w *wild) Classify(error) external.Class {
+	w.comes("Classify")
+	return external.ClassUnknown
+}
+
+// methods are those of the author: of every interface in the file that declares what a driver
+// is and can be.
+func methods(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "driver.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if i, ok := n.(*ast.InterfaceType); ok {
+			for _, m := range i.Methods.List {
+				for _, name := range m.Names {
+					out = append(out, name.Name)
+				}
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// TestEveryMethod lets each of the author's methods panic, and end its goroutine: the process
+// lives, people are told which method it was, and nothing is lost.
+func TestEveryMethod(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods(t) {
+		for how, f := range map[string]func(){"panics": func() { panic("nil map") }, "exits": runtime.Goexit} {
+			t.Run(method+" "+how, func(t *testing.T) {
+				t.Parallel()
+				misbehave(t, &wild{method: method, how: f})
+			})
+		}
+	}
+}
+
+// misbehave leads an object through its life, past the method that does what it should not.
+func misbehave(t *testing.T, d *wild) {
+	w := newWorld(t, d)
+	if d.method == "Classify" { // there is something to classify
+		w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, effect: true}))
+	}
+	creates := 1
+	if d.method == "Mark" {
+		creates = 0
+		w.cloud.put("a", item{Size: 1, State: "ONLINE"})
+	}
+	obj := w.create(annotated(api.AnnotationAdoption, "always"))
+	told := func() {
+		t.Helper()
+		if !w.until(func() bool { return d.times() > 0 }) {
+			t.Fatalf("%s was never called; add it to the driver of this test, and guard it", d.method)
+		}
+		if d.method != "Classify" && strings.Contains(t.Name(), "panics") {
+			w.await("a status that names "+d.method, func(o *thing.Thing) bool {
+				return slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, d.method) })
+			})
+		}
+		w.cloud.faulty(nil)
+		d.tame()
+	}
+	end := map[string]bool{"Delete": true, "Unmark": true}
+	if !end[d.method] && d.method != "Update" {
+		told()
+		w.poke("again")
+	}
+	w.ready()
+	w.resize(2)
+	if d.method == "Update" {
+		told()
+	}
+	w.ready()
+	if d.method == "Unmark" {
+		w.annotate(api.AnnotationDeletion, "orphan")
+	}
+	w.delete()
+	if end[d.method] {
+		told()
+	}
+	w.gone()
+	if left := w.cloud.get("a"); left != nil && d.method != "Unmark" {
+		t.Errorf("%s is left: %+v", obj.Name, left)
+	}
+	if n := w.cloud.count(http.MethodPost); n != creates {
+		t.Errorf("%d creates, want %d", n, creates)
+	}
+}
+
+// state is the state of an object, if it is there.
+func (w *world) state(name string) (state string, there bool) {
+	obj := &thing.Thing{}
+	err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj)
+	return obj.Status.State, err == nil
+}
+
+// nothing is an error type whose nil pointer is no nil error.
+type nothing struct{ text string }
+
+func (n *nothing) Error() string { return n.text }
+
+// typed returns a nil pointer for an error from a create that has succeeded.
+type typed struct{ named }
+
+func (d typed) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	if _, err := d.named.Create(ctx, c, t, in); err != nil {
+		return external.Result{}, err
+	}
+	var none *nothing
+	return external.Result{}, none
+}
+
+// asserting classifies errors by an assertion that does not hold for all.
+type asserting struct{ named }
+
+func (asserting) Classify(err error) external.Class {
+	_ = err.(*apiError).code //nolint:errorlint,forcetypeassert // the bug
+	return external.ClassUnknown
+}
+
+// TestACreateIsNotForgotten: the author's code panics between a create and what is noted of
+// it. The object goes only after its thing.
+func TestACreateIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		why    string
+		driver driver[*thing.Thing]
+		lost   bool
+	}{
+		"a nil pointer for an error":   {"its Error panics", typed{}, false},
+		"Classify of an answer lost":   {"it asserts a type that a lost answer has not", asserting{}, true},
+		"Classify, by a marked driver": {"", &wild{method: "Classify", how: func() { panic("no") }}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.driver, func(o *options) { o.CallDeadline, o.CreateGrace = 300*time.Millisecond, 2*time.Second })
+			away := make(chan struct{})
+			if test.lost {
+				w.cloud.faulty(func(method, _ string) *answer {
+					if method == http.MethodPost {
+						close(away)
+						return &answer{hang: true, effect: true}
+					}
+					select {
+					case <-away: // and looks fail from then on
+						return &answer{code: http.StatusServiceUnavailable}
+					default:
+						return nil
+					}
+				})
+			}
+			w.create()
+			w.awaitCalls(http.MethodPost, 1)
+			w.until(func() bool { return w.get("a").Status.State != "Pending" && w.get("a").Status.State != "" })
+			w.delete()
+			w.until(func() bool { state, there := w.state("a"); return !there || state == "Terminating" })
+			w.cloud.faulty(nil)
+			w.gone()
+			if left := w.cloud.get("a"); left != nil {
+				t.Errorf("%s: the object is gone, its thing is not: %+v; rules %v", test.why, left, w.trace.rules("a"))
+			}
+		})
+	}
+}
+
+// renewing is the transport of a client that needs its context at every request, as one that
+// renews tokens does.
+type renewing struct {
+	life context.Context //nolint:containedctx // what this is about
+	http.RoundTripper
+}
+
+func (r renewing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := r.life.Err(); err != nil {
+		return nil, err
+	}
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// TestClientThatKeepsItsContext: the context of Connect lives as long as the client.
+func TestClientThatKeepsItsContext(t *testing.T) {
+	t.Parallel()
+	w := prepareWorld(t, named{})
+	w.options.Connect = func(ctx context.Context) (*cloudClient, error) {
+		return &cloudClient{base: w.cloud.URL, http: &http.Client{Transport: renewing{ctx, &http.Transport{DisableKeepAlives: true}}}}, nil
+	}
+	w.start()
+	w.create()
+	w.ready()
+}
+
+// TestClientThatIsRefused: its token expired, and only a new client gets another one.
+func TestClientThatIsRefused(t *testing.T) {
+	t.Parallel()
+	w := prepareWorld(t, named{})
+	connect, made := w.options.Connect, 0
+	w.options.Connect = func(ctx context.Context) (*cloudClient, error) {
+		made++ // once at a time
+		if made > 1 {
+			w.cloud.faulty(nil)
+		}
+		return connect(ctx)
+	}
+	w.start()
+	w.cloud.faulty(func(string, string) *answer { return &answer{code: http.StatusUnauthorized} })
+	w.create()
+	w.ready()
+}
