@@ -232,7 +232,8 @@ func (p *pass[T, C, O]) gatherEndpoint() bool {
 	f := &p.facts
 	pinned, here := p.record.Endpoint, p.here.Endpoint
 	p.anew = here != "" && pinned != "" && pinned != here && p.obj.GetAnnotations()[api.AnnotationEndpoint] == here
-	unpinned := here != "" && pinned == "" && p.record.exists() && f.Creation == CreationNone
+	missing := f.Seen.Looked && f.Seen.Phase == PhaseMissing && f.Creation <= CreationPossible && p.record.ID == p.named
+	unpinned := here != "" && pinned == "" && p.record.exists() && (f.Creation == CreationNone || missing)
 	switch {
 	case p.anew:
 		f.Creation, f.DeleteAccepted, f.Record.KnownID = CreationNone, false, !f.Deleting

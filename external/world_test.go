@@ -48,6 +48,7 @@ type world struct {
 	namespace string
 	driver    driver[*thing.Thing]
 	options   options
+	terms     loop.Terms
 	trace     *recorder
 	stop      func()
 }
@@ -146,7 +147,9 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := external.New(w.driver, w.options).SetupWithManager(mgr); err != nil {
+	controller := external.New(w.driver, w.options)
+	controller.Govern(w.terms)
+	if err := controller.SetupWithManager(mgr); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
