@@ -22,13 +22,18 @@ type Status struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
+	// Message says in one sentence why the state is what it is now, and what to do where a
+	// person is needed. It holds no secrets and nothing that differs from pass to pass.
+	// +optional
+	Message string `json:"message,omitempty"`
+
 	// HandledReconcile echoes the token of the last annotation
 	// trimtab.dev/reconcile that a pass has honoured.
 	// +optional
 	HandledReconcile string `json:"handledReconcile,omitempty"`
 
-	// Conditions hold Ready always, Reconciling and Stalled only while true, and the
-	// kind's own. Ready is true of the spec of its observedGeneration, which may be an earlier
+	// Conditions hold Ready always, Reconciling and Stalled only while true, with the reason
+	// and message of the present, and the kind's own. Ready is true of the spec of its observedGeneration, which may be an earlier
 	// one. Types that others wrote are preserved.
 	// +optional
 	// +listType=map

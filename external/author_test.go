@@ -175,7 +175,7 @@ func misbehave(t *testing.T, d *wild) {
 		}
 		if d.method != "Classify" && strings.Contains(t.Name(), "panics") {
 			w.await("a status that names "+d.method, func(o *thing.Thing) bool {
-				return slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, d.method) })
+				return strings.Contains(o.Status.Message, d.method) || slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, d.method) })
 			})
 		}
 		w.cloud.faulty(nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -144,6 +145,7 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation[O]{}, nil, Seen{}, Differs{}
 	var seen Observation[O]
 	var changes Changes
+	wanted, known := wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
 	driver, c, ref := p.e.driver, p.client.client, p.ref()
 	p.ask(ctx, ActionObserve, func(ctx context.Context, obj T) (string, error) {
 		o, err := driver.Observe(ctx, c, obj, ref)
@@ -152,12 +154,15 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 		}
 		seen = o
 		changes, err = p.e.understand(obj, o)
+		if err == nil && (known != wanted.generation || len(changes) > 0) {
+			wanted.hash = p.e.wants(obj)
+		}
 		return string(o.Phase), err
 	})
 	if p.facts.Last.Failed { // a call that was left behind still has seen and changes
 		return
 	}
-	p.seen, p.changes = seen, changes
+	p.seen, p.changes, p.wanted = seen, changes, wanted
 	if p.last.absent {
 		p.seen, p.changes = Missing[O](), nil
 	}
@@ -169,7 +174,7 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	}
 	if err := p.meetRivals(ctx); err != nil {
 		p.facts.Seen = Seen{}
-		p.last = classification{class: ClassTransient, text: plainText(err)}
+		p.last = classification{class: ClassTransient, text: plain.Error(err)}
 		p.facts.Last = Answer{Of: ActionObserve, Failed: true, Class: ClassTransient}
 		return
 	}
@@ -215,12 +220,32 @@ func (p *pass[T, C, O]) recognise() {
 		p.facts.Differs.InPlace = p.facts.Differs.InPlace || c.Effect == InPlace
 		p.facts.Differs.Recreate = p.facts.Differs.Recreate || c.Effect == Recreate
 		p.facts.Differs.Unsupported = p.facts.Differs.Unsupported || c.Effect == Unsupported
+		p.facts.Differs.Ignored = p.facts.Differs.Ignored || c.Effect == Ignored
 		have, want := c.shown()
 		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
 	}
 	if !p.facts.Differs.any() && (p.seen.Phase == PhaseAvailable || p.seen.Phase == PhaseDegraded) {
 		p.track.inSync(p.obj.GetGeneration())
+		p.wished()
 	}
+}
+
+// wished keeps what was wanted of a thing that is as asked for.
+func (p *pass[T, C, O]) wished() {
+	if p.track.wish.generation != p.obj.GetGeneration() {
+		p.track.wish = p.wanted
+	}
+}
+
+// wants is what obj, and what it refers to, ask for, told by what a thing without anything
+// lacks. Of a driver that cannot compare with such a thing only the generation is known.
+func (e *engine[T, C, O]) wants(obj T) string {
+	var nothing O
+	all, err := guard("Compare", func() (Changes, error) { return e.driver.Compare(obj, nothing), nil })
+	if err != nil {
+		return "unknown"
+	}
+	return all.wants()
 }
 
 // promote says of what only an Update could change that nothing can.
@@ -284,7 +309,7 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 	}
 	p.track.updateAnswered(p.obj.GetGeneration(), hash)
 	p.track.changing = wanted.With(InPlace).String()
-	p.repaired(wanted)
+	p.repaired(wanted.With(InPlace))
 }
 
 // remove starts the thing's end.
@@ -299,7 +324,7 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 	p.track.deleteAnswered(p.facts.Last.Failed)
 	if !p.facts.Last.Failed {
 		p.track.changing = wanted.With(Recreate).String()
-		p.repaired(wanted)
+		p.repaired(wanted.With(Recreate))
 	}
 }
 
@@ -330,7 +355,7 @@ func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Con
 		p.track.tried = p.obj.GetGeneration()
 	}
 	if p.facts.Last.Failed && (class == ClassInvalid || class == ClassTerminal) {
-		p.track.refuse(a, p.basis(), errors.New(p.last.text))
+		p.track.refuse(a, p.basis(), class, errors.New(p.last.text))
 	}
 	return class
 }

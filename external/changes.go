@@ -190,6 +190,18 @@ func (c Changes) hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
+// wants is as hash, of what is wanted alone.
+func (c Changes) wants() string {
+	wanted := slices.Clone(c)
+	for i := range wanted {
+		wanted[i].Have = nil
+	}
+	if len(wanted) == 0 {
+		return "nothing"
+	}
+	return wanted.hash()
+}
+
 func withEffect(e Effect, parts ...Changes) Changes {
 	all := slices.Concat(parts...)
 	for i := range all {
@@ -298,7 +310,7 @@ const longest = 80
 
 // render is a value for people, bounded and on one line.
 func render(x any) string {
-	text := plain(x)
+	text := value(x)
 	if len(text) <= longest {
 		return text
 	}
@@ -309,7 +321,7 @@ func render(x any) string {
 	return text[:cut] + "…"
 }
 
-func plain(x any) string {
+func value(x any) string {
 	v := reflect.ValueOf(x)
 	if isEmpty(v) {
 		return "unset"

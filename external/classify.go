@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // classification is what an error means, and how it is shown.
@@ -35,7 +35,7 @@ type classification struct {
 // author's and a nil pointer: one that panics says nothing.
 func classify(err error, driver Classifier, mutating bool) classification {
 	var c classification
-	c.ask("Error", func() { c.text = plainText(err) })
+	c.ask("Error", func() { c.text = plain.Error(err) })
 	if c.text == "" {
 		c.text = fmt.Sprintf("an error (%T) without a text", err)
 	}
@@ -150,23 +150,4 @@ func isNetwork(err error) bool {
 func refusedConnection(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
-}
-
-// What differs from one occurrence of an error to the next, and would make a status that
-// never rests.
-var (
-	localAddress = regexp.MustCompile(`[\w.:\[\]%-]+:\d+->`)
-	requestID    = regexp.MustCompile(`(?i)[\s,;]*[(\[]?\b(?:x-)?(?:amzn?-|ms-)?(?:request|req|trace|correlation|operation)[-_ ]?id\b["']?\s*[:=]?\s*["']?[\w.:/+-]*\d[\w.:/+-]*["']?[)\]]?`)
-	pointer      = regexp.MustCompile(`\b0x[0-9a-f]{6,}\b`)
-	timestamp    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`)
-)
-
-// plainText is an error for people: one line, the same whenever the same thing happens.
-func plainText(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	text = localAddress.ReplaceAllString(text, "")
-	text = requestID.ReplaceAllString(text, "")
-	text = pointer.ReplaceAllString(text, "(address)")
-	text = timestamp.ReplaceAllString(text, "(time)")
-	return strings.TrimRight(strings.TrimSpace(text), ".;,: ")
 }

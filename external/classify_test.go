@@ -93,27 +93,3 @@ func TestClassifyDetails(t *testing.T) {
 		}
 	}
 }
-
-func TestPlainText(t *testing.T) {
-	tests := map[string]struct{ why, in, want string }{
-		"local port":     {"differs per connection", "read tcp 127.0.0.1:43434->10.0.0.1:4222: i/o timeout", "read tcp 10.0.0.1:4222: i/o timeout"},
-		"local v6 port":  {"differs per connection", "write tcp [::1]:43434->[::1]:80: broken pipe", "write tcp [::1]:80: broken pipe"},
-		"request id":     {"differs per request", "AccessDenied: no (Request ID: 4b1f-99a), go away", "AccessDenied: no, go away"},
-		"request id key": {"differs per request", `quota exceeded request_id=req_8812`, "quota exceeded"},
-		"status and id":  {"differs per request", "api error, RequestID: 7H2K3, HostId", "api error, HostId"},
-		"amazon":         {"differs per request", "x-amzn-requestid: 33aa-1", ""},
-		"pointer":        {"differs per process", "bad value 0xc000123450 in field", "bad value (address) in field"},
-		"time":           {"differs per moment", "expired at 2026-01-05T10:11:12.131415Z for good", "expired at (time) for good"},
-		"lines":          {"conditions are one line", "first\n\tsecond ", "first second"},
-		"innocent":       {"nothing to take out", "stream \"orders\" has 3 consumers: id 17 is taken", "stream \"orders\" has 3 consumers: id 17 is taken"},
-		"request words":  {"no id in it", "the request identifies no user", "the request identifies no user"},
-	}
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		test := tests[name]
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plainText(errors.New(test.in))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.why, diff)
-			}
-		})
-	}
-}

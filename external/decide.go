@@ -174,6 +174,7 @@ const (
 	ReasonOrphaned             Reason = "Orphaned"
 	ReasonNeverCreated         Reason = "NeverCreated"
 	ReasonAbsent               Reason = "Absent"
+	ReasonReconcileFailed      Reason = "ReconcileFailed"
 )
 
 // Shown is what a condition says.

@@ -60,7 +60,7 @@ func (f Facts) unproven() bool {
 // nothing else happens to it until the mark is seen.
 func decideMark(f Facts) Decision {
 	if f.Refused == ActionMark {
-		return refused(ActionMark)
+		return refused(f, ActionMark)
 	}
 	d := Decision{
 		Row: 9, Action: ActionMark, State: StateVerifying, Reason: ReasonAdopting,

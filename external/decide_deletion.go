@@ -137,7 +137,10 @@ func decideFailedDeletion(f Facts) Decision {
 		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
 	case ClassConflict, ClassNotReady:
 		if f.Last.Of == ActionDelete {
-			d := terminating(Decision{Row: 29, Reason: ReasonDeleting, Wake: WakePoll})
+			d := terminating(Decision{Row: 29, Reason: failureReason(f.Last), Wake: WakePoll})
+			if f.Last.Class == ClassNotReady {
+				d.Reason = ReasonNotReady
+			}
 			d.Show.Failed = ShowFalse
 			return d
 		}

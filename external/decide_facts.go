@@ -44,6 +44,8 @@ type Facts struct {
 	SameUpdates int
 	// Refused is the call that the API refused for good for this very spec and policy.
 	Refused Action
+	// RefusedAs is what that refusal meant.
+	RefusedAs Class
 	// NewSpec: as far as this process knows, the spec was never tried on a thing that failed.
 	NewSpec bool
 	// Op is a long-running operation that the API lets us follow.
@@ -63,6 +65,28 @@ type Facts struct {
 	DeleteAccepted bool
 	// Last is what the last call of this pass came to.
 	Last Answer
+
+	// What follows decides nothing; it is for what people are told.
+
+	// Generation is the object's.
+	Generation int64
+	// ReadyFor is the generation for whose spec the thing was last seen to be as asked; 0 if
+	// for none, as far as this process knows or its own field manager wrote down.
+	ReadyFor int64
+	// Depends: the thing may need other objects.
+	Depends bool
+	// LastTry: if this pass fails no retry follows.
+	LastTry bool
+	// Told is what this process told last.
+	Told Told
+}
+
+// Told is what this process told last of a thing. Its zero value: nothing yet.
+type Told struct {
+	// State is empty if nothing was told.
+	State State
+	// Creating, Updating and Failed are what the conditions said.
+	Creating, Updating, Failed bool
 }
 
 // Pause is what the pause annotation stops.
@@ -269,6 +293,9 @@ const (
 type Differs struct {
 	// InPlace, Recreate and Unsupported tell whether there is a change of that effect.
 	InPlace, Recreate, Unsupported bool
+	// Ignored tells whether there is a difference that is shown and not acted on. It makes
+	// the thing no less as it should be.
+	Ignored bool
 }
 
 // ours tells whether the thing is ours without any adoption.

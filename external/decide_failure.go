@@ -119,8 +119,12 @@ func classSuffix(c Class) Reason {
 
 // refused is the second half of row 25: the API refused this very call for good, and
 // nothing that it depends on has changed since.
-func refused(a Action) Decision {
-	d := stopped(25, callName(a)+classSuffix(ClassInvalid))
+func refused(f Facts, a Action) Decision {
+	as := ClassInvalid
+	if f.RefusedAs == ClassTerminal {
+		as = ClassTerminal
+	}
+	d := stopped(25, callName(a)+classSuffix(as))
 	d.Show = failedShow(a)
 	return d
 }

@@ -240,7 +240,7 @@ func decideMissing(f Facts) Decision {
 		d.Wake = WakeDrift
 		return d
 	case f.Refused == ActionCreate:
-		return refused(ActionCreate)
+		return refused(f, ActionCreate)
 	case f.Seen.Rival != RivalNone:
 		return notOurs(f)
 	case lost && !f.DeleteAccepted:
@@ -381,7 +381,7 @@ func decideUpdate(f Facts) Decision {
 	case f.SameUpdates >= NotConvergingAfter:
 		return keepReady(f, stopped(20, ReasonNotConverging))
 	case f.Refused == ActionUpdate:
-		return keepReady(f, refused(ActionUpdate))
+		return keepReady(f, refused(f, ActionUpdate))
 	}
 	d := Decision{
 		Row: 18, Action: ActionUpdate, State: StateUpdating, Reason: ReasonUpdating,
@@ -403,7 +403,7 @@ func decideRecreate(f Facts) Decision {
 	case f.Approval == ApprovalMissing:
 		return keepReady(f, stopped(22, ReasonApprovalRequired))
 	case f.Refused == ActionDelete:
-		return keepReady(f, refused(ActionDelete))
+		return keepReady(f, refused(f, ActionDelete))
 	}
 	d := Decision{
 		Row: 21, Action: ActionDelete, State: StateRecreating, Reason: ReasonRecreating,

@@ -259,7 +259,7 @@ func TestDecide(t *testing.T) {
 		"D-29 prepares":                {"", given(deleting, unprepared), "D-29 prepare delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-29 E0-22 is being deleted":  {"no second call", given(deleting, phase(PhaseDeleting)), "D-29 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
 		"D-29 once per pass":           {"", given(deleting, did(Did{Delete: true})), "D-29 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
-		"D-29 E0-20 refused for now":   {"no Failed flap", given(deleting, failed(ActionDelete, ClassConflict)), "D-29 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
+		"D-29 E0-20 refused for now":   {"no Failed flap", given(deleting, failed(ActionDelete, ClassConflict)), "D-29 wait Terminating DeleteConflict -Ready -Creating -Updating +Deleting -Failed poll"},
 		"D-29 an old copy deletes not": {"after a restart the object may be gone", given(deleting, notFresh), "D-29 confirm Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-30 gone":                    {"", given(deleting, missing), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-30 gone by our hand":        {"in the same pass", given(deleting, missing, accepted, since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,7 +89,7 @@ func (d Dependency) key(of client.Object) objectKey {
 
 // unready lists the dependencies of an object that it must wait for. They are read from
 // the cache alone.
-func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, obj T) ([]loop.Dep, error) {
+func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, live client.Reader, obj T) ([]loop.Dep, error) {
 	if e.dependent == nil {
 		return nil, nil
 	}
@@ -98,7 +99,7 @@ func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, obj T) (
 	}
 	var waiting []loop.Dep
 	for _, d := range named {
-		why, err := e.lacking(ctx, k, obj, d)
+		why, err := e.lacking(ctx, k, live, obj, d)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, obj T) (
 }
 
 // lacking says what a dependency lacks, nothing if it is ready.
-func (e *engine[T, C, O]) lacking(ctx context.Context, k client.Client, obj T, d Dependency) (string, error) {
+func (e *engine[T, C, O]) lacking(ctx context.Context, k client.Client, live client.Reader, obj T, d Dependency) (string, error) {
 	if !slices.ContainsFunc(e.dependencies, func(kind dependencyKind[T]) bool { return kind.is(d.To) }) {
 		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
 	}
@@ -130,6 +131,9 @@ func (e *engine[T, C, O]) lacking(ctx context.Context, k client.Client, obj T, d
 		return "is being deleted", nil
 	case !isReady(to):
 		return "is not ready", nil
+	}
+	if believed, err := e.believed(ctx, live, to); err != nil || !believed {
+		return "says that it is ready, which its operator did not write", err
 	}
 	return "", nil
 }
@@ -164,6 +168,25 @@ func isReady(obj client.Object) bool {
 		return m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation)
 	}
 	return false
+}
+
+// believed tells whether a dependency of ours that says it is Ready was told so by its
+// operator, and not by whoever can write status. Kinds of others are taken at their word.
+func (e *engine[T, C, O]) believed(ctx context.Context, live client.Reader, to client.Object) (bool, error) {
+	o, ours := to.(statusObject)
+	if !ours {
+		return true, nil
+	}
+	version := to.GetResourceVersion()
+	if e.beliefs.holds(to.GetUID(), version) {
+		return true, nil
+	}
+	c, err := e.vouched(ctx, live, o)
+	if err != nil || c == nil || c.Status != metav1.ConditionTrue {
+		return false, err
+	}
+	e.beliefs.hold(to.GetUID(), version)
+	return true, nil
 }
 
 // readinessChanged tells which updates of a dependency can matter. One that was lost outside

@@ -22,7 +22,7 @@ func TestDependencies(t *testing.T) {
 	w := newWorld(t, named{})
 	w.create(needs("b"))
 	t.Run("a missing dependency is waited for and is no failure", func(t *testing.T) {
-		got := w.pending("a", "Thing "+w.namespace+"/b does not exist")
+		got := w.pending("a", "Thing "+w.namespace+"/b: it does not exist")
 		if is(got, "Failed", "True") || !is(got, "DependenciesReady", "False") || !is(got, "Ready", "False") {
 			t.Errorf("conditions %+v", got.Status.Conditions)
 		}
@@ -65,7 +65,7 @@ func TestDependencies(t *testing.T) {
 	})
 	t.Run("deleted while waiting", func(t *testing.T) {
 		w.createAs("c", needs("nobody"))
-		w.pending("c", "nobody does not exist")
+		w.pending("c", "nobody: it does not exist")
 		w.remove("c")
 		if !w.until(func() bool { return apiGone(w, "c") }) {
 			t.Error("not gone")

@@ -44,6 +44,7 @@ type engine[T Object, C, O any] struct {
 	tracks     tracks
 	cluster    cluster
 	left       leftBehind
+	beliefs    beliefs
 
 	// What the driver can do; nil if it cannot.
 	updater    Updater[T, C, O]
@@ -135,9 +136,11 @@ func (e *engine[T, C, O]) Reconcile(ctx context.Context, r *loop.Run[T]) loop.Ou
 	defer p.close()
 	d, err := p.run(ctx)
 	if err != nil {
+		return loop.Fail(errors.Join(err, p.broken(ctx, err)))
+	}
+	if err := p.report(ctx, d); err != nil {
 		return loop.Fail(err)
 	}
-	p.show(d)
 	return p.outcome(d)
 }
 
@@ -147,13 +150,15 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	defer p.close()
 	d, err := p.run(ctx)
 	if err != nil {
-		return loop.CleanupFailed(err)
+		return loop.CleanupFailed(errors.Join(err, p.broken(ctx, err)))
 	}
 	if d.Action == ActionRemoveFinalizer {
 		p.track.released = true
 		return loop.Removed()
 	}
-	p.show(d)
+	if err := p.report(ctx, d); err != nil {
+		return loop.CleanupFailed(err)
+	}
 	return p.cleanupOutcome(d)
 }
 

@@ -2,154 +2,101 @@ package external
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// message says in one sentence what a decision means and, where a person is needed, the way
-// out. It holds nothing that differs from pass to pass.
-func (p *pass[T, C, O]) message(d Decision) string {
-	if p.facts.Last.Failed && d.Reason == failureReason(p.facts.Last) {
-		return p.failedMessage(d)
+// texts gathers the words of the pass. What comes from outside goes through the door here.
+func (p *pass[T, C, O]) texts() texts {
+	retries := p.loop.Retry().Attempt
+	t := texts{
+		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
+		Error: p.last.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
+		Vendor: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
+		Changes: p.changes.acted().String(), InPlace: p.changes.With(InPlace).String(),
+		Recreate: p.changes.With(Recreate).String(), Unsupported: p.changes.With(Unsupported).String(),
+		Ignored: notEnforced(p.changes), Remedy: remedy(p.changes), Changing: p.track.changing,
+		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
+		FailedReason: p.track.failedReason, Failed: p.track.failedText,
+		GaveUp: fmt.Sprintf("gave up after %d retries, change the object to try again", retries),
 	}
-	switch d.Reason {
-	case ReasonConnectFailed:
-		return "connect to the external API: " + p.connect.Error() + "; it is tried again"
-	case ReasonCallHangs:
-		return p.hangs.Error()
-	case ReasonThrottled:
-		return "the external API asks for fewer calls; it is tried again later"
-	case ReasonDependenciesNotReady:
-		return "waiting: " + p.missing()
-	case ReasonNotReady:
-		return p.last.text + "; it is looked at again"
-	case ReasonRecordCorrupt, ReasonInvalidName:
-		return p.trouble.Error()
-	case ReasonRenamed:
-		return fmt.Sprintf("the thing is named %q and cannot become %q; set the name back, or delete the object and create it anew", p.record.ID, p.named)
-	case ReasonPaused:
-		return p.pausedMessage()
-	case ReasonPolicyInvalid:
-		return fmt.Sprintf("annotation %s is not understood; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
-	default: // below
+	if p.hangs != nil {
+		t.Hangs = plain.Error(p.hangs)
 	}
-	if text := p.changeMessage(d); text != "" {
-		return text
+	if p.unreflected != nil {
+		t.Unreflected = plain.Error(p.unreflected)
 	}
-	return p.progressMessage(d)
+	if p.seen.Reason != "" {
+		t.VendorReason = plain.Reason(p.seen.Reason)
+	}
+	if p.settings.pause != PauseNone {
+		t.Paused = p.settings.paused()
+	}
+	p.ownership(&t)
+	return t
 }
 
-// failedMessage is about a call that failed just now.
-func (p *pass[T, C, O]) failedMessage(d Decision) string {
-	next := "; it is tried again"
-	if d.Action == ActionStop {
-		next = "; change the spec to try again"
-		if p.last.class == ClassTerminal {
-			next = fmt.Sprintf("; this needs a person, set annotation %s to try again", api.AnnotationReconcile)
+// acted are the changes to act on.
+func (c Changes) acted() Changes {
+	var out Changes
+	for _, x := range c {
+		if x.Effect != Ignored {
+			out = append(out, x)
 		}
 	}
-	if p.facts.Deleting {
-		next += ", and the object stays until then"
-	}
-	return fmt.Sprintf("%s %s: %s%s", p.facts.Last.Of, p.what(), p.last.text, next)
+	return out
 }
 
-// changeMessage is about differences and permissions; empty for other reasons.
-func (p *pass[T, C, O]) changeMessage(d Decision) string {
-	grant := p.grant()
-	switch d.Reason {
-	case ReasonCreateNotPermitted:
-		return "permission to create external resource is not set: " + p.what() + " does not exist" + grant
-	case ReasonUpdateNotPermitted:
-		return "permission to update external resource is not set: " + p.changes.With(InPlace).String() + grant
-	case ReasonRecreateNotPermitted:
-		return "permission to delete or recreate external resource is not set: " + p.changes.With(Recreate).String() + grant
-	case ReasonApprovalRequired:
-		return "a person must agree to a new " + p.what() + ", because the old one's content is lost"
-	case ReasonImmutable:
-		return "cannot be changed: " + p.changes.With(Unsupported).String() + "; set the spec back, or " + remedy(p.changes)
-	case ReasonNotConverging:
-		return fmt.Sprintf("%d updates were accepted and changed nothing: %s; change the spec to what the external system makes of it",
-			NotConvergingAfter, p.changes.With(InPlace))
-	case ReasonUpdating:
-		return "updating " + p.what() + p.listed()
-	case ReasonRecreating:
-		return "creating " + p.what() + " anew" + p.listed()
-	case ReasonNotOurs, ReasonContested, ReasonEndpointChanged, ReasonAdopting:
-		return p.ownershipMessage(d.Reason)
-	default:
+// visible tells whether people can see what differs.
+func (c Changes) visible() bool {
+	for _, x := range c {
+		if !x.Sensitive {
+			return true
+		}
 	}
-	return ""
+	return false
+}
+
+// notEnforced lists the differences that are not acted on.
+func notEnforced(changes Changes) string {
+	var parts []string
+	for _, c := range changes.With(Ignored) {
+		have, want := c.shown()
+		parts = append(parts, fmt.Sprintf("%s is %s, wanted %s", c.Path, have, want))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // remedy is the way out of changes that are not supported.
 func remedy(changes Changes) string {
 	for _, c := range changes.With(Unsupported) {
 		if c.Remedy != "" {
-			return c.Remedy
+			return plain.Text(c.Remedy)
 		}
 	}
 	return "delete the object and create it anew"
 }
 
-func (p *pass[T, C, O]) listed() string {
+func waitingFor(deps []loop.Dep) string {
+	parts := make([]string, len(deps))
+	for i, d := range deps {
+		parts[i] = d.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// paused says by what changes are paused, and until when.
+func (s settings) paused() string {
+	text := "changes are paused by annotation " + api.AnnotationPaused
 	switch {
-	case len(p.changes) > 0:
-		return ": " + p.changes.String()
-	case p.track.changing != "":
-		return ": " + p.track.changing
+	case !s.until.IsZero():
+		return text + " until " + s.until.UTC().Format(time.RFC3339)
+	case s.pause == PauseAll:
+		return text + ", deletion too; remove it to go on"
 	}
-	return ""
-}
-
-// progressMessage is about what goes on or is well.
-func (p *pass[T, C, O]) progressMessage(d Decision) string {
-	switch d.Reason {
-	case ReasonAvailable:
-		return p.what() + " is as asked for"
-	case ReasonCreating:
-		return "creating " + p.what()
-	case ReasonRecreatedAfterLoss:
-		return "creating " + p.what() + " again, which was deleted behind the operator's back"
-	case ReasonVerifying:
-		return p.verifyingMessage()
-	case ReasonDeleting:
-		return "deleting " + p.what()
-	case ReasonExternalDeletion:
-		return p.what() + " is being deleted behind the operator's back; once it is gone it is created again"
-	case ReasonExternalFailed, ReasonDegraded:
-		return p.externalMessage(d)
-	case ReasonDuplicate:
-		return "several external things bear the mark of this object; delete all but one of them"
-	case ReasonCreateUnknown:
-		return fmt.Sprintf("a create was called and its answer is lost; look for the thing, delete it, and remove annotation %s", api.AnnotationExternal)
-	case ReasonTimeout:
-		return p.what() + " is not done by its deadline; it is looked at again"
-	default:
-	}
-	if p.track.refusal.err != nil && d.Row == 25 {
-		return fmt.Sprintf("%s %s: %s; change the spec to try again", p.track.refusal.action, p.what(), p.track.refusal.err)
-	}
-	return string(d.Reason)
-}
-
-// verifyingMessage: nothing can be said of the thing for a moment.
-func (p *pass[T, C, O]) verifyingMessage() string {
-	if p.facts.Deleting {
-		return "making sure that " + p.what() + " does not appear late"
-	}
-	return p.what() + " is created but does not show yet"
-}
-
-// externalMessage passes on what the external system says about a thing it gave up on.
-func (p *pass[T, C, O]) externalMessage(d Decision) string {
-	text := p.seen.Message
-	if text == "" {
-		text = "the external system reports " + string(p.seen.Phase)
-	}
-	text = p.what() + ": " + text
-	if d.Action == ActionStop {
-		text += "; change the spec, or delete it there to have it created again"
-	}
-	return text
+	return text + "; remove it to go on"
 }

@@ -297,7 +297,7 @@ func (p *modelPass) create(d Decision) bool {
 	}
 	p.t.createAnswered(a.Failed, class, w.clock())
 	if class == ClassInvalid {
-		p.t.refuse(ActionCreate, p.basis(), nil)
+		p.t.refuse(ActionCreate, p.basis(), ClassInvalid, nil)
 	}
 	if made != nil && class == ClassUnknown && !w.v.byName() {
 		id := strconv.Itoa(made.id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/status"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -61,6 +64,8 @@ type pass[T Object, C, O any] struct {
 	did     done
 	// holder names the object that stands in the way, for people.
 	holder string
+	told   status.Report
+	wanted wish // when the thing was looked at
 }
 
 // done is what a pass did, for people to be told.
@@ -127,7 +132,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		p.track.meet(p.record, time.Now())
 	}
 	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
-		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.lend()); err != nil {
+		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.loop.Live(), p.lend()); err != nil {
 			return err
 		}
 		p.track.waits(p.waiting, time.Now())
@@ -184,6 +189,8 @@ func (p *pass[T, C, O]) gather() Facts {
 	if len(p.waiting) > 0 {
 		f.Dependencies = DependenciesUnready
 	}
+	f.Generation, f.Depends, f.LastTry = p.obj.GetGeneration(), p.e.dependent != nil, p.loop.Retry().Last
+	f.Told, f.ReadyFor = p.track.told, p.track.readyFor
 	f.Grace, f.CanMark, f.CanUnmark = p.e.grace(), p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil
 	p.gatherScope()
 	now := time.Now()
@@ -192,7 +199,7 @@ func (p *pass[T, C, O]) gather() Facts {
 	}
 	p.track.facts(f, now)
 	p.gatherRecord()
-	f.Refused = p.track.refused(p.basis())
+	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
 	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.With(InPlace).hash())
 	return *f
 }
@@ -309,7 +316,7 @@ func (p *pass[T, C, O]) connected(ctx context.Context) bool {
 	}
 	if p.connect != nil {
 		p.facts.Scope = ScopeUnconnectable
-		p.trace.Emit(trace.Call{Op: "connect", Err: p.connect.Error()})
+		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false
 	}
 	return p.located(p.client.endpoint)
@@ -438,10 +445,11 @@ func (p *pass[T, C, O]) ref() Ref {
 
 // what names the thing for people.
 func (p *pass[T, C, O]) what() string {
+	kind := strings.ToLower(p.e.kind)
 	if p.id == "" {
-		return "the external thing"
+		return "the " + kind
 	}
-	return fmt.Sprintf("%q", p.id)
+	return fmt.Sprintf("%s %q", kind, plain.Text(p.id))
 }
 
 func (p *pass[T, C, O]) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }

@@ -98,8 +98,8 @@ func (e *engine[T, C, O]) Selects(ctx context.Context, r *loop.Run[T]) bool {
 		}
 	}
 	t := e.tracks.of(r.Obj.GetUID())
-	if !t.told {
-		t.told = true
+	if !t.warned {
+		t.warned = true
 		r.Log().Info("left alone: another installation of the operator works on the object", "installation", there.Installation, "ours", ours)
 	}
 	return false

@@ -4,7 +4,11 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/status"
 )
 
 // track is what this process remembers about creating and changing one thing. It makes
@@ -46,8 +50,18 @@ type track struct {
 	polling Row
 	// changing is what the last accepted change was to do, for people.
 	changing string
-	// told: it was logged that another installation works on the object.
-	told bool
+	// warned: it was logged that another installation works on the object.
+	warned bool
+	// told is what people were told last; failedReason and failedText what condition Failed
+	// said.
+	told                     Told
+	failedReason, failedText string
+	// readyFor is the generation for which the thing was last Ready; recalled: what an earlier
+	// process told of it was looked up.
+	readyFor int64
+	recalled bool
+	// wish is what was wanted when the thing was last as asked for.
+	wish wish
 	// released: the object was let go.
 	released bool
 	// visited is when the object was last looked at.
@@ -72,6 +86,7 @@ type updateCount struct {
 type refusal struct {
 	action Action
 	basis  basis
+	class  Class
 	err    error
 }
 
@@ -115,6 +130,8 @@ func (t *track) meet(r record, now time.Time) {
 	*t = track{
 		fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
 		tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
+		told: t.told, failedReason: t.failedReason, failedText: t.failedText,
+		readyFor: t.readyFor, recalled: t.recalled, wish: t.wish,
 	}
 	switch r.progress() {
 	case MarkerNone:
@@ -248,8 +265,8 @@ func (t *track) sameUpdates(generation int64, hash string) int {
 }
 
 // refuse notes that the API refused a call for good.
-func (t *track) refuse(a Action, b basis, err error) {
-	t.refusal = refusal{action: a, basis: b, err: err}
+func (t *track) refuse(a Action, b basis, c Class, err error) {
+	t.refusal = refusal{action: a, basis: b, class: c, err: err}
 }
 
 // refused is the call that need not be repeated, ActionNone if there is none.
@@ -293,6 +310,32 @@ func (t *track) poll(row Row, most time.Duration) time.Duration {
 	t.polls++
 	return d
 }
+
+// tells notes what people are told of d.
+func (t *track) tells(r status.Report, d Decision, f Facts) {
+	t.readyFor, _ = f.readyFor(d)
+	t.told = Told{State: State(r.State)}
+	for _, c := range r.Conditions {
+		is := c.Status == metav1.ConditionTrue
+		switch c.Type {
+		case api.ConditionCreating:
+			t.told.Creating = is
+		case api.ConditionUpdating:
+			t.told.Updating = is
+		case api.ConditionFailed:
+			t.told.Failed, t.failedReason, t.failedText = is, c.Reason, c.Message
+		}
+	}
+}
+
+// wish is what a spec, and what it refers to, ask of a thing. The zero value is not known.
+type wish struct {
+	generation int64
+	hash       string
+}
+
+// same: w is known and is what is asked now.
+func (w wish) same(now wish) bool { return w.hash != "" && w == now }
 
 // rest ends a row of polls.
 func (t *track) rest() { t.polling, t.polls = 0, 0 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/status"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -148,7 +148,11 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 	if changed {
 		p.run.Obj, _ = p.base.DeepCopyObject().(T)
 		*p.run.conditions = emptySet()
-		v = verdict{ready: metav1.ConditionFalse, reason: "SpecChanged", message: errSpecChanged.Error(), stalled: true, state: stateFailed}
+		p.run.reported, p.run.stateSet = nil, false
+		v = verdict{
+			ready: metav1.ConditionFalse, reason: "SpecChanged", known: "SpecChanged", message: errSpecChanged.Error(),
+			spoken: true, stalled: true, failed: true, state: stateFailed,
+		}
 		p.run.log.Error(errSpecChanged, "programming error")
 	}
 	// The status to write is settled before the metadata patch, whose answer brings the
@@ -183,30 +187,50 @@ func (p *pass[T]) specChanged() (bool, error) {
 	return !equality.Semantic.DeepEqual(before, after), nil
 }
 
+// told is the finished report of the pass: the author's own, or else what his outcome and the
+// conditions that he set come to.
+func (p *pass[T]) told(v verdict) status.Report {
+	if p.run.reported == nil {
+		state := v.state
+		if p.run.stateSet {
+			state = p.state
+		}
+		return v.report(p.run.conditions, state)
+	}
+	r := p.run.reported.Fit()
+	*p.run.conditions = emptySet()
+	for _, c := range r.Conditions {
+		p.run.conditions.Put(c)
+	}
+	return r
+}
+
 // report completes the common status and applies it if it differs from the server's.
 func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdict) error {
 	observed, _ := reporting(p.base)
-	v.show(p.run.conditions)
+	r := p.told(v)
 	generation := p.base.GetGeneration()
 	s.Conditions = p.run.conditions.Merge(observed.Conditions, generation, time.Now())
 	s.ObservedGeneration = generation
-	if v.succeeded {
+	switch {
+	case r.Applied:
 		s.AppliedGeneration = generation
+	case s.AppliedGeneration > generation: // of a backup, or of somebody's making
+		s.AppliedGeneration = 0
 	}
 	if token := p.base.GetAnnotations()[api.AnnotationReconcile]; token != "" {
 		s.HandledReconcile = token
 	}
-	if ready := p.run.conditions.Get(api.ConditionReady); !p.run.stateSet {
-		p.setState(v.state, ready.Reason, ready.Message)
-	}
-	s.State = p.state
+	p.setState(r.State, r.Reason, r.Message)
+	s.State, s.Message = r.State, r.Message
 	if p.sameStatusAs(p.base, desired, observed, s) {
+		p.remember(r, observed)
 		return nil
 	}
 	if err := p.applyStatus(ctx, desired); err != nil {
 		return err
 	}
-	p.announce(observed, s)
+	p.tell(r, p.remember(r, observed))
 	return nil
 }
 
@@ -251,8 +275,13 @@ func (p *pass[T]) applyStatus(ctx context.Context, desired T) error {
 	defer cancel()
 	err = p.c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, p.c.fieldOwner())
 	p.wrote("apply", "status", []string{"status"}, u.GetResourceVersion(), err)
-	if err != nil {
-		return client.IgnoreNotFound(wrap("write status", err))
+	switch {
+	case apierrors.IsInvalid(err) && !p.least:
+		return p.applyLeast(ctx, desired, err)
+	case err != nil:
+		return p.unwritten(ctx, err)
+	case p.least:
+		return nil
 	}
 	return p.removeLeftovers(ctx, desired, u)
 }
@@ -307,24 +336,11 @@ func (p *pass[T]) sendStatus(ctx context.Context, server, desired T, lock string
 	target, _ := server.DeepCopyObject().(T)
 	err = p.c.client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), p.c.fieldOwner())
 	p.wrote("patch", "status", []string{"status"}, target.GetResourceVersion(), err)
-	return client.IgnoreNotFound(wrap("write status", err))
-}
-
-// announce records one event for a transition that people can see.
-func (p *pass[T]) announce(before, after *api.Status) {
-	was, is := readiness(before), readiness(after)
-	if was.Status == is.Status && was.Reason == is.Reason && before.State == after.State {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	if is.Status == metav1.ConditionFalse && (after.State == stateFailed || failing(after)) {
-		kind = corev1.EventTypeWarning
-	}
-	p.event(kind, is.Reason, is.Message)
+	return p.unwritten(ctx, err)
 }
 
 func (p *pass[T]) event(kind, reason, note string) {
-	p.c.events.Eventf(p.base, nil, kind, reason, "Reconcile", "%s", status.Clip(note))
+	p.c.events.Eventf(p.base, nil, kind, plain.Reason(reason), "Reconcile", "%s", plain.Line(note))
 }
 
 func (p *pass[T]) setState(state, reason, message string) {
@@ -341,7 +357,7 @@ func (p *pass[T]) wrote(verb, subresource string, fields []string, version strin
 	e := trace.Write{Verb: verb, Subresource: subresource, Fields: fields, ResourceVersion: version}
 	result := "ok"
 	if err != nil {
-		e.Err, e.ResourceVersion, result = err.Error(), "", string(apierrors.ReasonForError(err))
+		e.Err, e.ResourceVersion, result = plain.Error(err), "", string(apierrors.ReasonForError(err))
 	} else {
 		p.c.memory.wrote(p.base, version)
 	}

@@ -3,8 +3,6 @@ package loop
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,18 +37,6 @@ func statusPatch(have, want map[string]any, version string) ([]byte, error) {
 func conditionsEqual(a, b *api.Status) bool { return status.Equal(a.Conditions, b.Conditions) }
 
 func emptySet() status.Set { return status.Set{} }
-
-func readiness(s *api.Status) metav1.Condition {
-	if c := meta.FindStatusCondition(s.Conditions, api.ConditionReady); c != nil {
-		return *c
-	}
-	return metav1.Condition{}
-}
-
-func failing(s *api.Status) bool {
-	return meta.IsStatusConditionTrue(s.Conditions, api.ConditionFailed) ||
-		meta.IsStatusConditionTrue(s.Conditions, api.ConditionStalled)
-}
 
 func schemaResource(gvk schema.GroupVersionKind) schema.GroupResource {
 	return schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}

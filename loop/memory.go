@@ -33,6 +33,10 @@ type remembered struct {
 	ownUID   types.UID
 	// released is the UID whose finalizer this process removed.
 	released types.UID
+	// shown is what people were told last.
+	shown shown
+	// unwritable: it was told that the status cannot be written.
+	unwritable bool
 	// started is when the pass under way began; zero when none is.
 	started time.Time
 }
@@ -56,7 +60,8 @@ func (m *memory) with(key types.NamespacedName, f func(*remembered)) {
 // meet forgets the failures of a namesake that is gone.
 func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
-		r.uid, r.unwritten = uid, 0
+		r.uid, r.unwritten, r.unwritable = uid, 0, false
+		r.shown.forget()
 		r.ladder = ladder{events: r.ladder.events, seen: r.ladder.seen}
 	}
 }
@@ -70,6 +75,9 @@ func (m *memory) event(key types.NamespacedName) {
 func (m *memory) drop(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if r, ok := m.objects[key]; ok {
+		r.shown.forget()
+	}
 	delete(m.objects, key)
 }
 
@@ -85,7 +93,10 @@ func (m *memory) wrote(obj client.Object, version string) {
 
 // release notes that the finalizer of uid is removed: its passes are over.
 func (m *memory) release(key types.NamespacedName, uid types.UID) {
-	m.with(key, func(r *remembered) { r.released, r.ownSince = uid, time.Now() })
+	m.with(key, func(r *remembered) {
+		r.released, r.ownSince = uid, time.Now()
+		r.shown.forget()
+	})
 }
 
 // stale tells whether obj, as read from the cache, is older than our own last write to

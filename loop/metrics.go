@@ -14,6 +14,11 @@ var (
 	overBudget = counter("trimtab_budget_exceeded_total", "Passes that wrote more often than they may.", "controller")
 	staleSkips = counter("trimtab_stale_skips_total", "Passes put off because the cache lagged behind an own write.", "controller")
 	liveReads  = counter("trimtab_live_fallback_total", "Reads past a cache that lagged for too long.", "controller")
+	unwritable = counter("trimtab_status_unwritable_total", "Statuses that the API server does not take.", "controller", "reason")
+
+	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trimtab_objects", Help: "Objects by what their status says.",
+	}, []string{"kind", "state", "reason"})
 )
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -22,7 +27,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
 func registerMetrics() {
-	for _, c := range []prometheus.Collector{passes, writes, overBudget, staleSkips, liveReads} {
+	for _, c := range []prometheus.Collector{passes, writes, overBudget, staleSkips, liveReads, unwritable, objects} {
 		if err := metrics.Registry.Register(c); err != nil {
 			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
 				panic("loop: register metrics: " + err.Error())

@@ -15,6 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -111,6 +112,8 @@ type pass[T client.Object] struct {
 	writes  int
 	budget  int
 	started time.Time
+	// least: the API server refused the whole status, and the least of it is written.
+	least bool
 }
 
 func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
@@ -353,10 +356,8 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 		overBudget.WithLabelValues(p.c.name).Inc()
 		p.run.log.Info("the pass wrote more often than its budget allows", "writes", p.writes, "budget", p.budget)
 	}
-	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started)}
-	if end.err != nil {
-		event.Err = end.err.Error()
-	}
+	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started), Err: plain.Error(end.err)}
+	p.run.log.V(1).Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)
 	p.trace.Emit(event)
 	if err := p.trace.Err(); err != nil {
 		p.run.log.Error(err, "a sink of the trace failed; the pass did not")

@@ -184,7 +184,7 @@ func TestReferences(t *testing.T) {
 		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "a" })
 		w.next(a)
 		p := w.await("b", "to wait", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
-		if m := condition(p, "Ready").Message; m != "waiting: Probe a does not exist" {
+		if m := condition(p, "Ready").Message; m != "waiting for Probe a: it does not exist" {
 			t.Errorf("message: %q", m)
 		}
 		w.create("a")

@@ -23,6 +23,7 @@ type Run[T client.Object] struct {
 	retry      RetryInfo
 	log        logr.Logger
 	stateSet   bool
+	reported   *status.Report
 	setState   func(state, reason, message string)
 	persist    func(context.Context) error
 	event      func(kind, reason, note string)
@@ -68,8 +69,13 @@ func (r *Run[T]) SetState(state, reason, message string) {
 	r.setState(state, reason, message)
 }
 
+// Report says all that people are to be told of the object: state, message, conditions,
+// event. Of what the pass says otherwise, by its outcome, by [Run.Conditions] or by
+// [Run.SetState], nothing is shown then. The last report counts.
+func (r *Run[T]) Report(report status.Report) { r.reported = &report }
+
 // Event records a Kubernetes event about the object: kind is Normal or Warning, reason is
-// CamelCase. Transitions of Ready and state record theirs without being asked.
+// CamelCase. Transitions of what status says record theirs without being asked.
 func (r *Run[T]) Event(kind, reason, note string) { r.event(kind, reason, note) }
 
 // Persist makes changes of annotations and labels durable now instead of at the end of

@@ -10,19 +10,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/status"
 )
 
-// verdict is what a pass means for the object's Ready, Reconciling and Stalled, as far as
-// the author has not said so himself.
+// verdict is what an outcome means for people, where the author has not reported himself.
 type verdict struct {
 	ready           metav1.ConditionStatus
 	reason, message string
-	reconciling     bool
-	stalled         bool
-	succeeded       bool
+	// known is the loop's own word for reason.
+	known string
 	// state is shown unless the author set one.
 	state string
+	// spoken: reason and message tell more than a condition Ready that the author set.
+	spoken      bool
+	failed      bool
+	reconciling bool
+	stalled     bool
+	succeeded   bool
 }
 
 // States of objects whose author sets none.
@@ -36,45 +41,48 @@ const (
 
 // verdictOf reads an outcome. exhausted tells that no retry follows a failure.
 func verdictOf(o Outcome, exhausted bool, info RetryInfo) verdict {
-	v := verdict{ready: metav1.ConditionFalse, reason: o.reason}
+	v := verdict{ready: metav1.ConditionFalse}
 	switch o.kind {
 	case kindDone, kindAfter:
 		v.ready, v.succeeded, v.state = metav1.ConditionTrue, true, stateSucceeded
-		v.reason, v.message = or(o.reason, "Succeeded"), "as asked for"
+		v.known, v.message = "Succeeded", "the object is as its spec asks"
 	case kindAgain:
 		v.ready, v.reconciling, v.state = metav1.ConditionUnknown, true, stateReconciling
-		v.reason, v.message = or(o.reason, "Reconciling"), "work is under way"
+		v.known, v.message = "Reconciling", "work is under way"
 	case kindWait:
-		v.reconciling, v.state = true, statePending
-		v.reason, v.message = or(o.reason, "Waiting"), waitMessage(o.deps)
+		v.reconciling, v.spoken, v.state = true, true, statePending
+		v.known, v.message = "Waiting", waitMessage(o.deps)
 	case kindTerminal:
-		v.stalled, v.state = true, stateFailed
-		v.reason, v.message = or(o.reason, "Stalled"), o.err.Error()
+		v.stalled, v.spoken, v.failed, v.state = true, true, true, stateFailed
+		v.known, v.message = "Stalled", plain.Error(o.err)
 	case kindFail, kindFailAfter:
-		v.state, v.reason, v.message = stateFailed, or(o.reason, "ReconcileFailed"), o.err.Error()
+		v.spoken, v.failed, v.state = true, true, stateFailed
+		v.known, v.message = "ReconcileFailed", plain.Error(o.err)
 		v.stalled, v.reconciling = exhausted, !exhausted
 		if exhausted && info.Attempt > 0 {
 			v.message += fmt.Sprintf("; gave up after %d retries, change the object to try again", info.Attempt)
 		}
 	}
+	v.reason = or(o.reason, v.known)
 	return v
 }
 
 func verdictOfCleanup(o CleanupOutcome) verdict {
 	v := verdict{
 		ready: metav1.ConditionFalse, reconciling: true, state: stateTerminating,
-		reason: or(o.reason, "Deleting"), message: "cleaning up before the object goes",
+		known: "Deleting", message: "cleaning up before the object goes",
 	}
 	if o.kind == cleanupFailed {
-		v.reason, v.message = or(o.reason, "CleanupFailed"), o.err.Error()
+		v.known, v.message, v.spoken, v.failed = "CleanupFailed", plain.Error(o.err), true, true
 	}
+	v.reason = or(o.reason, v.known)
 	return v
 }
 
 // verdictOfHeld is that of an object which only others' finalizers keep.
 func verdictOfHeld(finalizers []string) verdict {
 	return verdict{
-		ready: metav1.ConditionFalse, reconciling: true, state: stateTerminating, reason: "Deleting",
+		ready: metav1.ConditionFalse, reconciling: true, state: stateTerminating, reason: "Deleting", known: "Deleting",
 		message: "cleaned up; kept by finalizers of others: " + strings.Join(finalizers, ", "),
 	}
 }
@@ -83,29 +91,49 @@ func waitMessage(deps []Dep) string {
 	if len(deps) == 0 {
 		return "waiting for something else"
 	}
-	parts := make([]string, 0, len(deps))
-	for _, d := range deps {
-		name := d.Name
-		if d.Namespace != "" {
-			name = d.Namespace + "/" + d.Name
-		}
-		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, name, d.Why)))
+	parts := make([]string, len(deps))
+	for i, d := range deps {
+		parts[i] = d.String()
 	}
-	return "waiting: " + strings.Join(parts, "; ")
+	return "waiting for " + strings.Join(parts, ", ")
 }
 
-// show puts v into the conditions that the author has left open.
-func (v verdict) show(s *status.Set) {
-	if s.Get(api.ConditionReady) == nil {
-		s.Set(api.ConditionReady, v.ready, v.reason, v.message)
+// String says what is waited for, and why: "Stream shop/orders: it does not exist".
+func (d Dep) String() string {
+	name := d.Name
+	if d.Namespace != "" {
+		name = d.Namespace + "/" + d.Name
 	}
-	ready := s.Get(api.ConditionReady)
-	if v.reconciling && s.Get(api.ConditionReconciling) == nil {
-		s.True(api.ConditionReconciling, ready.Reason, ready.Message)
+	text := strings.TrimSpace(d.Kind + " " + name)
+	if d.Why != "" {
+		text += ": it " + d.Why
 	}
-	if v.stalled && s.Get(api.ConditionStalled) == nil {
-		s.True(api.ConditionStalled, ready.Reason, ready.Message)
+	return text
+}
+
+// report is what people are told, together with the conditions in set, which the author gave.
+// What he said of Ready stays; what keeps the object from being reconciled is told beside it.
+func (v verdict) report(set *status.Set, state string) status.Report {
+	if set.Get(api.ConditionReady) == nil {
+		set.Set(api.ConditionReady, v.ready, v.reason, v.message)
 	}
+	r := status.Report{State: state, Reason: v.reason, Message: v.message, Known: v.known, Applied: v.succeeded}
+	if ready := set.Get(api.ConditionReady); !v.spoken {
+		r.Reason, r.Message = ready.Reason, ready.Message
+	}
+	if v.reconciling && set.Get(api.ConditionReconciling) == nil {
+		set.True(api.ConditionReconciling, r.Reason, r.Message)
+	}
+	if v.stalled && set.Get(api.ConditionStalled) == nil {
+		set.True(api.ConditionStalled, r.Reason, r.Message)
+	}
+	failed := set.Get(api.ConditionFailed)
+	r.Event = status.Event{
+		Warning: v.failed || v.stalled || failed != nil && failed.Status == metav1.ConditionTrue,
+		Reason:  r.Reason, Note: r.Message,
+	}
+	r.Conditions = set.All()
+	return r.Fit()
 }
 
 func (o Outcome) failed() bool { return o.err != nil }

@@ -3,16 +3,15 @@
 package status
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // Set is the conditions that one pass reports. The zero value is empty and ready to use.
@@ -39,12 +38,15 @@ func (s *Set) Set(t string, is metav1.ConditionStatus, reason, message string) {
 // Put sets a condition that may be about an earlier generation than the one that the pass
 // sees: its ObservedGeneration. Zero is the one that the pass sees. The time of c does not count.
 func (s *Set) Put(c metav1.Condition) {
-	c.Reason, c.Message = camelCase(c.Reason), Clip(c.Message)
+	c.Reason, c.Message = plain.Reason(c.Reason), plain.Line(c.Message)
 	meta.SetStatusCondition(&s.list, c)
 }
 
 // Get returns condition t, or nil if it has not been set. The result must not be changed.
 func (s *Set) Get(t string) *metav1.Condition { return meta.FindStatusCondition(s.list, t) }
+
+// All returns a copy of the conditions that have been set.
+func (s *Set) All() []metav1.Condition { return slices.Clone(s.list) }
 
 // Keep sets conditions of trimtab's own types as an earlier pass did, but for those in
 // except.
@@ -103,35 +105,6 @@ func Equal(a, b []metav1.Condition) bool {
 		}
 	}
 	return true
-}
-
-// Clip shortens a message to the 1,024 bytes that an event can hold, so that a condition and
-// its event say the same.
-func Clip(message string) string {
-	const limit, more = 1024, " …"
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-len(more)], "") + more
-}
-
-// accepted is what the API server takes for a reason.
-var accepted = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
-
-// camelCase makes a reason that the API server takes, so that a slip in a reason never costs
-// the whole status.
-func camelCase(reason string) string {
-	if accepted.MatchString(reason) {
-		return reason
-	}
-	var b strings.Builder
-	for word := range strings.FieldsFuncSeq(reason, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	if r := strings.TrimLeft(b.String(), "0123456789"); r != "" {
-		return r
-	}
-	return "Unknown"
 }
 
 // own are the condition types that trimtab sets on users' kinds; one of them that a pass

@@ -3,10 +3,8 @@ package status_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,16 +122,5 @@ func TestEqual(t *testing.T) {
 		if status.Equal([]metav1.Condition{one}, []metav1.Condition{changed}) {
 			t.Errorf("a different %s makes no difference", what)
 		}
-	}
-}
-
-func TestClip(t *testing.T) {
-	long := strings.Repeat("ä", 5000)
-	got := status.Clip(long)
-	if len(got) > 1100 || !utf8.ValidString(got) || !strings.HasSuffix(got, " …") {
-		t.Errorf("clipped to %d bytes, valid %t", len(got), utf8.ValidString(got))
-	}
-	if short := "as it is"; status.Clip(short) != short {
-		t.Errorf("a short message became %q", status.Clip(short))
 	}
 }

@@ -3,8 +3,9 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 const (
@@ -78,7 +79,7 @@ func eachOf(in []string, f func(string) string) []string {
 	return out
 }
 
-func clean(s string) string { return hideUserinfo(cut(s, maxText)) }
+func clean(s string) string { return plain.Safe(cut(s, maxText)) }
 
 // cut shortens s to at most limit bytes and an ellipsis, between runes.
 func cut(s string, limit int) string {
@@ -89,27 +90,4 @@ func cut(s string, limit int) string {
 		limit--
 	}
 	return s[:limit] + "…"
-}
-
-// hideUserinfo replaces what stands between :// and @ in the URLs of s: passwords, and
-// tokens, which some systems put where the user belongs.
-func hideUserinfo(s string) string {
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, "://")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		out.WriteString("://")
-		authority := rest
-		if end := strings.IndexAny(rest, "/?# \t\r\n\"'`<>,"); end >= 0 {
-			authority = rest[:end]
-		}
-		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-			out.WriteString(Redacted)
-			rest = rest[at:]
-		}
-		s = rest
-	}
 }

@@ -90,14 +90,14 @@ func (w *world) look(f *v1.Folder, token string) *v1.Folder {
 // refused waits until the object says why it has no folder.
 func (w *world) refused(f *v1.Folder) {
 	w.t.Helper()
-	want := `"orders" exists and is not ours; who runs the operator can allow annotation trimtab.dev/adoption=always, which takes it over, by --adoption-limit ` + w.namespace + "=always"
+	want := `folder "orders" exists and is not ours; who runs the operator can allow annotation trimtab.dev/adoption=always, which takes it over, by --adoption-limit ` + w.namespace + "=always"
 	if slices.Contains(w.flags, "always") {
-		want = `"orders" exists and is not ours; set annotation trimtab.dev/adoption to "always" to take it over`
+		want = `folder "orders" exists and is not ours; set annotation trimtab.dev/adoption to "always" to take it over`
 	}
 	f = testenv.Wait(w.t, w.client, f, "the object to be refused", func(f *v1.Folder) bool { return f.Status.State == "Failed" })
 	c := meta.FindStatusCondition(f.Status.Conditions, api.ConditionReady)
-	if c == nil || c.Reason != "NotOurs" || c.Message != want {
-		w.t.Errorf("Ready is %+v; want NotOurs with %q", c, want)
+	if c == nil || c.Reason != "NotOurs" || c.Message != want || f.Status.Message != want {
+		w.t.Errorf("Ready is %+v, the message %q; want NotOurs with %q", c, f.Status.Message, want)
 	}
 }
 

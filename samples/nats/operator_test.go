@@ -289,7 +289,7 @@ func TestOperator(t *testing.T) {
 		cons := consumer("waiting", "", v1alpha1.ConsumerSpec{StreamRef: &v1alpha1.StreamRef{Name: "awaited"}})
 		r.apply(cons)
 		cons = until(r, cons, "Pending", func(c *v1alpha1.Consumer) bool { return strings.Contains(message(c, api.ConditionReady), "awaited") })
-		r.wantMessage(cons, api.ConditionReady, "False DependenciesNotReady: waiting: Stream")
+		r.wantMessage(cons, api.ConditionReady, "False DependenciesNotReady: waiting for Stream")
 		if got := message(cons, api.ConditionFailed); strings.HasPrefix(got, "True") {
 			t.Errorf("waiting counts as failed: %s", got)
 		}
@@ -311,9 +311,9 @@ func TestOperator(t *testing.T) {
 		r.apply(overlap)
 		r.apply(cycle)
 		overlap = until(r, overlap, "Failed")
-		r.wantMessage(overlap, api.ConditionReady, `False CreateConflict: create "overlap": NATS refuses: subjects overlap with an existing stream (error 10065); choose other subjects`)
+		r.wantMessage(overlap, api.ConditionReady, `False CreateConflict: cannot create stream "overlap": NATS refuses: subjects overlap with an existing stream (error 10065); choose other subjects`)
 		cycle = until(r, cycle, "Failed")
-		r.wantMessage(cycle, api.ConditionReady, `False CreateInvalid: create "cycle": NATS refuses: stream configuration for republish destination forms a cycle`)
+		r.wantMessage(cycle, api.ConditionReady, `False CreateInvalid: cannot create stream "cycle": NATS refuses: stream configuration for republish destination forms a cycle`)
 
 		eventually(t.Context(), t, "the overlapping stream is tried a third time", func() bool { return len(r.mutations("overlap")) == 3 })
 		times := r.times("overlap")
@@ -343,7 +343,7 @@ func TestOperator(t *testing.T) {
 		obj := stream("theirs", v1alpha1.StreamSpec{MaxMsgs: new(int64(7))})
 		r.apply(obj)
 		obj = until(r, obj, "Failed")
-		r.wantMessage(obj, api.ConditionReady, `False NotOurs: "theirs" exists and is not ours; set annotation trimtab.dev/adoption to "always"`)
+		r.wantMessage(obj, api.ConditionReady, `False NotOurs: stream "theirs" exists and is not ours; set annotation trimtab.dev/adoption to "always"`)
 		wantDiff(t, "what NATS was asked to change", []string(nil), r.mutations("theirs"))
 
 		edited(r, obj, func(s *v1alpha1.Stream) { s.Annotations[api.AnnotationAdoption] = "always" })
@@ -363,7 +363,7 @@ func TestOperator(t *testing.T) {
 		edited(r, obj, func(s *v1alpha1.Stream) { s.Spec.Storage = new(v1alpha1.Storage("memory")) })
 		obj = until(r, obj, "Failed")
 		r.wantMessage(obj, api.ConditionReady, "True")
-		r.wantMessage(obj, api.ConditionFailed, `True Immutable: cannot be changed: spec.storage "file" → "memory"; set the spec back, or set spec.recreate to Allowed`)
+		r.wantMessage(obj, api.ConditionFailed, `True Immutable: stream "moving" cannot be changed: spec.storage "file" → "memory"; set the spec back, or set spec.recreate to Allowed`)
 		if s, err := r.js.Stream(t.Context(), "moving"); err != nil || s.CachedInfo().State.Msgs != 1 {
 			t.Fatalf("the stream was touched: %v", err)
 		}
@@ -504,7 +504,7 @@ func TestOperatorWithoutNATS(t *testing.T) {
 	seen := testenv.Wait(t, r.client, obj, "the stream to show that NATS is away", func(s *v1alpha1.Stream) bool {
 		return strings.HasPrefix(message(s, api.ConditionFailed), "True")
 	})
-	r.wantMessage(seen, api.ConditionFailed, `True ObserveFailed: observe "orders": NATS at nats://127.0.0.1`)
+	r.wantMessage(seen, api.ConditionFailed, `True ObserveFailed: cannot observe stream "orders": NATS at nats://127.0.0.1`)
 	r.wantMessage(seen, api.ConditionReady, "True Available")
 
 	again, err := natsserver.Start(natsserver.Options{Dir: dir, Port: port})

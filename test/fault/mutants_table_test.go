@@ -212,25 +212,20 @@ func statusMutants() []mutant {
 		},
 		{
 			what: "conditions that are False tell of the past",
-			file: "external/report.go", old: "		conditions.False(t, quietReason(t, false, reason), \"\")\n",
-			mutated:  "		if before != nil {\n			conditions.False(t, quietReason(t, false, reason), \"\")\n		}\n",
+			file: "external/decide_report.go", old: "	default:\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
+			mutated:  "	case v.f.Told.State != \"\":\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
 			what: "Ready is told of a spec that is not applied",
-			file: "external/report.go", old: "	case s != ShowTrue || len(p.changes) == 0:\n", mutated: "	case true:\n",
+			file: "external/decide_report.go", old: "	case d.Show.Ready == ShowTrue && !f.Differs.any():\n", mutated: "	case d.Show.Ready == ShowTrue:\n",
 			scenario: "nats-pause", invariants: []string{"I1"},
 		},
 		{
 			what: "Ready that stays is told of the new spec",
-			file: "external/report.go", old: "		p.loop.Conditions().Put(*before)\n",
-			mutated:  "		p.loop.Conditions().Set(t, before.Status, before.Reason, before.Message)\n",
+			file: "external/decide_report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
+			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
 			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@18+until@3",
-		},
-		{
-			what: "Ready that is unknown keeps its first reason",
-			file: "external/report.go", old: "	case t == api.ConditionReady && (before == nil || before.Status != metav1.ConditionFalse):\n",
-			mutated: "	case t == api.ConditionReady && before == nil:\n", scenario: "nats-denied", invariants: []string{"I1"}, token: "failed@4+until@2",
 		},
 	}
 }

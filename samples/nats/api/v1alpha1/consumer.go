@@ -13,12 +13,12 @@ import (
 // +kubebuilder:resource:path=consumers,shortName=cons,categories={trimtab,nats}
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="STREAM",type=string,JSONPath=`.status.stream`
-// +kubebuilder:printcolumn:name="CONSUMER",type=string,JSONPath=`.status.name`
-// +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.status.mode`
-// +kubebuilder:printcolumn:name="ACK",type=string,JSONPath=`.status.ackPolicy`,priority=1
-// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="STREAM",type=string,JSONPath=`.status.stream`,priority=1
+// +kubebuilder:printcolumn:name="CONSUMER",type=string,JSONPath=`.status.name`,priority=1
+// +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.status.mode`,priority=1
+// +kubebuilder:printcolumn:name="ACK",type=string,JSONPath=`.status.ackPolicy`,priority=1
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.name) ? self.spec.name : self.metadata.name) == (has(oldSelf.spec.name) ? oldSelf.spec.name : oldSelf.metadata.name)",message="a consumer cannot be renamed: create another Consumer and delete this one",fieldPath=".spec"
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.stream) ? self.spec.stream : self.spec.streamRef.name) == (has(oldSelf.spec.stream) ? oldSelf.spec.stream : oldSelf.spec.streamRef.name)",message="a consumer cannot move to another stream: create another Consumer and delete this one",fieldPath=".spec"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.name) || !self.metadata.name.contains('.')",message="NATS allows no dots in a consumer's name; set spec.name to one without",fieldPath=".spec"

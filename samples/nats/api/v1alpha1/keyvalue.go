@@ -13,12 +13,12 @@ import (
 // +kubebuilder:resource:path=keyvalues,shortName=kv,categories={trimtab,nats}
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="BUCKET",type=string,JSONPath=`.status.bucket`
-// +kubebuilder:printcolumn:name="HISTORY",type=integer,JSONPath=`.status.history`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="BUCKET",type=string,JSONPath=`.status.bucket`,priority=1
+// +kubebuilder:printcolumn:name="HISTORY",type=integer,JSONPath=`.status.history`,priority=1
 // +kubebuilder:printcolumn:name="STORAGE",type=string,JSONPath=`.status.storage`,priority=1
 // +kubebuilder:printcolumn:name="REPLICAS",type=integer,JSONPath=`.status.replicas`,priority=1
-// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
-// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.bucket) ? self.spec.bucket : self.metadata.name) == (has(oldSelf.spec.bucket) ? oldSelf.spec.bucket : oldSelf.metadata.name)",message="a bucket cannot be renamed: create another KeyValue and delete this one",fieldPath=".spec"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.bucket) || !self.metadata.name.contains('.')",message="NATS allows no dots in a bucket's name; set spec.bucket to one without",fieldPath=".spec"
 type KeyValue struct {

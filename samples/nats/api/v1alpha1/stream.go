@@ -13,13 +13,13 @@ import (
 // +kubebuilder:resource:path=streams,shortName=strm,categories={trimtab,nats}
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="STREAM",type=string,JSONPath=`.status.name`
-// +kubebuilder:printcolumn:name="SUBJECTS",type=string,JSONPath=`.status.subjects`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="STREAM",type=string,JSONPath=`.status.name`,priority=1
+// +kubebuilder:printcolumn:name="SUBJECTS",type=string,JSONPath=`.status.subjects`,priority=1
 // +kubebuilder:printcolumn:name="STORAGE",type=string,JSONPath=`.status.storage`,priority=1
 // +kubebuilder:printcolumn:name="RETENTION",type=string,JSONPath=`.status.retention`,priority=1
 // +kubebuilder:printcolumn:name="REPLICAS",type=integer,JSONPath=`.status.replicas`,priority=1
-// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
-// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.name) ? self.spec.name : self.metadata.name) == (has(oldSelf.spec.name) ? oldSelf.spec.name : oldSelf.metadata.name)",message="a stream cannot be renamed: create another Stream and delete this one",fieldPath=".spec"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.name) || !self.metadata.name.contains('.')",message="NATS allows no dots in a stream's name; set spec.name to one without",fieldPath=".spec"
 type Stream struct {

@@ -1,0 +1,208 @@
+package external
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/status"
+)
+
+// tell says all that people are told of a decision: state and message, conditions, event. It
+// is pure, and nothing judges again what it says. All of it is about the present: what was
+// true before is told only of Ready, by the generation for which it was.
+func tell(d Decision, f Facts, t texts) status.Report {
+	message := t.message(d, f)
+	r := status.Report{
+		State: string(stateOf(d, f)), Reason: t.reason(d), Message: message,
+		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
+	}
+	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message}
+	v.ready()
+	v.progress()
+	v.failed()
+	v.circumstances()
+	if stalled(d, f) {
+		v.is(api.ConditionStalled, r.Reason, message)
+	} else if reconciling(d, f) {
+		v.is(api.ConditionReconciling, r.Reason, message)
+	}
+	r.Conditions = v.conditions
+	r.Event = status.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
+	if !r.Event.Warning && t.Problems != "" {
+		r.Event = status.Event{Warning: true, Reason: string(ReasonPolicyInvalid), Note: t.Problems}
+	}
+	return r.Fit()
+}
+
+// stateOf is the word for people. A decision that leaves it keeps the last one; a process
+// that has told nothing yet goes by what it knows. Nothing has succeeded that is not at its
+// end.
+func stateOf(d Decision, f Facts) State {
+	s := d.State
+	if s == "" {
+		s = lastState(f)
+	}
+	switch {
+	case s != StateSucceeded || !stalled(d, f) && !reconciling(d, f):
+		return s
+	case f.Seen.Looked:
+		return StatePending
+	}
+	return StateVerifying
+}
+
+func lastState(f Facts) State {
+	switch {
+	case f.Deleting:
+		return StateTerminating
+	case f.Told.State != "":
+		return f.Told.State
+	case f.inSync():
+		return StateSucceeded
+	case f.Seen.Looked:
+		return StatePending
+	case f.Last.Of == ActionCreate, f.uncertain():
+		return StateCreating
+	case f.ReadyFor > 0 && f.ReadyFor == f.Generation:
+		return StateSucceeded
+	}
+	return StatePending
+}
+
+// inSync: the last look of this pass showed the thing to be ours, usable, and as asked.
+func (f Facts) inSync() bool {
+	return f.Seen.Looked && readiness(f) == ShowTrue && !f.Differs.any()
+}
+
+// stalled: it needs a person, or a change.
+func stalled(d Decision, f Facts) bool {
+	return d.Action == ActionStop || d.Wake == WakeBackoff && f.LastTry
+}
+
+// reconciling: it will get on by itself. What is settled and what somebody paused while it was
+// as asked for has no way to go.
+func reconciling(d Decision, f Facts) bool {
+	switch {
+	case d.Row == 1 && !f.Deleting:
+		return !f.inSync()
+	case d.Action == ActionNone && d.Wake == WakeDrift:
+		return false
+	}
+	return true
+}
+
+// alarming: something failed, or needs a person.
+func alarming(d Decision, f Facts) bool {
+	switch {
+	case d.Show.Failed == ShowTrue, stalled(d, f):
+		return true
+	case d.Row == 29 && f.Last.Failed && f.Last.Class == ClassConflict:
+		return true
+	}
+	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonExternalDeletion
+}
+
+// voice says conditions.
+type voice struct {
+	d               Decision
+	f               Facts
+	t               texts
+	reason, message string
+	conditions      []metav1.Condition
+}
+
+func (v *voice) say(kind string, is metav1.ConditionStatus, reason, message string, generation int64) {
+	v.conditions = append(v.conditions, metav1.Condition{
+		Type: kind, Status: is, Reason: reason, Message: message, ObservedGeneration: generation,
+	})
+}
+
+func (v *voice) is(kind, reason, message string) {
+	v.say(kind, metav1.ConditionTrue, reason, message, 0)
+}
+
+func (v *voice) isNot(kind, reason, message string) {
+	v.say(kind, metav1.ConditionFalse, reason, message, 0)
+}
+
+// ready says whether the thing can be used. What works but is not as the spec asks for stays
+// ready for the spec that it was last seen to be as: kubectl wait, which asks for the present
+// one, sees that in the condition's observedGeneration. What never was as a spec asked for is
+// not ready; what nobody can look at is ready for as long as nobody knows better.
+func (v *voice) ready() {
+	generation, known := v.f.readyFor(v.d)
+	switch {
+	case generation > 0 && v.d.Show.Ready == ShowTrue && !v.f.Differs.any():
+		v.say(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), v.t.matches(), generation)
+	case generation > 0:
+		v.say(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), v.t.matched(v.f, generation), generation)
+	case known:
+		v.isNot(api.ConditionReady, v.reason, v.message)
+	default:
+		v.say(api.ConditionReady, metav1.ConditionUnknown, v.reason, v.message, 0)
+	}
+}
+
+// readyFor is the generation for which the thing is ready after d, 0 if for none. known is
+// false if it may be ready all the same.
+func (f Facts) readyFor(d Decision) (generation int64, known bool) {
+	switch {
+	case d.Show.Ready == ShowFalse:
+		return 0, true
+	case d.Show.Ready == ShowTrue && !f.Differs.any():
+		return f.Generation, true
+	}
+	return f.ReadyFor, d.Show.Ready == ShowTrue
+}
+
+// progress says what goes on. A decision that leaves it open keeps what was told; a process
+// that has told nothing yet takes a create that may have been called for under way.
+func (v *voice) progress() {
+	creating, updating := v.f.Told.Creating, v.f.Told.Updating
+	if v.f.Told.State == "" {
+		creating = v.f.uncertain() && v.f.ReadyFor == 0
+	}
+	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating "+v.t.Thing)
+	v.going(api.ConditionUpdating, v.d.Show.Updating, updating, ReasonUpdating, "updating "+v.t.Thing)
+	v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting "+v.t.Thing)
+}
+
+func (v *voice) going(kind string, s Shown, before bool, was Reason, doing string) {
+	switch {
+	case s == ShowTrue:
+		v.is(kind, v.reason, v.message)
+	case s == ShowSame && before:
+		v.is(kind, string(was), doing)
+	default:
+		v.isNot(kind, "NotInProgress", "")
+	}
+}
+
+// failed says what the last call came to; a decision that leaves it open keeps it.
+func (v *voice) failed() {
+	switch {
+	case v.d.Show.Failed == ShowTrue:
+		v.is(api.ConditionFailed, v.reason, v.message)
+	case v.d.Show.Failed == ShowSame && v.f.Told.Failed:
+		v.is(api.ConditionFailed, v.t.FailedReason, v.t.Failed)
+	default:
+		v.isNot(api.ConditionFailed, "NoFailure", "")
+	}
+}
+
+// circumstances says what surrounds the thing.
+func (v *voice) circumstances() {
+	switch {
+	case !v.f.Depends || v.f.Deleting:
+	case v.f.Dependencies == DependenciesUnready:
+		v.isNot(api.ConditionDependenciesReady, string(ReasonDependenciesNotReady), v.t.waiting())
+	default:
+		v.is(api.ConditionDependenciesReady, "Ready", "")
+	}
+	if v.d.Show.Paused == ShowTrue {
+		v.is(api.ConditionPaused, string(ReasonPaused), v.t.paused())
+	}
+	if v.t.Problems != "" {
+		v.is(api.ConditionPolicyInvalid, string(ReasonPolicyInvalid), v.t.Problems)
+	}
+}

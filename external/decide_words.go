@@ -1,0 +1,355 @@
+package external
+
+import (
+	"fmt"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// texts are the words of one pass. What comes from outside has passed the door already.
+type texts struct {
+	// Thing names the thing: `stream "orders"`.
+	Thing string
+	// Error is what the last call that failed was answered with.
+	Error string
+	// Hangs is about a call that has not returned.
+	Hangs string
+	// Unreflected is why status does not show all that was observed.
+	Unreflected string
+	// Connect is why there is no client.
+	Connect string
+	// Refusal is what a call was answered with that was refused for good.
+	Refusal string
+	// Trouble is why record or name cannot be used.
+	Trouble string
+	// VendorReason and Vendor are what the external system says of a thing that is not well;
+	// Phase is where it stands.
+	VendorReason, Vendor, Phase string
+	// Changes are all differences to act on; InPlace, Recreate and Unsupported those of one
+	// effect; Ignored those that are not acted on.
+	Changes, InPlace, Recreate, Unsupported, Ignored string
+	// Remedy is the way out of changes that no call can make.
+	Remedy string
+	// Changing is what the last accepted change was to do.
+	Changing string
+	// Waiting is what the object waits for: "Stream shop/orders: it does not exist".
+	Waiting string
+	// Paused says that changes are paused, by what and until when.
+	Paused string
+	// Problems are annotations that cannot be understood.
+	Problems string
+	// Holder names the object that stands in the way.
+	Holder string
+	// Owner, OwnerUID and OwnerCluster are what the thing's mark says.
+	Owner, OwnerUID, OwnerCluster string
+	// AdoptFrom and AdoptAlways are how to take the thing over; Grant how to allow what the
+	// permissions do not.
+	AdoptFrom, AdoptAlways, Grant string
+	// Adopted is from whom the thing was taken over; empty if it was not.
+	Adopted string
+	// MadeAt is the endpoint where the thing was made, Here the one that is talked to.
+	MadeAt, Here string
+	// Unmarked is set when a thing that this pass created bears no mark: the driver's type.
+	Unmarked string
+	// ID and Named are the recorded name and the one that the spec gives.
+	ID, Named string
+	// FailedReason and Failed are what condition Failed said last.
+	FailedReason, Failed string
+	// GaveUp says after how many retries a failure is left alone.
+	GaveUp string
+}
+
+// reason is the decision's, or the external system's own word for why a thing is not well.
+func (t texts) reason(d Decision) string {
+	if (d.Reason == ReasonExternalFailed || d.Reason == ReasonDegraded) && t.VendorReason != "" {
+		return t.VendorReason
+	}
+	return string(d.Reason)
+}
+
+// message says in one sentence what a decision means, what happens next and, where a person
+// is needed, the way out.
+func (t texts) message(d Decision, f Facts) string {
+	text := t.sentence(d, f)
+	if t.Unreflected != "" {
+		text += "; status does not show all of it: " + t.Unreflected
+	}
+	if t.Problems != "" && d.Reason != ReasonPolicyInvalid {
+		text += "; " + t.Problems
+	}
+	return text
+}
+
+func (t texts) sentence(d Decision, f Facts) string {
+	if f.Last.Failed && d.Reason == failureReason(f.Last) {
+		return t.failure(d, f)
+	}
+	for _, about := range []func(Decision, Facts) string{t.trouble, t.change, t.ownership, t.progress} {
+		if text := about(d, f); text != "" {
+			return text
+		}
+	}
+	return t.Thing + ": " + string(d.Reason)
+}
+
+// failure is about a call that failed just now.
+func (t texts) failure(d Decision, f Facts) string {
+	return fmt.Sprintf("cannot %s %s: %s; %s", verb(f.Last.Of), t.Thing, t.Error, t.next(d, f.Last.Class, f))
+}
+
+// next is what happens after a failure.
+func (t texts) next(d Decision, c Class, f Facts) string {
+	switch {
+	case d.Action == ActionStop && c == ClassTerminal:
+		return fmt.Sprintf("it needs a person, set annotation %s to a new value to try again", api.AnnotationReconcile)
+	case d.Action == ActionStop:
+		return "change the spec"
+	case stalled(d, f):
+		return t.GaveUp
+	}
+	return "retrying"
+}
+
+func verb(a Action) string {
+	switch a {
+	case ActionMark:
+		return "put the ownership mark on"
+	case ActionUnmark:
+		return "take the ownership mark off"
+	case ActionPoll:
+		return "follow the operation on"
+	case ActionFindOwned:
+		return "search for"
+	case ActionPublish:
+		return "publish the outputs of"
+	case ActionPrepareDelete:
+		return "prepare the deletion of"
+	default:
+	}
+	return a.String()
+}
+
+// trouble is about what keeps the thing from being looked at; empty for other reasons.
+func (t texts) trouble(d Decision, f Facts) string {
+	switch d.Reason {
+	case ReasonConnectFailed:
+		next := "retrying"
+		if stalled(d, f) {
+			next = t.GaveUp
+		}
+		return "cannot connect to the external API: " + t.Connect + "; " + next
+	case ReasonReconcileFailed:
+		next := "retrying"
+		if stalled(d, f) {
+			next = t.GaveUp
+		}
+		return "cannot reconcile " + t.Thing + ": " + t.Error + "; " + next
+	case ReasonCallHangs:
+		return t.Hangs
+	case ReasonThrottled:
+		return "the external API asks for fewer calls; " + t.Thing + " waits for its turn"
+	case ReasonDependenciesNotReady:
+		return t.waiting()
+	case ReasonNotReady:
+		return fmt.Sprintf("cannot %s %s yet: %s; looking again", verb(f.Last.Of), t.Thing, t.Error)
+	case ReasonRecordCorrupt, ReasonInvalidName:
+		return t.Trouble
+	case ReasonRenamed:
+		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it anew", t.Thing, t.Named)
+	case ReasonPaused:
+		return t.paused()
+	case ReasonPolicyInvalid:
+		if t.Problems != "" {
+			return t.Problems
+		}
+		return fmt.Sprintf("annotation %s is not understood; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
+	case ReasonDuplicate:
+		return "several external things bear the mark of this object; delete all but one of them"
+	case ReasonCreateUnknown:
+		return fmt.Sprintf("a create was called and its answer is lost; look for the thing, delete it, and remove annotation %s", api.AnnotationExternal)
+	default:
+	}
+	return ""
+}
+
+// change is about differences and permissions; empty for other reasons.
+func (t texts) change(d Decision, f Facts) string {
+	grant := t.Grant
+	switch d.Reason {
+	case ReasonCreateNotPermitted:
+		return "permission to create external resource is not set: " + t.Thing + " does not exist" + grant
+	case ReasonUpdateNotPermitted:
+		return "permission to update external resource is not set: " + t.InPlace + grant
+	case ReasonRecreateNotPermitted:
+		return "permission to delete or recreate external resource is not set: " + t.Recreate + grant
+	case ReasonApprovalRequired:
+		return "a person must agree to a new " + t.Thing + ", because the old one's content is lost"
+	case ReasonImmutable:
+		return fmt.Sprintf("%s cannot be changed: %s; set the spec back, or %s", t.Thing, t.Unsupported, t.Remedy)
+	case ReasonNotConverging:
+		return fmt.Sprintf("%d updates of %s were accepted and changed nothing: %s; change the spec to what the external system makes of it",
+			NotConvergingAfter, t.Thing, t.InPlace)
+	case ReasonUpdating:
+		return "updating " + t.Thing + t.listed()
+	case ReasonRecreating:
+		return "recreating " + t.Thing + t.listed()
+	default:
+	}
+	if d.Row == 25 && t.Refusal != "" && f.Refused != ActionNone {
+		return fmt.Sprintf("cannot %s %s: %s; %s", verb(f.Refused), t.Thing, t.Refusal, t.next(d, f.RefusedAs, f))
+	}
+	return ""
+}
+
+func (t texts) listed() string {
+	switch {
+	case t.Changes != "":
+		return ": " + t.Changes
+	case t.Changing != "":
+		return ": " + t.Changing
+	}
+	return ""
+}
+
+// ownership says whose the thing is, and how to get it; empty for other reasons.
+func (t texts) ownership(d Decision, f Facts) string {
+	switch d.Reason {
+	case ReasonContested:
+		return fmt.Sprintf("this object and %s each have a record which says that %s is theirs, and nothing proves either; "+
+			"neither changes or deletes it until one of them is deleted with annotation %s=orphan", t.Holder, t.Thing, api.AnnotationDeletion)
+	case ReasonEndpointChanged:
+		return fmt.Sprintf("%s was made at %s, and the operator talks to %s; let it talk to the former again, or set annotation %s to %q to leave the thing there",
+			t.Thing, t.MadeAt, t.Here, api.AnnotationEndpoint, t.Here)
+	case ReasonAdopting:
+		return "taking over " + t.Thing + ": it gets the mark of this object"
+	case ReasonNotOurs:
+	default:
+		return ""
+	}
+	if f.Seen.Rival != RivalNone {
+		return t.heldBy(t.Holder)
+	}
+	return t.notOurs(f)
+}
+
+func (t texts) heldBy(owner string) string {
+	return fmt.Sprintf("%s belongs to %s; choose another name, or delete that object with annotation %s=orphan first",
+		t.Thing, owner, api.AnnotationDeletion)
+}
+
+// notOurs says whose the thing is by its mark.
+func (t texts) notOurs(f Facts) string {
+	switch f.Seen.Owner {
+	case OwnerOther:
+		return t.heldBy(t.Owner) + "; if it is gone for good, " + t.AdoptFrom
+	case OwnerForeign:
+		cluster := t.OwnerCluster
+		if cluster == "" {
+			cluster = "its mark does not say which"
+		}
+		return fmt.Sprintf("%s belongs to %s of another cluster (%s), where it may live; choose another name, or, if it is gone for good, %s",
+			t.Thing, t.Owner, cluster, t.AdoptFrom)
+	case OwnerNamesake, OwnerRestored, OwnerStated:
+		return fmt.Sprintf("%s belongs to an earlier %s with UID %s; %s", t.Thing, t.Owner, t.OwnerUID, t.AdoptAlways)
+	case OwnerNobody, OwnerUs, OwnerRecorded:
+	}
+	switch {
+	case t.Unmarked != "":
+		return fmt.Sprintf("%s was created by this very pass and bears no mark; %s must put CreateInput.Mark on the thing and return it in "+
+			"Observation.Mark, or say Options.Unmarked; until then the thing stays when the object goes", t.Thing, t.Unmarked)
+	case t.Adopted != "":
+		return fmt.Sprintf("%s was taken over, which the adoption policy no longer allows; %s", t.Thing, t.AdoptAlways)
+	}
+	return fmt.Sprintf("%s exists and is not ours; %s", t.Thing, t.AdoptAlways)
+}
+
+// progress is about what goes on or is well; empty for other reasons.
+func (t texts) progress(d Decision, f Facts) string {
+	switch d.Reason {
+	case ReasonAvailable:
+		return t.matches()
+	case ReasonObserving:
+		return "looking at " + t.Thing
+	case ReasonCreating:
+		return "creating " + t.Thing
+	case ReasonRecreatedAfterLoss:
+		return "creating " + t.Thing + " again, which was deleted behind the operator's back"
+	case ReasonCompleting:
+		return "publishing the outputs of " + t.Thing
+	case ReasonVerifying:
+		return t.verifying(d, f)
+	case ReasonDeleting:
+		return "deleting " + t.Thing
+	case ReasonExternalDeletion:
+		return t.Thing + " is being deleted behind the operator's back; once it is gone it is created again"
+	case ReasonExternalFailed, ReasonDegraded:
+		return t.unwell(d, f)
+	case ReasonTimeout:
+		return "an operation on " + t.Thing + " is not done by its deadline; looking again"
+	case ReasonOrphaned:
+		return t.Thing + " stays, as the deletion policy or the permissions say"
+	case ReasonNeverCreated:
+		return t.Thing + " was never created"
+	case ReasonAbsent:
+		return t.Thing + " is gone"
+	default:
+	}
+	return ""
+}
+
+// verifying: nothing can be said of the thing for a moment.
+func (t texts) verifying(d Decision, f Facts) string {
+	switch {
+	case f.Last.Failed && f.Last.Of.mutates():
+		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; looking", f.Last.Of, t.Thing, t.Error)
+	case f.Deleting:
+		return "making sure that " + t.Thing + " does not appear late"
+	case d.Action == ActionAdopt:
+		return "taking over " + t.Thing
+	case d.Row == 8, d.Row == 9, d.Row == 10:
+		return "finding out whether " + t.Thing + " was created"
+	}
+	return t.Thing + " is created but does not show yet"
+}
+
+// unwell passes on what the external system says of a thing.
+func (t texts) unwell(d Decision, f Facts) string {
+	said := t.Vendor
+	if said == "" {
+		said = "the external system reports " + t.Phase
+	}
+	text := t.Thing + ": " + said
+	switch {
+	case d.Action == ActionStop:
+		return text + "; change the spec, or delete it there to have it created again"
+	case stalled(d, f):
+		return text + "; " + t.GaveUp
+	}
+	return text + "; looking again"
+}
+
+// matches says that the thing is as the spec asks, and what of it nobody enforces.
+func (t texts) matches() string {
+	text := t.Thing + " matches the spec"
+	if t.Ignored != "" {
+		text += "; not enforced: " + t.Ignored
+	}
+	return text
+}
+
+// matched says for which spec the thing was last seen to be as asked.
+func (t texts) matched(f Facts, generation int64) string {
+	if f.Seen.Looked {
+		return fmt.Sprintf("%s works; it last matched the spec of generation %d", t.Thing, generation)
+	}
+	return fmt.Sprintf("%s matched the spec of generation %d when it was last seen", t.Thing, generation)
+}
+
+func (t texts) waiting() string { return "waiting for " + t.Waiting }
+
+func (t texts) paused() string {
+	if t.Changes == "" {
+		return t.Paused
+	}
+	return t.Paused + "; differs: " + t.Changes
+}

@@ -1,0 +1,326 @@
+package external
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/status"
+)
+
+var update = flag.Bool("update", false, "accept what is written now")
+
+// situation is one that people meet.
+type situation struct {
+	name string
+	f    Facts
+	t    texts
+}
+
+// of makes the facts of a situation: a thing of generation 3 that was ready for it.
+func of(change ...func(*Facts)) Facts {
+	f := given(change...)
+	if f.Generation == 0 {
+		f.Generation = 3
+	}
+	return f
+}
+
+func readyFor(g int64) func(*Facts)     { return func(f *Facts) { f.ReadyFor = g } }
+func depends(f *Facts)                  { f.Depends = true }
+func lastTry(f *Facts)                  { f.LastTry = true }
+func ignored(f *Facts)                  { f.Differs.Ignored = true }
+func told(t Told) func(*Facts)          { return func(f *Facts) { f.Told = t } }
+func rival(r Rival) func(*Facts)        { return func(f *Facts) { f.Seen.Rival = r } }
+func refusedAs(c Class) func(*Facts)    { return func(f *Facts) { f.RefusedAs = c } }
+func andDiffers(d Differs) func(*Facts) { return func(f *Facts) { f.Differs = d } }
+
+// words are those of a stream; change adds to them.
+func words(change ...func(*texts)) texts {
+	t := texts{
+		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it anew",
+		Paused: "changes are paused by annotation " + api.AnnotationPaused + "; remove it to go on",
+		GaveUp: "gave up after 5 retries, change the object to try again",
+		Grant:  "; allow it by annotation " + api.AnnotationAccess, Holder: "Stream shop/older",
+		AdoptAlways: "set annotation trimtab.dev/adoption to \"always\" to take it over",
+		AdoptFrom:   "set annotation trimtab.dev/adoption to \"from:1f0c\" to take it over",
+		MadeAt:      "nats://east:4222", Here: "nats://west:4222", OwnerCluster: "c7",
+	}
+	for _, f := range change {
+		f(&t)
+	}
+	return t
+}
+
+func called(s string) func(*texts)      { return func(t *texts) { t.Thing = s } }
+func saying(s string) func(*texts)      { return func(t *texts) { t.Error = s } }
+func waitsFor(s string) func(*texts)    { return func(t *texts) { t.Waiting = s } }
+func vendor(r, s string) func(*texts)   { return func(t *texts) { t.VendorReason, t.Vendor = r, s } }
+func owned(by, uid string) func(*texts) { return func(t *texts) { t.Owner, t.OwnerUID = by, uid } }
+func wants(s string) func(*texts) {
+	return func(t *texts) { t.Changes, t.InPlace, t.Recreate, t.Unsupported = s, s, s, s }
+}
+
+const (
+	overlap  = "subjects overlap with an existing stream (10065)"
+	bigger   = "spec.maxBytes 1024 → 2048"
+	notThere = "Stream shop/orders: it does not exist"
+)
+
+// situations are those of docs/status.md, in the order of a thing's life.
+func situations() []situation {
+	nothing, lost := creation(CreationNone), missing
+	return slices.Concat(beginnings(nothing), settledOnes(), failures(), refusals(nothing), losses(lost), ends())
+}
+
+func beginnings(nothing func(*Facts)) []situation {
+	byMark, unsure := identity(IdentityMark), creation(CreationPossible)
+	return []situation{
+		{"a new object: the first look", of(nothing, recorded(MarkerNone), notLooked), words()},
+		{"it waits for an object that does not exist", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
+		{"it exists and works, and what it needs is not ready", of(unready, depends, readyFor(3)), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it is not ready"))},
+		{"what it needs says Ready, but somebody else wrote that", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it says that it is ready, which its operator did not write"))},
+		{"the API says: not yet", of(failed(ActionCreate, ClassNotReady)), words(saying("the account is being set up"))},
+		{"about to create, before the record is durable", of(missing, nothing, recorded(MarkerNone)), words()},
+		{"creating", of(missing, nothing), words()},
+		{"the API is at work on a create", of(phase(PhaseCreating)), words()},
+		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
+		{"an operation runs that can be followed", of(op(OpRunning, ActionCreate), polled), words()},
+		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
+		{"the operator was killed in mid create: a look by name", of(unsure, notLooked), words()},
+		{"the answer of a create was lost: a search by mark", of(byMark, unsure, unknownID), words()},
+		{"several things bear the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
+		{"nobody can find what may have been created", of(identity(IdentityNone), unsure, unknownID), words()},
+		{"the record cannot be read", of(troubled(TroubleCorrupt), notLooked), words(func(t *texts) {
+			t.Trouble = "annotation trimtab.dev/external cannot be read (it is cut off); nothing is created or deleted until it is restored"
+		})},
+		{"taking over what is identical", of(owner(OwnerNobody), adoption(AdoptIfIdentical), nothing), words()},
+		{"taken over: it gets our mark", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark = true }), words()},
+		{"outputs for others are published", of(unpublished), words()},
+	}
+}
+
+func settledOnes() []situation {
+	return []situation{
+		{"in sync", of(), words()},
+		{"in sync but for what is shown and not acted on", of(ignored), words(func(t *texts) { t.Ignored = "spec.mirrorDirect is false, wanted true" })},
+		{"in sync, and an annotation is not understood", of(), words(func(t *texts) {
+			t.Problems = `annotation trimtab.dev/adoption: "yes" is not "never", "if-marked", "if-identical" or "always"; nothing is taken over until it is corrected`
+		})},
+		{"there, but of no use", of(phase(PhaseDegraded)), words(vendor("MirrorFails", `cannot copy from stream "nowhere": not found`))},
+		{"a new spec is applied", of(inPlace, readyFor(2)), words(wants(bigger))},
+		{"the update is accepted and does not show yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},
+		{"a change takes a new thing: the old one is deleted", of(recreate, did(Did{Delete: true}), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"paused, in sync", of(paused(PauseChanges), told(Told{State: StateSucceeded}), readyFor(3)), words()},
+		{"paused, with a change pending", of(paused(PauseChanges), inPlace, told(Told{State: StateSucceeded}), readyFor(2)), words(wants(bigger))},
+	}
+}
+
+func failures() []situation {
+	refused := saying("connection refused")
+	return []situation{
+		{"vendor away, spec unchanged", of(failed(ActionObserve, ClassTransient), readyFor(3)), words(refused)},
+		{"vendor away, new spec pending", of(failed(ActionObserve, ClassTransient), readyFor(2)), words(refused)},
+		{"vendor away, and nothing was ever seen", of(failed(ActionObserve, ClassTransient)), words(refused)},
+		{"vendor away while it creates", of(failed(ActionObserve, ClassTransient), told(Told{State: StateCreating, Creating: true})), words(refused)},
+		{"the look takes too long", of(failed(ActionObserve, ClassTransient), timeout, readyFor(3)), words(saying("context deadline exceeded"))},
+		{"the credentials are refused", of(failed(ActionObserve, ClassDenied), readyFor(3)), words(saying("Authorization Violation"))},
+		{"there is no client", of(scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
+		{"the vendor asks for fewer calls", of(scoped(ScopeThrottled), notLooked, readyFor(3), told(Told{State: StateSucceeded})), words()},
+		{"the create fails, and may work later", of(failed(ActionCreate, ClassTransient)), words(saying("insufficient resources (10023)"))},
+		{"the update fails, and may work later", of(failed(ActionUpdate, ClassTransient), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("insufficient resources (10023)"), wants(bigger))},
+		{"nobody knows whether the update took effect", of(failed(ActionUpdate, ClassAmbiguous), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("connection reset"), wants(bigger))},
+		{"no retry is left", of(failed(ActionCreate, ClassTransient), lastTry), words(saying("insufficient resources (10023)"))},
+		{"the API server failed in mid pass", of(), words(saying("etcdserver: request timed out"))},
+	}
+}
+
+func refusals(nothing func(*Facts)) []situation {
+	return []situation{
+		{"the create is refused", of(failed(ActionCreate, ClassInvalid)), words(saying(overlap))},
+		{"it was refused, and nothing has changed since", of(missing, nothing, alreadyRefused(ActionCreate), refusedAs(ClassInvalid)), words(func(t *texts) { t.Refusal = overlap })},
+		{"the create is refused until a person sees to it", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
+		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *texts) { t.Refusal = overlap })},
+		{"updates are accepted and change nothing", of(inPlace, updates(3), readyFor(2)), words(wants(bigger))},
+		{"the spec asks for what no call can change", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
+		{"the spec gives another name", of(troubled(TroubleRenamed)), words(func(t *texts) { t.Named = "invoices" })},
+		{"the spec gives no valid name", of(troubled(TroubleName), notLooked), words(func(t *texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
+		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words()},
+		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger))},
+		{"it may not be created anew", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"not ours: no mark", of(owner(OwnerNobody)), words()},
+		{"not ours: another object has it", of(owner(OwnerOther)), words(owned("Stream shop/orders", ""))},
+		{"not ours: of an earlier object", of(owner(OwnerNamesake)), words(owned("Stream shop/orders", "1f0c"))},
+		{"not ours: of another cluster", of(owner(OwnerForeign)), words(owned("Stream shop/orders", "1f0c"))},
+		{"not ours: an older object names it, too", of(owner(OwnerNobody), rival(RivalHolds)), words()},
+		{"two records say that it is theirs", of(owner(OwnerRecorded), rival(RivalEqual)), words()},
+		{"made elsewhere: the operator talks to another endpoint", of(troubled(TroubleEndpoint)), words()},
+		{"its system gave up on it", of(phase(PhaseFailed)), words(vendor("QuotaExceeded", "10 of 10 streams are in use"))},
+		{"its system failed, and may recover", of(phase(PhaseFailed), recoverable), words(func(t *texts) { t.Phase = "Failed" })},
+	}
+}
+
+func losses(lost func(*Facts)) []situation {
+	return []situation{
+		{"deleted behind the operator's back", of(lost), words()},
+		{"it is being deleted by somebody else", of(phase(PhaseDeleting)), words()},
+		{"created anew after our own deletion", of(lost, accepted), words()},
+		{"a person must agree to a new one", of(lost, approval(ApprovalMissing)), words()},
+	}
+}
+
+func ends() []situation {
+	role := called(`role "shop"`)
+	return []situation{
+		{"deleted: the call is made", of(deleting), words()},
+		{"deleted: the API is at work", of(deleting, phase(PhaseDeleting)), words()},
+		{"the delete is refused for now", of(deleting, failed(ActionDelete, ClassConflict)), words(role, saying("it owns database orders"))},
+		{"the delete must wait", of(deleting, failed(ActionDelete, ClassNotReady)), words(role, saying("a backup is running"))},
+		{"the delete fails", of(deleting, failed(ActionDelete, ClassTransient)), words(role, saying("connection refused"))},
+		{"deleted, and the vendor is away", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
+		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
+		{"deleted, and nobody knows what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
+		{"deleted, with a deletion policy that is not understood", of(deleting, unclear), words(func(t *texts) {
+			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external thing is neither deleted nor left until it is corrected`
+		})},
+		{"deletion is paused", of(deleting, paused(PauseAll)), words(func(t *texts) {
+			t.Paused = "changes are paused by annotation " + api.AnnotationPaused + ", deletion too; remove it to go on"
+		})},
+		{"a create may still land", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
+		{"orphaned: the mark is taken off", of(deleting, orphan, canUnmark), words()},
+		{"never created", of(deleting, creation(CreationNone), notLooked), words()},
+		{"gone: the object goes", of(deleting, missing), words()},
+	}
+}
+
+// decide is what people are told of s, and the decision.
+func (s situation) decide() (Decision, status.Report) {
+	if s.name == "the API server failed in mid pass" {
+		d := Decision{State: StateFailed, Reason: ReasonReconcileFailed, Wake: WakeBackoff, Show: Show{Failed: ShowTrue}}
+		s.f.Seen, s.f.ReadyFor = Seen{}, 3
+		return d, tell(d, s.f, s.t)
+	}
+	d := Decide(s.f)
+	return d, tell(d, s.f, s.t)
+}
+
+const preface = `# What the status says
+
+Every situation, as the operator tells it: what ` + "`kubectl get`" + ` shows, the conditions that are
+true or unknown, what [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus)
+makes of it (Argo CD, Flux and ` + "`kubectl wait`" + ` go by that), the Kubernetes event and the line in
+the log, which are written when the situation is new. The generation of the spec is 3;
+"Ready (2)" is ready for the spec of generation 2. ` + "`D-13`" + ` is the row of the table in
+[` + "`external.Decide`" + `](../external/decide.go).
+
+This page is written by a test from the function that production uses.
+`
+
+// TestStatusTable: docs/status.md is what the function says.
+func TestStatusTable(t *testing.T) {
+	const file = "../docs/status.md"
+	var b strings.Builder
+	b.WriteString(preface)
+	for _, s := range situations() {
+		d, r := s.decide()
+		fmt.Fprintf(&b, "\n### %s\n\n%s", sentence(s.name), shownAs(d, r, s.f))
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("%s is not what is told (-have +want); accept with go test ./external -run '^TestStatusTable$' -update\n%s", file, diff)
+	}
+}
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// shownAs renders a report as people meet it.
+func shownAs(d Decision, r status.Report, f Facts) string {
+	var b strings.Builder
+	ready := r.Ready()
+	columns := []string{string(ready.Status), r.State, "5m", r.Message}
+	fmt.Fprintf(&b, "    %-8s%-13s%-6s%s\n", "READY", "STATE", "AGE", "MESSAGE")
+	fmt.Fprintf(&b, "    %-8s%-13s%-6s%s\n\n", columns[0], columns[1], columns[2], columns[3])
+	var conditions []string
+	for _, c := range r.Conditions {
+		text := fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason)
+		switch {
+		case c.Type == api.ConditionReady && c.Status == metav1.ConditionTrue:
+			text = fmt.Sprintf("Ready (%d)", c.ObservedGeneration)
+			if c.Message != r.Message {
+				text += fmt.Sprintf(" \"%s\"", c.Message)
+			}
+		case c.Status == metav1.ConditionTrue:
+			text = c.Type + " " + c.Reason
+			if c.Message != r.Message && c.Message != "" {
+				text += fmt.Sprintf(" \"%s\"", c.Message)
+			}
+		case c.Status == metav1.ConditionFalse && c.Type != api.ConditionReady && c.Type != api.ConditionDependenciesReady:
+			continue
+		}
+		conditions = append(conditions, text)
+	}
+	fmt.Fprintf(&b, "- conditions: %s\n", strings.Join(conditions, ", "))
+	fmt.Fprintf(&b, "- kstatus: %s; %s, then %s\n", kstatus(r, f), d.Row, d.Action)
+	fmt.Fprintf(&b, "- event: %s %s\n", r.Event.Type(), r.Event.Reason)
+	fmt.Fprintf(&b, "- log: `%s` reason=%s to=%s\n", r.Message, r.Reason, r.State)
+	return b.String()
+}
+
+// kstatus is what the rules of sigs.k8s.io/cli-utils make of a custom resource.
+func kstatus(r status.Report, f Facts) string {
+	if f.Deleting {
+		return "Terminating"
+	}
+	is := map[string]metav1.ConditionStatus{}
+	for _, c := range r.Conditions {
+		is[c.Type] = c.Status
+	}
+	switch {
+	case is[api.ConditionReconciling] == metav1.ConditionTrue:
+		return "InProgress"
+	case is[api.ConditionStalled] == metav1.ConditionTrue:
+		return "Failed"
+	case is[api.ConditionReady] == metav1.ConditionTrue:
+		return "Current"
+	}
+	return "InProgress"
+}
+
+// TestStatusTableIsWhole: each row of Decide is in it, and so are forty situations.
+func TestStatusTableIsWhole(t *testing.T) {
+	rows := map[Row]bool{}
+	names := map[string]bool{}
+	for _, s := range situations() {
+		d, _ := s.decide()
+		rows[d.Row] = true
+		if names[s.name] {
+			t.Errorf("two situations are named %q", s.name)
+		}
+		names[s.name] = true
+	}
+	for row := Row(1); row <= 32; row++ {
+		if !rows[row] {
+			t.Errorf("%s is in no situation", row)
+		}
+	}
+	if len(names) < 40 {
+		t.Errorf("%d situations, want 40", len(names))
+	}
+}

@@ -1,0 +1,133 @@
+package plain
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// suspect tells, cheaply, whether s can hold a credential in one of the forms that [hide]
+// knows.
+func suspect(s string) bool {
+	return strings.ContainsAny(s, "@=:") || strings.Contains(s, "earer") || strings.Contains(s, "EARER") ||
+		strings.Contains(s, "eyJ") || strings.Contains(s, "-----BEGIN") || strings.Contains(s, "escape")
+}
+
+// hide cuts out credentials.
+func hide(s string) string {
+	s = pem.ReplaceAllString(s, Hidden)
+	s = hideUserinfo(s)
+	s = badURL.ReplaceAllString(s, "$1 "+Hidden)
+	s = authorization.ReplaceAllString(s, "$1: "+Hidden)
+	s = bearer.ReplaceAllStringFunc(s, hideBearer)
+	s = webToken.ReplaceAllString(s, Hidden)
+	s = assignment.ReplaceAllStringFunc(s, hideAssigned)
+	return account.ReplaceAllStringFunc(s, hideAccount)
+}
+
+var (
+	pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+
+	// badURL is how package net/url quotes the piece of a URL that it stumbled over, which may
+	// be one of a password.
+	badURL = regexp.MustCompile(`(invalid port|invalid URL escape) "[^"]*"`)
+
+	authorization = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization)\\*["']?\s*[:=]\s*\\*["']?\[?` +
+		`(?:(?:basic|bearer|digest|negotiate|ntlm|token|apikey|aws4-hmac-sha256)\s+)?[^\s"',;\]\\]+`)
+	bearer   = regexp.MustCompile(`(?i)\bbearer\s+([^\s"',;]+)`)
+	webToken = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]+){1,4}`)
+
+	// assignment is a name that speaks of a secret, and its value.
+	assignment = regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passwd|pwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credentials?|signature|sig)[\w.-]*\\*["']?)` +
+		`(\s*[:=]\s*)(\\+"[^"]*"|\\+'[^']*'|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s"',;&)\]}]+)`)
+
+	// account is user:password@host without a scheme, as drivers of MySQL write it.
+	account = regexp.MustCompile(`[\w.+-]+:(?:[^\s"'<>]+@(?:tcp|unix)\(|[^\s@"'<>()/]+@[\w.-]*)`)
+)
+
+// hideUserinfo replaces what stands between :// and @ in the URLs of s: passwords, and
+// tokens, which some systems put where the user belongs.
+func hideUserinfo(s string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "://")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		out.WriteString("://")
+		if at := endOfUserinfo(rest); at >= 0 {
+			out.WriteString(Hidden)
+			rest = rest[at:]
+		}
+		s = rest
+	}
+}
+
+// endOfUserinfo is where the @ stands in what follows ://, -1 if there is no user. A password
+// may hold what should have been escaped.
+func endOfUserinfo(rest string) int {
+	whole := rest
+	if end := strings.IndexAny(rest, " \t\r\n\"'`<>"); end >= 0 {
+		whole = rest[:end]
+	}
+	authority := whole
+	if end := strings.IndexAny(whole, "/?#,"); end >= 0 {
+		authority = whole[:end]
+	}
+	at := strings.LastIndexByte(authority, '@')
+	if _, port, found := strings.Cut(authority, ":"); at >= 0 || !found || strings.Trim(port, "0123456789") == "" {
+		return at
+	}
+	if next := strings.Index(whole, "://"); next >= 0 { // a list of URLs
+		whole = whole[:next]
+	}
+	return strings.LastIndexByte(whole, '@')
+}
+
+// hideBearer keeps prose: "the bearer token is not valid".
+func hideBearer(s string) string {
+	scheme, value, _ := strings.Cut(s, " ")
+	switch strings.ToLower(strings.TrimRight(strings.TrimSpace(value), ".:")) {
+	case "token", "tokens", "auth", "authentication", "authorization", "scheme", "is", "was", "of", "not", Hidden:
+		return s
+	}
+	return scheme + " " + Hidden
+}
+
+// hideAssigned cuts the value. Behind a colon and a blank there is often prose, "get the
+// token: not found", which is kept unless the name is that of a password or the value looks
+// made by a machine.
+func hideAssigned(s string) string {
+	m := assignment.FindStringSubmatch(s)
+	name, between, value := m[1], m[2], m[3]
+	if strings.HasPrefix(value, Hidden[:len(Hidden)-1]) {
+		return s
+	}
+	prose := strings.HasPrefix(strings.TrimSpace(between), ":") && strings.HasSuffix(between, " ") &&
+		!strings.HasSuffix(name, `"`) && !strings.HasSuffix(name, "'")
+	if prose && !isPassword(name) && !opaque(value) {
+		return s
+	}
+	return name + between + Hidden
+}
+
+func isPassword(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Contains(name, "passw") || strings.Contains(name, "pwd") || strings.Contains(name, "passphrase")
+}
+
+// opaque tells a value made by a machine from a word.
+func opaque(value string) bool {
+	return len(value) >= 12 && strings.ContainsFunc(value, unicode.IsDigit)
+}
+
+// hideAccount leaves images alone, whose digest stands behind an @.
+func hideAccount(s string) string {
+	at := strings.LastIndexByte(s, '@')
+	host := s[at+1:]
+	if host == "sha256" || host == "sha512" || strings.HasSuffix(s[:at], Hidden) {
+		return s
+	}
+	return Hidden + "@" + host
+}

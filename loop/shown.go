@@ -1,0 +1,119 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/status"
+)
+
+// shown is what people were told of an object last. The zero value is nothing.
+type shown struct {
+	news    status.News
+	message string
+	// kind, state and reason are how the object is counted.
+	kind, state, reason string
+}
+
+// forget no longer counts an object.
+func (s *shown) forget() {
+	if s.kind != "" {
+		objects.WithLabelValues(s.kind, s.state, s.reason).Dec()
+	}
+	*s = shown{}
+}
+
+// remember keeps what people are told by r and returns what they were told before: by this
+// process or, if it has told nothing yet, by the status that another one left.
+func (p *pass[T]) remember(r status.Report, observed *api.Status) shown {
+	before := shown{news: status.NewsOf(observed), message: observed.Message}
+	now := shown{news: r.News(), message: r.Message, kind: p.c.gvk.Kind, state: r.State, reason: or(r.Known, r.Reason)}
+	p.c.memory.with(p.key, func(k *remembered) {
+		if k.shown.kind != "" {
+			before = k.shown
+		}
+		k.shown.forget()
+		k.shown, k.unwritable = now, k.unwritable && p.least
+		objects.WithLabelValues(now.kind, now.state, now.reason).Inc()
+	})
+	return before
+}
+
+// tell writes one line to the log and records one event for a transition that people can
+// see. A failure that repeats itself is none; one for another reason is told in the log.
+func (p *pass[T]) tell(r status.Report, before shown) {
+	moved := before.news != r.News()
+	if !moved && (before.message == r.Message || !r.Event.Warning) {
+		return
+	}
+	p.run.log.Info(r.Message, "from", before.news.State, "to", r.State, "reason", r.Reason)
+	if moved && r.Event.Reason != "" {
+		p.event(r.Event.Type(), r.Event.Reason, r.Event.Note)
+	}
+}
+
+// unwritten explains a status write that failed. "Not found" may mean that the object is
+// gone, which is well, or that its kind has no status to write, which would leave people
+// without a word for ever.
+func (p *pass[T]) unwritten(ctx context.Context, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return wrap("write status", err)
+	}
+	now := p.c.newObject()
+	switch get := p.c.live.Get(ctx, p.key, now); {
+	case apierrors.IsNotFound(get), get == nil && now.GetUID() != p.base.GetUID():
+		return nil
+	case get != nil:
+		return wrap("write status", get)
+	}
+	kind := p.c.gvk.Kind
+	err = fmt.Errorf("the status of %s %s cannot be written though the object exists; add the status subresource to the CRD of %s "+
+		"(spec.versions[].subresources: {status: {}})", kind, p.key, kind)
+	p.complain(err, "StatusNotServed")
+	return err
+}
+
+// complain tells of a status that the API server does not take, once for each object.
+func (p *pass[T]) complain(err error, reason string) {
+	unwritable.WithLabelValues(p.c.name, reason).Inc()
+	var told bool
+	p.c.memory.with(p.key, func(r *remembered) { told, r.unwritable = r.unwritable, true })
+	if !told {
+		p.run.log.Error(err, "the status cannot be written", "reason", reason)
+		p.event(corev1.EventTypeWarning, reason, plain.Error(err))
+	}
+}
+
+// applyLeast writes state, message and Ready where the API server refuses the whole status,
+// and says so. What cannot be read is worth less than the reason why.
+func (p *pass[T]) applyLeast(ctx context.Context, desired T, refused error) error {
+	p.complain(refused, "StatusRefused")
+	s, _ := reporting(desired)
+	note := "; the rest of the status is refused by the API server: " + plain.Error(refused)
+	least := &api.Status{
+		ObservedGeneration: s.ObservedGeneration, State: plain.Clip(s.State, longestState),
+		Message: plain.Line(plain.Clip(s.Message, plain.Longest/2) + note), HandledReconcile: s.HandledReconcile,
+	}
+	if ready := meta.FindStatusCondition(s.Conditions, api.ConditionReady); ready != nil {
+		least.Conditions = []metav1.Condition{*ready}
+	}
+	target := p.c.newObject()
+	target.SetName(p.key.Name)
+	target.SetNamespace(p.key.Namespace)
+	into, _ := reporting(client.Object(target))
+	*into = *least
+	p.least = true
+	p.budget++
+	return p.applyStatus(ctx, target)
+}
+
+// longestState is how much of a state is kept where the status was refused.
+const longestState = 64
