@@ -32,13 +32,24 @@ func (p *pass[T]) ensureFinalizer(ctx context.Context) error {
 	want, _ := p.base.DeepCopyObject().(T)
 	if preparer, ok := p.c.author.(Preparer[T]); ok {
 		p.run.Obj = want
-		if err := preparer.Prepare(ctx, p.run); err != nil {
+		if err := p.guardedPrepare(ctx, preparer); err != nil {
 			return prepareError{err}
 		}
 	}
 	controllerutil.AddFinalizer(want, p.c.finalizer)
 	p.budget++
+	// Noted before the write: its answer may come after the end of the object.
+	p.c.memory.finalize(p.key, p.base.GetUID())
 	return p.patchMetadata(ctx, want)
+}
+
+func (p *pass[T]) guardedPrepare(ctx context.Context, preparer Preparer[T]) error {
+	var err error
+	if crash := guard(func() { err = preparer.Prepare(ctx, p.run) }); crash != nil {
+		p.run.log.Error(crash, "Prepare did not return", "stack", stackOf(crash))
+		return crash
+	}
+	return readable(err)
 }
 
 // prepareError is the author's failure to prepare, as against one of our write.
@@ -49,7 +60,11 @@ func (e prepareError) Unwrap() error { return e.error }
 // removeFinalizer takes our entry, and no other, off the object.
 func (p *pass[T]) removeFinalizer(ctx context.Context) error {
 	i := slices.Index(p.base.GetFinalizers(), p.c.finalizer)
-	if i < 0 {
+	switch {
+	case p.vanished != nil:
+		p.setState(stateGone, "", "")
+		return nil
+	case i < 0:
 		return nil
 	}
 	path := fmt.Sprintf("/metadata/finalizers/%d", i)
@@ -124,7 +139,7 @@ func metadataChanges(a, b client.Object) []string {
 
 // persist is [Run.Persist]: metadata only, now.
 func (p *pass[T]) persist(ctx context.Context) error {
-	if !metadataChanged(p.base, p.run.Obj) {
+	if p.vanished != nil || !metadataChanged(p.base, p.run.Obj) {
 		return nil
 	}
 	p.budget++

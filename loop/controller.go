@@ -22,7 +22,6 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
-	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // Controller runs a [Reconciler] over the objects of kind T. Make one with [New]; its
@@ -78,6 +77,9 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.options.check(or(c.options.Name, strings.ToLower(gvk.Kind))); err != nil {
+		return nil, err
+	}
 	needs := []Need{
 		{GroupVersionKind: gvk, Verbs: []string{"get", "list", "watch", "patch"}},
 		{GroupVersionKind: gvk, Subresource: "status", Verbs: []string{"patch"}},
@@ -86,14 +88,12 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			Verbs:            []string{"create", "patch"},
 		},
 	}
-	for _, s := range c.options.Sources {
-		if ref, ok := s.(trigger.Reference[T]); ok {
-			to, err := apiutil.GVKForObject(ref.To, scheme)
-			if err != nil {
-				return nil, err
-			}
-			needs = append(needs, Need{GroupVersionKind: to, Verbs: []string{"list", "watch"}})
+	for _, ref := range references(c.options.Sources) {
+		to, err := apiutil.GVKForObject(ref.To, scheme)
+		if err != nil {
+			return nil, err
 		}
+		needs = append(needs, Need{GroupVersionKind: to, Verbs: []string{"list", "watch"}})
 	}
 	return append(needs, c.options.Needs...), nil
 }
@@ -113,7 +113,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
-	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents[T](c.memory), newsFilter(c.options, c.finalizer))
+	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents(c), newsFilter(c.options, c.finalizer))
 	if err := ctrl.Watch(own); err != nil {
 		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
 	}
@@ -122,12 +122,13 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 			return err
 		}
 	}
-	for n, s := range c.options.Sources {
-		if ref, ok := s.(trigger.Reference[T]); ok {
-			if err := c.watchReference(mgr, ctrl, n, ref); err != nil {
-				return err
-			}
+	for n, ref := range references(c.options.Sources) {
+		if err := c.watchReference(mgr, ctrl, n, ref); err != nil {
+			return err
 		}
+	}
+	if err := mgr.Add(manager.RunnableFunc(c.begin)); err != nil {
+		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
 	return nil
 }
@@ -140,9 +141,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return fmt.Errorf("the manager's scheme lacks the controller's kind; add its AddToScheme: %w", err)
 	}
 	c.gvk = gvk
-	if c.name = c.options.Name; c.name == "" {
-		c.name = strings.ToLower(gvk.Kind)
-	}
+	c.name = or(c.options.Name, strings.ToLower(gvk.Kind))
 	if err := c.options.check(c.name); err != nil {
 		return err
 	}
@@ -212,6 +211,11 @@ func (o Options[T]) check(name string) error {
 	}
 	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
 		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))
+	}
+	for _, ref := range references(o.Sources) {
+		if ref.To == nil || ref.Names == nil {
+			problems = append(problems, errors.New("a trigger.Reference needs To, an empty object of the kind referred to, and Names"))
+		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("options of controller %s: %w", name, err)

@@ -172,7 +172,6 @@ func TestExecution(t *testing.T) {
 // TestFinalizers proves when the finalizer comes and goes.
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
-	const finalizer = "probes.probe.trimtab.dev/finalizer"
 	t.Run("002-09 the finalizer is the first write, before the author", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -58,29 +57,45 @@ func annotationChanged(before, after client.Object, keys []string) bool {
 	})
 }
 
-// counted tells memory of each event that goes into the queue for an object of kind T.
+// counted tells memory of each event that goes into the queue for an object of kind T, and of
+// objects that go.
 type counted[T client.Object] struct {
 	handler.TypedEventHandler[T, reconcile.Request]
-	event func(types.NamespacedName)
+	c *Controller[T]
 }
 
-func countEvents[T client.Object](m *memory) handler.TypedEventHandler[T, reconcile.Request] {
-	return counted[T]{TypedEventHandler: &handler.TypedEnqueueRequestForObject[T]{}, event: m.event}
+func countEvents[T client.Object](c *Controller[T]) handler.TypedEventHandler[T, reconcile.Request] {
+	return counted[T]{TypedEventHandler: &handler.TypedEnqueueRequestForObject[T]{}, c: c}
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func (c counted[T]) Create(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
-	c.event(client.ObjectKeyFromObject(e.Object))
-	c.TypedEventHandler.Create(ctx, e, q)
+func (h counted[T]) Create(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
+	key := client.ObjectKeyFromObject(e.Object)
+	if !h.c.memory.stand(key, q) {
+		h.c.memory.event(key)
+		h.TypedEventHandler.Create(ctx, e, q)
+	}
 }
 
-func (c counted[T]) Update(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
-	c.event(client.ObjectKeyFromObject(e.ObjectNew))
-	c.TypedEventHandler.Update(ctx, e, q)
+func (h counted[T]) Update(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+	key := client.ObjectKeyFromObject(e.ObjectNew)
+	if h.c.memory.stand(key, q) {
+		return
+	}
+	if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // one went and another came while nobody looked
+		h.c.gone(e.ObjectOld, false)
+	}
+	h.c.memory.event(key)
+	h.TypedEventHandler.Update(ctx, e, q)
 }
 
-func (c counted[T]) Delete(ctx context.Context, e event.TypedDeleteEvent[T], q queue) {
-	c.event(client.ObjectKeyFromObject(e.Object))
-	c.TypedEventHandler.Delete(ctx, e, q)
+func (h counted[T]) Delete(ctx context.Context, e event.TypedDeleteEvent[T], q queue) {
+	key := client.ObjectKeyFromObject(e.Object)
+	if h.c.memory.fall(key) {
+		return
+	}
+	h.c.gone(e.Object, !e.DeleteStateUnknown)
+	h.c.memory.event(key)
+	h.TypedEventHandler.Delete(ctx, e, q)
 }

@@ -17,6 +17,11 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*remembered
+	// leading: this process works on objects.
+	leading bool
+	// standby are the objects to visit once it leads, for a process that stands by: its queue
+	// stays empty, because nothing can be taken out of that again when an object goes.
+	standby map[types.NamespacedName]queue
 }
 
 type remembered struct {
@@ -33,6 +38,14 @@ type remembered struct {
 	ownUID   types.UID
 	// released is the UID whose finalizer this process removed.
 	released types.UID
+	// finalized is the UID that this process put its finalizer on, and when.
+	finalized   types.UID
+	finalizedAt time.Time
+	// vanished are the objects of this name that went although the finalizer was on and that
+	// are to be cleaned up, oldest first.
+	vanished []*vanished
+	// gone: the object's deletion was seen; nothing more will be heard of it.
+	gone bool
 	// shown is what people were told last.
 	shown shown
 	// unwritable: it was told that the status cannot be written.
@@ -43,42 +56,67 @@ type remembered struct {
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*memory)(nil)
 
-func newMemory() *memory { return &memory{objects: map[types.NamespacedName]*remembered{}} }
+func newMemory() *memory {
+	return &memory{objects: map[types.NamespacedName]*remembered{}, standby: map[types.NamespacedName]queue{}}
+}
 
 // with runs f on what is remembered of key.
 func (m *memory) with(key types.NamespacedName, f func(*remembered)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	f(m.of(key))
+}
+
+// of returns what is remembered of key. The caller holds the lock.
+func (m *memory) of(key types.NamespacedName) *remembered {
 	r, ok := m.objects[key]
 	if !ok {
 		r = &remembered{}
 		m.objects[key] = r
 	}
-	f(r)
+	return r
 }
 
 // meet forgets the failures of a namesake that is gone.
 func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
-		r.uid, r.unwritten, r.unwritable = uid, 0, false
+		r.uid, r.gone, r.unwritable = uid, false, false
 		r.shown.forget()
-		r.ladder = ladder{events: r.ladder.events, seen: r.ladder.seen}
+		r.startAnew()
 	}
 }
 
-// event notes that an event for key goes into the queue.
-func (m *memory) event(key types.NamespacedName) {
-	m.with(key, func(r *remembered) { r.ladder.event() })
+// startAnew forgets failures.
+func (r *remembered) startAnew() {
+	r.unwritten = 0
+	r.ladder = ladder{events: r.ladder.events, seen: r.ladder.seen}
 }
 
-// drop forgets an object that is gone.
+// event notes that an event for key goes into the queue. It answers false in a process that
+// stands by, where it must not.
+func (m *memory) event(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.leading {
+		return false
+	}
+	m.of(key).ladder.event()
+	return true
+}
+
+// drop forgets an object that is gone. What was met is kept until its deletion was seen, and
+// what vanished until it is cleaned up.
 func (m *memory) drop(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r, ok := m.objects[key]; ok {
-		r.shown.forget()
+	r, ok := m.objects[key]
+	if !ok {
+		return
 	}
-	delete(m.objects, key)
+	r.shown.forget()
+	if len(r.vanished) == 0 && (r.uid == "" || r.gone) {
+		delete(m.objects, key)
+	}
 }
 
 // wrote notes the version that a write of ours produced.
@@ -89,6 +127,11 @@ func (m *memory) wrote(obj client.Object, version string) {
 		}
 		r.own, r.ownUID, r.ownSince = version, obj.GetUID(), time.Now()
 	})
+}
+
+// finalize notes that this process puts its finalizer on uid.
+func (m *memory) finalize(key types.NamespacedName, uid types.UID) {
+	m.with(key, func(r *remembered) { r.finalized, r.finalizedAt = uid, time.Now() })
 }
 
 // release notes that the finalizer of uid is removed: its passes are over.
@@ -136,10 +179,14 @@ func (m *memory) longest() (types.NamespacedName, time.Time) {
 }
 
 // When is asked by the work queue how long to hold back an object whose pass failed. The
-// pass has decided that already.
+// pass has decided that already; an event that came meanwhile is in the queue and goes first.
+// What nobody decided must not become a busy loop.
 func (m *memory) When(req reconcile.Request) time.Duration {
 	var d time.Duration
 	m.with(req.NamespacedName, func(r *remembered) { d = r.delay })
+	if d <= 0 {
+		return time.Second
+	}
 	return d
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 )
@@ -86,4 +87,17 @@ func TestNamesake(t *testing.T) {
 			t.Errorf("the namesake starts at %+v, %d unwritten", info, r.unwritten)
 		}
 	})
+}
+
+// TestWhen: a failure that nobody decided a delay for is no busy loop.
+func TestWhen(t *testing.T) {
+	m := newMemory()
+	req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "a"}}
+	if d := m.When(req); d != time.Second {
+		t.Errorf("held back for %s, want a second", d)
+	}
+	m.with(req.NamespacedName, func(r *remembered) { r.delay = 20 * time.Millisecond })
+	if d := m.When(req); d != 20*time.Millisecond {
+		t.Errorf("held back for %s, want what the pass decided", d)
+	}
 }

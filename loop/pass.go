@@ -36,9 +36,25 @@ type passCounter struct{ atomic.Uint64 }
 
 // Reconcile is one pass over the object that req names. controller-runtime calls it; it
 // is never called twice at a time for one object.
-func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the author's code is guarded; this is a bug of ours, and retried like a failure
+			err = &panicked{value: r, stack: debug.Stack()}
+			c.log.Error(err, "a pass panicked; this is a bug in trimtab", "object", req.NamespacedName, "stack", stackOf(err))
+			result, err = reconcile.Result{}, c.unhandled(req.NamespacedName, err)
+		}
+	}()
+	c.memory.lead()
 	// A pass under way when the process is told to stop finishes; its deadline bounds it.
 	ctx = context.WithoutCancel(ctx)
+	if result, err, done := c.undo(ctx, req.NamespacedName); !done {
+		return result, err
+	}
+	return c.look(ctx, req)
+}
+
+// look visits the object that bears the name of req, if there is one.
+func (c *Controller[T]) look(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj, found, err := c.fetch(ctx, req.NamespacedName)
 	switch {
 	case err != nil:
@@ -75,11 +91,15 @@ func (c *Controller[T]) fetchLive(ctx context.Context, key types.NamespacedName)
 
 // visit does the pass proper over a fresh object.
 func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, error) {
-	p := c.open(ctx, obj)
-	if !p.selected(ctx) {
-		return p.close(ending{outcome: "NotSelected", after: c.options.maxInterval(p.key), low: true})
+	p := c.open(ctx, obj, nil)
+	ctx = p.into(ctx)
+	selected, err := p.selected(ctx)
+	switch {
+	case err != nil:
+		return p.close(p.writeFailed(err))
+	case !selected:
+		return p.close(ending{outcome: notSelected, after: c.options.maxInterval(p.key), low: true})
 	}
-	ctx = trace.Into(logf.IntoContext(ctx, p.run.log), p.trace)
 	var end ending
 	switch {
 	case obj.GetDeletionTimestamp().IsZero():
@@ -90,6 +110,11 @@ func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, err
 		end = p.cleanup(ctx)
 	}
 	return p.close(end)
+}
+
+// into returns the context of the pass's calls.
+func (p *pass[T]) into(ctx context.Context) context.Context {
+	return trace.Into(logf.IntoContext(ctx, p.run.log), p.trace)
 }
 
 // ending is what a pass came to, after its commit, as the queue must be told.
@@ -103,37 +128,65 @@ type ending struct {
 
 // pass is one visit of one object.
 type pass[T client.Object] struct {
-	c       *Controller[T]
-	run     *Run[T]
-	key     types.NamespacedName
-	base    T // the object as the server has it, as far as this pass knows
-	trace   *trace.Pass
-	state   string
-	writes  int
-	budget  int
-	started time.Time
+	c    *Controller[T]
+	run  *Run[T]
+	key  types.NamespacedName
+	base T // the object as the server has it, as far as this pass knows
+	// vanished is set if the object is gone: there is nothing to write to.
+	vanished *vanished
+	trace    *trace.Pass
+	state    string
+	writes   int
+	budget   int
+	started  time.Time
 	// least: the API server refused the whole status, and the least of it is written.
 	least bool
 }
 
-func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
-	p := &pass[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, started: time.Now(), budget: 2}
+const (
+	// removed is the outcome of a pass after which nothing is left of the object.
+	removed = "Removed"
+	// notSelected is that of a pass over an object which is another's.
+	notSelected = "NotSelected"
+)
+
+// open begins a pass over obj, or over the last version of one that vanished.
+func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 	var info RetryInfo
-	c.memory.with(p.key, func(r *remembered) {
+	started := time.Now()
+	c.memory.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
 		r.meet(obj.GetUID())
-		info = r.ladder.start(p.started, c.options.Retry)
-		r.started = p.started
+		info = r.ladder.start(started, c.policy(v))
+		r.started = started
 	})
+	p := c.visitOf(ctx, obj, info)
+	p.started, p.vanished, p.run.vanished = started, v, v != nil
+	p.trace.Emit(trace.Start{
+		Generation: obj.GetGeneration(), ResourceVersion: obj.GetResourceVersion(),
+		Attempt: info.Attempt, Deleting: !obj.GetDeletionTimestamp().IsZero(), Vanished: v != nil,
+	})
+	return p
+}
+
+// policy is how failures are retried. No event can come that would let a vanished object be
+// tried again after the last attempt, so there is no last one.
+func (c *Controller[T]) policy(v *vanished) Retry {
+	policy := c.options.Retry
+	if v != nil {
+		policy.Attempts = 0
+	}
+	return policy
+}
+
+// visitOf makes the pass over obj.
+func (c *Controller[T]) visitOf(ctx context.Context, obj T, info RetryInfo) *pass[T] {
+	p := &pass[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, started: time.Now(), budget: 2}
 	if s, ok := reporting(obj); ok {
 		p.state = s.State
 	}
 	p.trace = trace.NewPass(c.sink, c.name, trace.Object{
 		Kind: c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(obj.GetUID()),
 	}, c.passes.Add(1))
-	p.trace.Emit(trace.Start{
-		Generation: obj.GetGeneration(), ResourceVersion: obj.GetResourceVersion(),
-		Attempt: info.Attempt, Deleting: !obj.GetDeletionTimestamp().IsZero(),
-	})
 	log := logf.FromContext(ctx).WithName("Controllers").WithName(c.name).WithValues(
 		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
 		"resource.name", p.key.Name, "resource.namespace", p.key.Namespace,
@@ -144,13 +197,17 @@ func (c *Controller[T]) open(ctx context.Context, obj T) *pass[T] {
 }
 
 // selected tells whether the object is this controller's to work on.
-func (p *pass[T]) selected(ctx context.Context) bool {
+func (p *pass[T]) selected(ctx context.Context) (is bool, err error) {
 	s, ok := p.c.author.(Selector[T])
 	if !ok {
-		return true
+		return true, nil
 	}
 	p.run.Obj = p.base
-	return s.Selects(ctx, p.run)
+	if err := guard(func() { is = s.Selects(ctx, p.run) }); err != nil {
+		p.run.log.Error(err, "Selects did not return", "stack", stackOf(err))
+		return false, err
+	}
+	return is, nil
 }
 
 // reconcile sees to the finalizer, calls the author and commits.
@@ -186,31 +243,32 @@ func (p *pass[T]) finish(ctx context.Context, o Outcome, handled ErrorOutcome) e
 }
 
 // guarded calls the author; a panic is a failure like any other.
-func (p *pass[T]) guarded(ctx context.Context) (o Outcome) {
-	defer func() {
-		if r := recover(); r != nil {
-			p.run.log.Error(fmt.Errorf("%v", r), "the reconciler panicked", "stack", string(debug.Stack()))
-			o = Fail(fmt.Errorf("the controller panicked: %v; its log has the stack", r)).Because("Panicked")
-		}
-	}()
-	o = p.c.author.Reconcile(ctx, p.run)
+func (p *pass[T]) guarded(ctx context.Context) Outcome {
+	var o Outcome
+	if err := guard(func() { o = p.c.author.Reconcile(ctx, p.run) }); err != nil {
+		p.run.log.Error(err, "Reconcile did not return", "stack", stackOf(err))
+		return Fail(err).Because(reasonPanicked)
+	}
+	o.err = readable(o.err)
 	if o.failed() && errors.Is(o.err, context.DeadlineExceeded) && ctx.Err() != nil && o.reason == "" {
 		o = o.Because("Timeout")
 	}
 	return o
 }
 
+// reasonPanicked is that of a failure which is a panic.
+const reasonPanicked = "Panicked"
+
 // handleError lets the author see a failure; of what it changes only status is kept. Its
 // own panic does not replace the error.
-func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause error) (e ErrorOutcome) {
+func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause error) ErrorOutcome {
+	var e ErrorOutcome
 	kept, _ := p.run.Obj.DeepCopyObject().(T)
-	defer func() {
-		if r := recover(); r != nil {
-			p.run.log.Error(fmt.Errorf("%v", r), "OnError panicked", "stack", string(debug.Stack()))
-			p.run.Obj, e = kept, ErrorOutcome{}
-		}
-	}()
-	e = h.OnError(ctx, p.run, cause)
+	if err := guard(func() { e = h.OnError(ctx, p.run, cause) }); err != nil {
+		p.run.log.Error(err, "OnError did not return", "stack", stackOf(err))
+		p.run.Obj = kept
+		return ErrorOutcome{}
+	}
 	if e.withoutStatus {
 		p.run.Obj = kept
 		return e
@@ -271,27 +329,34 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 		if err := p.removeFinalizer(ctx); err != nil {
 			return p.writeFailed(err)
 		}
-		return ending{outcome: "Removed"}
+		return ending{outcome: removed}
 	}
 	next := p.scheduleCleanup(o)
+	if p.vanished != nil {
+		p.farewell(verdictOfCleanup(o))
+		return next
+	}
 	if err := p.commit(ctx, verdictOfCleanup(o)); err != nil {
 		return p.commitFailed(err, next)
 	}
 	return next
 }
 
-func (p *pass[T]) guardedCleanup(ctx context.Context, cleaner Cleaner[T]) (o CleanupOutcome) {
-	defer func() {
-		if r := recover(); r != nil {
-			p.run.log.Error(fmt.Errorf("%v", r), "Cleanup panicked", "stack", string(debug.Stack()))
-			o = CleanupFailed(fmt.Errorf("the controller panicked: %v; its log has the stack", r)).Because("Panicked")
-		}
-	}()
-	return cleaner.Cleanup(ctx, p.run)
+func (p *pass[T]) guardedCleanup(ctx context.Context, cleaner Cleaner[T]) CleanupOutcome {
+	var o CleanupOutcome
+	if err := guard(func() { o = cleaner.Cleanup(ctx, p.run) }); err != nil {
+		p.run.log.Error(err, "Cleanup did not return", "stack", stackOf(err))
+		return CleanupFailed(err).Because(reasonPanicked)
+	}
+	o.err = readable(o.err)
+	return o
 }
 
 func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 	next := ending{outcome: "Keep", after: p.c.options.maxInterval(p.key)}
+	if p.vanished != nil && (next.after == 0 || next.after > unheardOf) {
+		next.after = unheardOf
+	}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
 		case cleanupKeep:
@@ -299,7 +364,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 			next.after = o.after
 		case cleanupFailed:
 			next.outcome, next.err = "Fail", o.err
-			wait, retried := r.ladder.failed(time.Now(), p.c.options.Retry, 0, p.share)
+			wait, retried := r.ladder.failed(time.Now(), p.c.policy(p.vanished), 0, p.share)
 			if next.never = !retried; retried {
 				next.after = wait
 			}

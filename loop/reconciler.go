@@ -11,8 +11,8 @@ import (
 type Reconciler[T client.Object] interface {
 	// Reconcile is called with the newest object the cache holds, its finalizer in place,
 	// never for an object marked for deletion, and never twice at a time for one object.
-	// It must be safe to repeat from any point. A panic and a passed deadline count as
-	// failures. Changes to r.Obj's status, labels and annotations are committed after it
+	// It must be safe to repeat from any point. A panic, runtime.Goexit and a passed deadline
+	// count as failures. Changes to r.Obj's status, labels and annotations are committed after it
 	// returns; a change to its spec is a programming error and nothing is written then.
 	Reconcile(ctx context.Context, r *Run[T]) Outcome
 }
@@ -21,7 +21,8 @@ type Reconciler[T client.Object] interface {
 // goes. Having it is what makes the loop put a finalizer on objects.
 type Cleaner[T client.Object] interface {
 	// Cleanup is called instead of Reconcile from the deletion mark on, until it answers
-	// [Removed]. Safe to repeat; what it undoes may be gone already.
+	// [Removed]. Safe to repeat; what it undoes may be gone already, and so may the object:
+	// see [Run.Vanished].
 	Cleanup(ctx context.Context, r *Run[T]) CleanupOutcome
 }
 

@@ -17,6 +17,23 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
+// references are the sources of that kind, whether they were given as values or by pointer.
+func references[T client.Object](sources []trigger.Source[T]) []trigger.Reference[T] {
+	var out []trigger.Reference[T]
+	for _, s := range sources {
+		switch ref := s.(type) {
+		case trigger.Reference[T]:
+			out = append(out, ref)
+		case *trigger.Reference[T]:
+			if ref == nil {
+				ref = &trigger.Reference[T]{}
+			}
+			out = append(out, *ref)
+		}
+	}
+	return out
+}
+
 // watchReference wakes objects when one that they name changes. The cache's own index
 // answers who names it, so a name that an object no longer holds stops waking it.
 func (c *Controller[T]) watchReference(mgr manager.Manager, ctrl controller.Controller, n int, ref trigger.Reference[T]) error {
@@ -39,22 +56,35 @@ func (c *Controller[T]) watchReference(mgr manager.Manager, ctrl controller.Cont
 		if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 			return false
 		}
-		return ref.Changed == nil || ref.Changed(e.ObjectOld, e.ObjectNew)
+		return c.matters(ref, e.ObjectOld, e.ObjectNew)
 	}}
 	return ctrl.Watch(source.Kind(mgr.GetCache(), ref.To, wakes, matters))
 }
 
-// named asks the author which objects obj refers to. It runs in the cache, where a panic
-// would end the process: an object whose references cannot be told has none, and its own
-// pass meets the same mistake where it is told.
-func (c *Controller[T]) named(ref trigger.Reference[T], obj T) (keys []string) {
-	defer func() {
-		if r := recover(); r != nil {
-			c.log.Error(fmt.Errorf("%v", r), "cannot tell what an object refers to: Names panicked", "object", client.ObjectKeyFromObject(obj))
-			keys = nil
-		}
-	}()
-	for _, key := range ref.Names(obj) {
+// matters asks the author whether an update of an object referred to can matter. It runs in
+// the cache, where a panic would end the process: what cannot be told matters.
+func (c *Controller[T]) matters(ref trigger.Reference[T], before, after client.Object) bool {
+	matters := true
+	if ref.Changed == nil {
+		return matters
+	}
+	if err := guard(func() { matters = ref.Changed(before, after) }); err != nil {
+		c.log.Error(err, "cannot tell whether a change matters: Changed did not return", "object", client.ObjectKeyFromObject(after), "stack", stackOf(err))
+	}
+	return matters
+}
+
+// named asks the author which objects obj refers to. It runs in the cache, too: an object
+// whose references cannot be told has none, and its own pass meets the same mistake where it
+// is told.
+func (c *Controller[T]) named(ref trigger.Reference[T], obj T) []string {
+	var names []types.NamespacedName
+	if err := guard(func() { names = ref.Names(obj) }); err != nil {
+		c.log.Error(err, "cannot tell what an object refers to: Names did not return", "object", client.ObjectKeyFromObject(obj), "stack", stackOf(err))
+		return nil
+	}
+	keys := make([]string, 0, len(names))
+	for _, key := range names {
 		keys = append(keys, key.String())
 	}
 	return keys
@@ -72,8 +102,9 @@ func (c *Controller[T]) naming(ctx context.Context, index string, key types.Name
 	}
 	var out []reconcile.Request
 	for _, k := range keysOf(list) {
-		c.memory.event(k)
-		out = append(out, reconcile.Request{NamespacedName: k})
+		if c.memory.event(k) { // else all are visited once this process leads
+			out = append(out, reconcile.Request{NamespacedName: k})
+		}
 	}
 	return out
 }

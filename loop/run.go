@@ -24,6 +24,7 @@ type Run[T client.Object] struct {
 	log        logr.Logger
 	stateSet   bool
 	reported   *status.Report
+	vanished   bool
 	setState   func(state, reason, message string)
 	persist    func(context.Context) error
 	event      func(kind, reason, note string)
@@ -49,6 +50,11 @@ func (r *Run[T]) Terms() Terms { return r.terms }
 // Sharing returns the objects in the cache for which [Indexer.IndexKeys] gives key, this one
 // among them. They are the cache's own: nothing of them may be changed.
 func (r *Run[T]) Sharing(ctx context.Context, key string) ([]T, error) { return r.sharing(ctx, key) }
+
+// Vanished tells that the object is gone already: a deletion that was under way when its
+// finalizer was written removed it past that, and Cleanup works from the last version. Nothing
+// can be written to it, so [Run.Persist] does nothing; an object of the same name may live.
+func (r *Run[T]) Vanished() bool { return r.vanished }
 
 // Retry tells where in the ladder of retries this pass stands.
 func (r *Run[T]) Retry() RetryInfo { return r.retry }

@@ -50,13 +50,11 @@ func (c *Controller[T]) sharingIndex() string { return "trimtab.dev/" + c.name +
 // keysOf asks the author what obj stands for. It runs in the cache, where a panic would end
 // the process; the object's own pass meets the same mistake where it is told.
 func (c *Controller[T]) keysOf(indexer Indexer[T], obj T) (keys []string) {
-	defer func() {
-		if r := recover(); r != nil {
-			c.log.Error(fmt.Errorf("%v", r), "cannot tell what an object stands for: IndexKeys panicked", "object", client.ObjectKeyFromObject(obj))
-			keys = nil
-		}
-	}()
-	return indexer.IndexKeys(obj)
+	if err := guard(func() { keys = indexer.IndexKeys(obj) }); err != nil {
+		c.log.Error(err, "cannot tell what an object stands for: IndexKeys did not return", "object", client.ObjectKeyFromObject(obj), "stack", stackOf(err))
+		return nil
+	}
+	return keys
 }
 
 // wakeSharing visits the other objects that stand for one of keys.
@@ -71,9 +69,9 @@ func (c *Controller[T]) wakeSharing(ctx context.Context, gone T, keys []string, 
 			if o.GetUID() == gone.GetUID() {
 				continue
 			}
-			k := client.ObjectKeyFromObject(o)
-			c.memory.event(k)
-			q.Add(reconcile.Request{NamespacedName: k})
+			if k := client.ObjectKeyFromObject(o); c.memory.event(k) { // else all are visited once this process leads
+				q.Add(reconcile.Request{NamespacedName: k})
+			}
 		}
 	}
 }

@@ -18,6 +18,9 @@ type Start struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Deleting tells a pass that cleans up.
 	Deleting bool `json:"deleting,omitempty"`
+	// Vanished tells that the object is gone, past its finalizer, and that the pass works from
+	// its last version.
+	Vanished bool `json:"vanished,omitempty"`
 }
 
 // Decision is a choice made from recorded facts.

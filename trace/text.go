@@ -109,6 +109,9 @@ func startWords(e Start) string {
 	if e.Deleting {
 		s += ", deleting"
 	}
+	if e.Vanished {
+		s += ", vanished"
+	}
 	if e.Attempt > 0 {
 		s += fmt.Sprintf(", attempt %d", e.Attempt)
 	}

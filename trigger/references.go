@@ -16,10 +16,10 @@ type Reference[T client.Object] struct {
 	// To is an empty object of the kind referred to.
 	To client.Object
 	// Names are the objects of that kind that obj refers to. Pure, and cheap: it is
-	// called for every change of obj.
+	// called for every change of obj. One that panics names none.
 	Names func(obj T) []types.NamespacedName
 	// Changed tells whether an update of the object referred to can matter. Nil means that
-	// every update does.
+	// every update does, and so does one about which it panics.
 	Changed func(before, after client.Object) bool
 }
 

@@ -1,0 +1,71 @@
+package loop
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// begin is run by the manager when this process is to work on objects, at once where there is
+// no election. It visits what came while the process stood by.
+func (c *Controller[T]) begin(context.Context) error {
+	c.memory.lead()
+	waiting := c.memory.takeStandby()
+	keys := slices.SortedFunc(maps.Keys(waiting), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		c.memory.event(key)
+		req := reconcile.Request{NamespacedName: key}
+		if q, ok := waiting[key].(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: new(lowPriority)}, req)
+			continue
+		}
+		waiting[key].Add(req)
+	}
+	return nil
+}
+
+// lead notes that this process works on objects.
+func (m *memory) lead() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leading = true
+}
+
+// stand notes that an object is to be visited by q once this process leads. It answers false
+// if it does already.
+func (m *memory) stand(key types.NamespacedName, q queue) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leading {
+		return false
+	}
+	m.standby[key] = q
+	return true
+}
+
+// fall forgets an object that is gone, in a process that stands by. It answers false in one
+// that leads, which may have to clean up: who stands by leaves that to the leader, who saw the
+// same, and cannot know later what the leader did and what has come into being since.
+func (m *memory) fall(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leading {
+		return false
+	}
+	delete(m.standby, key)
+	delete(m.objects, key)
+	return true
+}
+
+func (m *memory) takeStandby() map[types.NamespacedName]queue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	waiting := m.standby
+	m.standby = nil
+	return waiting
+}

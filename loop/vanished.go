@@ -1,0 +1,188 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// vanished is an object that went although our finalizer was on it, see [part].
+type vanished struct {
+	last client.Object
+	// begun: it was visited; told: people know of it.
+	begun, told bool
+	// why it is not cleaned up yet.
+	why string
+}
+
+// What people are told about objects that went past their finalizer.
+const (
+	reasonVanished  = "Vanished"
+	reasonCleanedUp = "CleanedUp"
+	reasonGone      = "GoneUnseen"
+	// reasonPredecessor is that of an object whose namesake is not cleaned up yet.
+	reasonPredecessor = "PredecessorNotCleanedUp"
+)
+
+// unheardOf is how long at most a vanished object goes unvisited: no event about it can come.
+const unheardOf = 10 * time.Minute
+
+// deleteUnderWay is how long a DELETE may be under way in an API server that is slow, or whose
+// admission webhooks are: the timeout of requests is a minute.
+const deleteUnderWay = 2 * time.Minute
+
+// gone settles how an object went. seen tells that its deletion was seen.
+func (c *Controller[T]) gone(last T, seen bool) {
+	var how parting
+	c.memory.with(client.ObjectKeyFromObject(last), func(r *remembered) {
+		r.gone = true
+		uid := last.GetUID()
+		how = part(farewell{
+			finalizer: c.finalizer != "" && controllerutil.ContainsFinalizer(last, c.finalizer),
+			marked:    !last.GetDeletionTimestamp().IsZero(), seen: seen, released: r.released == uid,
+			fresh: r.finalized == uid && time.Since(r.finalizedAt) < deleteUnderWay, met: r.uid == uid,
+		})
+		if how == partingVanished {
+			r.vanished = append(r.vanished, &vanished{last: last})
+		}
+	})
+	switch how {
+	case partingOrderly:
+	case partingVanished: // told when it is visited
+	case partingUnclear:
+		note := "the object is gone and nobody saw how; its finalizer was on when it was last seen, so look whether something of it is left"
+		c.tellGone(last, corev1.EventTypeWarning, reasonGone, note)
+		c.log.Info(note, "object", client.ObjectKeyFromObject(last), "uid", last.GetUID(), "finalizer", c.finalizer)
+	}
+}
+
+// tellGone counts an object that went past its finalizer and records an event about it.
+func (c *Controller[T]) tellGone(last T, kind, reason, note string) {
+	vanishings.WithLabelValues(c.name, reason).Inc()
+	c.events.Eventf(last, nil, kind, reason, "Cleanup", "%s", note)
+}
+
+// undo cleans up after the vanished objects that bore the name of key, oldest first. It answers
+// false while one is left; a namesake that lives waits until then, because it may want the very
+// things that are to go.
+func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (reconcile.Result, error, bool) {
+	for {
+		v := c.memory.nextVanished(key)
+		if v == nil {
+			return reconcile.Result{}, nil, true
+		}
+		last, _ := v.last.DeepCopyObject().(T)
+		living, found, err := c.fetchLive(ctx, key)
+		if err != nil {
+			return reconcile.Result{}, c.unhandled(key, fmt.Errorf("confirm that %s %s is gone: %w", c.gvk.Kind, key, err)), false
+		}
+		if found && living.GetUID() == last.GetUID() { // what seemed to be its end was none
+			c.memory.finished(key, v)
+			continue
+		}
+		last.SetDeletionTimestamp(new(metav1.Now()))
+		p := c.open(ctx, last, v)
+		ctx := p.into(ctx)
+		end := p.undo(ctx)
+		result, err := p.close(end)
+		switch end.outcome {
+		case removed:
+		case notSelected:
+			c.memory.finished(key, v)
+			continue
+		default:
+			if found {
+				c.wait(ctx, living, v)
+			}
+			return result, err, false
+		}
+		c.memory.finished(key, v)
+		note := "what belonged to the object that was deleted past its finalizer is cleaned up"
+		c.tellGone(last, corev1.EventTypeNormal, reasonCleanedUp, note)
+		p.run.log.Info(note)
+	}
+}
+
+// undo cleans up after a vanished object, if it was this controller's.
+func (p *pass[T]) undo(ctx context.Context) ending {
+	switch selected, err := p.selected(ctx); {
+	case err != nil:
+		return p.writeFailed(err)
+	case !selected:
+		return ending{outcome: notSelected}
+	}
+	if !p.vanished.told {
+		p.vanished.told = true
+		note := "the object was deleted past its finalizer; what belongs to it is cleaned up from its last version"
+		p.c.tellGone(p.base, corev1.EventTypeWarning, reasonVanished, note)
+		p.run.log.Info(note, "finalizer", p.c.finalizer)
+	}
+	return p.cleanup(ctx)
+}
+
+// nextVanished returns the object of that name which is to be cleaned up next; nil if there is
+// none. What its own passes failed at is no failure of the cleanup.
+func (m *memory) nextVanished(key types.NamespacedName) *vanished {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.objects[key]
+	if !ok || len(r.vanished) == 0 {
+		return nil
+	}
+	v := r.vanished[0]
+	if r.meet(v.last.GetUID()); !v.begun {
+		r.startAnew()
+		r.shown.forget()
+		v.begun = true
+	}
+	r.gone = true
+	return v
+}
+
+// finished forgets a vanished object.
+func (m *memory) finished(key types.NamespacedName, v *vanished) {
+	m.with(key, func(r *remembered) {
+		if len(r.vanished) > 0 && r.vanished[0] == v {
+			r.vanished = r.vanished[1:]
+		}
+	})
+}
+
+// farewell reports on a cleanup that is not done yet: once for each thing that it fails at or
+// waits for. Nobody can read the object's status any more.
+func (p *pass[T]) farewell(v verdict) {
+	r := p.told(v)
+	if p.vanished.why == r.Message {
+		return
+	}
+	p.vanished.why = r.Message
+	p.event(r.Event.Type(), or(r.Event.Reason, r.Reason), or(r.Event.Note, r.Message))
+	p.run.log.Info("the cleanup of a vanished object is not done", "reason", r.Reason, "message", r.Message)
+}
+
+// wait tells a living object that its predecessor is not cleaned up yet.
+func (c *Controller[T]) wait(ctx context.Context, living T, v *vanished) {
+	p := c.visitOf(ctx, living, RetryInfo{})
+	p.trace.Emit(trace.Start{Generation: living.GetGeneration(), ResourceVersion: living.GetResourceVersion(), Deleting: !living.GetDeletionTimestamp().IsZero()})
+	p.run.Obj, _ = living.DeepCopyObject().(T)
+	why := verdict{
+		ready: metav1.ConditionFalse, reason: reasonPredecessor, known: reasonPredecessor, reconciling: true, state: statePending,
+		message: fmt.Sprintf("waiting: an earlier %s of this name is gone but not cleaned up: %s; "+
+			"a restart of the operator lets go of what it has", c.gvk.Kind, v.why),
+	}
+	end := trace.End{Outcome: kindWait.String()}
+	if err := p.commit(ctx, why); err != nil {
+		end.Err = err.Error()
+		p.run.log.Error(err, "cannot tell what the object waits for")
+	}
+	p.trace.Emit(end)
+}
