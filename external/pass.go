@@ -341,6 +341,10 @@ func (p *pass[T, C, O]) located(endpoint string) bool {
 // about what may be done to which thing. Who writes labels or status meanwhile is no reason
 // to begin anew.
 func (p *pass[T, C, O]) confirm(ctx context.Context) error {
+	if p.loop.Vanished() { // the loop asked before this pass
+		p.track.fresh = true
+		return nil
+	}
 	now, _ := p.obj.DeepCopyObject().(T)
 	err := p.loop.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), now)
 	switch {

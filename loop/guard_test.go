@@ -53,10 +53,26 @@ func (b *breaker) at(method string, obj client.Object) {
 	}
 }
 
-func (b *breaker) Prepare(_ context.Context, obj *probe.Probe) error {
-	b.at("Prepare", obj)
+func (b *breaker) Prepare(_ context.Context, r *run) error {
+	b.at("Prepare", r.Obj)
 	return nil
 }
+
+func (b *breaker) Selects(_ context.Context, r *run) bool {
+	b.at("Selects", r.Obj)
+	return true
+}
+
+func (b *breaker) IndexKeys(p *probe.Probe) []string {
+	b.at("IndexKeys", p)
+	return nil
+}
+
+var (
+	_ loop.Preparer[*probe.Probe] = (*breaker)(nil)
+	_ loop.Selector[*probe.Probe] = (*breaker)(nil)
+	_ loop.Indexer[*probe.Probe]  = (*breaker)(nil)
+)
 
 // source refers to the Probe that an object needs, by functions that may break.
 func (b *breaker) source() trigger.Source[*probe.Probe] {
@@ -82,7 +98,7 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(){"panics": func() { panic("boom") }, "exits": runtime.Goexit}
 	reasons := map[string]string{"Reconcile": "Panicked", "Cleanup": "Panicked", "Prepare": "PrepareFailed", "OnError": "ReconcileFailed"}
-	for _, method := range []string{"Reconcile", "Cleanup", "OnError", "Prepare", "Names", "Changed"} {
+	for _, method := range []string{"Reconcile", "Cleanup", "OnError", "Prepare", "Selects", "IndexKeys", "Names", "Changed"} {
 		for way, how := range ways {
 			t.Run(method+" "+way, func(t *testing.T) {
 				t.Parallel()
@@ -205,5 +221,3 @@ func TestReferenceByPointer(t *testing.T) {
 		}
 	}
 }
-
-var _ error = (*nilError)(nil)
