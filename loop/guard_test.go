@@ -157,7 +157,9 @@ func TestGuard(t *testing.T) {
 		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "a" })
 		w.await("a", "to be Ready", ready)
 		w.await("b", "to be Ready", ready)
-		w.drain(b.author)
+		for len(b.ended) > 0 {
+			<-b.ended
+		}
 		w.resize(2)
 		for w.next(b.author).Name != "b" {
 		}
