@@ -36,7 +36,7 @@ func TestReasons(t *testing.T) {
 	w := newWorld(t, things{})
 	w.cloud.faulty(always(http.MethodPost, broken))
 	obj := w.create()
-	t.Run("E0-39 create", func(t *testing.T) { w.failing("CreateFailed") })
+	t.Run("creating fails under its own reason", func(t *testing.T) { w.failing("CreateFailed") })
 	t.Run("E1-13 goes on when the cause is gone", func(t *testing.T) {
 		w.awaitCalls(http.MethodPost, 20)
 		if message := condition(w.get("a"), "Failed").Message; !strings.Contains(message, "500 out of order") {
@@ -47,14 +47,14 @@ func TestReasons(t *testing.T) {
 			t.Errorf("conditions %+v", got.Status.Conditions)
 		}
 	})
-	t.Run("E0-39 E0-37 observe, and Ready stays", func(t *testing.T) {
+	t.Run("E0-37 looking fails under its own reason, and Ready stays", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodGet, broken))
 		w.poke("1")
 		if got := w.failing("ObserveFailed"); !is(got, "Ready", "True") {
 			t.Errorf("conditions %+v", got.Status.Conditions)
 		}
 	})
-	t.Run("E0-56 the same failure again writes nothing", func(t *testing.T) {
+	t.Run("the same failure again writes nothing", func(t *testing.T) {
 		version := w.get("a").ResourceVersion
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+10)
 		if now := w.get("a").ResourceVersion; now != version {
@@ -74,7 +74,7 @@ func TestReasons(t *testing.T) {
 		w.cloud.faulty(nil)
 		w.ready()
 	})
-	t.Run("E0-39 E0-28 update, beside Updating", func(t *testing.T) {
+	t.Run("E0-28 updating fails under its own reason, beside Updating", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodPut, broken))
 		w.resize(2)
 		if got := w.failing("UpdateFailed"); !is(got, "Updating", "True") {
@@ -83,7 +83,7 @@ func TestReasons(t *testing.T) {
 		w.cloud.faulty(nil)
 		w.ready()
 	})
-	t.Run("E0-39 E0-24 delete, beside Deleting", func(t *testing.T) {
+	t.Run("E0-24 deleting fails under its own reason, beside Deleting", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodDelete, broken))
 		w.delete()
 		got := w.failing("DeleteFailed")
@@ -124,14 +124,14 @@ func TestSlowFailures(t *testing.T) {
 			t.Errorf("conditions %+v", got.Status.Conditions)
 		}
 	})
-	t.Run("E0-41 what failed for good is left alone", func(t *testing.T) {
+	t.Run("what failed for good is left alone", func(t *testing.T) {
 		calls := len(w.cloud.calls(true))
 		w.quiet(300 * time.Millisecond)
 		if n := len(w.cloud.calls(false)); n != 1 {
 			t.Errorf("calls %v after %d", w.cloud.calls(true), calls)
 		}
 	})
-	t.Run("E0-41 what may recover is looked at again", func(t *testing.T) {
+	t.Run("what may recover is looked at again", func(t *testing.T) {
 		w.cloud.settle("ERROR")
 		w.poke("1")
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+5)
@@ -152,17 +152,17 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("state %s, message %q", got.Status.State, message)
 		}
 	})
-	t.Run("E0-41 refused for good is not asked again", func(t *testing.T) {
+	t.Run("refused for good is not asked again", func(t *testing.T) {
 		w.quiet(400 * time.Millisecond)
 		if n := w.cloud.count(http.MethodPost); n != 1 {
 			t.Errorf("%d creates, want 1", n)
 		}
 	})
-	t.Run("E0-41 a person can ask again", func(t *testing.T) {
+	t.Run("a person can ask again", func(t *testing.T) {
 		w.poke("once more")
 		w.awaitCalls(http.MethodPost, 2)
 	})
-	t.Run("E0-41 a new spec is another try", func(t *testing.T) {
+	t.Run("a new spec is another try", func(t *testing.T) {
 		w.cloud.faulty(nil)
 		w.resize(2)
 		w.ready()

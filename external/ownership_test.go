@@ -197,7 +197,7 @@ func TestRestarts(t *testing.T) {
 			t.Error("the thing is still there")
 		}
 	})
-	t.Run("E1-11 deleted by others, then deleted", func(t *testing.T) {
+	t.Run("deleted by others, then deleted", func(t *testing.T) {
 		w.create()
 		w.ready()
 		w.cloud.with(func() { delete(w.cloud.items, "a") })

@@ -1,0 +1,164 @@
+package external_test
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// adversary writes nonsense into status, the same with every run.
+type adversary struct {
+	w   *world
+	rng *rand.Rand
+}
+
+func newAdversary(w *world) *adversary {
+	return &adversary{w, rand.New(rand.NewPCG(7, 7))}
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+// status is every condition that there is, and all other fields, at random.
+func (a *adversary) status() map[string]any {
+	var conditions []map[string]any
+	for _, t := range []string{
+		api.ConditionReady, api.ConditionReconciling, api.ConditionStalled, api.ConditionCreating, api.ConditionUpdating,
+		api.ConditionDeleting, api.ConditionFailed, api.ConditionPaused, api.ConditionPolicyInvalid, api.ConditionDependenciesReady,
+	} {
+		conditions = append(conditions, map[string]any{
+			"type": t, "status": pick(a.rng, "True", "False", "Unknown"), "reason": pick(a.rng, "Available", "Paused", "CreateInvalid", "X"),
+			"message": pick(a.rng, "", "nonsense"), "observedGeneration": a.rng.IntN(5), "lastTransitionTime": "2020-01-01T00:00:00Z",
+		})
+	}
+	states := []external.State{
+		"", "Nonsense", external.StatePending, external.StateCreating, external.StateUpdating, external.StateVerifying, external.StateCompleting,
+		external.StateSucceeded, external.StateRecreating, external.StateFailed, external.StateTerminating,
+	}
+	return map[string]any{
+		"state": pick(a.rng, states...), "conditions": conditions,
+		"observedGeneration": a.rng.IntN(5), "appliedGeneration": a.rng.IntN(5),
+		"external": map[string]any{"id": "nonsense", "incarnation": a.rng.IntN(5) + 1},
+	}
+}
+
+// strike writes once. An object that is not there is left in peace.
+func (a *adversary) strike(ctx context.Context, name string) error {
+	body, err := json.Marshal(map[string]any{"status": a.status()})
+	if err != nil {
+		return err
+	}
+	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: a.w.namespace, Name: name}}
+	err = a.w.admin.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body))
+	if apierrors.IsNotFound(err) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// rage writes without end until the answer is called.
+func (a *adversary) rage(name string) (stop func()) {
+	ctx, cancel := context.WithCancel(a.w.t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			if err := a.strike(ctx, name); err != nil {
+				a.w.t.Errorf("write nonsense: %v", err)
+				return
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+// TestTampering: somebody writes nonsense into status. Neither a condition nor the state is
+// believed, so the API sees the same calls as without him.
+func TestTampering(t *testing.T) {
+	t.Parallel()
+	t.Run("E0-14 conditions and state are shown and never believed", func(t *testing.T) {
+		t.Parallel()
+		want := restfulLife(t, func(*world) {})
+		got := restfulLife(t, func(w *world) {
+			for range 3 {
+				if err := newAdversary(w).strike(t.Context(), "a"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("calls of a life with rests (-without +with tampering):\n%s", diff)
+		}
+		if diff := cmp.Diff(busyLife(t, nil), busyLife(t, newAdversary)); diff != "" {
+			t.Errorf("calls of a life without a rest (-without +with tampering):\n%s", diff)
+		}
+	})
+}
+
+// restfulLife lets tamper act whenever the operator rests, and answers all calls.
+func restfulLife(t *testing.T, tamper func(*world)) []string {
+	t.Helper()
+	w := newWorld(t, named{})
+	w.create()
+	w.ready()
+	tamper(w)
+	w.resize(2)
+	w.awaitCalls(http.MethodPut, 1)
+	w.awaitCalls(http.MethodGet, 4)
+	tamper(w)
+	w.resize(3)
+	w.awaitCalls(http.MethodPut, 2)
+	w.awaitCalls(http.MethodGet, 6)
+	tamper(w)
+	w.delete()
+	w.gone()
+	return w.cloud.calls(true)
+}
+
+// busyLife lets an adversary act all the time on an object whose API is slow and fails, and
+// answers the calls, a row of like ones as one: how often it is looked at is a matter of time.
+func busyLife(t *testing.T, enter func(*world) *adversary) []string {
+	t.Helper()
+	w := newWorld(t, named{})
+	w.cloud.with(func() {
+		w.cloud.slow = map[string]bool{http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true}
+	})
+	w.create()
+	if enter != nil {
+		stop := enter(w).rage("a")
+		defer stop()
+	}
+	looks := func(n int) { t.Helper(); w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+n) }
+	w.awaitCalls(http.MethodPost, 1)
+	looks(3)
+	w.cloud.settle("ONLINE")
+	looks(1)
+	w.resize(2)
+	w.awaitCalls(http.MethodPut, 1)
+	looks(3)
+	w.cloud.settle("ONLINE")
+	looks(1)
+	w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError, body: "out of order"}))
+	w.poke("1")
+	looks(5)
+	w.cloud.faulty(nil)
+	looks(1)
+	w.delete()
+	w.awaitCalls(http.MethodDelete, 1)
+	looks(3)
+	w.cloud.settle("")
+	w.gone()
+	return slices.Compact(w.cloud.calls(true))
+}
