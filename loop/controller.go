@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,6 +128,11 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 			return err
 		}
 	}
+	for _, waker := range wakers(c.options.Sources) {
+		if err := ctrl.Watch(c.outside(waker)); err != nil {
+			return err
+		}
+	}
 	if err := mgr.Add(manager.RunnableFunc(c.begin)); err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
@@ -216,6 +222,9 @@ func (o Options[T]) check(name string) error {
 		if ref.To == nil || ref.Names == nil {
 			problems = append(problems, errors.New("a trigger.Reference needs To, an empty object of the kind referred to, and Names"))
 		}
+	}
+	if slices.Contains(wakers(o.Sources), nil) {
+		problems = append(problems, errors.New("a trigger.Outside needs a Waker, for example new(trigger.Waker)"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("options of controller %s: %w", name, err)
