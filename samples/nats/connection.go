@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -32,6 +33,9 @@ type Config struct {
 	TLSFirst bool
 	// Domain is the JetStream domain to work in. Empty means the server's own.
 	Domain string
+	// Back is called when NATS can be reached again, or for the first time after it could not.
+	// What it had may be gone. Nil means nothing.
+	Back func()
 }
 
 // Connect returns a client at once, whether NATS answers or not: it keeps connecting for
@@ -54,6 +58,7 @@ type link struct {
 	cfg     Config
 	client  *Client
 	trouble troubles
+	away    atomic.Bool // there was no connection
 
 	mu     sync.Mutex
 	conn   *natsgo.Conn
@@ -75,16 +80,30 @@ func (l *link) open() error {
 		return nil
 	}
 	l.conn, err = natsgo.Connect(l.cfg.URL, options...)
+	if err == nil && !l.conn.IsConnected() {
+		l.away.Store(true)
+	}
 	return err
+}
+
+// up notes that there is a connection.
+func (l *link) up(*natsgo.Conn) {
+	l.trouble.clear()
+	l.client.up.Store(time.Now().UnixNano())
+	if l.away.Swap(false) && l.cfg.Back != nil {
+		l.cfg.Back()
+	}
+}
+
+// down notes that there is none any more.
+func (l *link) down(*natsgo.Conn, error) {
+	l.away.Store(true)
+	l.client.end(errLost, func(request) bool { return true })
 }
 
 // options are those of the library: how the connection is kept, and what is to be heard of it.
 func (l *link) options() ([]natsgo.Option, error) {
 	c := l.client
-	up := func(*natsgo.Conn) {
-		l.trouble.clear()
-		c.up.Store(time.Now().UnixNano())
-	}
 	options := []natsgo.Option{
 		natsgo.Name("nats-operator"),
 		natsgo.RetryOnFailedConnect(true),
@@ -100,9 +119,9 @@ func (l *link) options() ([]natsgo.Option, error) {
 			l.trouble.note(err)
 		}),
 		natsgo.ReconnectErrHandler(func(_ *natsgo.Conn, err error) { l.trouble.note(err) }),
-		natsgo.DisconnectErrHandler(func(*natsgo.Conn, error) { c.end(errLost, func(request) bool { return true }) }),
-		natsgo.ConnectHandler(up),
-		natsgo.ReconnectHandler(up),
+		natsgo.DisconnectErrHandler(l.down),
+		natsgo.ConnectHandler(l.up),
+		natsgo.ReconnectHandler(l.up),
 		// Some complaints of a server end a connection for good.
 		natsgo.ClosedHandler(func(*natsgo.Conn) { l.reopen() }),
 	}
@@ -200,6 +219,7 @@ func (l *link) reopen() {
 	if closed {
 		return
 	}
+	l.away.Store(true)
 	time.AfterFunc(retryPause, func() {
 		if err := l.open(); err != nil {
 			l.trouble.note(unreadable{err})

@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // Operator is the operator for [operator.Main].
@@ -31,6 +32,8 @@ type settings struct {
 	creds, nkey     operator.File
 	ca, cert, key   operator.File
 	drift           time.Duration
+
+	back trigger.Waker // told when NATS is back
 
 	mu     sync.Mutex
 	client *Client
@@ -54,6 +57,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 // config is what the flags say of NATS.
 func (s *settings) config() Config {
 	c := s.nats
+	c.Back = func() { s.back.All(wakeWithin) }
 	c.Creds, c.NKey = s.creds.String(), s.nkey.String()
 	c.CA, c.Cert, c.Key = s.ca.String(), s.cert.String(), s.key.String()
 	if !s.password.IsZero() {
@@ -66,26 +70,34 @@ func (s *settings) config() Config {
 }
 
 func (s *settings) controllers() ([]operator.Controller, error) {
-	return Controllers(s.connect, s.drift), nil
+	return Controllers(s.connect, s.drift, &s.back), nil
 }
 
 // Controllers are what the operator runs: one controller for each kind. connect is asked for
 // the client by each of them until it gives one; drift is how often what NATS has is compared
-// with what is asked for, 0 means 10 minutes.
-func Controllers(connect func(context.Context) (*Client, error), drift time.Duration) []operator.Controller {
+// with what is asked for, 0 means 10 minutes. back wakes all objects; nil means that nothing
+// does.
+func Controllers(connect func(context.Context) (*Client, error), drift time.Duration, back *trigger.Waker) []operator.Controller {
 	return []operator.Controller{
-		external.New(Streams{}, options[*v1alpha1.Stream](connect, drift)),
-		external.New(Consumers{}, options[*v1alpha1.Consumer](connect, drift)),
-		external.New(KeyValues{}, options[*v1alpha1.KeyValue](connect, drift)),
+		external.New(Streams{}, options[*v1alpha1.Stream](connect, drift, back)),
+		external.New(Consumers{}, options[*v1alpha1.Consumer](connect, drift, back)),
+		external.New(KeyValues{}, options[*v1alpha1.KeyValue](connect, drift, back)),
 	}
 }
 
 // createGrace is longer than a cluster of NATS servers takes to agree on what it has accepted.
 const createGrace = time.Second
 
-func options[T external.Object](connect func(context.Context) (*Client, error), drift time.Duration) external.Options[T, *Client] {
-	return external.Options[T, *Client]{Connect: connect, DriftInterval: drift, CreateGrace: createGrace}
+func options[T external.Object](connect func(context.Context) (*Client, error), drift time.Duration, back *trigger.Waker) external.Options[T, *Client] {
+	o := external.Options[T, *Client]{Connect: connect, DriftInterval: drift, CreateGrace: createGrace}
+	if back != nil {
+		o.Loop.Sources = []trigger.Source[T]{trigger.Outside[T]{Waker: back}}
+	}
+	return o
 }
+
+// wakeWithin is the time over which all objects are looked at once NATS is back.
+const wakeWithin = 5 * time.Second
 
 // connect connects once for all kinds.
 func (s *settings) connect(context.Context) (*Client, error) {

@@ -546,3 +546,31 @@ func TestOperatorWhosePasswordIsRotated(t *testing.T) {
 	until(r, obj, "Succeeded", func(s *v1alpha1.Stream) bool { return s.Status.AppliedGeneration == s.Generation })
 	r.remove(obj)
 }
+
+// A restart of NATS is noticed at once: what it lost is made again long before the next look.
+func TestOperatorAfterARestartOfNATS(t *testing.T) {
+	dir := t.TempDir()
+	r := startOperator(t, natsserver.Options{Dir: dir})
+	kept := stream("kept", v1alpha1.StreamSpec{})
+	lost := stream("lost", v1alpha1.StreamSpec{Storage: new(v1alpha1.Storage("memory"))})
+	r.apply(kept)
+	r.apply(lost)
+	until(r, kept, "Succeeded")
+	until(r, lost, "Succeeded")
+	port := r.nats.Port()
+	r.nats.Stop()
+	again, err := natsserver.Start(natsserver.Options{Dir: dir, Port: port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(again.Stop)
+	r.nats, r.js = again, foreign(t, again)
+
+	until(r, lost, "Succeeded", func(s *v1alpha1.Stream) bool { return s.Status.External.Incarnation == 2 })
+	eventually(t.Context(), t, "the stream that was kept is looked at, too", func() bool {
+		return slices.ContainsFunc(again.Calls(), func(c natsserver.Call) bool { return c.Op == "STREAM.INFO" && c.Stream == "kept" })
+	})
+	wantDiff(t, "what NATS was asked to change", []string{"STREAM.CREATE lost"}, append(r.mutations("kept"), r.mutations("lost")...))
+	r.remove(kept)
+	r.remove(lost)
+}

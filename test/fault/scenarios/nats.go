@@ -93,7 +93,7 @@ func retrying(s fault.Scenario) fault.Scenario {
 func natsOperator(mgr ctrl.Manager, env *fault.Env) error {
 	c := nats.NewClient("nats://memory", carrier(env))
 	connect := func(context.Context) (*nats.Client, error) { return c, nil }
-	return setUp(mgr, nats.Controllers(connect, 0))
+	return setUp(mgr, nats.Controllers(connect, 0, nil))
 }
 
 // carrier carries requests to the server of the world, and words failures as NATS does.
