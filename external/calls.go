@@ -262,7 +262,7 @@ func promote(changes Changes) Changes {
 func (p *pass[T, C, O]) claimant() claimant {
 	c := claimant{
 		mark: p.mark(), record: p.record, inherited: p.inherited, unmarked: p.e.options.Unmarked,
-		untried: p.facts.Creation == CreationNone, adoption: p.settings.policy.Adoption, from: p.settings.from,
+		untried: p.facts.Creation <= CreationRefused, adoption: p.settings.policy.Adoption, from: p.settings.from,
 	}
 	if p.anew {
 		c.record = record{}
@@ -292,6 +292,9 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
+	if p.facts.Last.Failed && noEffect(class) {
+		p.facts.Create, p.refused = p.facts.Last, p.last
+	}
 	p.did.created = p.did.created || !p.facts.Last.Failed || !noEffect(class)
 }
 

@@ -8,7 +8,8 @@ import "fmt"
 // until an answer leaves nothing to do in this pass.
 //
 // Invariants, whatever f and however the caller crashes between two answers:
-//   - a thing is created only when its absence is proven and a marker is durable;
+//   - a thing is created only when its absence is proven and a marker is durable and young,
+//     so that the age of a marker tells when no create can still be on its way;
 //   - nothing that is not ours is changed or deleted;
 //   - the finalizer goes only when the thing is absent or is to stay by policy.
 func Decide(f Facts) Decision {
@@ -161,6 +162,8 @@ const (
 	ReasonRecreateNotPermitted Reason = "RecreateNotPermitted"
 	ReasonApprovalRequired     Reason = "ApprovalRequired"
 	ReasonRecreatedAfterLoss   Reason = "RecreatedAfterExternalDeletion"
+	ReasonMissingAfterRestart  Reason = "MissingAfterRestart"
+	ReasonCreateDoubtful       Reason = "CreateDoubtful"
 	ReasonNotOurs              Reason = "NotOurs"
 	ReasonContested            Reason = "Contested"
 	ReasonAdopting             Reason = "Adopting"

@@ -95,12 +95,16 @@ func retriable(c Class) bool {
 	return false
 }
 
-// neverCreated: no create of any incarnation that may live was ever called.
+// neverCreated: no create of any incarnation that may live was ever called. One that was
+// called and refused does not count: what refuses may have made the thing all the same.
 func neverCreated(f Facts) bool {
-	if f.Creation != CreationNone || f.Record.Trouble == TroubleCorrupt {
+	switch {
+	case f.Creation > CreationRefused || f.Record.Trouble == TroubleCorrupt:
 		return false
+	case !f.Record.KnownID:
+		return true
 	}
-	return f.Record.Marker == MarkerPending || !f.Record.KnownID
+	return f.Record.Marker == MarkerPending && f.Creation == CreationNone
 }
 
 // decideDeletionScope is rows 2 and 3 for deletion.
@@ -194,6 +198,10 @@ func decideDeletionSeen(f Facts) Decision {
 		return terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
 	case missing:
 		return letGo(30, ReasonAbsent)
+	case !ownsForDeletion(f) && f.Record.Doubtful && f.Seen.Owner == OwnerNobody:
+		d := terminating(Decision{Row: 28, Reason: ReasonCreateDoubtful, Wake: WakeBackoff})
+		d.Show.Failed = ShowTrue
+		return d
 	case !ownsForDeletion(f):
 		return letGo(30, ReasonNotOurs)
 	}
@@ -211,7 +219,7 @@ func decideDeletionSeen(f Facts) Decision {
 // goneForGood: the thing is missing, and no create of ours can still make it appear.
 func (f Facts) goneForGood() bool {
 	switch f.Creation {
-	case CreationNone, CreationUntold:
+	case CreationNone, CreationRefused, CreationUntold, CreationSettled:
 		return true
 	case CreationSeen:
 		return f.DeleteAccepted || f.SinceCreate >= f.Grace

@@ -20,6 +20,8 @@ type Facts struct {
 	SinceUnready time.Duration
 	// Identity is how a thing is found again whose creation nobody saw end.
 	Identity Identity
+	// UniqueNames: a second create of a name makes no second thing.
+	UniqueNames bool
 	// Fresh: the object that was read is certainly not an old copy of one that is gone:
 	// this process wrote to it, or read it from the API server itself.
 	Fresh bool
@@ -61,6 +63,8 @@ type Facts struct {
 	CanMark, CanUnmark bool
 	// Did is what this pass has called already.
 	Did Did
+	// Create is what the create of this pass came to, if it was refused.
+	Create Answer
 	// DeleteAccepted: the API accepted a delete of the thing since it was last created.
 	DeleteAccepted bool
 	// Last is what the last call of this pass came to.
@@ -176,6 +180,11 @@ type RecordFacts struct {
 	Incarnation int64
 	// Marker is how far the creation of this incarnation is recorded.
 	Marker Recorded
+	// Expired: the marker is too old for a create to be called under it.
+	Expired bool
+	// Doubtful: the API refused the create, for another reason than that the name is taken,
+	// and no mark can tell whether it made the thing all the same.
+	Doubtful bool
 	// Trouble is why the record cannot be used.
 	Trouble Trouble
 }
@@ -212,13 +221,19 @@ const (
 type Creation int
 
 const (
-	// CreationNone: create was certainly not called, or certainly refused.
+	// CreationNone: create was certainly not called.
 	CreationNone Creation = iota
+	// CreationRefused: this process called it, and each answer meant that nothing was made.
+	// Drivers take errors for such answers that are none.
+	CreationRefused
 	// CreationUntold: the record is the first on this object, as far as the object tells. Its
 	// metadata may have been lost, so that only a look tells whether anything was ever made.
 	CreationUntold
-	// CreationPossible: an earlier process may have called it.
+	// CreationPossible: it may have been called, and its effect may still come.
 	CreationPossible
+	// CreationSettled: an earlier process may have called it, so long ago that what came of it
+	// shows by now.
+	CreationSettled
 	// CreationCalled: this process called it and has not seen the thing since.
 	CreationCalled
 	// CreationSeen: the thing was seen after its creation.

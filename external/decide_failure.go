@@ -6,13 +6,24 @@ func decideFailedCall(f Facts) Decision {
 	if d, ok := decideUnclear(f); ok {
 		return d
 	}
-	d := Decision{Row: 25, State: StateFailed, Reason: failureReason(f.Last), Wake: WakeBackoff}
-	d.Show = failedShow(f.Last.Of)
-	switch f.Last.Class {
+	switch {
+	case f.Last.Of == ActionUpdate && f.Refused == ActionUpdate && forGood(f.Last.Class):
+		return look(f) // what is told of the thing must be what it is, now and at the next look
+	case f.Last.Of == ActionCreate && f.Last.Class == ClassConflict && f.Record.KnownID:
+		return look(f) // what has the name may be ours
+	}
+	return failedCall(f.Last)
+}
+
+// forGood tells the errors that only another request gets around.
+func forGood(c Class) bool { return c == ClassInvalid || c == ClassTerminal }
+
+// failedCall is what an error comes to that leaves nothing to find out.
+func failedCall(a Answer) Decision {
+	d := Decision{Row: 25, State: StateFailed, Reason: failureReason(a), Wake: WakeBackoff}
+	d.Show = failedShow(a.Of)
+	switch a.Class {
 	case ClassInvalid, ClassTerminal:
-		if f.Last.Of == ActionUpdate && f.Refused == ActionUpdate {
-			return look(f) // what is told of the thing must be what it is, now and at the next look
-		}
 		d.Action, d.Wake = ActionStop, WakeEvent
 	case ClassNotReady:
 		d.Row, d.State, d.Reason, d.Wake = 4, StatePending, ReasonNotReady, WakePoll

@@ -43,7 +43,7 @@ func look(f Facts) Decision {
 
 // uncertain: a create may have happened that nobody saw succeed.
 func (f Facts) uncertain() bool {
-	return f.Creation == CreationPossible || f.Creation == CreationCalled
+	return f.Creation == CreationPossible || f.Creation == CreationSettled || f.Creation == CreationCalled
 }
 
 // decidePaused is row 1: change nothing, but look and report.
@@ -205,6 +205,9 @@ func reissue(f Facts, d Decision) Decision {
 		return stopped(12, ReasonCreateNotPermitted)
 	}
 	d.Action = ActionCreate
+	if f.Record.Expired {
+		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation
+	}
 	return d
 }
 
@@ -227,12 +230,14 @@ func decideFound(f Facts, d Decision) Decision {
 
 // decideMissing is rows 11 to 14: the thing is not there.
 func decideMissing(f Facts) Decision {
-	lost := f.Creation == CreationSeen || f.Record.Marker == MarkerDone
+	lost := f.Creation == CreationSeen || f.Creation == CreationSettled || f.Record.Marker == MarkerDone
 	d := Decision{
 		Row: 13, State: StateCreating, Reason: ReasonCreating,
 		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, DependenciesReady: ShowTrue},
 	}
 	switch {
+	case f.Create.Failed && !f.comesLate():
+		return failedCall(f.Create)
 	case !f.absenceProven():
 		return unseen()
 	case !f.Policy.Create:
@@ -245,6 +250,9 @@ func decideMissing(f Facts) Decision {
 		return notOurs(f)
 	case lost && !f.DeleteAccepted:
 		d.Row, d.Reason = 14, ReasonRecreatedAfterLoss
+		if f.Creation == CreationSettled && f.Record.Marker != MarkerDone {
+			d.Reason = ReasonMissingAfterRestart
+		}
 		if f.Approval == ApprovalMissing {
 			return stopped(14, ReasonApprovalRequired)
 		}
@@ -268,32 +276,41 @@ func (f Facts) createdLately() bool {
 	return f.SinceCreate < f.Grace && (f.Creation == CreationCalled || f.Creation == CreationSeen)
 }
 
-// markThenCreate writes the marker unless it is durable already. Another incarnation needs
-// its own. So does a repeated create of a thing that is found by its mark: a search that is
-// behind could still show what an earlier create had made, and take it for this one.
+// comesLate: a create was refused because the name is taken, and what may have taken it is an
+// earlier create that the API does not show yet.
+func (f Facts) comesLate() bool {
+	return f.Create.Class == ClassConflict && f.Creation == CreationPossible && f.SinceCreate < f.Grace
+}
+
+// markThenCreate writes the marker unless it is durable already and young. Another incarnation
+// needs its own. So does a repeated create of a thing that is found by its mark: a search that
+// is behind could still show what an earlier create had made, and take it for this one.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
 	again := f.Identity == IdentityMark && f.uncertain()
-	if f.Record.Marker == MarkerNone || lost || again {
+	switch {
+	case f.Record.Marker == MarkerNone || lost || again:
 		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
+	case f.Record.Expired:
+		d.Action = ActionWriteMarker
 	}
 	return d
 }
 
 // absenceProven: that the thing was not seen means that it does not exist. It may come
-// into sight late after a create, unless the API has accepted its deletion since. A name of
-// our own choosing can be created twice without harm, so that a create by an earlier
-// process proves nothing against repeating it.
+// into sight late after a create, unless the API has accepted its deletion since. Where a
+// second create of a name makes no second thing, one that may have happened is no reason to
+// wait.
 func (f Facts) absenceProven() bool {
 	if f.Did.Create {
 		return false
 	}
 	recent := f.SinceCreate < f.Grace
 	switch f.Creation {
-	case CreationNone, CreationUntold:
+	case CreationNone, CreationRefused, CreationUntold, CreationSettled:
 		return true
 	case CreationPossible:
-		return !recent || f.Identity == IdentityDeterministic
+		return !recent || f.UniqueNames
 	case CreationCalled:
 		return !recent
 	case CreationSeen:

@@ -99,7 +99,7 @@ func alarming(d Decision, f Facts) bool {
 	case d.Row == 29 && f.Last.Failed && f.Last.Class == ClassConflict:
 		return true
 	}
-	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonExternalDeletion
+	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonMissingAfterRestart || d.Reason == ReasonExternalDeletion
 }
 
 // voice says conditions.

@@ -52,6 +52,13 @@ func failed(a Action, c Class) func(*Facts) {
 	return func(f *Facts) { f.Last, f.Seen = Answer{Of: a, Failed: true, Class: c}, Seen{} }
 }
 
+func refusedNow(c Class) func(*Facts) {
+	return func(f *Facts) { f.Create = Answer{Of: ActionCreate, Failed: true, Class: c} }
+}
+
+func expired(f *Facts)     { f.Record.Expired = true }
+func doubtful(f *Facts)    { f.Record.Doubtful, f.Record.Marker = true, MarkerNone }
+func uniqueNames(f *Facts) { f.UniqueNames = true }
 func deleting(f *Facts)    { f.Deleting = true }
 func notLooked(f *Facts)   { f.Seen = Seen{} }
 func unknownID(f *Facts)   { f.Record.KnownID, f.Seen = false, Seen{} }
@@ -171,10 +178,15 @@ func TestDecide(t *testing.T) {
 		"D-13 marker first":               {"record before effect", given(missing, creation(CreationNone), recorded(MarkerNone)), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
 		"D-13 then create":                {"", given(missing, creation(CreationNone)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 after a refusal":            {"", given(missing, creation(CreationNone), recorded(MarkerPending)), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-13 repeats a lost create":      {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-11 does not repeat at once":    {"it may still come, and a name may be given twice", given(missing, creation(CreationPossible), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-13 repeats after the grace":    {"", given(missing, creation(CreationPossible)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 repeats a lost create":      {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second), uniqueNames), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 by a first record":          {"nothing bears the name", given(missing, creation(CreationUntold)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 an old copy creates not":    {"after a restart the object may be gone", given(missing, creation(CreationPossible), notFresh), "D-13 confirm Creating Creating -Ready +Creating -Updating"},
 		"D-13 after our own deletion":     {"re-creation goes on in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
+		"D-13 not by an old marker":       {"its age tells others what may still come", given(missing, creation(CreationNone), expired), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-13 the name is taken":          {"an earlier create may come late", given(missing, creation(CreationPossible), since(time.Second), uniqueNames, refusedNow(ClassConflict), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-14 missing after a restart":    {"lost, or never made: nobody knows", given(missing, creation(CreationSettled)), "D-14 write marker Creating MissingAfterRestart -Ready +Creating -Updating"},
 		"D-14 lost":                       {"a new incarnation needs a marker", given(missing), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 		"D-14 lost, recorded":             {"", given(missing, recorded(MarkerDone)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 		"D-14 lost what it held":          {"a person must agree", given(missing, approval(ApprovalMissing)), "D-14 stop Failed ApprovalRequired -Ready -Creating -Updating +Failed event"},
@@ -224,6 +236,8 @@ func TestDecide(t *testing.T) {
 		"D-25 E0-28 update failed":            {"both true", given(failed(ActionUpdate, ClassTransient)), "D-25 wait Failed UpdateFailed +Updating +Failed backoff"},
 		"D-25 create failed":                  {"", given(failed(ActionCreate, ClassTransient)), "D-25 wait Failed CreateFailed -Ready -Creating -Updating +Failed backoff"},
 		"D-25 create denied":                  {"", given(failed(ActionCreate, ClassDenied)), "D-25 wait Failed CreateDenied -Ready -Creating -Updating +Failed backoff"},
+		"D-25 create: the name is taken":      {"by our own thing, perhaps", given(failed(ActionCreate, ClassConflict)), "D-00 observe same Observing"},
+		"D-25 create: taken by nothing":       {"a look shows nothing of that name", given(missing, creation(CreationRefused), refusedNow(ClassConflict), did(Did{Create: true})), "D-25 wait Failed CreateConflict -Ready -Creating -Updating +Failed backoff"},
 		"D-25 create refused":                 {"only a new spec helps", given(failed(ActionCreate, ClassInvalid)), "D-25 stop Failed CreateInvalid -Ready -Creating -Updating +Failed event"},
 		"D-25 E1-16 look timed out":           {"", given(failed(ActionObserve, ClassTransient), timeout), "D-25 wait Failed Timeout +Failed backoff"},
 		"D-25 E0-41 refused, not tried again": {"", given(missing, creation(CreationNone), alreadyRefused(ActionCreate)), "D-25 stop Failed CreateInvalid -Ready -Creating -Updating +Failed event"},
@@ -240,6 +254,8 @@ func TestDecide(t *testing.T) {
 		"D-26 orphan, no client":          {"credentials may be gone", given(deleting, orphan, canUnmark, scoped(ScopeUnconnectable), notLooked), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
 
 		"D-27 never created":           {"no call is needed", given(deleting, creation(CreationNone), notLooked), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 not after a refusal":     {"what refuses may have made it all the same", given(deleting, creation(CreationRefused), notLooked), "D-00 observe Terminating Observing"},
+		"D-28 refused, and it exists":  {"nothing tells whose it is", given(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), "D-28 wait Terminating CreateDoubtful -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-27 never prepared":          {"", given(deleting, creation(CreationNone), recorded(MarkerNone), unknownID), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 never, and no client":    {"P6: undeletable for want of credentials", given(deleting, creation(CreationNone), notLooked, scoped(ScopeUnconnectable)), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 not without a look":      {"a name may be ours though its record is lost", given(deleting, creation(CreationNone), recorded(MarkerNone), notLooked), "D-00 observe Terminating Observing"},
@@ -330,7 +346,10 @@ func violations(f Facts, d Decision) map[string]bool {
 		"changes without dependencies":   called && !f.Deleting && f.Dependencies == DependenciesUnready,
 		"lets go what lives":             d.Action == ActionRemoveFinalizer && !f.Deleting,
 		"lets go by a wrong row":         d.Action == ActionRemoveFinalizer && d.Row != 26 && d.Row != 27 && d.Row != 30,
-		"lets go while unsure":           d.Action == ActionRemoveFinalizer && d.Row != 26 && f.uncertain() && f.SinceCreate < f.Grace,
+		"lets go while unsure":           d.Action == ActionRemoveFinalizer && d.Row != 26 && (f.Creation == CreationPossible || f.Creation == CreationCalled) && f.SinceCreate < f.Grace,
+		"lets go without a look":         d.Row == 27 && f.Creation != CreationNone && f.Record.KnownID,
+		"creates under an old marker":    d.Action == ActionCreate && f.Record.Expired,
+		"lets go what may be ours":       d.Row == 30 && f.Record.Doubtful && f.Record.KnownID && f.Seen.Phase != PhaseMissing && f.Seen.Owner == OwnerNobody,
 		"lets go what an error hid":      d.Action == ActionRemoveFinalizer && d.Row == 30 && f.Last.Failed,
 		"looks for the past for ever":    d.Wake == WakeGrace && (f.SinceUnready >= f.Grace || d.Action != ActionNone),
 		"ends without a way to go on":    d.Action == ActionNone && d.Wake == WakeNow,
@@ -344,12 +363,12 @@ func randomFacts(rng *rand.Rand) Facts {
 	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
-		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(5)), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
+		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), NewSpec: coin(20),
 		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
 		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Mark: coin(15), Unmark: coin(15)},
-		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: Recorded(rng.IntN(3))},
+		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: Recorded(rng.IntN(3)), Expired: coin(30), Doubtful: coin(10)},
 	}
 	if coin(5) {
 		f.Paused = Pause(rng.IntN(3))

@@ -12,6 +12,8 @@ type texts struct {
 	Thing string
 	// Error is what the last call that failed was answered with.
 	Error string
+	// CreateError is what the create of this pass was answered with that was refused.
+	CreateError string
 	// Hangs is about a call that has not returned.
 	Hangs string
 	// Unreflected is why status does not show all that was observed.
@@ -81,8 +83,11 @@ func (t texts) message(d Decision, f Facts) string {
 }
 
 func (t texts) sentence(d Decision, f Facts) string {
-	if f.Last.Failed && d.Reason == failureReason(f.Last) {
-		return t.failure(d, f)
+	switch {
+	case f.Last.Failed && d.Reason == failureReason(f.Last):
+		return t.failure(d, f, f.Last, t.Error)
+	case f.Create.Failed && d.Reason == failureReason(f.Create):
+		return t.failure(d, f, f.Create, t.CreateError)
 	}
 	for _, about := range []func(Decision, Facts) string{t.trouble, t.change, t.ownership, t.progress} {
 		if text := about(d, f); text != "" {
@@ -93,8 +98,8 @@ func (t texts) sentence(d Decision, f Facts) string {
 }
 
 // failure is about a call that failed just now.
-func (t texts) failure(d Decision, f Facts) string {
-	return fmt.Sprintf("cannot %s %s: %s; %s", verb(f.Last.Of), t.Thing, t.Error, t.next(d, f.Last.Class, f))
+func (t texts) failure(d Decision, f Facts, a Answer, said string) string {
+	return fmt.Sprintf("cannot %s %s: %s; %s", verb(a.Of), t.Thing, said, t.next(d, a.Class, f))
 }
 
 // next is what happens after a failure.
@@ -163,6 +168,9 @@ func (t texts) trouble(d Decision, f Facts) string {
 			return t.Problems
 		}
 		return fmt.Sprintf("annotation %s is not understood; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
+	case ReasonCreateDoubtful:
+		return fmt.Sprintf("%s exists although the API refused to create it, and nothing tells whose it is; delete it there, "+
+			"or set annotation %s to \"orphan\" to leave it", t.Thing, api.AnnotationDeletion)
 	case ReasonDuplicate:
 		return "several external things bear the mark of this object; delete all but one of them"
 	case ReasonCreateUnknown:
@@ -209,6 +217,14 @@ func (t texts) listed() string {
 		return ": " + t.Changing
 	}
 	return ""
+}
+
+// loss is what an event says of a thing that is not there any more.
+func (t texts) loss(d Decision) string {
+	if d.Reason == ReasonMissingAfterRestart {
+		return t.Thing + " does not exist, although an earlier run of the operator may have created it; it is created now"
+	}
+	return t.Thing + " was deleted behind the operator's back; it is created again"
 }
 
 // ownership says whose the thing is, and how to get it; empty for other reasons.
@@ -274,6 +290,8 @@ func (t texts) progress(d Decision, f Facts) string {
 		return "creating " + t.Thing
 	case ReasonRecreatedAfterLoss:
 		return "creating " + t.Thing + " again, which was deleted behind the operator's back"
+	case ReasonMissingAfterRestart:
+		return "creating " + t.Thing + ", which an earlier run of the operator may have created and which does not exist"
 	case ReasonCompleting:
 		return "publishing the outputs of " + t.Thing
 	case ReasonVerifying:
@@ -308,6 +326,8 @@ func (t texts) verifying(d Decision, f Facts) string {
 		return "taking over " + t.Thing
 	case d.Row == 8, d.Row == 9, d.Row == 10:
 		return "finding out whether " + t.Thing + " was created"
+	case f.Creation == CreationPossible:
+		return "making sure that " + t.Thing + " does not appear late before it is created again"
 	}
 	return t.Thing + " is created but does not show yet"
 }

@@ -240,6 +240,22 @@ func (e *engine[T, C, O]) grace() time.Duration {
 	}
 }
 
+// A create is only called under a marker younger than markerLife; clocks of two processes
+// differ by no more than clockSkew. So a record's age tells when nothing can still come of it.
+const (
+	markerLife = time.Minute
+	clockSkew  = 5 * time.Minute
+)
+
+// expired tells whether the marker is too old for a create to be called under it.
+func (m marker) expired(now time.Time, life time.Duration) bool { return now.Sub(m.At) >= life }
+
+// settled is the age from which on a record tells of no create that could still be under way
+// or not show yet.
+func (e *engine[T, C, O]) settled() time.Duration {
+	return markerLife + e.callDeadline() + e.grace() + clockSkew
+}
+
 // source wakes objects when something of the kind changes in a way that matters to them.
 func (e *engine[T, C, O]) source(k dependencyKind[T]) trigger.Source[T] {
 	return trigger.Reference[T]{To: k.to, Names: func(obj T) []objectKey { return e.names(k, obj) }, Changed: readinessChanged}

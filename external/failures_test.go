@@ -187,12 +187,12 @@ func TestDeletionAfterRefusal(t *testing.T) {
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "no such tier"}))
 	w.create()
 	w.failing("CreateInvalid")
-	t.Run("D-27 what the API refused to create is let go without a call", func(t *testing.T) {
+	t.Run("what the API refused to create is let go after one look", func(t *testing.T) {
 		calls := len(w.cloud.calls(true))
 		w.delete()
 		w.gone()
-		if now := w.cloud.calls(true); len(now) != calls {
-			t.Errorf("calls %v", now[calls:])
+		if now := w.cloud.calls(true)[calls:]; len(now) != 1 || !strings.HasPrefix(now[0], http.MethodGet) {
+			t.Errorf("calls %v, want one look", now)
 		}
 	})
 }

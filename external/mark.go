@@ -88,8 +88,8 @@ type claimant struct {
 	// place before it.
 	record, inherited record
 	unmarked          bool
-	// untried: no create of the record's incarnation was ever called, so that without
-	// marks nothing that exists can be ours.
+	// untried: no create of the record's incarnation was ever called, or each was refused, so
+	// that without marks nothing that exists can be ours.
 	untried bool
 	// adoption and from are what the policy says: when to take over, and the UID of the
 	// owner from whom to take it, empty if none is named.

@@ -15,7 +15,7 @@ func (p *pass[T, C, O]) texts() texts {
 	retries := p.loop.Retry().Attempt
 	t := texts{
 		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
-		Error: p.last.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
+		Error: p.last.text, CreateError: p.refused.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
 		Vendor: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
 		Changes: p.changes.acted().String(), InPlace: p.changes.With(InPlace).String(),
 		Recreate: p.changes.With(Recreate).String(), Unsupported: p.changes.With(Unsupported).String(),

@@ -52,11 +52,17 @@ func (w *world) pass(i int) {
 	if !o.finalizer && (o.deleting || !p.prepare()) {
 		return
 	}
-	if !p.t.read(p.o.rec, w.clock()) && !w.m.noGuard {
+	if !p.t.read(p.o.rec, w.clock(), w.settled()) && !w.m.noGuard {
 		if !p.confirm() { // an old copy
 			return
 		}
-		p.t.meet(p.o.rec, w.clock())
+		p.t.meet(p.o.rec, w.clock(), w.settled())
+	}
+	if !p.o.deleting && !w.m.forgetsRefusals && !p.withdraw() {
+		return
+	}
+	if w.m.believesNo && p.t.creation == CreationRefused {
+		p.t.creation = CreationNone
 	}
 	if w.m.believesFirst && p.t.creation == CreationUntold {
 		p.t.creation = CreationNone
@@ -119,12 +125,22 @@ func (w *world) record(uid, incarnation int64) record {
 	}
 }
 
+// settled is the age from which on a record tells of nothing that may still come.
+func (w *world) settled() time.Duration {
+	if w.m.eager {
+		return 0
+	}
+	return modelSettled * time.Second
+}
+
 // facts tells Decide what the pass knows.
 func (p *modelPass) facts() Facts {
 	f, o, v := p.f, p.o, p.w.v
 	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
 	f.Grace, f.Unprepared, f.CanMark = modelGrace*time.Second, o.unprepared, v.marker
-	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress()}
+	f.UniqueNames = v.byName() && !v.twofold || p.w.m.hasty
+	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress(), Doubtful: v.unmarked && (o.rec.Doubt || p.t.doubtful)}
+	f.Record.Expired = o.rec.Create.expired(p.w.clock(), modelLife*time.Second) && !p.w.m.oldMarkers
 	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.exists())
 	now := p.w.clock()
 	if f.Seen.Looked || f.Found != FoundNotAsked {
@@ -205,7 +221,7 @@ func (p *modelPass) observe() {
 	if at < p.have.changed {
 		p.value = p.have.old
 	}
-	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, untried: p.t.creation == CreationNone, adoption: p.o.policy.Adoption}
+	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, untried: p.t.creation <= CreationRefused, adoption: p.o.policy.Adoption}
 	p.f.Seen.Owner = who.ownerOf(p.have.mark)
 	if w.m.ownsAll {
 		p.f.Seen.Owner = OwnerUs
@@ -296,6 +312,12 @@ func (p *modelPass) create(d Decision) bool {
 		class = ClassInvalid
 	}
 	p.t.createAnswered(a.Failed, class, w.clock())
+	if a.Failed && noEffect(class) {
+		p.f.Create = a
+		if !p.withdraw() {
+			return false
+		}
+	}
 	if class == ClassInvalid {
 		p.t.refuse(ActionCreate, p.basis(), ClassInvalid, nil)
 	}
@@ -309,7 +331,7 @@ func (p *modelPass) create(d Decision) bool {
 // hang leaves a create behind that may take effect for as long as it is out there.
 func (p *modelPass) hang(x thing) {
 	w := p.w
-	out := 1 + w.rng.IntN(4*modelLate)
+	out := 1 + w.rng.IntN(modelHang)
 	w.out[p.o.uid] = w.now + out
 	w.pending = append(w.pending, late{at: w.now + 1 + w.rng.IntN(out), t: x})
 	p.t.createHangs(w.clock())
@@ -329,10 +351,24 @@ func (p *modelPass) hangs() {
 	}
 }
 
+// withdraw records that a create was refused.
+func (p *modelPass) withdraw() bool {
+	if !p.w.v.unmarked || !p.t.withdraws(p.o.rec) {
+		return true
+	}
+	return p.w.write(p, true, func(o *object) { o.rec.Refused, o.rec.Doubt = true, p.t.doubtful })
+}
+
 func (p *modelPass) callCreate(x thing) (*thing, Class) {
 	w := p.w
-	if w.v.byName() && w.named(p.slot) != nil {
+	if w.v.byName() && !w.v.twofold && w.named(p.slot) != nil {
 		return nil, ClassConflict
+	}
+	if w.v.lies && w.chance(10) {
+		x.ready = 0
+		w.land(x)
+		w.tick(modelLag) // what lies and is behind cannot be seen through
+		return nil, ClassInvalid
 	}
 	if !w.chance(40) {
 		return w.land(x), ClassUnknown

@@ -79,6 +79,35 @@ func TestModelTeeth(t *testing.T) {
 			why: "somebody else's thing of the same name is changed",
 			m:   mutant{ownsAll: true},
 		},
+		"does not wait before it creates again": {
+			why: "an API that gives a name twice makes two things",
+			api: "name given twice",
+			m:   mutant{hasty: true},
+		},
+		"calls creates under old markers": {
+			why: "the next process takes what is under way for settled",
+			api: "name and mark",
+			m:   mutant{oldMarkers: true},
+		},
+		"takes every record for old": {
+			why: "what is under way lands after the finalizer went",
+			m:   mutant{eager: true},
+		},
+		"takes a refused create for none": {
+			why: "an API that says no and makes the thing leaks it",
+			api: "name and lies",
+			m:   mutant{believesNo: true},
+		},
+		"lets go what a refused create may have made": {
+			why: "without marks it leaks as well",
+			api: "name without mark and lies",
+			m:   with(func(f *Facts) { f.Record.Doubtful = false }, nil),
+		},
+		"records a refusal at once or never": {
+			why: "the next process takes what bears the name for its own",
+			api: "name without mark and lies",
+			m:   mutant{forgetsRefusals: true},
+		},
 		"takes a lost answer for a refusal": {
 			why: "the create that was lost lands after the finalizer went, or twice",
 			m:   mutant{noDoubt: true},

@@ -16,6 +16,11 @@ const (
 	modelLag   = 3 // reads of the API are at most this old
 	modelLate  = 4 // a create whose answer was lost lands at most this late
 	modelGrace = modelLag + modelLate + 1
+	modelSkew  = 2             // clocks of processes are at most this far ahead of or behind the world's
+	modelLife  = 6             // a create is called under a marker that is younger
+	modelHang  = 4 * modelLate // a call that does not come back is out there at most so long
+	// modelSettled is the age from which on a record tells of nothing that may still come.
+	modelSettled = modelLife + modelHang + modelGrace + 2*modelSkew
 )
 
 // variant is a kind of API.
@@ -24,22 +29,31 @@ type variant struct {
 	identity Identity
 	unmarked bool
 	marker   bool // what exists can be given a mark
+	// twofold: a name can be given twice, at the same time.
+	twofold bool
+	// lies: the API says of a create that it was refused, and made the thing all the same.
+	lies bool
 }
 
-// byName tells APIs in which a thing's name is chosen by us and unique.
+// byName tells APIs in which a thing's name is chosen by us.
 func (v variant) byName() bool { return v.identity == IdentityDeterministic }
 
 // mutant is an engine with a bug; the zero mutant has none.
 type mutant struct {
-	decide         func(Facts) Decision
-	unlockedMarker bool // writes markers over whatever is there
-	noDoubt        bool // takes a lost answer for a refusal
-	doubtless      bool // forgets that a create may still come
-	noGuard        bool // believes every object it reads
-	ownsAll        bool // takes every thing for its own
-	forgets        bool // notes a create only once it was answered
-	impatient      bool // does not wait for a call that was left behind
-	believesFirst  bool // takes the first record on an object for the first there ever was
+	decide          func(Facts) Decision
+	unlockedMarker  bool // writes markers over whatever is there
+	noDoubt         bool // takes a lost answer for a refusal
+	doubtless       bool // forgets that a create may still come
+	noGuard         bool // believes every object it reads
+	ownsAll         bool // takes every thing for its own
+	forgets         bool // notes a create only once it was answered
+	impatient       bool // does not wait for a call that was left behind
+	believesFirst   bool // takes the first record on an object for the first there ever was
+	hasty           bool // takes names for unique that are not
+	oldMarkers      bool // calls creates under markers of any age
+	believesNo      bool // takes a refused create for one that was never called
+	forgetsRefusals bool // does not record a refusal that it could not record at once
+	eager           bool // takes every record for old
 }
 
 // object is one version of a custom resource; uid 0 is "does not exist".
@@ -110,6 +124,7 @@ type world struct {
 	orphaned map[int64]bool
 	marks    map[int64]Mark
 	process  int
+	skew     int // of the process's clock
 	uids     int64
 	ids      int
 	steps    int
@@ -149,12 +164,14 @@ func (w *world) tell(format string, args ...any) {
 	}
 }
 
-func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
+// clock is that of the process that runs now.
+func (w *world) clock() time.Time { return time.Unix(int64(w.now+w.skew), 0) }
 
 func (w *world) crash() {
 	w.tell("crash")
 	w.process++
 	w.tracks, w.released, w.out = map[int64]*track{}, map[int64]bool{}, map[int64]int{}
+	w.skew = w.rng.IntN(2*modelSkew+1) - modelSkew
 	for i := range w.slots {
 		w.slots[i].seen = 0
 	}
@@ -248,7 +265,7 @@ func (w *world) named(i int) *thing {
 
 // land makes a thing exist.
 func (w *world) land(t thing) *thing {
-	if w.v.byName() && w.named(t.slot) != nil {
+	if w.v.byName() && !w.v.twofold && w.named(t.slot) != nil {
 		return nil
 	}
 	if w.v.unmarked && w.orphaned[t.owner] && w.slots[t.slot].now().rec.exists() {
@@ -291,8 +308,8 @@ func (w *world) person(i int) {
 	s := &w.slots[i]
 	o := *s.now()
 	if o.uid == 0 {
-		if w.v.unmarked {
-			w.tick(modelLate + modelLag) // for what the last object orphaned
+		if w.v.unmarked || w.v.twofold {
+			w.tick(modelHang + modelLag) // for what the last object orphaned
 		}
 		w.uids++
 		o = object{uid: w.uids, generation: 1, want: w.rng.IntN(40), policy: w.policy()}
@@ -336,7 +353,7 @@ func (w *world) strip(i int) {
 	s.put(o)
 	s.seen = s.version() - 1
 	w.tell("person: slot %d uid %d loses its metadata", i, o.uid)
-	w.tick(modelGrace)
+	w.tick(modelHang + modelGrace)
 }
 
 func (w *world) policy() Policy {
@@ -399,6 +416,11 @@ func (w *world) byRecord(i int) bool {
 
 // quiet: nothing of the slot can be seen or can still come.
 func (w *world) quiet(i int) bool {
+	for _, l := range w.pending {
+		if w.v.twofold && l.t.slot == i {
+			return false
+		}
+	}
 	for _, t := range w.things {
 		if t.slot == i && (t.deleted == 0 || t.gone+modelLag >= w.now) {
 			return false
@@ -465,11 +487,18 @@ func (w *world) excused(i int) bool {
 	switch s.last.Reason {
 	case ReasonNotOurs:
 		t := w.named(i)
-		if t == nil || t.owner == o.uid {
+		if t == nil || t.owner == o.uid && !o.rec.Doubt {
 			return false
 		}
 		t.deleted, t.gone = w.now, w.now
 		return true
+	case ReasonCreateDoubtful:
+		t := w.named(i)
+		if t == nil {
+			return false
+		}
+		t.deleted, t.gone = w.now, w.now
+		return w.rests(i)
 	case ReasonCreateUnknown:
 		if w.v.identity != IdentityNone || o.rec.ID != "" {
 			return false

@@ -47,11 +47,16 @@ type Options[T Object, C any] struct {
 	CallDeadline time.Duration
 
 	// CreateGrace is how long after a create the API may still answer that the thing does
-	// not exist. Within it absence proves nothing: nothing is created again and no
-	// finalizer goes. As long may the API still show what went with a dependency: a look
+	// not exist. Within it absence proves nothing: nothing is created again, but for
+	// UniqueNames, and no finalizer goes. As long may the API still show what went with a dependency: a look
 	// within it is repeated. Zero means 10 s; less than zero means that reads are never
 	// behind writes.
 	CreateGrace time.Duration
+
+	// UniqueNames says that a second create of a name makes no second thing and changes
+	// nothing: the API refuses it, or answers with the thing that is there. A create whose
+	// answer was lost is then repeated at once instead of after the grace.
+	UniqueNames bool
 
 	// Unmarked says that the API cannot hold ownership marks. What is there before the
 	// first create is then recognised by looking first, at the price of one more write for

@@ -60,6 +60,7 @@ type pass[T Object, C, O any] struct {
 	waiting []loop.Dep
 
 	last    classification // of the last failed call
+	refused classification // of the create that was refused in this pass
 	connect error
 	did     done
 	// holder names the object that stands in the way, for people.
@@ -124,14 +125,17 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		return err
 	}
 	p.readRecord(ctx)
-	if !p.track.read(p.record, time.Now()) {
+	if !p.track.read(p.record, time.Now(), p.e.settled()) {
 		// An old copy ends the pass; otherwise the record was changed by others.
 		if err := p.confirm(ctx); err != nil {
 			return err
 		}
-		p.track.meet(p.record, time.Now())
+		p.track.meet(p.record, time.Now(), p.e.settled())
 	}
 	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
+		if err := p.withdraw(ctx); err != nil { // it did not succeed after the create
+			return err
+		}
 		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.loop.Live(), p.lend()); err != nil {
 			return err
 		}
@@ -191,7 +195,8 @@ func (p *pass[T, C, O]) gather() Facts {
 	}
 	f.Generation, f.Depends, f.LastTry = p.obj.GetGeneration(), p.e.dependent != nil, p.loop.Retry().Last
 	f.Told, f.ReadyFor = p.track.told, p.track.readyFor
-	f.Grace, f.CanMark, f.CanUnmark = p.e.grace(), p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil
+	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
+	f.CanMark, f.CanUnmark = p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil
 	p.gatherScope()
 	now := time.Now()
 	if f.Seen.Looked {
@@ -220,7 +225,8 @@ func (p *pass[T, C, O]) gatherRecord() {
 	f := &p.facts
 	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.progress()
 	f.Record.KnownID = p.id != ""
-	if p.e.options.Unmarked && f.Deleting && (!p.record.exists() || p.record.Refused) {
+	f.Record.Expired, f.Record.Doubtful = p.record.Create.expired(time.Now(), markerLife), p.e.options.Unmarked && (p.record.Doubt || p.track.doubtful)
+	if p.e.options.Unmarked && f.Deleting && !p.record.exists() {
 		f.Record.KnownID = false // a create needs a record, and there is none
 	}
 	if f.Record.Trouble == TroubleCorrupt || f.Record.Trouble == TroubleName {
@@ -265,14 +271,24 @@ func (p *pass[T, C, O]) rename() {
 	f := &p.facts
 	switch f.Creation {
 	case CreationUntold: // looked for by the old name first
-	case CreationNone:
-		f.Record.Marker = MarkerNone
-		f.Record.Incarnation--
-		if p.id != p.named {
-			p.id, f.Seen = p.named, Seen{}
+	case CreationRefused:
+		if p.id == p.named || f.Seen.Looked && !f.Seen.ours() {
+			p.takeName()
 		}
-	case CreationPossible, CreationCalled, CreationSeen:
+	case CreationNone:
+		p.takeName()
+	case CreationPossible, CreationSettled, CreationCalled, CreationSeen:
 		f.Record.Trouble = TroubleRenamed
+	}
+}
+
+// takeName goes on under the name that the spec gives now.
+func (p *pass[T, C, O]) takeName() {
+	f := &p.facts
+	f.Record.Marker = MarkerNone
+	f.Record.Incarnation--
+	if p.id != p.named {
+		p.id, f.Seen = p.named, Seen{}
 	}
 }
 
@@ -391,11 +407,11 @@ func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) erro
 // withdraw makes durable that a create was certainly refused, where no mark could tell later
 // that the thing which bears the name is not ours.
 func (p *pass[T, C, O]) withdraw(ctx context.Context) error {
-	if !p.e.options.Unmarked || !p.facts.Last.Failed || !noEffect(p.last.class) || p.track.creation != CreationNone {
+	if !p.e.options.Unmarked || !p.track.withdraws(p.record) {
 		return nil
 	}
 	r := p.record
-	r.Refused = true
+	r.Refused, r.Doubt = true, p.track.doubtful
 	r, value, err := settle(r)
 	if err != nil {
 		return err

@@ -182,14 +182,14 @@ func TestMetadataLostInOneProcess(t *testing.T) {
 	first.Create.At, second.Create.At = now, now.Add(time.Second)
 	var tr track
 	tr.prepared = first.Create
-	tr.read(first, now)
+	tr.read(first, now, time.Hour)
 	if tr.creation != CreationUntold {
 		t.Fatalf("creation %d of a first record, want %d", tr.creation, CreationUntold)
 	}
 	tr.sawNothing()
 	tr.createAnswered(false, ClassUnknown, now)
 	tr.prepared = second.Create
-	if !tr.read(second, now.Add(time.Second)) {
+	if !tr.read(second, now.Add(time.Second), time.Hour) {
 		t.Fatal("the prepared record is taken for an old one")
 	}
 	tr.sawNothing() // a look that is behind

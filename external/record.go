@@ -32,6 +32,9 @@ type record struct {
 	// Refused tells that the API certainly refused the create. It is written down where no
 	// mark tells whose a thing is: what bears the name from then on is not ours.
 	Refused bool `json:"refused,omitempty"`
+	// Doubt tells of a refused create that the reason was another one than a name that is
+	// taken: what bears the name may have been made by it all the same.
+	Doubt bool `json:"doubt,omitempty"`
 	// Adopted is the UID in the mark that the thing bore when it was taken over, or
 	// adoptedUnmarked; empty if we created it. It gives nothing that the adoption policy
 	// would not give now.

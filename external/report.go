@@ -28,7 +28,7 @@ func (p *pass[T, C, O]) announce(d Decision) {
 		p.loop.SetState(string(d.State), t.reason(d), t.message(d, p.facts))
 	}
 	if d.Row == 14 && d.Action == ActionWriteMarker {
-		p.event("Warning", string(ReasonRecreatedAfterLoss), p.what()+" was deleted behind the operator's back; it is created again")
+		p.event("Warning", string(d.Reason), p.texts().loss(d))
 	}
 }
 

@@ -92,6 +92,7 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"about to create, before the record is durable", of(missing, nothing, recorded(MarkerNone)), words()},
 		{"creating", of(missing, nothing), words()},
 		{"the API is at work on a create", of(phase(PhaseCreating)), words()},
+		{"a create may have been called, and may still come", of(missing, creation(CreationPossible), since(time.Second)), words()},
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
 		{"an operation runs that can be followed", of(op(OpRunning, ActionCreate), polled), words()},
 		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
@@ -171,6 +172,7 @@ func refusals(nothing func(*Facts)) []situation {
 func losses(lost func(*Facts)) []situation {
 	return []situation{
 		{"deleted behind the operator's back", of(lost), words()},
+		{"not there after a restart: lost, or never made", of(lost, creation(CreationSettled)), words()},
 		{"it is being deleted by somebody else", of(phase(PhaseDeleting)), words()},
 		{"created anew after our own deletion", of(lost, accepted), words()},
 		{"a person must agree to a new one", of(lost, approval(ApprovalMissing)), words()},
@@ -188,6 +190,7 @@ func ends() []situation {
 		{"deleted, and the vendor is away", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
 		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
 		{"deleted, and nobody knows what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
+		{"deleted, and a create that was refused may have made it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
 		{"deleted, with a deletion policy that is not understood", of(deleting, unclear), words(func(t *texts) {
 			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external thing is neither deleted nor left until it is corrected`
 		})},

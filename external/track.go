@@ -17,6 +17,8 @@ import (
 type track struct {
 	// marker is the one this process wrote last; zero if it wrote none.
 	marker marker
+	// met is that of another process which this one goes by.
+	met marker
 	// prepared is a marker that somebody else was asked to write for us, and which counts
 	// once it is read.
 	prepared marker
@@ -26,6 +28,8 @@ type track struct {
 	incarnation int64
 	// creation is what is known about creating it.
 	creation Creation
+	// doubtful: a create was refused for another reason than that the name is taken.
+	doubtful bool
 	// called is when a create was called, or may have been.
 	called time.Time
 	// doubt is when a create was or may have been called whose effect nobody knows, and
@@ -100,19 +104,19 @@ type basis struct {
 
 // read takes in the record of an object that was just read. It answers false if the record
 // is behind what this process wrote itself: the object is an old copy, or somebody changed
-// the record.
-func (t *track) read(r record, now time.Time) bool {
+// the record. settled is the age from which on a record tells of nothing that may still come.
+func (t *track) read(r record, now time.Time, settled time.Duration) bool {
 	if r.exists() && r.Create == t.prepared {
 		t.wrotePrepared(r)
 	}
 	if t.ahead(r) {
 		return false
 	}
-	known := r.Create == t.marker || t.marker == (marker{}) && t.creation != CreationNone
+	known := r.Create == t.marker || r.Create == t.met
 	if r.exists() && r.Incarnation == t.incarnation && known {
 		return true
 	}
-	t.meet(r, now)
+	t.meet(r, now, settled)
 	return true
 }
 
@@ -125,10 +129,11 @@ func (t *track) ahead(r record) bool {
 }
 
 // meet takes in a record that another process wrote. What it did after that is unknown, and
-// it may have done it a moment ago.
-func (t *track) meet(r record, now time.Time) {
+// it may have done it a moment ago, unless the record is so old that it called nothing since.
+func (t *track) meet(r record, now time.Time, settled time.Duration) {
+	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
-		fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
+		met: r.Create, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
 		tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		told: t.told, failedReason: t.failedReason, failedText: t.failedText,
 		readyFor: t.readyFor, recalled: t.recalled, wish: t.wish,
@@ -137,6 +142,9 @@ func (t *track) meet(r record, now time.Time) {
 	case MarkerNone:
 	case MarkerPending:
 		t.creation, t.called, t.doubt = CreationPossible, now, now
+		if quiet && now.Sub(r.Create.At) >= settled {
+			t.creation, t.called, t.doubt = CreationSettled, r.Create.At, time.Time{}
+		}
 	case MarkerDone:
 		t.creation, t.called = CreationSeen, r.Done
 		if r.Done.After(now) { // another machine's clock
@@ -148,7 +156,7 @@ func (t *track) meet(r record, now time.Time) {
 // wroteMarker notes that m is durable for an incarnation.
 func (t *track) wroteMarker(m marker, incarnation int64) {
 	if incarnation != t.incarnation {
-		t.creation, t.called, t.deleteAccepted = CreationNone, time.Time{}, false
+		t.creation, t.called, t.deleteAccepted, t.doubtful = CreationNone, time.Time{}, false, false
 	}
 	t.marker, t.incarnation, t.fresh = m, incarnation, true
 }
@@ -167,7 +175,9 @@ func (t *track) wrotePrepared(r record) {
 // the call.
 func (t *track) createBegins(now time.Time) {
 	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted}
-	t.creation = max(t.creation, CreationPossible)
+	if t.creation < CreationPossible || t.creation == CreationSettled {
+		t.creation = CreationPossible
+	}
 	t.called, t.doubt, t.deleteAccepted = now, now, false
 }
 
@@ -187,7 +197,10 @@ func (t *track) createAnswered(failed bool, c Class, now time.Time) {
 	if !failed {
 		t.creation = CreationCalled
 		t.called, t.deleteAccepted = now, false
+		return
 	}
+	t.creation = max(t.creation, CreationRefused)
+	t.doubtful = t.doubtful || c != ClassConflict
 }
 
 // createHangs notes that a create that was left behind is still out there.
@@ -205,6 +218,12 @@ func (t *track) takeBack(a Action, answer lateAnswer) {
 		t.deleteAnswered(answer.failed)
 	default: // looking tells
 	}
+}
+
+// withdraws tells whether the record must still say that the create which it prepares was
+// refused.
+func (t *track) withdraws(r record) bool {
+	return t.creation == CreationRefused && r.progress() == MarkerPending && r.Create == t.marker
 }
 
 // noEffect tells the errors that can only mean that nothing was done.

@@ -89,7 +89,7 @@ func Controllers(connect func(context.Context) (*Client, error), drift time.Dura
 const createGrace = time.Second
 
 func options[T external.Object](connect func(context.Context) (*Client, error), drift time.Duration, back *trigger.Waker) external.Options[T, *Client] {
-	o := external.Options[T, *Client]{Connect: connect, DriftInterval: drift, CreateGrace: createGrace}
+	o := external.Options[T, *Client]{Connect: connect, DriftInterval: drift, CreateGrace: createGrace, UniqueNames: true}
 	if back != nil {
 		o.Loop.Sources = []trigger.Source[T]{trigger.Outside[T]{Waker: back}}
 	}

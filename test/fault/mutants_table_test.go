@@ -162,8 +162,8 @@ func callMutants() []mutant {
 		},
 		{
 			what: "a failed call is not retried",
-			file: "external/decide_failure.go", old: "Reason: failureReason(f.Last), Wake: WakeBackoff}\n	d.Show = failedShow(f.Last.Of)\n",
-			mutated:  "Reason: failureReason(f.Last), Wake: WakeEvent}\n	d.Show = failedShow(f.Last.Of)\n",
+			file: "external/decide_failure.go", old: "Reason: failureReason(a), Wake: WakeBackoff}\n	d.Show = failedShow(a.Of)\n",
+			mutated:  "Reason: failureReason(a), Wake: WakeEvent}\n	d.Show = failedShow(a.Of)\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
