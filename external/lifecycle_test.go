@@ -93,7 +93,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("size %d, want 2", got)
 		}
 	})
-	t.Run("E1-01 the spec is never written", func(t *testing.T) {
+	t.Run("the spec is never written", func(t *testing.T) {
 		for _, r := range w.requests.Writes("things", w.namespace, "a") {
 			var body map[string]any
 			if err := json.Unmarshal(r.Body, &body); err == nil && body["spec"] != nil {

@@ -80,7 +80,7 @@ func TestCommit(t *testing.T) {
 			t.Errorf("002-22 metadata first, then status (-want +got):\n%s", diff)
 		}
 		if got.Status.Note != "seen" || got.Labels["seen"] != "yes" {
-			t.Errorf("003-17 both must arrive: note %q, labels %v", got.Status.Note, got.Labels)
+			t.Errorf("both must arrive: note %q, labels %v", got.Status.Note, got.Labels)
 		}
 		if got.Generation != 1 {
 			t.Errorf("002-20 generation is %d, want 1", got.Generation)

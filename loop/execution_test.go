@@ -255,7 +255,7 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("finalizers: %v", c.Finalizers)
 		}
 	})
-	t.Run("002-14 003-19 no finalizer without something to undo", func(t *testing.T) {
+	t.Run("002-14 no finalizer without something to undo", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
 		w := newWorld(t, a, options{})

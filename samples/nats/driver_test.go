@@ -413,13 +413,9 @@ func TestARequestEndsWithItsConnection(t *testing.T) {
 		defer close(stopped)
 		s.Stop()
 	}()
-	started := time.Now()
 	err := <-failed
 	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassAmbiguous || !strings.Contains(err.Error(), "the connection broke") {
 		t.Errorf("error %v, want it ambiguous", err)
-	}
-	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("the request waited %s for an answer that could not come", took)
 	}
 	close(held)
 	<-stopped

@@ -64,8 +64,9 @@ func (b *bench) idle(t *testing.T) {
 	steady(t, c.calls, interval)
 }
 
-// steady asserts that each stream is looked at once per interval, give or take the tenth by
-// which intervals are spread: no two looks are closer, and none is missed.
+// steady asserts that each stream is looked at, and no two looks are closer than an interval,
+// less the tenth by which intervals are spread. That none is missed is shown in simulated time,
+// where a busy machine makes nothing late.
 func steady(t *testing.T, calls []natsserver.Call, interval time.Duration) {
 	t.Helper()
 	looks := map[string][]time.Time{}
@@ -75,15 +76,14 @@ func steady(t *testing.T, calls []natsserver.Call, interval time.Duration) {
 	if len(looks) != crowd {
 		t.Errorf("%d streams were looked at, want %d", len(looks), crowd)
 	}
-	// Two busy cores come late to what is due; never early.
-	shortest, longest := interval*9/10, interval*11/10+2*time.Second
+	shortest := interval * 9 / 10
 	var gaps []time.Duration
 	for _, name := range slices.Sorted(maps.Keys(looks)) {
 		for i, at := range looks[name][1:] {
 			gap := at.Sub(looks[name][i])
 			gaps = append(gaps, gap)
-			if gap < shortest || gap > longest {
-				t.Errorf("%s: %s between two looks, want %s to %s", name, gap, shortest, longest)
+			if gap < shortest {
+				t.Errorf("%s: %s between two looks, want at least %s", name, gap, shortest)
 			}
 		}
 	}
