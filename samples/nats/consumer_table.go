@@ -40,7 +40,7 @@ func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now tim
 	// NATS takes the first backoff for the wait.
 	backedOff := s.Backoff == nil && len(c.BackOff) > 0
 	return []setting{
-		plain("spec.description", s.Description, &c.Description, inPlace),
+		plain("spec.description", stated(s.Description), &c.Description, inPlace),
 		choice("spec.deliverPolicy", s.DeliverPolicy, &c.DeliverPolicy, deliverPolicies, fixed),
 		number("spec.optStartSeq", s.OptStartSeq, &c.OptStartSeq, fixed),
 		moment("spec.optStartTime", s.OptStartTime, &c.OptStartTime, fixed),
@@ -50,15 +50,15 @@ func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now tim
 		backoff("spec.backoff", s.Backoff, &c.BackOff),
 		filters(s, c),
 		choice("spec.replayPolicy", s.ReplayPolicy, &c.ReplayPolicy, replayPolicies, fixed),
-		plain("spec.sampleFreq", s.SampleFreq, &c.SampleFrequency, inPlace),
+		plain("spec.sampleFreq", stated(s.SampleFreq), &c.SampleFrequency, inPlace),
 		plain("spec.maxWaiting", s.MaxWaiting, &c.MaxWaiting, fixed),
 		plain("spec.maxAckPending", s.MaxAckPending, &c.MaxAckPending, inPlace),
 		plain("spec.headersOnly", s.HeadersOnly, &c.HeadersOnly, inPlace),
 		plain("spec.maxRequestBatch", s.MaxRequestBatch, &c.MaxRequestBatch, inPlace),
 		length("spec.maxRequestExpires", s.MaxRequestExpires, &c.MaxRequestExpires, inPlace),
 		plain("spec.maxRequestMaxBytes", s.MaxRequestMaxBytes, &c.MaxRequestMaxBytes, inPlace),
-		plain("spec.deliverSubject", s.DeliverSubject, &c.DeliverSubject, deliveryChange),
-		plain("spec.deliverGroup", s.DeliverGroup, &c.DeliverGroup, inPlace),
+		plain("spec.deliverSubject", stated(s.DeliverSubject), &c.DeliverSubject, deliveryChange),
+		plain("spec.deliverGroup", stated(s.DeliverGroup), &c.DeliverGroup, inPlace),
 		plain("spec.flowControl", s.FlowControl, &c.FlowControl, fixed),
 		length("spec.heartbeatInterval", s.HeartbeatInterval, &c.IdleHeartbeat, fixed),
 		number("spec.rateLimitBps", s.RateLimitBps, &c.RateLimit, inPlace),
@@ -138,11 +138,12 @@ func backoff(path string, want []v1alpha1.Duration, have *[]time.Duration) setti
 	return compared(path, &next, have, slices.Equal[[]time.Duration], inPlace)
 }
 
-// filters is one filter or several: NATS has a field for either.
+// filters is one filter or several: NATS has a field for either. An empty text asks for
+// nothing, an empty list for no filter.
 func filters(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) setting {
 	path, want := "spec.filterSubjects", s.FilterSubjects
-	if s.FilterSubject != nil {
-		path, want = "spec.filterSubject", nonEmpty(*s.FilterSubject)
+	if one := stated(s.FilterSubject); one != nil {
+		path, want = "spec.filterSubject", []string{*one}
 	}
 	if want == nil {
 		return setting{}

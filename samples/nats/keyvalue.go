@@ -85,7 +85,7 @@ func (KeyValues) Reflect(k *v1alpha1.KeyValue, have *LiveStream) {
 func bucketTable(k *v1alpha1.KeyValue, c *jetstream.StreamConfig) []setting {
 	s := k.Spec
 	table := []setting{
-		plain("spec.description", s.Description, &c.Description, inPlace),
+		plain("spec.description", stated(s.Description), &c.Description, inPlace),
 		limit("spec.maxValueSize", s.MaxValueSize, &c.MaxMsgSize, inPlace),
 		plain("spec.history", s.History, &c.MaxMsgsPerSubject, inPlace),
 		length("spec.ttl", s.TTL, &c.MaxAge, inPlace),

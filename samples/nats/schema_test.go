@@ -78,6 +78,10 @@ func TestSchemaRefuses(t *testing.T) {
 		"async in memory":               {"there is nothing to flush", "Stream", `{persistMode: async, storage: memory}`, `persistMode: async needs storage: file`},
 		"a reserved label":              {"it would be lost", "Stream", `metadata: {trimtab-uid: x}`, `keys that start with _nats. or trimtab- are reserved`},
 		"republish to nowhere":          {"whereto?", "Stream", `republish: {source: a}`, `leave republish empty ({}) to switch it off`},
+		"an empty transform":            {"a template writes it, and means nothing", "Stream", `subjectTransform: {source: "", dest: ""}`, `leave subjectTransform empty ({}) to switch it off`},
+		"a republish to nothing":        {"a template writes it, and means nothing", "Stream", `republish: {source: "", destination: ""}`, `spec.republish.destination in body should be at least 1 chars long`},
+		"a mirror of nothing":           {"a template writes it, and means nothing", "Stream", `mirror: {name: ""}`, `spec.mirror.name in body should be at least 1 chars long`},
+		"an empty cluster":              {"a template writes it, and means nothing", "Stream", `placement: {cluster: ""}`, `leave placement empty ({}) for any server`},
 		"a transform to nothing":        {"whereto?", "Stream", `subjectTransform: {source: a}`, `leave subjectTransform empty ({}) to switch it off`},
 		"an unknown field":              {"a slip of the pen", "Stream", `maxMessages: 5`, `unknown field "spec.maxMessages"`},
 

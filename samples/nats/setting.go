@@ -43,6 +43,15 @@ func plain[V comparable](path string, want, have *V, e effect[V]) setting {
 	return compared(path, want, have, func(a, b V) bool { return a == b }, e)
 }
 
+// stated is a text that asks for something. An empty one does not: templates write it where a
+// value was not given.
+func stated(want *string) *string {
+	if want == nil || *want == "" {
+		return nil
+	}
+	return want
+}
+
 // limit is a number for which NATS turns 0 into -1: no limit.
 func limit[V int | int32 | int64](path string, want, have *V, e effect[V]) setting {
 	if want != nil && *want == 0 {

@@ -94,7 +94,6 @@ func streamChanges() map[string]change[v1alpha1.StreamSpec] {
 
 	return cases{
 		"description":                  {why: "free text", base: spec{Description: new("old")}, next: spec{Description: new("new")}},
-		"description, none":            {why: "an empty value removes", base: spec{Description: new("old")}, next: spec{Description: new("")}},
 		"subjects":                     {why: "listens elsewhere", base: spec{Subjects: []string{"ch.a", "ch.b"}}, next: spec{Subjects: []string{"ch.c", "ch.b"}}},
 		"subjects, none":               {why: "a stream with sources needs none", base: spec{Subjects: []string{"ch.d"}, Sources: []v1alpha1.StreamSource{{Name: "origin"}}}, next: spec{Subjects: []string{}}},
 		"retention":                    {why: "limits and interest are one way of storing", base: spec{Retention: new("limits")}, next: spec{Retention: new("interest")}},

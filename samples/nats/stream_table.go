@@ -26,7 +26,7 @@ var ( //nolint:gochecknoglobals // constant tables
 func streamTable(s v1alpha1.StreamSpec, c *jetstream.StreamConfig) []setting {
 	sealed := c.Sealed // NATS sets these itself for a sealed stream
 	return []setting{
-		plain("spec.description", s.Description, &c.Description, inPlace),
+		plain("spec.description", stated(s.Description), &c.Description, inPlace),
 		unordered("spec.subjects", s.Subjects, &c.Subjects),
 		choice("spec.retention", s.Retention, &c.Retention, retentions, retentionChange),
 		limit("spec.maxConsumers", s.MaxConsumers, &c.MaxConsumers, inPlace),

@@ -46,9 +46,9 @@ type ConsumerList struct {
 	Items           []Consumer `json:"items"`
 }
 
-// ConsumerSpec asks for a consumer. What is left out is not managed; an empty value ([],
-// "", false, 0s) asks for "none". A consumer that delivers to a subject is a push consumer,
-// every other one is a pull consumer.
+// ConsumerSpec asks for a consumer. What is left out is not managed, nor is an empty text;
+// an empty list or object, false and 0s ask for "none". A consumer that delivers to a subject is a
+// push consumer, every other one is a pull consumer.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.stream) || has(self.streamRef)",message="set stream, streamRef or both"
 // +kubebuilder:validation:XValidation:rule="has(self.stream) || !has(self.streamRef) || !self.streamRef.name.contains('.')",message="NATS allows no dots in a stream's name; set stream to the name that the Stream has in NATS"
@@ -136,7 +136,8 @@ type ConsumerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Backoff []Duration `json:"backoff,omitempty"`
 
-	// Only messages on this subject are delivered; wildcards are allowed.
+	// Only messages on this subject are delivered; wildcards are allowed. To ask for no
+	// filter, say filterSubjects: [].
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^\S*$`

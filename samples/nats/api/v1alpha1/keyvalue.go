@@ -47,8 +47,8 @@ type KeyValueList struct {
 	Items           []KeyValue `json:"items"`
 }
 
-// KeyValueSpec asks for a bucket. What is left out is not managed; an empty value ({}, [],
-// "", false, 0s) asks for "none". -1 and 0 mean "no limit" where a limit is a number.
+// KeyValueSpec asks for a bucket. What is left out is not managed, nor is an empty text; an empty
+// list or object, false and 0s ask for "none". -1 and 0 mean "no limit" where a limit is a number.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.mirror) || !has(self.sources) || size(self.sources) == 0",message="set mirror or sources, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.mirror) || !has(self.limitMarkerTtl) || duration(self.limitMarkerTtl) == duration('0s')",message="a mirror cannot leave markers; leave limitMarkerTtl out"

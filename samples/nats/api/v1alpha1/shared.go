@@ -28,6 +28,8 @@ type Storage string
 type Duration struct{ metav1.Duration }
 
 // Placement guides on which servers of a NATS cluster something lives.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.cluster) || size(self.cluster) > 0 || (has(self.tags) && size(self.tags) > 0)",message="an empty cluster asks for nothing; leave placement empty ({}) for any server"
 type Placement struct {
 	// Name of the NATS cluster.
 	// +optional

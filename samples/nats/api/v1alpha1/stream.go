@@ -48,8 +48,8 @@ type StreamList struct {
 	Items           []Stream `json:"items"`
 }
 
-// StreamSpec asks for a stream. What is left out is not managed; an empty value ({}, [],
-// "", false, 0s) asks for "none". -1 and 0 mean "no limit" where a limit is a number.
+// StreamSpec asks for a stream. What is left out is not managed, nor is an empty text; an empty
+// list or object, false and 0s ask for "none". -1 and 0 mean "no limit" where a limit is a number.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.mirror) && has(self.mirror.name)) || ((!has(self.subjects) || size(self.subjects) == 0) && (!has(self.sources) || size(self.sources) == 0))",message="a mirror has no subjects and no sources of its own"
 // +kubebuilder:validation:XValidation:rule="!(has(self.mirror) && has(self.mirror.name)) || !has(self.firstSequence) || self.firstSequence == 0",message="a mirror takes its sequence numbers from the stream it copies; leave firstSequence out"
@@ -205,7 +205,7 @@ type StreamSpec struct {
 
 	// How subjects of incoming messages change before they are stored; {} means they stay.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="has(self.dest) || !has(self.source)",message="dest is required; leave subjectTransform empty ({}) to switch it off"
+	// +kubebuilder:validation:XValidation:rule="(has(self.dest) && size(self.dest) > 0) || !(has(self.dest) || has(self.source))",message="dest is required; leave subjectTransform empty ({}) to switch it off"
 	SubjectTransform *SubjectTransform `json:"subjectTransform,omitempty"`
 
 	// Send stored messages on under another subject; {} means none.
