@@ -247,9 +247,17 @@ func call[O Outside, R any](ctx context.Context, env *Env, what string, write bo
 		}
 	})
 	if failure := outsideFailure(fault); failure != nil {
-		result, err = zero, failure
+		result, err = zero, p.worded(failure)
 	}
 	return result, p.finish(&c, err, nil)
+}
+
+// worded adds to a failure what many libraries tell with it: the address, and how they log in.
+func (p *play) worded(failure error) error {
+	if len(p.scenario.Secrets) == 0 || errors.Is(failure, ErrDead) || errors.Is(failure, ErrNoAnswer) {
+		return failure
+	}
+	return fmt.Errorf("%w (https://operator:%s@vendor.example.com/)", failure, p.scenario.Secrets[0])
 }
 
 func outsideFailure(fault string) error {

@@ -44,9 +44,14 @@ func (e *explorer) judge(to *Report, r result, j job) {
 	if r.err == nil || errors.Is(r.err, errRestless) {
 		found = append(found, e.against(like)(r.run)...)
 	}
-	if len(found) > 0 {
+	if found = e.unwaived(found); len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, j, like, found))
 	}
+}
+
+// unwaived leaves out what the exploration is not to look at.
+func (e *explorer) unwaived(found []Violation) []Violation {
+	return slices.DeleteFunc(found, func(v Violation) bool { return slices.Contains(e.options.waived, v.Invariant) })
 }
 
 // against returns what judges runs that are held against a run.
@@ -81,7 +86,7 @@ func (e *explorer) judgeAccess(to *Report) {
 	if len(to.Findings) > 0 {
 		return // what was broken may be because of it, or keep it from being asked
 	}
-	found := check("I15")(&history.Run{Access: to.access}, &history.Run{})
+	found := e.unwaived(check("I15")(&history.Run{Access: to.access}, &history.Run{}))
 	if len(found) > 0 {
 		v := found[0]
 		to.Findings = append(to.Findings, Finding{
@@ -104,7 +109,7 @@ func (e *explorer) judgeSilences(to *Report, r result) {
 		run.Silence = &r.run.Silences[i]
 		found = append(found, check("I5")(&run, &run)...)
 	}
-	if len(found) > 0 {
+	if found = e.unwaived(found); len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, job{}, r.run, found[:1]))
 	}
 }

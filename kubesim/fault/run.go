@@ -110,7 +110,7 @@ func (w *worker) newPlay(j job) *play {
 	e := w.explorer
 	p := &play{
 		explorer: e, scenario: e.scenario, schedule: j.schedule, server: w.server, scheme: e.scheme, rest: e.mapper,
-		run: &history.Run{Scenario: e.scenario.Name, Shared: e.scenario.Shared}, hold: history.Nobody, current: history.Nobody,
+		run: &history.Run{Scenario: e.scenario.Name, Shared: e.scenario.Shared, Secrets: e.scenario.Secrets}, hold: history.Nobody, current: history.Nobody,
 		wake: make(chan struct{}, 1), lastChange: time.Now(), account: e.account, audit: w.audit, decoded: w.decoded,
 	}
 	if j.keep {

@@ -60,6 +60,10 @@ type Scenario struct {
 	// "deployments.apps" or "configmaps": invariant I10 forbids that for kinds that are not the
 	// operator's own.
 	Shared []string
+	// Secrets lists values, such as the password in a Secret that a step creates, that may show in
+	// Secrets and outside alone: invariant I14. Failures of the outside, where they come with an
+	// error, quote the first of them as the password of a URL then, as many a vendor's library does.
+	Secrets []string
 	// Foreign lists fields that others own and the comparison of worlds skips, as
 	// "status.lastSeen" or "metadata.annotations.example.com/at".
 	Foreign []string

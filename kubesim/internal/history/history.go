@@ -34,6 +34,8 @@ type Run struct {
 	Faults []Fault
 	// Shared are kinds of others whose content the operator may change: "deployments.apps".
 	Shared []string
+	// Secrets are values that belong into Secrets alone.
+	Secrets []string
 	// Access is what the operator's roles said; nil if it runs as an administrator.
 	Access *Access
 }

@@ -39,12 +39,14 @@ type known struct {
 	kinds   map[string]bool
 	removed map[string]bool // marks that the operator removed: "databases label x"
 	adopted map[thingID]bool
+	praise  map[string]map[string]bool // the messages of objects in order, by kind
+	kstatus map[string]bool            // kinds that say whether they get there by themselves
 }
 
 // reference returns the index of an undisturbed run. It is only read from then on.
 func reference(u *history.Run) *index {
 	x := newIndex(u)
-	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted()}
+	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), praise: x.praises(), kstatus: x.kstatusKinds()}
 	return x
 }
 
@@ -209,8 +211,8 @@ func (x *index) passOf(call int) *history.Pass {
 
 // condition is one of an object's.
 type condition struct {
-	kind, status, reason, since string
-	observed                    int64 // 0: not said
+	kind, status, reason, message, since string
+	observed                             int64 // 0: not said
 }
 
 func conditionsOf(u *unstructured.Unstructured) []condition {
@@ -229,6 +231,7 @@ func conditionsOf(u *unstructured.Unstructured) []condition {
 		c.kind, _ = m["type"].(string)
 		c.status, _ = m["status"].(string)
 		c.reason, _ = m["reason"].(string)
+		c.message, _ = m["message"].(string)
 		c.since, _ = m["lastTransitionTime"].(string)
 		all = append(all, c)
 	}

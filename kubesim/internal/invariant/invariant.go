@@ -33,9 +33,11 @@ func checks() []check {
 		{"I3", "no duplicate", "of two things for one object one is lost, or both act", findDuplicates},
 		{"I4", "no early effect", "a crash right after an effect that nothing durable leads to loses it", findEarlyEffects},
 		{"I10", "ownership respect", "what others own is theirs", findTrespasses},
+		{"I14", "secret confinement", "whoever may read an object or an event may read what it says", findSpilled},
 		{"I8", "truthful Ready", "people and pipelines act on Ready", findUntruths},
 		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
 		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
+		{"I19", "status tells the present", "people read why an object is not as it should be", findMisreports},
 		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
 		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
 		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},
@@ -45,7 +47,7 @@ func checks() []check {
 	}
 }
 
-// All returns the checks of one run: I1 to I10, I13, I15, I17.
+// All returns the checks of one run: I1 to I10, I13 to I15, I17, I19.
 func All() []Check {
 	var all []Check
 	for _, c := range checks() {

@@ -166,13 +166,13 @@ func (x *index) reached(l *life, g goal, view int, owners map[string]*life) bool
 	return true
 }
 
-// findUntruths is I8: who writes Ready=True has seen that it is so.
+// findUntruths is I8: who writes Ready=True has seen that it is so, and who could is not silent.
 func findUntruths(r, u *index) []history.Violation {
+	found := findModesty(r, u)
 	goals := u.known.goals
 	if len(goals) == 0 {
-		return nil
+		return found
 	}
-	var found []history.Violation
 	for i := range r.run.Changes {
 		c := &r.run.Changes[i]
 		p := r.passOf(c.Call)

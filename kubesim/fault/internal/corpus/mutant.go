@@ -39,9 +39,13 @@ const (
 	ReadyTooEarly  Bug = "says ready before the machine was started"                    // I8
 	NewTransition  Bug = "a new transition time at each write"                          // I9
 	TakesOver      Bug = "overwrites settings, whoever made them"                       // I10
+	HidesReady     Bug = "takes Ready back once the machine was resized"                // I8
+	PraisesFailure Bug = "tells a failure in the words of Ready"                        // I19
+	QuotesErrors   Bug = "puts an error into its status as it comes"                    // I14
 	HotLoop        Bug = "after an error it looks again at once, for ever"              // I13
 	PeeksUnallowed Bug = "reads what its role does not allow, and goes on"              // I15
 	ForgetsTaken   Bug = "what a delete took with its finalizer is forgotten"           // I2
+	TellsFailure   Bug = "tells a failure beside Ready"                                 // none: that is right
 	LeaksGoroutine Bug = "a goroutine of a failed pass outlives the process"            // I17
 )
 
@@ -170,10 +174,31 @@ func (r *Renter) fail(ctx context.Context, item *Item, err error) error {
 		go func() { select {} }()
 	case HotLoop:
 		r.upset = true
+	case TellsFailure, PraisesFailure, QuotesErrors:
+		return errors.Join(err, r.tell(ctx, item, err))
 	default:
 	}
 	return err
 }
+
+// tell says beside Ready that the cloud does not answer, as kstatus has it.
+func (r *Renter) tell(ctx context.Context, item *Item, err error) error {
+	c := metav1.Condition{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "CloudFailed", Message: "the cloud does not answer; it is tried again", ObservedGeneration: item.Generation}
+	switch r.Bug {
+	case PraisesFailure:
+		c.Reason, c.Message = "Running", works
+	case QuotesErrors:
+		c.Message = err.Error()
+	default:
+	}
+	if !meta.SetStatusCondition(&item.Status.Conditions, c) {
+		return nil
+	}
+	return r.Status().Update(ctx, item)
+}
+
+// works is what Ready says.
+const works = "the machine works"
 
 // surplus is for CreatesBlindly: without a record it takes the cloud for empty, and with one
 // it drops what is too much.
@@ -238,8 +263,13 @@ func settingsOf(item *Item) *corev1.ConfigMap {
 func (r *Renter) status(ctx context.Context, item *Item, before Status, m *Machine) error {
 	item.Status.ExternalID = m.ID
 	item.Status.ObservedGeneration = item.Generation
-	c := metav1.Condition{Type: ready, Status: metav1.ConditionTrue, Reason: "Running", ObservedGeneration: item.Generation}
+	c := metav1.Condition{Type: ready, Status: metav1.ConditionTrue, Reason: "Running", Message: works, ObservedGeneration: item.Generation}
+	meta.RemoveStatusCondition(&item.Status.Conditions, "Reconciling")
 	switch r.Bug {
+	case HidesReady:
+		if item.Generation > 1 {
+			c.Status = metav1.ConditionFalse
+		}
 	case NewTransition:
 		if equality.Semantic.DeepEqual(before.ObservedGeneration, item.Generation) {
 			return nil

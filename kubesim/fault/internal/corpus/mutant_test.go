@@ -23,6 +23,8 @@ func TestMutants(t *testing.T) {
 		kinds []fault.Kind
 		// before comes first in the story.
 		before []fault.Step
+		// secrets belong into Secrets alone.
+		secrets []string
 		// quiet has no user who acts between steps.
 		quiet bool
 	}{
@@ -35,17 +37,21 @@ func TestMutants(t *testing.T) {
 		"I6":                       {bug: KeepsFinalizer, want: "I6"},
 		"I7":                       {bug: TakesItBack, want: "I7"},
 		"I8":                       {bug: ReadyTooEarly, want: "I8"},
+		"I8 of one that is ready":  {bug: HidesReady, want: "I8"},
 		"I9":                       {bug: NewTransition, want: "I9"},
 		"I10":                      {bug: TakesOver, before: []fault.Step{fault.Create(settings)}, want: "I10"},
 		"I13":                      {bug: HotLoop, want: "I13"},
+		"I14":                      {bug: QuotesErrors, secrets: []string{"hunter2"}, want: "I14"},
 		"I15":                      {bug: PeeksUnallowed, roles: "roles", want: "I15"},
 		"I17":                      {bug: LeaksGoroutine, want: "I17"},
+		"I19":                      {bug: PraisesFailure, want: "I19"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := story("mutant "+name, SetupRenter(test.bug))
 			if test.roles != "" {
 				s.RBAC = os.DirFS(test.roles)
 			}
+			s.Secrets = test.secrets
 			s.Steps = append(test.before, s.Steps...)
 			if test.quiet {
 				s.Races = []fault.Step{}

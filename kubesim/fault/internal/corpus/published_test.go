@@ -77,6 +77,7 @@ func published(name string, operator func(ctrl.Manager, *fault.Env) error, fixed
 func TestNoFalseAlarms(t *testing.T) {
 	for name, s := range map[string]fault.Scenario{
 		"renter":        withRoles(story("renter", SetupRenter(NoBug))),
+		"tells":         withSecret(story("tells", SetupRenter(TellsFailure))),
 		"apply":         story("apply", SetupApplier),
 		"cluster scope": inCluster(),
 		"elected":       elected(),
@@ -88,6 +89,11 @@ func TestNoFalseAlarms(t *testing.T) {
 			}
 		})
 	}
+}
+
+func withSecret(s fault.Scenario) fault.Scenario {
+	s.Secrets = []string{"hunter2"}
+	return s
 }
 
 func withRoles(s fault.Scenario) fault.Scenario {
