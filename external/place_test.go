@@ -260,7 +260,7 @@ func TestEndpointPinnedLater(t *testing.T) {
 	w.start()
 	w.create()
 	w.failing("ConnectFailed")
-	if r := w.get("a").Annotations[api.AnnotationExternal]; strings.Contains(r, "endpoint") {
+	if r := w.get("a").Annotations[api.AnnotationExternal]; strings.Contains(r, `"endpoint":`) {
 		t.Errorf("record %s", r)
 	}
 	w.stop()
