@@ -56,8 +56,12 @@ func (p *pass[T, C, O]) standingOf(obj T, found Mark) standing {
 	}
 	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.loop.Terms(), obj.GetNamespace()))
 	s.leaves = s.ends && asks.policy.Orphan
+	if p.e.options.Unmarked { // also what the policy no longer lets it have is not for others to take
+		s.holds = r.exists() && !r.Refused
+		return s
+	}
 	who := claimant{
-		mark: p.markOf(obj, r.Incarnation), record: r, unmarked: p.e.options.Unmarked, untried: r.Refused,
+		mark: p.markOf(obj, r.Incarnation), record: r,
 		adoption: asks.policy.Adoption, from: asks.from,
 	}
 	s.holds = who.ownerOf(found) == OwnerRecorded

@@ -1,0 +1,378 @@
+package external
+
+import (
+	"strconv"
+	"time"
+)
+
+// commonsPass is one visit of an object by its realm's operator: what the engine does, over
+// the same functions, with calls that succeed and processes that die between any two.
+type commonsPass struct {
+	w              *commons
+	h              *holder
+	t              *track
+	here           place
+	rec, inherited record
+	anew           bool
+	id             string
+	f              Facts
+	seen           *deed
+}
+
+func (w *commons) visit(h *holder) {
+	if h.gone {
+		return
+	}
+	p := &commonsPass{w: w, h: h, t: h.c.tracks[h.uid]}
+	if p.t == nil {
+		p.t = &track{fresh: true}
+		h.c.tracks[h.uid] = p.t
+	}
+	p.here = place{Cluster: h.c.id, Installation: "op", Endpoint: h.c.endpoint, Object: h.key()}
+	if !h.finalizer {
+		if h.deleting {
+			w.remove(h)
+			return
+		}
+		p.prepare()
+	}
+	p.read()
+	if !p.t.read(p.rec, w.clock()) {
+		p.t.meet(p.rec, w.clock())
+	}
+	for range 16 {
+		w.steps++
+		if w.chance(3) {
+			h.c.tracks = map[string]*track{} // the process dies
+			return
+		}
+		d := Decide(p.facts())
+		h.last = d
+		w.tell("%s: %s uid %s: %s %s %s, seen %+v, creation %d, record %s", h.c.id, h.key(), h.uid, d.Row, d.Action, d.Reason, p.f.Seen, p.f.Creation, h.rec)
+		if !p.act(d) || w.broken != "" {
+			return
+		}
+	}
+	w.fail(h, "has a pass that does not end")
+}
+
+func (p *commonsPass) prepare() {
+	p.h.finalizer = true
+	if p.w.k.unmarked {
+		return
+	}
+	if there, err := parseRecord(p.h.rec); err != nil || there.stays(p.h.uid, p.here) || p.w.m.trustsCopies && there.exists() {
+		return
+	}
+	r := p.write(p.h.spec, 1, "")
+	p.t.prepared = r.Create
+}
+
+// write makes a record durable.
+func (p *commonsPass) write(id string, incarnation int64, adopted string) record {
+	w := p.w
+	here := p.here
+	if w.m.noEndpoints {
+		here.Endpoint = ""
+	}
+	r, value, err := settle(record{
+		ID: id, Incarnation: incarnation, UID: p.h.uid, Adopted: adopted, place: here,
+		Create: marker{At: w.clock().Add(time.Duration(len(w.next())) + time.Duration(w.serial)), By: strconv.Itoa(p.h.c.process)},
+	})
+	if err != nil {
+		w.fail(p.h, err.Error())
+	}
+	p.h.rec = value
+	return r
+}
+
+func (p *commonsPass) read() {
+	r, err := parseRecord(p.h.rec)
+	if err != nil {
+		p.w.fail(p.h, err.Error())
+	}
+	p.rec, p.inherited = r, record{}
+	if r.exists() && r.UID != p.h.uid {
+		if p.rec = (record{}); r.stays("", p.here) || p.w.m.trustsCopies {
+			p.inherited = r
+		}
+	}
+	p.identify()
+}
+
+func (p *commonsPass) identify() {
+	p.id = p.h.spec
+	if p.inherited.ID != "" {
+		p.id = p.inherited.ID
+	}
+	if p.rec.ID != "" {
+		p.id = p.rec.ID
+	}
+}
+
+func (p *commonsPass) facts() Facts {
+	f, k := &p.f, p.w.k
+	f.Deleting, f.Policy = p.h.deleting, p.w.asks(p.h).policy
+	f.CanMark, f.CanUnmark = k.marker && !p.w.m.noMarks, !k.unmarked
+	p.t.facts(f, p.w.clock())
+	f.Fresh = true
+	f.Record = RecordFacts{Incarnation: p.rec.Incarnation, Marker: p.rec.progress(), KnownID: true}
+	if k.unmarked && f.Deleting && (!p.rec.exists() || p.rec.Refused) {
+		f.Record.KnownID = false
+	}
+	pinned := p.rec.Endpoint
+	p.anew = pinned != "" && pinned != p.here.Endpoint && p.h.annotations.endpoint == p.here.Endpoint
+	switch {
+	case p.anew:
+		f.Creation, f.DeleteAccepted, f.Record.KnownID, f.Record.Marker = CreationNone, false, !f.Deleting, MarkerNone
+		if p.id != p.h.spec {
+			p.id, f.Seen = p.h.spec, Seen{}
+		}
+	case pinned != "" && pinned != p.here.Endpoint:
+		f.Record.Trouble = TroubleEndpoint
+	case p.rec.exists() && p.rec.ID != p.h.spec: // as a new name in the spec
+		f.Record.Trouble = TroubleRenamed
+		if f.Creation == CreationNone {
+			f.Record.Trouble, f.Record.Marker = TroubleNone, MarkerNone
+			f.Record.Incarnation--
+			if p.id != p.h.spec {
+				p.id, f.Seen = p.h.spec, Seen{}
+			}
+		}
+	}
+	return *f
+}
+
+func (p *commonsPass) act(d Decision) bool {
+	w, h := p.w, p.h
+	t := w.things[p.here.Endpoint][p.id]
+	switch d.Action {
+	case ActionObserve:
+		p.observe(t)
+	case ActionWriteMarker:
+		p.leave()
+		p.rec, p.inherited = p.write(h.spec, d.Incarnation, ""), record{}
+		p.identify()
+		p.t.wroteMarker(p.rec.Create, p.rec.Incarnation)
+		p.f.Seen = Seen{}
+	case ActionAdopt:
+		p.adopt(t)
+	case ActionCreate:
+		p.create(t)
+	case ActionUpdate:
+		p.touch(t, "updates")
+		if t != nil {
+			t.value = h.want
+		}
+		p.changed(ActionUpdate)
+	case ActionMark:
+		p.touch(t, "marks")
+		if t != nil {
+			t.mark, t.owner = p.mark(), h
+		}
+		p.changed(ActionMark)
+	case ActionDelete:
+		p.touch(t, "deletes")
+		delete(w.things[p.here.Endpoint], p.id)
+		p.t.deleteAnswered(false)
+		p.changed(ActionDelete)
+	case ActionUnmark:
+		p.touch(t, "unmarks")
+		if t != nil {
+			t.mark, t.owner = nil, nil
+		}
+		p.changed(ActionUnmark)
+	case ActionRemoveFinalizer:
+		p.release()
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *commonsPass) changed(a Action) {
+	p.f.Seen, p.f.Last = Seen{}, Answer{Of: a}
+	switch a {
+	case ActionUpdate:
+		p.f.Did.Update = true
+	case ActionDelete:
+		p.f.Did.Delete = true
+	case ActionMark:
+		p.f.Did.Mark = true
+	case ActionUnmark:
+		p.f.Did.Unmark = true
+	default:
+	}
+}
+
+func (p *commonsPass) mark() Mark { return p.w.markOf(p.h) }
+
+func (w *commons) markOf(h *holder) Mark {
+	m := Mark{MarkUID: h.uid, MarkKind: "Thing", MarkNamespace: h.ns, MarkName: h.name, MarkCluster: h.c.id}
+	if w.m.blindToClusters {
+		delete(m, MarkCluster)
+	}
+	return m
+}
+
+func (w *commons) claimant(h *holder, r, inherited record, untried bool) claimant {
+	s := w.asks(h)
+	c := claimant{
+		mark: w.markOf(h), record: r, inherited: inherited, unmarked: w.k.unmarked, untried: untried,
+		adoption: s.policy.Adoption, from: s.from,
+	}
+	if w.m.trustsAdopted {
+		c.adoption = AdoptAlways
+		if r.UID == h.uid && r.Adopted != "" {
+			c.from = r.Adopted
+		}
+	}
+	return c
+}
+
+// observe looks at the thing, and at who else stands for it.
+func (p *commonsPass) observe(t *deed) {
+	p.seen, p.f.Seen, p.f.Differs, p.f.Last = t, Seen{Looked: true, Phase: PhaseMissing}, Differs{}, Answer{Of: ActionObserve}
+	var found Mark
+	if t == nil {
+		p.t.sawNothing()
+	} else {
+		found = t.mark
+		r := p.rec
+		if p.anew {
+			r = record{}
+		}
+		p.f.Seen.Phase = PhaseAvailable
+		p.f.Seen.Owner = p.w.claimant(p.h, r, p.inherited, p.f.Creation == CreationNone).ownerOf(found)
+		p.f.Differs.InPlace = t.value != p.h.want
+	}
+	if p.f.Seen.Owner != OwnerUs && (!p.f.Deleting || t != nil) && !p.w.m.noClaims {
+		p.contest(found)
+	}
+	if t == nil {
+		return
+	}
+	if p.f.Seen.ours() {
+		p.t.saw()
+	} else {
+		p.t.sawNothing()
+	}
+}
+
+func (p *commonsPass) contest(found Mark) {
+	ours := p.standing(p.h, found)
+	ours.holds = p.f.Seen.Owner == OwnerRecorded
+	for _, o := range p.h.c.objects {
+		if o == p.h {
+			continue
+		}
+		if o.uid == found[MarkUID] {
+			p.f.Seen.Rival = RivalHolds
+			return
+		}
+		r, _ := parseRecord(o.rec)
+		if r.UID != o.uid {
+			r = record{}
+		}
+		if r.ID == p.id || r.ID == "" && o.spec == p.id {
+			p.f.Seen.Rival = max(p.f.Seen.Rival, ours.against(p.standing(o, found)))
+		}
+	}
+}
+
+func (p *commonsPass) standing(o *holder, found Mark) standing {
+	r, _ := parseRecord(o.rec)
+	if r.UID != o.uid {
+		r = record{}
+	}
+	s := standing{uid: o.uid, since: o.created, place: r.place, ends: o.deleting, leaves: o.deleting && o.annotations.deletion == "orphan"}
+	if !r.exists() {
+		s.place = p.here
+	}
+	s.holds = r.exists() && !r.Refused
+	if !p.w.k.unmarked {
+		s.holds = p.w.claimant(o, r, record{}, false).ownerOf(found) == OwnerRecorded
+	}
+	return s
+}
+
+// touch: nobody changes what another living object has.
+func (p *commonsPass) touch(t *deed, what string) {
+	if t != nil && t.owner != nil && t.owner != p.h && !t.owner.gone && !p.stated(t) {
+		p.w.fail(p.h, what+" what "+t.owner.key()+" ("+t.owner.uid+" in "+t.owner.c.id+") has")
+	}
+}
+
+// stated: the owner of the thing is in another cluster, and somebody who may said to take it
+// from him.
+func (p *commonsPass) stated(t *deed) bool {
+	return t.owner.c != p.h.c && p.h.ns == "t1" && p.h.annotations.adoption == "from:"+t.mark[MarkUID]
+}
+
+func (p *commonsPass) adopt(t *deed) {
+	w := p.w
+	p.touch(t, "takes over")
+	if !t.made && p.h.ns != "t1" && t.mark == nil {
+		w.fail(p.h, "takes what nothing proves to be his")
+	}
+	p.leave()
+	adopted := ""
+	if p.f.Seen.Owner != OwnerUs {
+		adopted = adoptedFrom(t.mark)
+	}
+	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted), record{}
+	p.t.adopted(p.rec.Create, p.rec.Incarnation, w.clock())
+	if !p.f.CanMark || p.f.Seen.Owner == OwnerUs {
+		t.owner = p.h // else with the mark
+	}
+	p.f.Seen = Seen{}
+}
+
+// leave: who begins anew at another endpoint leaves what he had.
+func (p *commonsPass) leave() {
+	if !p.anew {
+		return
+	}
+	for endpoint, at := range p.w.things {
+		for _, t := range at {
+			if endpoint != p.here.Endpoint && t.owner == p.h {
+				t.owner = nil
+			}
+		}
+	}
+}
+
+func (p *commonsPass) create(t *deed) {
+	p.f.Did.Create = true
+	p.f.Seen = Seen{}
+	if t != nil {
+		p.w.fail(p.h, "creates what is there")
+		return
+	}
+	made := &deed{id: p.id, value: p.h.want, owner: p.h, made: true}
+	if !p.w.k.unmarked {
+		made.mark = p.mark()
+	}
+	p.w.things[p.here.Endpoint][p.id] = made
+	p.t.createAnswered(false, ClassUnknown, p.w.clock())
+	p.f.Last = Answer{Of: ActionCreate}
+	p.t.saw()
+}
+
+// release lets the object go: what it has must be gone, unless its people said otherwise.
+func (p *commonsPass) release() {
+	for _, at := range p.w.things {
+		for _, t := range at {
+			if t.owner != p.h {
+				continue
+			}
+			excused := p.h.tampered || p.h.annotations.deletion == "orphan" || p.anew || p.f.Seen.Rival != RivalNone ||
+				t.mark[MarkUID] != p.h.uid && !p.w.k.unmarked || t.mark == nil && p.rec.Adopted != ""
+			if t.owner = nil; !excused {
+				p.w.fail(p.h, "goes and leaves "+t.id+" behind")
+			}
+		}
+	}
+	p.w.remove(p.h)
+}
