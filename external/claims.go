@@ -88,7 +88,7 @@ func (p *pass[T, C, O]) contest(ctx context.Context) error {
 		return err
 	}
 	ours := p.standingOf(p.obj, p.seen.Mark)
-	ours.holds = p.facts.Seen.Owner == OwnerRecorded
+	ours.place, ours.holds = p.here, p.facts.Seen.Owner == OwnerRecorded
 	for _, o := range others {
 		if o.GetUID() == p.obj.GetUID() {
 			continue

@@ -37,8 +37,8 @@ func (w *commons) visit(h *holder) {
 		p.prepare()
 	}
 	p.read()
-	if !p.t.read(p.rec, w.clock()) {
-		p.t.meet(p.rec, w.clock())
+	if !p.t.read(p.rec, w.clock(), 0) {
+		p.t.meet(p.rec, w.clock(), 0)
 	}
 	for range 16 {
 		w.steps++
@@ -262,7 +262,7 @@ func (p *commonsPass) observe(t *deed) {
 
 func (p *commonsPass) contest(found Mark) {
 	ours := p.standing(p.h, found)
-	ours.holds = p.f.Seen.Owner == OwnerRecorded
+	ours.place, ours.holds = p.here, p.f.Seen.Owner == OwnerRecorded
 	for _, o := range p.h.c.objects {
 		if o == p.h {
 			continue
