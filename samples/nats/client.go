@@ -27,6 +27,7 @@ type Client struct {
 	close  func()
 	up     atomic.Int64 // when the connection was made, in nanoseconds; 0 if somebody else made it
 	where  string       // the address without secrets
+	name   string       // which NATS and account these are
 	prefix string       // of the subjects of the JetStream API
 
 	mu      sync.Mutex
@@ -55,7 +56,7 @@ const requestTimeout = 10 * time.Second
 // as it came: for a connection that is there already, and for tests without NATS. An error of
 // send means that the request may have taken effect. where names NATS in messages.
 func NewClient(where string, send func(ctx context.Context, subject string, body []byte) ([]byte, error)) *Client {
-	return &Client{send: send, close: func() {}, where: where, prefix: "$JS.API.", waiting: map[uint64]request{}}
+	return &Client{send: send, close: func() {}, where: where, name: where, prefix: "$JS.API.", waiting: map[uint64]request{}}
 }
 
 // Close ends the connection.

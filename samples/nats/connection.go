@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,9 @@ type Config struct {
 	TLSFirst bool
 	// Domain is the JetStream domain to work in. Empty means the server's own.
 	Domain string
+	// Name says which NATS and account these are: what was made under another name is not
+	// touched, nor taken for gone. Empty means the addresses and Domain.
+	Name string
 	// Back is called when NATS can be reached again, or for the first time after it could not.
 	// What it had may be gone. Nil means nothing.
 	Back func()
@@ -45,12 +49,29 @@ func Connect(cfg Config) (*Client, error) {
 	if cfg.Domain != "" {
 		c.prefix = "$JS." + cfg.Domain + ".API."
 	}
+	c.name = cfg.name()
 	l := &link{cfg: cfg, client: c}
 	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", c.where, err)
 	}
 	c.send, c.close = l.request, l.close
 	return c, nil
+}
+
+// name is Name, or else one that does not depend on the order of servers, nor on how they are
+// spoken to.
+func (c Config) name() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	servers := strings.Split(redacted(c.URL), ",")
+	for i, s := range servers {
+		if _, host, ok := strings.Cut(s, "://"); ok {
+			servers[i] = host
+		}
+	}
+	slices.Sort(servers)
+	return strings.TrimSuffix(strings.Join(slices.Compact(servers), ",")+" domain "+c.Domain, " domain ")
 }
 
 // link is the connection that a client's requests go by.

@@ -129,8 +129,21 @@ func life[T client.Object, O any](t *testing.T, s *natsserver.Server, b bench[T,
 	wantDiff(t, "mark", external.Mark(nil), unmarked.Mark)
 	wantNothing(t, "without the mark", b.driver.Compare(obj, unmarked.Have))
 
+	other := external.Mark{external.MarkUID: "0815"}
+	for range 2 {
+		if err := b.driver.Mark(t.Context(), b.client, obj, b.ref(t, obj), other); err != nil {
+			t.Errorf("put a mark on it: %v", err)
+		}
+	}
+	marked := b.observe(t, obj)
+	wantDiff(t, "mark", other, marked.Mark)
+	wantNothing(t, "under another mark", b.driver.Compare(obj, marked.Have))
+
 	b.remove(t, obj)
 	b.remove(t, obj)
+	if err := b.driver.Mark(t.Context(), b.client, obj, b.ref(t, obj), testMark); err == nil {
+		t.Error("what is gone takes a mark")
+	}
 	if err := b.driver.Unmark(t.Context(), b.client, obj, b.ref(t, obj)); err != nil {
 		t.Errorf("take the mark off what is gone: %v", err)
 	}

@@ -27,6 +27,7 @@ type driver[T client.Object, O any] interface {
 	external.Driver[T, *nats.Client, O]
 	external.Updater[T, *nats.Client, O]
 	external.Unmarker[T, *nats.Client]
+	external.Marker[T, *nats.Client]
 	external.Namer[T]
 	external.Reflector[T, O]
 	external.Classifier

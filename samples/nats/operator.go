@@ -51,6 +51,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.Var(&s.key, "nats-tls-key", "file with the key of --nats-tls-cert")
 	f.BoolVar(&s.nats.TLSFirst, "nats-tls-first", false, "speak TLS from the first byte, for a NATS with handshake_first")
 	f.StringVar(&s.nats.Domain, "nats-domain", "", "JetStream domain to work in")
+	f.StringVar(&s.nats.Name, "nats-name", "", "which NATS and account these are: what was made under another name is not touched; empty means the addresses and the domain")
 	f.DurationVar(&s.drift, "drift-interval", 0, "how often what NATS has is compared with what is asked for; 0 means 10m")
 }
 
@@ -89,7 +90,10 @@ func Controllers(connect func(context.Context) (*Client, error), drift time.Dura
 const createGrace = time.Second
 
 func options[T external.Object](connect func(context.Context) (*Client, error), drift time.Duration, back *trigger.Waker) external.Options[T, *Client] {
-	o := external.Options[T, *Client]{Connect: connect, DriftInterval: drift, CreateGrace: createGrace, UniqueNames: true}
+	o := external.Options[T, *Client]{
+		Connect: connect, DriftInterval: drift, CreateGrace: createGrace, UniqueNames: true,
+		Endpoint: func(_ context.Context, c *Client) (string, error) { return c.name, nil },
+	}
 	if back != nil {
 		o.Loop.Sources = []trigger.Source[T]{trigger.Outside[T]{Waker: back}}
 	}

@@ -572,3 +572,41 @@ func TestOperatorAfterARestartOfNATS(t *testing.T) {
 	r.remove(kept)
 	r.remove(lost)
 }
+
+// An operator that is sent to another NATS makes nothing anew there, and lets go of nothing.
+// What it is called decides, not where it is.
+func TestOperatorOfAnotherNATS(t *testing.T) {
+	first, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(first.Stop)
+	second, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(second.Stop)
+	r := &rig{shop: openShop(t), t: t, nats: first, js: foreign(t, first)}
+	obj := stream("orders", v1alpha1.StreamSpec{})
+
+	t.Run("made at one", func(t *testing.T) {
+		r := r.in(t)
+		r.run()
+		r.apply(obj)
+		until(r, obj, "Succeeded")
+	})
+	t.Run("not touched from another, nor made there", func(t *testing.T) {
+		r := r.in(t)
+		r.nats = second
+		r.run()
+		got := until(r, obj, "Failed")
+		r.wantMessage(got, api.ConditionFailed, `True EndpointChanged: stream "orders" was made at 127.0.0.1:`)
+		wantDiff(t, "what the other NATS was asked to change", []string(nil), r.mutations("orders"))
+	})
+	t.Run("known by its name at another address", func(t *testing.T) {
+		r := r.in(t)
+		r.run("--nats-url", strings.Replace(first.URL(), "127.0.0.1", "localhost", 1), "--nats-name", strings.TrimPrefix(first.URL(), "nats://"))
+		until(r, obj, "Succeeded")
+		r.remove(obj)
+	})
+}
