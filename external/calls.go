@@ -313,6 +313,7 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 	p.track.updateAnswered(p.obj.GetGeneration(), hash)
 	p.track.changing = wanted.With(InPlace).String()
 	p.repaired(wanted.With(InPlace))
+	p.track.wish = p.wanted
 }
 
 // remove starts the thing's end.

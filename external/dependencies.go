@@ -133,7 +133,7 @@ func (e *engine[T, C, O]) lacking(ctx context.Context, k client.Client, live cli
 		return "is not ready", nil
 	}
 	if believed, err := e.believed(ctx, live, to); err != nil || !believed {
-		return "says that it is ready, which its operator did not write", err
+		return unvouched, err
 	}
 	return "", nil
 }
@@ -169,6 +169,10 @@ func isReady(obj client.Object) bool {
 	}
 	return false
 }
+
+// unvouched is what a dependency lacks whose Ready somebody else wrote. When its operator
+// writes the same, no cache shows that anything changed, so it is looked at again.
+const unvouched = "says that it is ready, which its operator did not write"
 
 // believed tells whether a dependency of ours that says it is Ready was told so by its
 // operator, and not by whoever can write status. Kinds of others are taken at their word.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,7 +90,7 @@ func (p *pass[T, C, O]) recallReady(ctx context.Context) error {
 
 // outcome tells the loop when the object comes again.
 func (p *pass[T, C, O]) outcome(d Decision) loop.Outcome {
-	if d.Wake != WakePoll && d.Wake != WakeSoon {
+	if d.Wake != WakePoll && d.Wake != WakeSoon && d.Wake != WakeDependency {
 		p.track.rest()
 	}
 	switch d.Wake {
@@ -104,6 +105,9 @@ func (p *pass[T, C, O]) outcome(d Decision) loop.Outcome {
 	case WakeScope:
 		return loop.AgainAfter(p.scopeDelay())
 	case WakeDependency:
+		if slices.ContainsFunc(p.waiting, func(d loop.Dep) bool { return d.Why == unvouched }) {
+			return loop.AgainAfter(p.track.poll(d.Row, 30*time.Second))
+		}
 		return loop.WaitFor(string(d.Reason), p.waiting...)
 	case WakeGrace:
 		return loop.AgainAfter(p.facts.Grace - p.facts.SinceUnready)

@@ -52,6 +52,7 @@ const ourManagers = "trimtab-"
 // readyIsOurs tells whether a field manager of ours owns status and generation of condition
 // Ready. The API server takes a field from its owner when somebody else changes it.
 func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
+	var status, generation bool
 	for _, entry := range entries {
 		if entry.Subresource != "status" || !strings.HasPrefix(entry.Manager, ourManagers) || entry.FieldsV1 == nil {
 			continue
@@ -65,13 +66,11 @@ func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
 			continue
 		}
 		ready := fields.Status.Conditions[`k:{"type":"`+api.ConditionReady+`"}`]
-		_, status := ready["f:status"]
-		_, generation := ready["f:observedGeneration"]
-		if status && generation {
-			return true
-		}
+		_, owned := ready["f:status"]
+		_, dated := ready["f:observedGeneration"]
+		status, generation = status || owned, generation || dated
 	}
-	return false
+	return status && generation
 }
 
 // beliefs are the versions of dependencies whose Ready was found to be their operator's own

@@ -238,7 +238,7 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 	}
 	p.setState(r.State, r.Reason, r.Message)
 	s.State, s.Message = r.State, r.Message
-	if p.sameStatusAs(p.base, desired, observed, s) {
+	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {
 		p.remember(r, observed)
 		return nil
 	}
@@ -291,12 +291,10 @@ func (p *pass[T]) applyStatus(ctx context.Context, desired T) error {
 	err = p.c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, p.c.fieldOwner())
 	p.wrote("apply", "status", []string{"status"}, u.GetResourceVersion(), err)
 	switch {
-	case apierrors.IsInvalid(err) && !p.least:
-		return p.applyLeast(ctx, desired, err)
+	case apierrors.IsInvalid(err):
+		return p.replaceStatus(ctx, desired, err)
 	case err != nil:
 		return p.unwritten(ctx, err)
-	case p.least:
-		return nil
 	}
 	return p.removeLeftovers(ctx, desired, u)
 }

@@ -114,7 +114,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
-	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents(c), newsFilter(c.options, c.finalizer))
+	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents(c), newsFilter(c.memory, c.options, c.finalizer))
 	if err := ctrl.Watch(own); err != nil {
 		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
 	}

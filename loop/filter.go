@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/status"
 )
 
 // ownAnnotations wake every controller when they change. The record of the external thing
@@ -25,10 +26,13 @@ var ownAnnotations = []string{
 // newsFilter lets an update of the object itself pass only if it is news. The loop writes
 // status, its finalizer and annotations outside the watched set, so none of its own writes
 // pass, and neither does a status that somebody tampered with.
-func newsFilter[T client.Object](o Options[T], finalizer string) predicate.TypedPredicate[T] {
+func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) predicate.TypedPredicate[T] {
 	watched := slices.Concat(ownAnnotations, o.WakeOn)
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
+			if statusChanged(e.ObjectOld, e.ObjectNew) {
+				m.statusWritten(e.ObjectNew)
+			}
 			switch {
 			case e.ObjectOld.GetUID() != e.ObjectNew.GetUID(),
 				e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration(),
@@ -40,6 +44,14 @@ func newsFilter[T client.Object](o Options[T], finalizer string) predicate.Typed
 			return o.Generation == EveryChange && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 		},
 	}
+}
+
+// statusChanged tells whether what is ours in the status differs. Conditions of others are
+// theirs to write.
+func statusChanged(before, after client.Object) bool {
+	a, ours := reporting(before)
+	b, _ := reporting(after)
+	return ours && (a.State != b.State || a.Message != b.Message || !status.Equal(status.Own(a.Conditions), status.Own(b.Conditions)))
 }
 
 // lost tells whether the finalizer was on before and is not on after.

@@ -48,6 +48,8 @@ type remembered struct {
 	gone bool
 	// shown is what people were told last.
 	shown shown
+	// touched is the newest version in which the status was another one.
+	touched string
 	// unwritable: it was told that the status cannot be written.
 	unwritable bool
 	// started is when the pass under way began; zero when none is.
@@ -132,6 +134,25 @@ func (m *memory) wrote(obj client.Object, version string) {
 // finalize notes that this process puts its finalizer on uid.
 func (m *memory) finalize(key types.NamespacedName, uid types.UID) {
 	m.with(key, func(r *remembered) { r.finalized, r.finalizedAt = uid, time.Now() })
+}
+
+// statusWritten notes that the status of an object that is known was written, by whomever.
+func (m *memory) statusWritten(obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r, known := m.objects[client.ObjectKeyFromObject(obj)]; known {
+		r.touched = obj.GetResourceVersion()
+	}
+}
+
+// touched tells whether somebody else wrote obj's status after our own last write. What he
+// wrote may be what we would have written, and then is not ours all the same.
+func (m *memory) touched(obj client.Object) bool {
+	var is bool
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
+		is = r.touched != "" && r.ownUID == obj.GetUID() && older(r.own, r.touched)
+	})
+	return is
 }
 
 // release notes that the finalizer of uid is removed: its passes are over.

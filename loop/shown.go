@@ -2,12 +2,14 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -92,27 +94,44 @@ func (p *pass[T]) complain(err error, reason string) {
 	}
 }
 
-// applyLeast writes state, message and Ready where the API server refuses the whole status,
+// replaceStatus writes a status that cannot be applied. One cause is a condition of ours of
+// which somebody else wrote a part: leaving it out of an apply takes away our part and leaves
+// his, which is no whole condition. So the status is replaced; if that is refused, too, it is
+// what we say that the API server does not take.
+func (p *pass[T]) replaceStatus(ctx context.Context, desired T, refused error) error {
+	p.budget++
+	err := p.sendStatus(ctx, p.base, desired, p.base.GetResourceVersion())
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	return p.sendLeast(ctx, desired, refused)
+}
+
+// sendLeast writes state, message and Ready where the API server refuses the whole status,
 // and says so. What cannot be read is worth less than the reason why.
-func (p *pass[T]) applyLeast(ctx context.Context, desired T, refused error) error {
+func (p *pass[T]) sendLeast(ctx context.Context, desired T, refused error) error {
 	p.complain(refused, "StatusRefused")
+	p.least = true
+	p.budget++
 	s, _ := reporting(desired)
 	note := "; the rest of the status is refused by the API server: " + plain.Error(refused)
-	least := &api.Status{
+	least := api.Status{
 		ObservedGeneration: s.ObservedGeneration, State: plain.Clip(s.State, longestState),
-		Message: plain.Line(plain.Clip(s.Message, plain.Longest/2) + note), HandledReconcile: s.HandledReconcile,
+		Message: plain.Line(plain.Clip(s.Message, plain.Longest/2) + note),
 	}
 	if ready := meta.FindStatusCondition(s.Conditions, api.ConditionReady); ready != nil {
 		least.Conditions = []metav1.Condition{*ready}
 	}
-	target := p.c.newObject()
-	target.SetName(p.key.Name)
-	target.SetNamespace(p.key.Namespace)
-	into, _ := reporting(client.Object(target))
-	*into = *least
-	p.least = true
-	p.budget++
-	return p.applyStatus(ctx, target)
+	data, err := json.Marshal(map[string]any{"status": least})
+	if err != nil {
+		return fmt.Errorf("write the least of the status: %w", err)
+	}
+	target, _ := p.base.DeepCopyObject().(T)
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	err = p.c.client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), p.c.fieldOwner())
+	p.wrote("patch", "status", []string{"status"}, target.GetResourceVersion(), err)
+	return p.unwritten(ctx, err)
 }
 
 // longestState is how much of a state is kept where the status was refused.

@@ -87,6 +87,17 @@ func (s *Set) Merge(earlier []metav1.Condition, generation int64, now time.Time)
 // set in this pass, and none of trimtab's own types.
 func (s *Set) Foreign(t string) bool { return s.Get(t) == nil && !slices.Contains(own, t) }
 
+// Own returns the conditions of trimtab's own types.
+func Own(list []metav1.Condition) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range list {
+		if slices.Contains(own, c.Type) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // Sort orders conditions by type.
 func Sort(list []metav1.Condition) {
 	slices.SortFunc(list, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
