@@ -60,7 +60,7 @@ func TestCommonsTeeth(t *testing.T) {
 		m   commonsMutant
 	}{
 		"a record that was copied counts":       {"the copy is stuck, or takes the original's thing", "", commonsMutant{trustsCopies: true}},
-		"a record tells what was taken over":    {"a forged one takes a living object's thing", "unmarked", commonsMutant{trustsAdopted: true}},
+		"a record tells what was taken over":    {"a forged one takes a living object's thing", "marked later too", commonsMutant{trustsAdopted: true}},
 		"marks do not name the cluster":         {"a copied namespace takes the first cluster's things", "", commonsMutant{blindToClusters: true}},
 		"nobody asks who else stands for it":    {"two objects have one thing", "", commonsMutant{noClaims: true}},
 		"what is taken over gets no mark":       {"two clusters have one thing", "", commonsMutant{noMarks: true}},

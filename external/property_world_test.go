@@ -236,6 +236,9 @@ func (w *commons) forged(r *realm, h *holder, uid string) string {
 		ID: pick(w.rng, "x", "y", "z"), Incarnation: int64(1 + w.rng.IntN(3)), UID: uid, Create: marker{At: w.clock(), By: "forger"},
 		Adopted: pick(w.rng, "", adoptedUnmarked, w.someUID()),
 	}
+	if t := w.things[r.endpoint][h.spec]; t != nil && w.chance(30) { // who knows what he wants
+		f.ID, f.Adopted = h.spec, adoptedFrom(t.mark)
+	}
 	if w.chance(50) {
 		f.Done = w.clock()
 	}
