@@ -53,7 +53,7 @@ func TestDeletedByOthers(t *testing.T) {
 // TestFinalizer: as long as there may be a thing, its object stays.
 func TestFinalizer(t *testing.T) {
 	t.Parallel()
-	// E1-70 asks for the state Pending in the very write that brings the finalizer. Status is
+	// The row of the finalizer's order wants state Pending in the write that brings it. Status is
 	// a subresource, which that write cannot reach; a write of its own is not worth a state
 	// that is over with the pass.
 	t.Run("E0-65 the finalizer comes before the create and goes after absence", func(t *testing.T) {
