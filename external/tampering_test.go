@@ -3,6 +3,7 @@ package external_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -104,6 +105,7 @@ func TestTampering(t *testing.T) {
 		if diff := cmp.Diff(busyLife(t, nil), busyLife(t, newAdversary)); diff != "" {
 			t.Errorf("calls of a life without a rest (-without +with tampering):\n%s", diff)
 		}
+		neededByAnother(t)
 	})
 }
 
@@ -111,17 +113,24 @@ func TestTampering(t *testing.T) {
 func restfulLife(t *testing.T, tamper func(*world)) []string {
 	t.Helper()
 	w := newWorld(t, named{})
+	rest := func() {
+		t.Helper()
+		if !w.until(func() bool { return w.trace.rests("a") }) {
+			t.Fatal("the pass does not end")
+		}
+		tamper(w)
+	}
 	w.create()
 	w.ready()
-	tamper(w)
+	rest()
 	w.resize(2)
 	w.awaitCalls(http.MethodPut, 1)
 	w.awaitCalls(http.MethodGet, 4)
-	tamper(w)
+	rest()
 	w.resize(3)
 	w.awaitCalls(http.MethodPut, 2)
 	w.awaitCalls(http.MethodGet, 6)
-	tamper(w)
+	rest()
 	w.delete()
 	w.gone()
 	return w.cloud.calls(true)
@@ -161,4 +170,26 @@ func busyLife(t *testing.T, enter func(*world) *adversary) []string {
 	w.cloud.settle("")
 	w.gone()
 	return slices.Compact(w.cloud.calls(true))
+}
+
+// neededByAnother lets an adversary say Ready of what another object waits for.
+func neededByAnother(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, named{})
+	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
+	w.createAs("b")
+	w.awaitCalls(http.MethodPost, 1)
+	w.create(needs("b"))
+	w.pending("a", "b")
+	for i := range 20 {
+		body := fmt.Sprintf(`{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True","reason":"X%d","message":"","observedGeneration":1,"lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`, i)
+		obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "b"}}
+		if err := w.admin.Status().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settled("a")
+	if w.called(http.MethodPost, "a") {
+		t.Error("made though what it needs is not ready")
+	}
 }
