@@ -63,6 +63,7 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 	}
 	p.take(a, got)
 	p.client.answered(got.failed, got.classification)
+	p.e.count(a, got)
 	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.mutates(), Result: got.result, Took: time.Since(start)}
 	if got.failed {
 		event.Err, event.Result = got.text, got.class.String()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -45,6 +46,7 @@ type engine[T Object, C, O any] struct {
 	cluster    cluster
 	left       leftBehind
 	beliefs    beliefs
+	calls      *prometheus.CounterVec
 
 	// What the driver can do; nil if it cannot.
 	updater    Updater[T, C, O]
@@ -70,7 +72,7 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 	}
 	e := &engine[T, C, O]{
 		driver: d, options: o, self: rand.Text()[:8],
-		kind: reflect.TypeFor[T]().Elem().Name(),
+		kind: reflect.TypeFor[T]().Elem().Name(), calls: newCallsTotal(),
 	}
 	e.connection.connect = attach(o.Connect, o.Endpoint)
 	e.updater, _ = any(d).(Updater[T, C, O])

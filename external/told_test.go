@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
@@ -276,11 +277,36 @@ func TestRefusedDelete(t *testing.T) {
 	}
 	w.awaitCalls(http.MethodDelete, 3)
 	w.awaitEvent("DeleteConflict")
+	if !w.until(func() bool { return callsCounted(t, "delete", "Conflict") >= 3 }) {
+		t.Errorf("%v deletes that were refused are counted", callsCounted(t, "delete", "Conflict"))
+	}
 	if n := w.told("DeleteConflict"); !slices.Equal(n, []string{"Warning DeleteConflict"}) {
 		t.Errorf("events %v", n)
 	}
 	w.cloud.faulty(nil)
 	w.gone()
+}
+
+// callsCounted is how many calls of Things are counted.
+func callsCounted(t *testing.T, op, class string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"kind": "Thing", "op": op, "class": class}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if f.GetName() == "trimtab_external_calls_total" && maps.Equal(labels, want) {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // told lists the events with a reason as "Warning CreateFailed".

@@ -152,6 +152,7 @@ type world struct {
 	requests  *testenv.Log
 	namespace string
 	stop      func()
+	log       logr.Logger
 }
 
 // newWorld starts a controller of r, whose requests pass through wrap.
@@ -164,7 +165,7 @@ func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*pro
 	for _, f := range wrap {
 		counted.Wrap(f)
 	}
-	w := &world{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg)}
+	w := &world{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
 	w.start(r, o)
 	return w
 }
@@ -182,7 +183,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func (w *world) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
-		Scheme: scheme(w.t), Logger: logr.Discard(),
+		Scheme: scheme(w.t), Logger: w.log,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},

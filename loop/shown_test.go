@@ -1,0 +1,278 @@
+package loop_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// reporter reports one thing after the other, by the size in the spec.
+func reporter(reports map[int]status.Report) *author {
+	return newAuthor(func(_ context.Context, r *run) loop.Outcome {
+		r.Report(reports[r.Obj.Spec.Size])
+		return loop.Done()
+	})
+}
+
+func report(state, ready, reason, message string) status.Report {
+	return status.Report{
+		State: state, Reason: reason, Message: message, Known: reason,
+		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: reason, Message: message}},
+		Event:      status.Event{Warning: ready == "False", Reason: reason, Note: message},
+	}
+}
+
+// TestReport: what an author reports is shown as it is, and told once.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	first, second := report("Working", "False", "Pumping", "the pump runs"), report("Resting", "True", "Full", "the tank is full")
+	first.Conditions = append(first.Conditions, metav1.Condition{Type: "Reconciling", Status: "True", Reason: "Pumping", Message: "the pump runs"})
+	second.Applied = true
+	a := reporter(map[int]status.Report{0: first, 1: second})
+	w := newWorld(t, a, options{})
+	w.create("a")
+	got := w.await("a", "the first report", func(p *probe.Probe) bool { return p.Status.State == "Working" })
+	if got.Status.Message != "the pump runs" || condition(got, "Reconciling") == nil || got.Status.AppliedGeneration != 0 {
+		t.Errorf("status %+v", got.Status)
+	}
+	w.resize(1)
+	got = w.await("a", "the second report", func(p *probe.Probe) bool { return p.Status.State == "Resting" })
+	if got.Status.Message != "the tank is full" || condition(got, "Reconciling") != nil || got.Status.AppliedGeneration != 2 {
+		t.Errorf("status %+v", got.Status)
+	}
+	w.patch("a", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"again"}}}`)
+	w.await("a", "another look", func(p *probe.Probe) bool { return p.Status.HandledReconcile == "again" })
+	want := []string{"Warning Pumping the pump runs", "Normal Full the tank is full"}
+	if got := w.eventually(func(told []string) bool { return len(told) >= len(want) }); !slices.Equal(got, want) {
+		t.Errorf("events (-want +got):\n%s", cmp.Diff(want, got))
+	}
+}
+
+// told lists the events of the namespace as "Warning Failed it broke".
+func (w *world) told() []string {
+	w.t.Helper()
+	var out []string
+	for _, r := range w.requests.Select(func(r testenv.Request) bool {
+		return r.Resource == "events" && r.Verb == "create" && r.Namespace == w.namespace
+	}) {
+		var e struct{ Type, Reason, Note string }
+		if err := json.Unmarshal(r.Body, &e); err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, e.Type+" "+e.Reason+" "+e.Note)
+	}
+	return out
+}
+
+// eventually waits until the events are as ok says.
+func (w *world) eventually(ok func([]string) bool) []string {
+	w.t.Helper()
+	until(func() bool { return ok(w.told()) })
+	return w.told()
+}
+
+// lines keeps what is logged at info about objects.
+type lines struct {
+	mu  sync.Mutex
+	all []map[string]any
+}
+
+func (l *lines) write(obj string) {
+	var line map[string]any
+	if json.Unmarshal([]byte(obj), &line) != nil || line["resource.uid"] == nil || line["to"] == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+}
+
+func (l *lines) get() []map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// TestLog: one line at info for each transition and each new failure, none for what repeats
+// itself.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	failing := report("Failed", "False", "Broken", "cannot pump: no water")
+	other := report("Failed", "False", "Broken", "cannot pump: no power")
+	a := reporter(map[int]status.Report{0: failing, 1: failing, 2: other, 3: report("Resting", "True", "Full", "the tank is full")})
+	w := newWorld(t, a, options{})
+	w.stop()
+	var l lines
+	w.log = funcr.NewJSON(l.write, funcr.Options{})
+	w.start(a, options{})
+	w.create("a")
+	for size := range 4 {
+		if size > 0 {
+			w.resize(size)
+		}
+		w.await("a", "the pass", func(p *probe.Probe) bool { return p.Status.ObservedGeneration == int64(size+1) })
+	}
+	until(func() bool { return len(l.get()) >= 3 })
+	var got []string
+	for _, line := range l.get() {
+		if line["resource.name"] == "a" {
+			got = append(got, line["msg"].(string)+" "+line["from"].(string)+">"+line["to"].(string)) //nolint:forcetypeassert // it fails the test
+		}
+		for _, key := range []string{"apiVersion", "kind", "name", "namespace", "resourceVersion", "generation", "uid"} {
+			if line["resource."+key] == nil {
+				t.Errorf("no resource.%s in %v", key, line)
+			}
+		}
+	}
+	want := []string{"cannot pump: no water >Failed", "cannot pump: no power Failed>Failed", "the tank is full Failed>Resting"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// counted is the sum of trimtab_objects of a state.
+func counted(t *testing.T, state string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, f := range families {
+		if f.GetName() != "trimtab_objects" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "state" && label.GetValue() == state {
+					sum += m.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// TestObjectsAreCounted by what their status says, and no longer when they are gone.
+func TestObjectsAreCounted(t *testing.T) {
+	t.Parallel()
+	a := reporter(map[int]status.Report{0: report("CountedA", "False", "A", "a"), 1: report("CountedB", "True", "B", "b")})
+	w := newWorld(t, a, options{})
+	w.create("a")
+	expect := func(why, state string, want float64) {
+		t.Helper()
+		if !until(func() bool { return counted(t, state) == want }) {
+			t.Errorf("%s: %v objects are %s, want %v", why, counted(t, state), state, want)
+		}
+	}
+	expect("after the first pass", "CountedA", 1)
+	w.resize(1)
+	expect("after the second", "CountedB", 1)
+	expect("after the second", "CountedA", 0)
+	w.delete()
+	w.gone()
+	expect("after it went", "CountedB", 0)
+}
+
+// answering answers requests that match instead of the API server.
+func answering(code int, text string, match func(method, path, body string) bool) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Body == nil {
+				return next.RoundTrip(r)
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if !match(r.Method, r.URL.Path, string(body)) {
+				return next.RoundTrip(r)
+			}
+			return &http.Response{
+				StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+				Body: io.NopCloser(strings.NewReader(text)),
+			}, nil
+		})
+	}
+}
+
+// TestStatusThatCannotBeWritten is told, not swallowed.
+func TestStatusThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	t.Run("the CRD has no status subresource", func(t *testing.T) {
+		t.Parallel()
+		a := reporter(map[int]status.Report{0: report("Resting", "True", "Full", "the tank is full")})
+		w := newWorld(t, a, options{}, answering(http.StatusNotFound,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`,
+			func(method, path, _ string) bool {
+				return method == http.MethodPatch && strings.HasSuffix(path, "/status")
+			}))
+		w.create("a")
+		w.next(a)
+		w.next(a) // it is tried again
+		told := w.eventually(func(told []string) bool { return len(told) > 0 })
+		if len(told) != 1 || !strings.HasPrefix(told[0], "Warning StatusNotServed") || !strings.Contains(told[0], "add the status subresource") {
+			t.Errorf("told %q", told)
+		}
+	})
+	t.Run("the API server refuses a part of it", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+			r.Obj.Status.Note = "bad"
+			r.Report(report("Resting", "True", "Full", "the tank is full"))
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{}, answering(http.StatusUnprocessableEntity,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"status.note: Invalid value: bad"}`,
+			func(_, path, body string) bool {
+				return strings.HasSuffix(path, "/status") && strings.Contains(body, `"note":"bad"`)
+			}))
+		w.create("a")
+		got := w.await("a", "the least of the status", func(p *probe.Probe) bool { return p.Status.State == "Resting" })
+		if !ready(got) || !strings.HasPrefix(got.Status.Message, "the tank is full; the rest of the status is refused by the API server: ") ||
+			!strings.Contains(got.Status.Message, "status.note") {
+			t.Errorf("status %+v", got.Status)
+		}
+		w.patch("a", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"again"}}}`)
+		w.next(a)
+		w.next(a)
+		told := w.eventually(func(told []string) bool { return len(told) > 1 })
+		refused := slices.DeleteFunc(told, func(s string) bool { return !strings.HasPrefix(s, "Warning StatusRefused") })
+		if len(refused) != 1 {
+			t.Errorf("told %q, want one StatusRefused", told)
+		}
+	})
+}
+
+// until waits for what cannot be watched, and tells whether it came within 20 s.
+func until(ok func() bool) bool {
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false
+		}
+	}
+	return true
+}
