@@ -297,8 +297,12 @@ func (p *commonsPass) standing(o *holder, found Mark) standing {
 	return s
 }
 
-// touch: nobody changes what another living object has.
+// touch: nobody changes what another living object has. Of two that both go and want it gone,
+// and of whom nobody can tell whose it is, one deletes it.
 func (p *commonsPass) touch(t *deed, what string) {
+	if what == "deletes" && t != nil && t.owner != nil && t.owner.deleting && p.h.deleting && t.owner.annotations.deletion != "orphan" {
+		return
+	}
 	if t != nil && t.owner != nil && t.owner != p.h && !t.owner.gone && !p.stated(t) {
 		p.w.fail(p.h, what+" what "+t.owner.key()+" ("+t.owner.uid+" in "+t.owner.c.id+") has")
 	}
