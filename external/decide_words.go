@@ -153,6 +153,12 @@ func (t texts) trouble(d Decision, f Facts) string {
 		return t.Hangs
 	case ReasonThrottled:
 		return "the external API asks for fewer calls; " + t.Thing + " waits for its turn"
+	case ReasonUnreachable:
+		text := "the external API does not answer"
+		if t.Connect != "" {
+			text += ": " + t.Connect
+		}
+		return text + "; retrying"
 	case ReasonDependenciesNotReady:
 		return t.waiting()
 	case ReasonNotReady:

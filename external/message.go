@@ -12,7 +12,6 @@ import (
 
 // texts gathers the words of the pass. What comes from outside goes through the door here.
 func (p *pass[T, C, O]) texts() texts {
-	retries := p.loop.Retry().Attempt
 	t := texts{
 		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
 		Error: p.last.text, CreateError: p.refused.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
@@ -22,7 +21,10 @@ func (p *pass[T, C, O]) texts() texts {
 		Ignored: notEnforced(p.changes), Remedy: remedy(p.changes), Changing: p.track.changing,
 		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
 		FailedReason: p.track.failedReason, Failed: p.track.failedText,
-		GaveUp: fmt.Sprintf("gave up after %d retries, change the object to try again", retries),
+		GaveUp: "change the object to try again",
+	}
+	if n := p.loop.Retry().Attempt; n > 0 {
+		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
 	}
 	if p.hangs != nil {
 		t.Hangs = plain.Error(p.hangs)

@@ -3,6 +3,7 @@ package external
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -135,6 +136,10 @@ func failures() []situation {
 		{"the look takes too long", of(failed(ActionObserve, ClassTransient), timeout, readyFor(3)), words(saying("context deadline exceeded"))},
 		{"the credentials are refused", of(failed(ActionObserve, ClassDenied), readyFor(3)), words(saying("Authorization Violation"))},
 		{"there is no client", of(scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
+		{"the vendor answers nobody", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *texts) { t.Connect = "connection refused" })},
+		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *texts) {
+			t.Hangs = "the driver has not returned from Update although its time is over; nothing is called for this object until it does"
+		})},
 		{"the vendor asks for fewer calls", of(scoped(ScopeThrottled), notLooked, readyFor(3), told(Told{State: StateSucceeded})), words()},
 		{"the create fails, and may work later", of(failed(ActionCreate, ClassTransient)), words(saying("insufficient resources (10023)"))},
 		{"the update fails, and may work later", of(failed(ActionUpdate, ClassTransient), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("insufficient resources (10023)"), wants(bigger))},
@@ -173,6 +178,7 @@ func losses(lost func(*Facts)) []situation {
 	return []situation{
 		{"deleted behind the operator's back", of(lost), words()},
 		{"not there after a restart: lost, or never made", of(lost, creation(CreationSettled)), words()},
+		{"not there when the operator came back", of(lost, creation(CreationSettled)), words()},
 		{"it is being deleted by somebody else", of(phase(PhaseDeleting)), words()},
 		{"created anew after our own deletion", of(lost, accepted), words()},
 		{"a person must agree to a new one", of(lost, approval(ApprovalMissing)), words()},
@@ -235,6 +241,15 @@ func TestStatusTable(t *testing.T) {
 	for _, s := range situations() {
 		d, r := s.decide()
 		fmt.Fprintf(&b, "\n### %s\n\n%s", sentence(s.name), shownAs(d, r, s.f))
+	}
+	b.WriteString("\n## Reasons\n\nA *routine* reason asks for nothing, a *passing* one goes away by itself, one for a *person* waits for somebody.\n")
+	b.WriteString("\n| Reason | Severity | Means | Way out |\n|---|---|---|---|\n")
+	for _, m := range append(meanings(), failureMeanings()...) {
+		name := "`" + string(m.reason) + "`"
+		if slices.ContainsFunc(failureMeanings(), func(f meaning) bool { return f.reason == m.reason }) {
+			name = "the call, and `" + string(m.reason) + "`, as in `Create" + string(m.reason) + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, m.severity, m.sentence, m.remedy)
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
@@ -325,5 +340,39 @@ func TestStatusTableIsWhole(t *testing.T) {
 	}
 	if len(names) < 40 {
 		t.Errorf("%d situations, want 40", len(names))
+	}
+}
+
+// TestReasonsAreRegistered: each reason that a decision can give has a meaning, and agrees with
+// it on who has to do something.
+func TestReasonsAreRegistered(t *testing.T) {
+	known := map[Reason]severity{}
+	for _, m := range meanings() {
+		if m.sentence == "" || m.remedy == "" && m.severity != routine {
+			t.Errorf("%s lacks a sentence or a way out", m.reason)
+		}
+		known[m.reason] = m.severity
+	}
+	for _, a := range []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark, ActionPublish, ActionCancel} {
+		for _, m := range failureMeanings() {
+			known[callName(a)+m.reason] = m.severity
+		}
+	}
+	rng := rand.New(rand.NewPCG(modelSeed, 3))
+	for range 100_000 {
+		f := randomFacts(rng)
+		d := Decide(f)
+		is, ok := known[d.Reason]
+		if !ok {
+			t.Fatalf("%s gives reason %s, which is not registered in reasons.go; facts %+v", d.Row, d.Reason, f)
+		}
+		if d.Action == ActionStop && is != person && !f.Last.Timeout {
+			t.Fatalf("%s stops for %s, which is registered as %s", d.Row, d.Reason, is)
+		}
+	}
+	for _, s := range situations() {
+		if d, _ := s.decide(); known[d.Reason] == "" {
+			t.Errorf("%q: reason %s is not registered", s.name, d.Reason)
+		}
 	}
 }
