@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/external/internal/thing"
 )
@@ -109,6 +110,46 @@ func TestLife(t *testing.T) {
 		wantCalls(t, w, "one delete", "POST "+name(obj), "PUT "+name(obj), "DELETE "+name(obj))
 		w.quiet(300 * time.Millisecond)
 	})
+}
+
+// TestGoneIsOver: an object that is gone is neither looked for outside nor visited again.
+func TestGoneIsOver(t *testing.T) {
+	w := newWorld(t, things{}, func(o *options) { o.Loop.Name = "gone-is-over" })
+	w.create()
+	w.ready()
+	w.delete()
+	w.gone()
+	t.Run("E0-55 no call, and no requeue", func(t *testing.T) {
+		passes := func() float64 { return metric(t, "controller_runtime_reconcile_total", "gone-is-over") }
+		before := passes()
+		calls := len(w.cloud.calls(true))
+		<-time.After(time.Second)            // a silence can only be listened to
+		if now := passes(); now > before+2 { // the last one may still be counted, and one finds the object gone
+			t.Errorf("%g passes after the end", now-before)
+		}
+		if now := len(w.cloud.calls(true)); now != calls {
+			t.Errorf("%d calls after the end", now-calls)
+		}
+	})
+}
+
+// metric sums a metric of a controller.
+func metric(t *testing.T, name, controller string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == name && l.GetName() == "controller" && l.GetValue() == controller {
+					sum += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
 }
 
 func TestStatusBelongsToTheOperator(t *testing.T) {

@@ -22,6 +22,26 @@ func statusOf(obj client.Object) (map[string]any, error) {
 	return fields, nil
 }
 
+// withStatusOf is obj with the status of another version of it.
+func (c *Controller[T]) withStatusOf(other, obj T) (T, error) {
+	out := c.newObject()
+	fields, err := statusOf(other)
+	if err != nil {
+		return out, err
+	}
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return out, fmt.Errorf("convert %s: %w", c.gvk.Kind, err)
+	}
+	if delete(u, "status"); fields != nil {
+		u["status"] = fields
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u, out); err != nil {
+		return out, fmt.Errorf("convert %s: %w", c.gvk.Kind, err)
+	}
+	return out, nil
+}
+
 // statusPatch is the merge patch from one status to another, empty if they are equal. With a
 // version it is locked to that.
 func statusPatch(have, want map[string]any, version string) ([]byte, error) {

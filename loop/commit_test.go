@@ -65,7 +65,7 @@ func TestCommit(t *testing.T) {
 			t.Errorf("writes of all passes (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("002-20 003-12 status is written alone; labels changed too are one more write", func(t *testing.T) {
+	t.Run("002-22 what belongs to the object is written first, then its status, and neither is lost", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
 			r.Obj.Status.Note = "seen"
@@ -77,13 +77,13 @@ func TestCommit(t *testing.T) {
 		w.next(a)
 		got := w.await("a", "to be Ready", ready)
 		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes()); diff != "" {
-			t.Errorf("002-22 metadata first, then status (-want +got):\n%s", diff)
+			t.Errorf("metadata first, then status (-want +got):\n%s", diff)
 		}
 		if got.Status.Note != "seen" || got.Labels["seen"] != "yes" {
 			t.Errorf("both must arrive: note %q, labels %v", got.Status.Note, got.Labels)
 		}
 		if got.Generation != 1 {
-			t.Errorf("002-20 generation is %d, want 1", got.Generation)
+			t.Errorf("generation is %d, want 1", got.Generation)
 		}
 	})
 	t.Run("003-12 a changed spec is a programming error and nothing of the pass is written", func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestCommit(t *testing.T) {
 			t.Errorf("message: %s", condition(got, "Ready").Message)
 		}
 	})
-	t.Run("002-24 002-45 a conflict overwrites nothing and is no attempt", func(t *testing.T) {
+	t.Run("002-24 a conflict overwrites nothing and is no attempt", func(t *testing.T) {
 		t.Parallel()
 		var w *world
 		first := true
@@ -147,8 +147,46 @@ func TestCommit(t *testing.T) {
 		w.resize(2)
 		got = w.await("a", "to have failed", func(p *probe.Probe) bool { return p.Status.State == "Failed" })
 		if got.Status.ObservedGeneration != 2 || got.Status.AppliedGeneration != 1 {
-			t.Errorf("002-33 after a failure: observed %d, applied %d, want 2, 1", got.Status.ObservedGeneration, got.Status.AppliedGeneration)
+			t.Errorf("after a failure: observed %d, applied %d, want 2, 1", got.Status.ObservedGeneration, got.Status.AppliedGeneration)
 		}
+	})
+	t.Run("002-33 a failure never counts as applied, nor does giving up", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+			switch r.Obj.Spec.Size {
+			case 2:
+				return loop.Fail(errBroken)
+			case 3:
+				return loop.Terminal("TooLarge", errBroken)
+			}
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{Retry: linear(1)})
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		for _, size := range []int{2, 3} {
+			generation := w.resize(size).Generation
+			got := w.await("a", "to be Stalled", func(p *probe.Probe) bool {
+				return condition(p, "Stalled") != nil && p.Status.ObservedGeneration == generation
+			})
+			if got.Status.AppliedGeneration != 1 {
+				t.Errorf("size %d: applied generation %d, want 1", size, got.Status.AppliedGeneration)
+			}
+		}
+		w.resize(1)
+		w.await("a", "to be applied again", func(p *probe.Probe) bool { return p.Status.AppliedGeneration == 4 })
+	})
+	t.Run("002-45 a conflict of the status is repeated without an event", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(nil)
+		w := newWorld(t, a, options{}, answerFirst(http.MethodPatch, "/status", http.StatusConflict))
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		w.next(a)
+		if second := w.next(a); second.Attempt != 0 {
+			t.Errorf("the pass after the conflict is attempt %d, want 0", second.Attempt)
+		}
+		w.quiet(a, time.Second)
 	})
 	t.Run("foreign conditions stay, ours go when they no longer hold", func(t *testing.T) {
 		t.Parallel()

@@ -36,17 +36,17 @@ func TestLadderTimelines(t *testing.T) {
 		steps []step
 		want  []seen
 	}{
-		"002-46 T2 success cancels the pending retry": {
+		"T2 success cancels the pending retry": {
 			why:   "rule 1: the next failure starts from attempt 0",
 			steps: []step{{at: 0, fails: true}, {at: 1 * s, event: true}, {at: 5 * s, event: true, fails: true}},
 			want:  []seen{{0, 0, false, 2 * s, true}, {1 * s, 1, false, 0, false}, {5 * s, 0, false, 2 * s, true}},
 		},
-		"002-47 T3 an event during a failing pass is run at once": {
+		"T3 an event during a failing pass is run at once": {
 			why:   "rule 2a: it uses up no attempt",
 			steps: []step{{at: 0, fails: true, during: true}, {at: s / 3, fails: true}, {at: s/3 + 2*s, fails: true}},
 			want:  []seen{{0, 0, false, 0, true}, {s / 3, 0, false, 2 * s, true}, {s/3 + 2*s, 1, false, 2 * s, true}},
 		},
-		"002-47 T4 events while a retry is armed are no attempts": {
+		"T4 events while a retry is armed are no attempts": {
 			why: "rule 2b: seven calls in all, attempts never exceed three",
 			steps: []step{
 				{at: 0, fails: true},
@@ -67,7 +67,7 @@ func TestLadderTimelines(t *testing.T) {
 				{6 * s, 3, true, 0, false},
 			},
 		},
-		"002-48 T5 exhausted and event: runs, still last, not reset": {
+		"T5 exhausted and event: runs, still last, not reset": {
 			why: "rule 3, and rule 1 still holds after it",
 			steps: []step{
 				{at: 0, fails: true},
@@ -161,10 +161,10 @@ func TestNoRetryPolicy(t *testing.T) {
 	var l ladder
 	policy := Retry{Attempts: -1}
 	if info := l.start(time.Now(), policy); !info.Last || info.Attempt != 0 {
-		t.Errorf("002-44 first pass without retries: got %+v, want attempt 0 and last", info)
+		t.Errorf("first pass without retries: got %+v, want attempt 0 and last", info)
 	}
 	if _, retried := l.failed(time.Now(), policy, 0, noJitter); retried {
-		t.Error("002-44 a failure without retries is retried")
+		t.Error("a failure without retries is retried")
 	}
 }
 

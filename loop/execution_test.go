@@ -86,7 +86,7 @@ func TestExecution(t *testing.T) {
 			w.next(a)
 		}
 	})
-	t.Run("002-05 an event during a call leads to exactly one more", func(t *testing.T) {
+	t.Run("an event during a call leads to exactly one more", func(t *testing.T) {
 		t.Parallel()
 		entered, leave := make(chan struct{}, 2), make(chan struct{})
 		a := newAuthor(func(context.Context, *run) loop.Outcome {
@@ -106,8 +106,8 @@ func TestExecution(t *testing.T) {
 		if second.Generation != newest {
 			t.Errorf("the second call saw generation %d, want the newest, %d", second.Generation, newest)
 		}
-		if gap := second.At.Sub(first.Ended); gap > time.Second {
-			t.Errorf("the second call began %s after the first ended, want at once", gap)
+		if second.At.Before(first.Ended) {
+			t.Error("the second call began before the first ended")
 		}
 		w.quiet(a, time.Second)
 	})
@@ -139,7 +139,7 @@ func TestExecution(t *testing.T) {
 		w.next(a)
 		w.await("a", "to be Ready", ready)
 		w.requests.Reset()
-		w.quiet(a, 2*time.Second)
+		w.quiet(a, 10*time.Second)
 		for _, r := range w.requests.All() {
 			if r.Verb != "watch" && r.Resource != "events" {
 				t.Errorf("a finished object costs a request: %s", r)

@@ -176,6 +176,11 @@ func (w *world) awaitEvent(reason string) {
 
 // failFirst answers the first request of a method whose path ends so with 500.
 func failFirst(method, suffix string) func(http.RoundTripper) http.RoundTripper {
+	return answerFirst(method, suffix, http.StatusInternalServerError)
+}
+
+// answerFirst answers it with code.
+func answerFirst(method, suffix string, code int) func(http.RoundTripper) http.RoundTripper {
 	done := false
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -184,7 +189,7 @@ func failFirst(method, suffix string) func(http.RoundTripper) http.RoundTripper 
 			}
 			done = true
 			return &http.Response{
-				StatusCode: http.StatusInternalServerError, Body: http.NoBody, Request: r,
+				StatusCode: code, Body: http.NoBody, Request: r,
 				Header: http.Header{"Content-Type": []string{"application/json"}},
 			}, nil
 		})

@@ -269,12 +269,16 @@ func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause erro
 		p.run.Obj = kept
 		return ErrorOutcome{}
 	}
+	changed := p.run.Obj
+	p.run.Obj = kept
 	if e.withoutStatus {
-		p.run.Obj = kept
 		return e
 	}
-	p.run.Obj.SetLabels(kept.GetLabels())
-	p.run.Obj.SetAnnotations(kept.GetAnnotations())
+	if with, err := p.c.withStatusOf(changed, kept); err != nil {
+		p.run.log.Error(err, "what OnError changed in status is lost")
+	} else {
+		p.run.Obj = with
+	}
 	return e
 }
 
@@ -398,14 +402,19 @@ func (p *pass[T]) writeFailed(err error) ending {
 	return next
 }
 
-// commitFailed ends a pass whose result could not be written. The author's own failure
-// stays the one that is told, if it is retried anyway.
+// commitFailed ends a pass whose result could not be written. The author's own failure stays
+// the one that is told, and its retries are as they would be; where none would follow, the pass
+// is repeated until its result is written.
 func (p *pass[T]) commitFailed(err error, next ending) ending {
-	if next.err != nil && !next.never && !apierrors.IsConflict(err) {
-		p.run.log.Error(err, "cannot write the result of a failed pass")
-		return next
+	if next.err == nil || apierrors.IsConflict(err) {
+		return p.writeFailed(err)
 	}
-	return p.writeFailed(err)
+	p.run.log.Error(err, "cannot write the result of a failed pass")
+	if next.never {
+		next.after = p.writeFailed(err).after
+		next.never = next.after == 0
+	}
+	return next
 }
 
 // close tells the queue and the trace how the pass ended.

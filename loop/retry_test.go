@@ -102,12 +102,12 @@ func TestRetry(t *testing.T) {
 			least = time.Duration(float64(least) * 1.3)
 		}
 	})
-	t.Run("002-49 to 002-51 the error handler sees each failure and writes status alone", func(t *testing.T) {
+	t.Run("the error handler sees each failure and writes status alone", func(t *testing.T) {
 		t.Parallel()
 		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
 			r.Obj.Status.Note = err.Error()
 			r.Obj.Labels = map[string]string{"no": "way"}
-			r.Obj.Spec.Size = 0
+			r.Obj.Spec.Size = 99
 			return loop.RetryError()
 		}}
 		w := newWorld(t, h, options{Retry: linear(2)})
@@ -122,8 +122,8 @@ func TestRetry(t *testing.T) {
 			t.Errorf("attempts told to the handler (-want +got):\n%s", diff)
 		}
 		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
-		if p.Status.Note != errBroken.Error() || p.Labels != nil {
-			t.Errorf("002-50 note %q, labels %v; want the error and none", p.Status.Note, p.Labels)
+		if p.Status.Note != errBroken.Error() || p.Labels != nil || p.Spec.Size != 0 {
+			t.Errorf("note %q, labels %v, size %d; want the error, none and none", p.Status.Note, p.Labels, p.Spec.Size)
 		}
 	})
 	t.Run("002-53 the error handler is not for cleanup", func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestRetry(t *testing.T) {
 			t.Errorf("handler calls %d, cleanups %d; want 0 and 4", h.count("onError"), h.count("cleanup"))
 		}
 	})
-	t.Run("002-54 a panicking handler does not replace the error", func(t *testing.T) {
+	t.Run("a panicking handler does not replace the error", func(t *testing.T) {
 		t.Parallel()
 		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(context.Context, *run, error) loop.ErrorOutcome { panic("handler") }}
 		w := newWorld(t, h, options{Retry: linear(1)})

@@ -1,0 +1,281 @@
+package loop
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/trimtab-dev/trimtab/internal/probe"
+)
+
+var errPump = errors.New("the pump is broken")
+
+func failing(*Run[*probe.Probe]) Outcome { return Fail(errPump) }
+
+// inTurn answers the outcomes one after the other, and the last one from then on.
+func inTurn(outcomes ...Outcome) func(*Run[*probe.Probe]) Outcome {
+	n := 0
+	return func(*Run[*probe.Probe]) Outcome {
+		o := outcomes[min(n, len(outcomes)-1)]
+		n++
+		return o
+	}
+}
+
+// every is a linear policy without jitter.
+func every(d time.Duration, attempts int) Options[*probe.Probe] {
+	return Options[*probe.Probe]{Retry: Retry{Initial: d, Multiplier: 1, Attempts: attempts, Jitter: -1}}
+}
+
+// wantCalls compares the calls of Reconcile so far.
+func wantCalls(t *testing.T, w *clockwork, why string, want ...visited) {
+	t.Helper()
+	for i := range want {
+		want[i].Method = "reconcile"
+	}
+	if diff := cmp.Diff(want, w.of("reconcile")); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", why, diff)
+	}
+}
+
+func at(d time.Duration, attempt int, last bool) visited {
+	return visited{At: d, Attempt: attempt, Last: last}
+}
+
+// TestTimelines plays how events, retries and appointments interplay (Java Operator SDK), on the
+// real queue: linear retry of 2 s, at most 3.
+func TestTimelines(t *testing.T) {
+	const s = time.Second
+	policy := every(2*s, 3)
+	t.Run("002-46 success cancels what is pending", func(t *testing.T) {
+		t.Run("T1 an appointment", func(t *testing.T) {
+			wind(t, policy, inTurn(After(5*s), Done()), nil, func(w *clockwork) {
+				w.until(s)
+				w.patch()
+				w.until(time.Hour)
+				wantCalls(t, w, "none at 5 s", at(0, 0, false), at(s, 0, false))
+			})
+		})
+		t.Run("T2 a retry", func(t *testing.T) {
+			wind(t, policy, inTurn(Fail(errPump), Done(), Fail(errPump), Done()), nil, func(w *clockwork) {
+				w.until(s)
+				w.patch()
+				w.until(5 * s)
+				w.patch()
+				w.until(time.Hour)
+				wantCalls(t, w, "none at 2 s, and the next failure starts anew", at(0, 0, false), at(s, 1, false), at(5*s, 0, false), at(7*s, 1, false))
+			})
+		})
+		t.Run("a new appointment may be made, and After is a success, too", func(t *testing.T) {
+			wind(t, policy, inTurn(Fail(errPump), After(10*s), Fail(errPump), After(20*s), Done()), nil, func(w *clockwork) {
+				w.until(time.Hour)
+				wantCalls(t, w, "the failure at 12 s is the first again", at(0, 0, false), at(2*s, 1, false), at(12*s, 0, false), at(14*s, 1, false), at(34*s, 0, false))
+			})
+		})
+	})
+	t.Run("002-47 an event during a pending retry runs at once and is no attempt", func(t *testing.T) {
+		t.Run("T3 during the failing pass", func(t *testing.T) {
+			slow := func(*Run[*probe.Probe]) Outcome {
+				<-time.After(300 * time.Millisecond)
+				return Fail(errPump)
+			}
+			wind(t, policy, slow, nil, func(w *clockwork) {
+				w.until(100 * time.Millisecond)
+				w.patch()
+				w.until(time.Hour)
+				wantCalls(t, w, "the second right after the first, and three retries", at(0, 0, false), at(300*time.Millisecond, 0, false),
+					at(2600*time.Millisecond, 1, false), at(4900*time.Millisecond, 2, false), at(7200*time.Millisecond, 3, true))
+			})
+		})
+		t.Run("T4 while a retry is armed", func(t *testing.T) {
+			wind(t, policy, failing, nil, func(w *clockwork) {
+				for _, when := range []time.Duration{s / 2, s, 3 * s / 2} {
+					w.until(when)
+					w.patch()
+				}
+				w.until(time.Hour)
+				wantCalls(t, w, "seven calls", at(0, 0, false), at(s/2, 1, false), at(s, 1, false), at(3*s/2, 1, false),
+					at(2*s, 1, false), at(4*s, 2, false), at(6*s, 3, true))
+			})
+		})
+	})
+	t.Run("002-48 T5 exhausted and event: runs, still last, not reset", func(t *testing.T) {
+		n := 0
+		wind(t, policy, func(*Run[*probe.Probe]) Outcome {
+			if n++; n == 6 {
+				return Done()
+			}
+			return Fail(errPump)
+		}, nil, func(w *clockwork) {
+			for _, when := range []time.Duration{8 * s, 9 * s, 10 * s} {
+				w.until(when)
+				w.patch()
+			}
+			w.until(13 * s)
+			wantCalls(t, w, "success at 9 s resets", at(0, 0, false), at(2*s, 1, false), at(4*s, 2, false), at(6*s, 3, true),
+				at(8*s, 3, true), at(9*s, 3, true), at(10*s, 0, false), at(12*s, 1, false))
+		})
+	})
+}
+
+// TestEventsDuringCalls: what comes while the author is at work.
+func TestEventsDuringCalls(t *testing.T) {
+	t.Run("002-05 events during a call lead to exactly one more, at once", func(t *testing.T) {
+		var generations []int64
+		wind(t, Options[*probe.Probe]{}, func(r *Run[*probe.Probe]) Outcome {
+			generations = append(generations, r.Obj.Generation)
+			<-time.After(time.Second)
+			return Done()
+		}, nil, func(w *clockwork) {
+			for range 3 {
+				w.until(time.Since(w.start) + 200*time.Millisecond)
+				w.patch()
+			}
+			w.until(time.Hour)
+			wantCalls(t, w, "one more", at(0, 0, false), at(time.Second, 0, false))
+			if !slices.Equal(generations, []int64{1, 4}) {
+				t.Errorf("generations %v, want the newest in the second call", generations)
+			}
+		})
+	})
+	t.Run("an object that is gone is not visited again", func(t *testing.T) {
+		wind(t, Options[*probe.Probe]{}, inTurn(Done()), nil, func(w *clockwork) {
+			w.remove()
+			synctest.Wait()
+			w.until(24 * time.Hour)
+			if w.passes != 2 {
+				t.Errorf("%d passes in a day, want the first and the one that finds it gone", w.passes)
+			}
+		})
+	})
+}
+
+// TestErrorHandler proves what an author may decide about a failure.
+func TestErrorHandler(t *testing.T) {
+	const s = time.Second
+	t.Run("002-44 002-49 without retries: one call, told to the handler as the last", func(t *testing.T) {
+		wind(t, every(s, -1), failing, func(*Run[*probe.Probe]) ErrorOutcome { return RetryError() }, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "one", at(0, 0, true))
+			if diff := cmp.Diff([]visited{{"onError", 0, 0, true}}, w.of("onError")); diff != "" {
+				t.Errorf("calls of the handler (-want +got):\n%s", diff)
+			}
+		})
+	})
+	t.Run("002-49 it sees every failure, the first with attempt 0", func(t *testing.T) {
+		wind(t, every(s, 3), failing, func(*Run[*probe.Probe]) ErrorOutcome { return RetryError() }, func(w *clockwork) {
+			w.until(time.Hour)
+			want := []visited{{"onError", 0, 0, false}, {"onError", s, 1, false}, {"onError", 2 * s, 2, false}, {"onError", 3 * s, 3, true}}
+			if diff := cmp.Diff(want, w.of("onError")); diff != "" {
+				t.Errorf("calls of the handler (-want +got):\n%s", diff)
+			}
+		})
+	})
+	t.Run("NoRetry waits for an event", func(t *testing.T) {
+		wind(t, every(s, 0), failing, func(*Run[*probe.Probe]) ErrorOutcome { return NoRetry() }, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "one", at(0, 0, false))
+			w.patch()
+			w.until(2 * time.Hour)
+			wantCalls(t, w, "one for the event", at(0, 0, false), at(time.Hour, 0, false))
+		})
+	})
+	t.Run("RetryIn goes before the policy", func(t *testing.T) {
+		wind(t, every(s, 2), failing, func(*Run[*probe.Probe]) ErrorOutcome { return RetryIn(7 * s) }, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "7 s apart, as many as the policy allows", at(0, 0, false), at(7*s, 1, false), at(14*s, 2, true))
+		})
+	})
+	t.Run("002-50 of what it changes only status arrives", func(t *testing.T) {
+		wind(t, every(s, -1), failing, func(r *Run[*probe.Probe]) ErrorOutcome {
+			r.Obj.Status.Note, r.Obj.Spec.Size = "seen", 99
+			r.Obj.Labels, r.Obj.Finalizers = map[string]string{"no": "way"}, []string{"example.org/no"}
+			return RetryError()
+		}, func(w *clockwork) {
+			w.until(s)
+			if diff := cmp.Diff([]string{"apply status"}, w.written()); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if got := w.probe; got.Status.Note != "seen" || got.Spec.Size != 0 || got.Labels != nil || got.Status.Message == "" || got.Status.State != "Failed" {
+				t.Errorf("the object is %+v", got)
+			}
+		})
+	})
+	t.Run("002-51 WithoutStatus writes nothing", func(t *testing.T) {
+		n := 0
+		wind(t, every(s, 0), failing, func(r *Run[*probe.Probe]) ErrorOutcome {
+			n++
+			r.Obj.Status.Note = strings.Repeat("x", n)
+			return RetryError().WithoutStatus()
+		}, func(w *clockwork) {
+			w.until(10 * s)
+			if diff := cmp.Diff([]string{"apply status"}, w.written()); diff != "" {
+				t.Errorf("writes beside the loop's own word of the failure (-want +got):\n%s", diff)
+			}
+			if note := w.probe.Status.Note; note != "" || n < 10 {
+				t.Errorf("note %q after %d failures", note, n)
+			}
+		})
+	})
+	t.Run("002-54 neither its panic nor a failing write replaces the error", func(t *testing.T) {
+		handlers := map[string]func(*Run[*probe.Probe]) ErrorOutcome{
+			"a panic":         func(*Run[*probe.Probe]) ErrorOutcome { panic("handler") },
+			"a failing write": func(*Run[*probe.Probe]) ErrorOutcome { return RetryError() },
+		}
+		for name, h := range handlers {
+			t.Run(name, func(t *testing.T) {
+				wind(t, every(s, 0), failing, h, func(w *clockwork) {
+					if name == "a failing write" {
+						w.refuse = apierrors.NewInternalError(errors.New("etcd is away"))
+					}
+					w.patch() // a new generation is to be written
+					w.until(3 * s)
+					wantCalls(t, w, "the schedule of the policy", at(0, 0, false), at(0, 1, false), at(s, 1, false), at(2*s, 2, false), at(3*s, 3, false))
+					for _, e := range w.ends {
+						if e.Err != errPump.Error() {
+							t.Errorf("a pass ended with %q, want the author's error", e.Err)
+						}
+					}
+					told := 0
+					for _, l := range w.logged {
+						if strings.Contains(l, `"Reconciler error"`) && strings.Contains(l, errPump.Error()) {
+							told++
+						}
+					}
+					if told != len(w.ends) {
+						t.Errorf("%d of %d failures are in controller-runtime's log: %v", told, len(w.ends), w.logged)
+					}
+				})
+			})
+		}
+	})
+	t.Run("a pass that is not retried is repeated until its status is written, with its own error", func(t *testing.T) {
+		wind(t, every(s, -1), failing, nil, func(w *clockwork) {
+			w.until(s)
+			w.refuse = apierrors.NewInternalError(errors.New("etcd is away"))
+			w.patch()
+			w.until(time.Minute)
+			w.mu.Lock()
+			w.refuse = nil
+			w.mu.Unlock()
+			w.until(time.Hour)
+			if got := w.probe.Status; got.ObservedGeneration != 2 {
+				t.Errorf("the status tells of generation %d, want 2", got.ObservedGeneration)
+			}
+			for _, e := range w.ends {
+				if e.Err != errPump.Error() {
+					t.Errorf("a pass ended with %q, want the author's error", e.Err)
+				}
+			}
+			if n := len(w.of("reconcile")); n > 10 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	})
+}
