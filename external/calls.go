@@ -171,6 +171,7 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	if p.seen.Phase == PhaseMissing {
 		p.track.sawNothing()
 	} else {
+		p.facts.Seen.Marked = p.seen.Mark[MarkIncarnation] == p.mark()[MarkIncarnation]
 		p.facts.Seen.Owner = p.claimant().ownerOf(p.seen.Mark)
 	}
 	if err := p.meetRivals(ctx); err != nil {
@@ -262,7 +263,7 @@ func promote(changes Changes) Changes {
 
 func (p *pass[T, C, O]) claimant() claimant {
 	c := claimant{
-		mark: p.mark(), record: p.record, inherited: p.inherited, unmarked: p.e.options.Unmarked,
+		mark: p.mark(), record: p.record, inherited: p.inherited, unmarked: p.e.options.Unmarked, late: p.e.options.MarkLater,
 		untried: p.facts.Creation <= CreationRefused, adoption: p.settings.policy.Adoption, from: p.settings.from,
 	}
 	if p.anew {
@@ -288,8 +289,11 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 	in := CreateInput{Name: p.id, Mark: p.mark()}
 	driver, c := p.e.driver, p.client.client
 	p.track.createBegins(time.Now())
+	given := &assigned{}
+	p.track.given = given
 	class := p.change(ctx, ActionCreate, func(ctx context.Context, obj T) error {
-		_, err := driver.Create(ctx, c, obj, in)
+		result, err := driver.Create(ctx, c, obj, in)
+		given.take(in.Name, result)
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())

@@ -61,7 +61,7 @@ func (p *pass[T, C, O]) standingOf(obj T, found Mark) standing {
 		return s
 	}
 	who := claimant{
-		mark: p.markOf(obj, r.Incarnation), record: r,
+		mark: p.markOf(obj, r.Incarnation), record: r, late: p.e.options.MarkLater, untried: r.Refused,
 		adoption: asks.policy.Adoption, from: asks.from,
 	}
 	s.holds = who.ownerOf(found) == OwnerRecorded

@@ -22,9 +22,11 @@ func Decide(f Facts) Decision {
 
 // certain makes sure, before the outside is changed, that the object which was read still
 // exists. A process that has just started may read an old copy of one that is gone, whose
-// name or thing belongs to somebody else by now.
+// name or thing belongs to somebody else by now; or one whose record was taken off, and put
+// back since.
 func certain(f Facts, d Decision) Decision {
-	if d.Action.mutates() && !f.Fresh {
+	blind := d.Action == ActionRemoveFinalizer && d.Row == 27 && f.Record.Marker == MarkerNone
+	if (d.Action.mutates() || blind) && !f.Fresh {
 		d.Action = ActionConfirm
 	}
 	return d
@@ -164,6 +166,7 @@ const (
 	ReasonRecreatedAfterLoss   Reason = "RecreatedAfterExternalDeletion"
 	ReasonMissingAfterRestart  Reason = "MissingAfterRestart"
 	ReasonCreateDoubtful       Reason = "CreateDoubtful"
+	ReasonIDNotSupported       Reason = "IDNotSupported"
 	ReasonNotOurs              Reason = "NotOurs"
 	ReasonContested            Reason = "Contested"
 	ReasonAdopting             Reason = "Adopting"

@@ -53,8 +53,11 @@ func notOurs(f Facts) Decision {
 // unproven: the thing is ours, and could say so itself but does not. Until it does, another
 // cluster could take it for nobody's.
 func (f Facts) unproven() bool {
-	return f.Seen.Owner == OwnerRecorded && f.CanMark && f.Policy.Update
+	return f.Seen.Owner == OwnerRecorded && f.CanMark && (f.Policy.Update || f.madeUnmarked() && f.Policy.Create)
 }
+
+// madeUnmarked: the thing bears no mark because a create of ours cannot carry it.
+func (f Facts) madeUnmarked() bool { return f.MarkLater && f.Record.Marker == MarkerPending }
 
 // decideMark is the second half of row 9: a thing that was taken over gets our mark, and
 // nothing else happens to it until the mark is seen.
@@ -65,6 +68,9 @@ func decideMark(f Facts) Decision {
 	d := Decision{
 		Row: 9, Action: ActionMark, State: StateVerifying, Reason: ReasonAdopting,
 		Show: Show{Ready: ShowFalse, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	if f.madeUnmarked() {
+		d.State, d.Reason, d.Show.Creating = StateCreating, ReasonCreating, ShowTrue
 	}
 	if f.Did.Mark {
 		d.Action, d.Wake = ActionNone, WakeSoon

@@ -194,6 +194,8 @@ func decideDeletionUnknownID(f Facts) Decision {
 func decideDeletionSeen(f Facts) Decision {
 	missing := f.Seen.Phase == PhaseMissing
 	switch {
+	case f.Record.Trouble == TroubleGiven && f.Record.Marker != MarkerDone && (!missing || f.goneForGood()):
+		return decideGiven(missing)
 	case (missing || !ownsForDeletion(f)) && !f.goneForGood():
 		return terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
 	case missing:
@@ -214,6 +216,18 @@ func decideDeletionSeen(f Facts) Decision {
 		d.Action = ActionPrepareDelete
 	}
 	return d
+}
+
+// decideGiven is for a thing under the identity that its API assigned. Before it is deleted a
+// look by that identity must have shown it: a driver that looks by name would never see it,
+// and the object would go without its thing.
+func decideGiven(missing bool) Decision {
+	if missing {
+		d := terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
+		d.Show.Failed = ShowTrue
+		return d
+	}
+	return terminating(Decision{Row: 28, Action: ActionAdopt, Reason: ReasonDeleting})
 }
 
 // goneForGood: the thing is missing, and no create of ours can still make it appear.

@@ -61,6 +61,8 @@ type Facts struct {
 	// CanMark and CanUnmark: the driver can put the ownership mark on a thing that exists, or
 	// take it off.
 	CanMark, CanUnmark bool
+	// MarkLater: what a create makes bears no mark until it is put on.
+	MarkLater bool
 	// Did is what this pass has called already.
 	Did Did
 	// Create is what the create of this pass came to, if it was refused.
@@ -215,6 +217,8 @@ const (
 	TroubleRenamed
 	// TroubleEndpoint: the thing was made at another endpoint than the operator talks to.
 	TroubleEndpoint
+	// TroubleGiven: the API assigned the thing another identity than its name.
+	TroubleGiven
 )
 
 // Creation is what is known about creating the record's incarnation.
@@ -250,6 +254,8 @@ type Seen struct {
 	Recoverable bool
 	// Owner is whose the thing is.
 	Owner Owner
+	// Marked: its mark is that of the very incarnation that the record is about.
+	Marked bool
 	// Rival is another living object that stands for the same thing. It counts only where
 	// no mark proves the thing to be ours.
 	Rival Rival

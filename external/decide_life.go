@@ -81,6 +81,8 @@ func decideTrouble(f Facts) Decision {
 		return stopped(23, ReasonRenamed)
 	case TroubleEndpoint:
 		return stopped(10, ReasonEndpointChanged)
+	case TroubleGiven:
+		return stopped(10, ReasonIDNotSupported)
 	case TroubleCorrupt, TroubleNone:
 	}
 	return stopped(10, ReasonRecordCorrupt)
@@ -283,11 +285,12 @@ func (f Facts) comesLate() bool {
 }
 
 // markThenCreate writes the marker unless it is durable already and young. Another incarnation
-// needs its own. So does a repeated create of a thing that is found by its mark: a search that
-// is behind could still show what an earlier create had made, and take it for this one.
+// needs its own. So does a repeated create of a thing that is found by its mark, or gets it
+// later: a look that is behind could still show what an earlier create had made, and take it
+// for this one.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
-	again := f.Identity == IdentityMark && f.uncertain()
+	again := (f.Identity == IdentityMark || f.MarkLater) && f.uncertain()
 	switch {
 	case f.Record.Marker == MarkerNone || lost || again:
 		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
@@ -300,7 +303,7 @@ func markThenCreate(f Facts, d Decision, lost bool) Decision {
 // absenceProven: that the thing was not seen means that it does not exist. It may come
 // into sight late after a create, unless the API has accepted its deletion since. Where a
 // second create of a name makes no second thing, one that may have happened is no reason to
-// wait.
+// wait, unless only the order of creates tells later whose a thing without a mark is.
 func (f Facts) absenceProven() bool {
 	if f.Did.Create {
 		return false
@@ -310,7 +313,7 @@ func (f Facts) absenceProven() bool {
 	case CreationNone, CreationRefused, CreationUntold, CreationSettled:
 		return true
 	case CreationPossible:
-		return !recent || f.UniqueNames
+		return !recent || f.UniqueNames && !f.MarkLater
 	case CreationCalled:
 		return !recent
 	case CreationSeen:
@@ -326,6 +329,8 @@ func decideExisting(f Facts) Decision {
 		return unseen()
 	case c == claimRefused:
 		return notOurs(f)
+	case f.madeUnmarked() && f.Seen.Owner == OwnerUs && f.Seen.Marked:
+		return Decision{Row: 9, Action: ActionAdopt, State: StateCreating, Reason: ReasonCreating}
 	case c == claimAdopt:
 		return Decision{Row: 9, Action: ActionAdopt, State: StateVerifying, Reason: ReasonVerifying}
 	case f.unproven():

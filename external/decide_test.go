@@ -257,6 +257,7 @@ func TestDecide(t *testing.T) {
 		"D-27 not after a refusal":     {"what refuses may have made it all the same", given(deleting, creation(CreationRefused), notLooked), "D-00 observe Terminating Observing"},
 		"D-28 refused, and it exists":  {"nothing tells whose it is", given(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), "D-28 wait Terminating CreateDoubtful -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-27 never prepared":          {"", given(deleting, creation(CreationNone), recorded(MarkerNone), unknownID), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 not by an old copy":      {"its record may have been put back", given(deleting, creation(CreationNone), recorded(MarkerNone), unknownID, notFresh), "D-27 confirm Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 never, and no client":    {"P6: undeletable for want of credentials", given(deleting, creation(CreationNone), notLooked, scoped(ScopeUnconnectable)), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 not without a look":      {"a name may be ours though its record is lost", given(deleting, creation(CreationNone), recorded(MarkerNone), notLooked), "D-00 observe Terminating Observing"},
 		"D-27 nor by a first record":   {"an earlier one may be lost", given(deleting, creation(CreationUntold), notLooked), "D-00 observe Terminating Observing"},

@@ -165,6 +165,8 @@ func (t texts) trouble(d Decision, f Facts) string {
 		return fmt.Sprintf("cannot %s %s yet: %s; looking again", verb(f.Last.Of), t.Thing, t.Error)
 	case ReasonRecordCorrupt, ReasonInvalidName:
 		return t.Trouble
+	case ReasonIDNotSupported:
+		return t.given(f)
 	case ReasonRenamed:
 		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it anew", t.Thing, t.Named)
 	case ReasonPaused:
@@ -184,6 +186,16 @@ func (t texts) trouble(d Decision, f Facts) string {
 	default:
 	}
 	return ""
+}
+
+// given is about an identity that the API assigned.
+func (t texts) given(f Facts) string {
+	if f.Deleting {
+		return fmt.Sprintf("a look by the id %q, which the API assigned, shows nothing, so the thing cannot be deleted; "+
+			"delete it there, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
+	}
+	return fmt.Sprintf("the API assigned the id %q instead of the name %q, which this operator cannot manage yet; nothing is created again, "+
+		"and deleting the object deletes the thing by that id; the driver must make things under the name that it is given", t.ID, t.Named)
 }
 
 // change is about differences and permissions; empty for other reasons.

@@ -19,7 +19,8 @@ type Driver[T client.Object, C, O any] interface {
 	Compare(obj T, have O) Changes
 
 	// Create starts creation under in.Name, carrying in.Mark if the API can hold it. Once
-	// the API accepted it, nothing in here may fail.
+	// the API accepted it, nothing in here may fail: what takes a second call is for Mark and
+	// [Options.MarkLater], or for Update.
 	Create(ctx context.Context, c C, obj T, in CreateInput) (Result, error)
 
 	// Delete starts deletion. Absent is success.
@@ -96,7 +97,10 @@ type CreateInput struct {
 // Result is the answer to a mutating call that the API accepted. The zero value says:
 // done or under way, look.
 type Result struct {
-	// ID is the thing's identity if the API assigned one. Empty means the name.
+	// ID is the thing's identity if the API assigned another one than CreateInput.Name. Things
+	// with such identities are not managed yet: the id is recorded, nothing is created again,
+	// status says so, and when the object is deleted the thing is, by this id. Empty means
+	// the name.
 	ID string
 }
 

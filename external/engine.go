@@ -77,6 +77,10 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 	e.connection.connect = attach(o.Connect, o.Endpoint)
 	e.updater, _ = any(d).(Updater[T, C, O])
 	e.marker, _ = any(d).(Marker[T, C])
+	if o.MarkLater && (e.marker == nil || o.Unmarked) {
+		panic("external: Options.MarkLater needs a Driver that is a Marker, and no Options.Unmarked; " +
+			"give it Mark(ctx, client, object, Ref, Mark) error with the very types of its other methods")
+	}
 	e.unmarker, _ = any(d).(Unmarker[T, C])
 	e.namer, _ = any(d).(Namer[T])
 	e.reflector, _ = any(d).(Reflector[T, O])
@@ -107,7 +111,7 @@ func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
 	if err != nil {
 		return err
 	}
-	if e.options.Unmarked {
+	if e.looksFirst() {
 		return nil
 	}
 	if e.options.Endpoint != nil {
@@ -257,6 +261,10 @@ func (m marker) expired(now time.Time, life time.Duration) bool { return now.Sub
 func (e *engine[T, C, O]) settled() time.Duration {
 	return markerLife + e.callDeadline() + e.grace() + clockSkew
 }
+
+// looksFirst: what bears the name before the first create is not ours, and no mark could tell
+// later. So the first record is written after a look that showed nothing.
+func (e *engine[T, C, O]) looksFirst() bool { return e.options.Unmarked || e.options.MarkLater }
 
 // source wakes objects when something of the kind changes in a way that matters to them.
 func (e *engine[T, C, O]) source(k dependencyKind[T]) trigger.Source[T] {

@@ -88,6 +88,8 @@ type claimant struct {
 	// place before it.
 	record, inherited record
 	unmarked          bool
+	// late: the mark comes after the create.
+	late bool
 	// untried: no create of the record's incarnation was ever called, or each was refused, so
 	// that without marks nothing that exists can be ours.
 	untried bool
@@ -109,6 +111,8 @@ func (c claimant) ownerOf(found Mark) Owner {
 		return OwnerRecorded
 	case uid != "" && uid == c.mark[MarkUID]:
 		return OwnerUs
+	case uid == "" && ours && !c.untried && (c.record.Given != "" || c.late && c.record.Done.IsZero() && c.record.Adopted == ""):
+		return OwnerRecorded
 	case uid == "":
 		return recordedIf(adopted && c.adoption >= AdoptIfIdentical, OwnerNobody)
 	case uid == c.from:

@@ -52,6 +52,13 @@ func (w *world) pass(i int) {
 	if !o.finalizer && (o.deleting || !p.prepare()) {
 		return
 	}
+	if !p.o.rec.exists() && p.t.known.exists() && !w.m.forgetsRecords {
+		known := p.t.known
+		if !p.w.write(p, true, func(o *object) { o.rec = known }) {
+			return
+		}
+	}
+	defer func() { p.t.keep(p.o.rec) }()
 	if !p.t.read(p.o.rec, w.clock(), w.settled()) && !w.m.noGuard {
 		if !p.confirm() { // an old copy
 			return
@@ -110,7 +117,7 @@ func (w *world) track(uid int64) *track {
 // prepare adds the finalizer, and the first marker where it may ride along.
 func (p *modelPass) prepare() bool {
 	first := p.o.rec
-	if !p.w.v.unmarked && !first.exists() {
+	if (!p.w.v.looksFirst() || p.w.m.firstMarker) && !first.exists() {
 		first = p.w.record(p.o.uid, 1)
 	}
 	p.t.prepared = first.Create
@@ -125,6 +132,11 @@ func (w *world) record(uid, incarnation int64) record {
 	}
 }
 
+// ownMark is the mark of the record's incarnation.
+func (p *modelPass) ownMark() Mark {
+	return Mark{MarkIncarnation: strconv.FormatInt(p.o.rec.Incarnation, 10)}.On(p.w.marks[p.o.uid])
+}
+
 // settled is the age from which on a record tells of nothing that may still come.
 func (w *world) settled() time.Duration {
 	if w.m.eager {
@@ -137,9 +149,9 @@ func (w *world) settled() time.Duration {
 func (p *modelPass) facts() Facts {
 	f, o, v := p.f, p.o, p.w.v
 	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
-	f.Grace, f.Unprepared, f.CanMark = modelGrace*time.Second, o.unprepared, v.marker
+	f.Grace, f.Unprepared, f.CanMark, f.MarkLater = modelGrace*time.Second, o.unprepared, v.marker, v.late
 	f.UniqueNames = v.byName() && !v.twofold || p.w.m.hasty
-	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress(), Doubtful: v.unmarked && (o.rec.Doubt || p.t.doubtful)}
+	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress(), Doubtful: v.looksFirst() && (o.rec.Doubt || p.t.doubtful)}
 	f.Record.Expired = o.rec.Create.expired(p.w.clock(), modelLife*time.Second) && !p.w.m.oldMarkers
 	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.exists())
 	now := p.w.clock()
@@ -221,8 +233,9 @@ func (p *modelPass) observe() {
 	if at < p.have.changed {
 		p.value = p.have.old
 	}
-	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, untried: p.t.creation <= CreationRefused, adoption: p.o.policy.Adoption}
+	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, late: w.v.late, untried: p.t.creation <= CreationRefused, adoption: p.o.policy.Adoption}
 	p.f.Seen.Owner = who.ownerOf(p.have.mark)
+	p.f.Seen.Marked = w.m.anyMark || p.have.mark[MarkIncarnation] == p.ownMark()[MarkIncarnation]
 	if w.m.ownsAll {
 		p.f.Seen.Owner = OwnerUs
 	}
@@ -286,8 +299,8 @@ func (p *modelPass) create(d Decision) bool {
 	p.f.Did.Create, p.f.Seen = true, Seen{}
 	p.f.Found = FoundNotAsked
 	x := thing{slot: p.slot, owner: p.o.uid, incarnation: p.o.rec.Incarnation, value: p.o.want}
-	if !w.v.unmarked {
-		x.mark = w.marks[p.o.uid]
+	if !w.v.looksFirst() {
+		x.mark = p.ownMark()
 	}
 	if w.chance(20) {
 		x.ready = 1 + w.rng.IntN(4)
@@ -353,7 +366,7 @@ func (p *modelPass) hangs() {
 
 // withdraw records that a create was refused.
 func (p *modelPass) withdraw() bool {
-	if !p.w.v.unmarked || !p.t.withdraws(p.o.rec) {
+	if !p.w.v.looksFirst() || !p.t.withdraws(p.o.rec) {
 		return true
 	}
 	return p.w.write(p, true, func(o *object) { o.rec.Refused, o.rec.Doubt = true, p.t.doubtful })
@@ -513,14 +526,14 @@ func (p *modelPass) confirm() bool {
 }
 
 func (p *modelPass) mark() {
-	if !p.o.policy.Update || p.o.deleting {
+	if !p.o.policy.Update && (!p.w.v.late || !p.o.policy.Create) || p.o.deleting {
 		p.w.fail("marked without permission")
 	}
 	p.touch("marked")
 	p.f.Did.Mark, p.f.Seen = true, Seen{}
 	class := p.w.anyFault()
 	if t := p.target(); t != nil && (class == ClassUnknown || class == ClassAmbiguous && p.w.chance(50)) {
-		t.mark = p.w.marks[p.o.uid]
+		t.mark = p.ownMark()
 		p.w.tick(modelLag) // reads that are behind show it without
 	}
 	p.answered(ActionMark, class)

@@ -89,6 +89,30 @@ func TestModelTeeth(t *testing.T) {
 			api: "name and mark",
 			m:   mutant{oldMarkers: true},
 		},
+		"takes its own thing without a mark for somebody's": {
+			why: "a crash between making and marking is for ever",
+			api: "name, marked later",
+			m: with(func(f *Facts) {
+				if f.MarkLater && f.Seen.Owner == OwnerRecorded {
+					f.Seen.Owner = OwnerNobody
+				}
+			}, nil),
+		},
+		"takes the mark of an earlier incarnation for this one's": {
+			why: "what was made instead stays unmarked, and leaks",
+			api: "name, marked later",
+			m:   mutant{anyMark: true},
+		},
+		"does not put a record back": {
+			why: "without marks, what was made for the object is nobody's",
+			api: "name without mark",
+			m:   mutant{forgetsRecords: true},
+		},
+		"records before it looks": {
+			why: "what was there before is marked and taken",
+			api: "name, marked later",
+			m:   mutant{firstMarker: true},
+		},
 		"takes every record for old": {
 			why: "what is under way lands after the finalizer went",
 			m:   mutant{eager: true},

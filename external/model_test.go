@@ -29,11 +29,15 @@ type variant struct {
 	identity Identity
 	unmarked bool
 	marker   bool // what exists can be given a mark
+	late     bool // a create cannot carry the mark
 	// twofold: a name can be given twice, at the same time.
 	twofold bool
 	// lies: the API says of a create that it was refused, and made the thing all the same.
 	lies bool
 }
+
+// looksFirst tells APIs in which no mark tells what was there before a create.
+func (v variant) looksFirst() bool { return v.unmarked || v.late }
 
 // byName tells APIs in which a thing's name is chosen by us.
 func (v variant) byName() bool { return v.identity == IdentityDeterministic }
@@ -53,6 +57,9 @@ type mutant struct {
 	oldMarkers      bool // calls creates under markers of any age
 	believesNo      bool // takes a refused create for one that was never called
 	forgetsRefusals bool // does not record a refusal that it could not record at once
+	forgetsRecords  bool // does not put a record back that it knows
+	anyMark         bool // takes the mark of any incarnation for that of the one it made
+	firstMarker     bool // writes the first record before it looks
 	eager           bool // takes every record for old
 }
 
@@ -205,6 +212,7 @@ func (w *world) event() {
 	case 7:
 		if w.chance(20) {
 			w.strip(i)
+			w.takeOff(i)
 		}
 	case 3:
 		w.drift(i)
@@ -268,7 +276,7 @@ func (w *world) land(t thing) *thing {
 	if w.v.byName() && !w.v.twofold && w.named(t.slot) != nil {
 		return nil
 	}
-	if w.v.unmarked && w.orphaned[t.owner] && w.slots[t.slot].now().rec.exists() {
+	if w.v.looksFirst() && w.orphaned[t.owner] && w.slots[t.slot].now().rec.exists() {
 		return nil // comes into being under the eyes of another object, which no engine could tell
 	}
 	if w.v.identity == IdentityToken {
@@ -308,7 +316,7 @@ func (w *world) person(i int) {
 	s := &w.slots[i]
 	o := *s.now()
 	if o.uid == 0 {
-		if w.v.unmarked || w.v.twofold {
+		if w.v.looksFirst() || w.v.twofold {
 			w.tick(modelHang + modelLag) // for what the last object orphaned
 		}
 		w.uids++
@@ -346,7 +354,7 @@ func (w *world) person(i int) {
 func (w *world) strip(i int) {
 	s := &w.slots[i]
 	o := *s.now()
-	if o.uid == 0 || o.deleting || !w.v.byName() || w.v.unmarked || o.rec.Adopted != "" {
+	if o.uid == 0 || o.deleting || !w.v.byName() || w.v.looksFirst() || o.rec.Adopted != "" {
 		return
 	}
 	o.finalizer, o.rec = false, record{}
@@ -354,6 +362,23 @@ func (w *world) strip(i int) {
 	s.seen = s.version() - 1
 	w.tell("person: slot %d uid %d loses its metadata", i, o.uid)
 	w.tick(modelHang + modelGrace)
+}
+
+// takeOff removes the record of a thing that bears no mark, while the process knows it and lives
+// on.
+func (w *world) takeOff(i int) {
+	s := &w.slots[i]
+	o := *s.now()
+	if t := w.tracks[o.uid]; o.uid == 0 || !w.v.unmarked || !w.v.byName() || t == nil || t.known != o.rec {
+		return
+	}
+	o.rec = record{}
+	s.put(o)
+	s.seen = s.version() - 1
+	w.tell("person: slot %d uid %d loses its record", i, o.uid)
+	w.calm = true
+	w.pass(i)
+	w.calm = false
 }
 
 func (w *world) policy() Policy {
@@ -401,7 +426,7 @@ func (w *world) intruder(i int) {
 		}
 		w.land(x)
 		w.tick(modelLag)
-	case t != nil && t.mark != nil && t.deleted == 0 && w.slots[i].now().rec.Adopted != adoptedUnmarked && w.chance(20):
+	case t != nil && t.mark != nil && t.deleted == 0 && !(w.v.late && w.byRecord(i)) && w.slots[i].now().rec.Adopted != adoptedUnmarked && w.chance(20):
 		t.mark, t.owner = nil, 0
 		w.tick(modelLag)
 	}
@@ -411,7 +436,7 @@ func (w *world) intruder(i int) {
 // an intruder.
 func (w *world) byRecord(i int) bool {
 	r := w.slots[i].now().rec
-	return r.exists() && (w.v.unmarked || r.Adopted != "")
+	return r.exists() && (w.v.unmarked || r.Adopted != "" || w.v.late && r.Done.IsZero())
 }
 
 // quiet: nothing of the slot can be seen or can still come.

@@ -14,6 +14,7 @@ func variants() []variant {
 	return []variant{
 		{name: "name and mark", identity: IdentityDeterministic},
 		{name: "name and later mark", identity: IdentityDeterministic, marker: true},
+		{name: "name, marked later", identity: IdentityDeterministic, marker: true, late: true},
 		{name: "name given twice", identity: IdentityDeterministic, twofold: true},
 		{name: "name and lies", identity: IdentityDeterministic, lies: true},
 		{name: "name without mark and lies", identity: IdentityDeterministic, unmarked: true, lies: true},

@@ -58,6 +58,13 @@ type Options[T Object, C any] struct {
 	// answer was lost is then repeated at once instead of after the grace.
 	UniqueNames bool
 
+	// MarkLater says that Create cannot put the ownership mark on the thing, because that takes
+	// a second call of the API: Create only makes it, and the driver's Mark is called until a
+	// look shows the mark. A crash in between loses nothing. It needs a driver that is a
+	// [Marker]. What is there before the first create is recognised by looking first, and that
+	// the mark was seen is recorded, at the price of two more writes for each object.
+	MarkLater bool
+
 	// Unmarked says that the API cannot hold ownership marks. What is there before the
 	// first create is then recognised by looking first, at the price of one more write for
 	// each object.

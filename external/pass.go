@@ -95,6 +95,7 @@ func (p *pass[T, C, O]) uid() types.UID { return p.obj.GetUID() }
 // run decides and acts until nothing is left to do in this pass.
 func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
 	p.trace = trace.From(ctx)
+	defer func() { p.track.keep(p.record) }()
 	if err := p.load(ctx); err != nil {
 		return Decision{}, err
 	}
@@ -125,12 +126,18 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		return err
 	}
 	p.readRecord(ctx)
+	if err := p.putBack(ctx); err != nil {
+		return err
+	}
 	if !p.track.read(p.record, time.Now(), p.e.settled()) {
 		// An old copy ends the pass; otherwise the record was changed by others.
 		if err := p.confirm(ctx); err != nil {
 			return err
 		}
 		p.track.meet(p.record, time.Now(), p.e.settled())
+	}
+	if err := p.keepGiven(ctx); err != nil {
+		return err
 	}
 	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
 		if err := p.withdraw(ctx); err != nil { // it did not succeed after the create
@@ -170,6 +177,8 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) {
 // identify settles the identity under which to look.
 func (p *pass[T, C, O]) identify() {
 	switch {
+	case p.record.Given != "":
+		p.id = p.record.Given
 	case p.record.ID != "":
 		p.id = p.record.ID
 	case p.inherited.ID != "":
@@ -196,6 +205,7 @@ func (p *pass[T, C, O]) gather() Facts {
 	f.Generation, f.Depends, f.LastTry = p.obj.GetGeneration(), p.e.dependent != nil, p.loop.Retry().Last
 	f.Told, f.ReadyFor = p.track.told, p.track.readyFor
 	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
+	f.MarkLater = p.e.options.MarkLater
 	f.CanMark, f.CanUnmark = p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil
 	p.gatherScope()
 	now := time.Now()
@@ -225,9 +235,13 @@ func (p *pass[T, C, O]) gatherRecord() {
 	f := &p.facts
 	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.progress()
 	f.Record.KnownID = p.id != ""
-	f.Record.Expired, f.Record.Doubtful = p.record.Create.expired(time.Now(), markerLife), p.e.options.Unmarked && (p.record.Doubt || p.track.doubtful)
+	f.Record.Expired, f.Record.Doubtful = p.record.Create.expired(time.Now(), markerLife), p.e.looksFirst() && (p.record.Doubt || p.track.doubtful)
 	if p.e.options.Unmarked && f.Deleting && !p.record.exists() {
 		f.Record.KnownID = false // a create needs a record, and there is none
+	}
+	if p.record.Given != "" {
+		f.Record.Trouble = TroubleGiven
+		return
 	}
 	if f.Record.Trouble == TroubleCorrupt || f.Record.Trouble == TroubleName {
 		return
@@ -316,7 +330,7 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 		}
 		p.call(ctx, d)
 		if d.Action == ActionCreate {
-			return p.withdraw(ctx)
+			return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
 		}
 		return nil
 	case ActionPoll, ActionCancel, ActionFindOwned, ActionPublish, ActionPrepareDelete,
@@ -407,24 +421,23 @@ func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) erro
 // withdraw makes durable that a create was certainly refused, where no mark could tell later
 // that the thing which bears the name is not ours.
 func (p *pass[T, C, O]) withdraw(ctx context.Context) error {
-	if !p.e.options.Unmarked || !p.track.withdraws(p.record) {
+	if !p.e.looksFirst() || !p.track.withdraws(p.record) {
 		return nil
 	}
 	r := p.record
 	r.Refused, r.Doubt = true, p.track.doubtful
-	r, value, err := settle(r)
-	if err != nil {
-		return err
-	}
-	if err := p.persist(ctx, value); err != nil {
+	if err := p.rewrite(ctx, r); err != nil {
 		return fmt.Errorf("record that the create was refused: %w", err)
 	}
-	p.record = r
 	return nil
 }
 
 // adopt makes durable that the thing seen is ours.
 func (p *pass[T, C, O]) adopt(ctx context.Context) error {
+	if p.record.Given != "" {
+		return p.sawGiven(ctx)
+	}
+	made := p.e.options.MarkLater && p.record.exists() && p.facts.Seen.Owner == OwnerUs
 	r, _, err := p.e.newRecord(p.obj, p.here, p.id, max(1, p.record.Incarnation))
 	if err != nil {
 		return err
@@ -443,7 +456,9 @@ func (p *pass[T, C, O]) adopt(ctx context.Context) error {
 	p.record, p.inherited = r, record{}
 	p.track.adopted(r.Create, r.Incarnation, time.Now())
 	p.facts.Seen = Seen{}
-	p.event("Normal", "Adopted", "took over "+p.what())
+	if !made {
+		p.event("Normal", "Adopted", "took over "+p.what())
+	}
 	return nil
 }
 

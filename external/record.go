@@ -20,6 +20,8 @@ import (
 type record struct {
 	// ID is the thing's identity in its own system; empty while unknown.
 	ID string `json:"id,omitempty"`
+	// Given is the identity that the API assigned instead of ID; empty if it did not.
+	Given string `json:"given,omitempty"`
 	// Incarnation counts creations, from 1.
 	Incarnation int64 `json:"inc"`
 	// UID is the object for which the record was written. Another one means that the
@@ -186,6 +188,8 @@ func (r record) check() error {
 		return errors.New("it does not say who prepared the creation")
 	case !utf8.ValidString(r.ID) || len(r.ID) > longestRecord/2:
 		return errors.New("its id is no usable text")
+	case !utf8.ValidString(r.Given) || len(r.Given) > longestRecord/4:
+		return errors.New("its given id is no usable text")
 	}
 	return nil
 }

@@ -93,6 +93,8 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"about to create, before the record is durable", of(missing, nothing, recorded(MarkerNone)), words()},
 		{"creating", of(missing, nothing), words()},
 		{"the API is at work on a create", of(phase(PhaseCreating)), words()},
+		{"made, and not marked yet", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark, f.MarkLater = true, true }), words()},
+		{"the API assigned an id of its own", of(troubled(TroubleGiven)), words(func(t *texts) { t.ID, t.Named = "i-0b1c", "orders" })},
 		{"a create may have been called, and may still come", of(missing, creation(CreationPossible), since(time.Second)), words()},
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
 		{"an operation runs that can be followed", of(op(OpRunning, ActionCreate), polled), words()},
@@ -196,6 +198,7 @@ func ends() []situation {
 		{"deleted, and the vendor is away", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
 		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
 		{"deleted, and nobody knows what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
+		{"deleted, and no look shows the thing by the id that the API assigned", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *texts) { t.ID = "i-0b1c" })},
 		{"deleted, and a create that was refused may have made it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
 		{"deleted, with a deletion policy that is not understood", of(deleting, unclear), words(func(t *texts) {
 			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external thing is neither deleted nor left until it is corrected`

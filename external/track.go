@@ -19,6 +19,8 @@ type track struct {
 	marker marker
 	// met is that of another process which this one goes by.
 	met marker
+	// known is the record as this process last read or wrote it.
+	known record
 	// prepared is a marker that somebody else was asked to write for us, and which counts
 	// once it is read.
 	prepared marker
@@ -30,6 +32,8 @@ type track struct {
 	creation Creation
 	// doubtful: a create was refused for another reason than that the name is taken.
 	doubtful bool
+	// given is what the API assigned to what the last create made; nil before any.
+	given *assigned
 	// called is when a create was called, or may have been.
 	called time.Time
 	// doubt is when a create was or may have been called whose effect nobody knows, and
@@ -120,6 +124,13 @@ func (t *track) read(r record, now time.Time, settled time.Duration) bool {
 	return true
 }
 
+// keep notes the record that a pass ended with, if it is the one that this process goes by.
+func (t *track) keep(r record) {
+	if r.exists() && (r.Create == t.marker || r.Create == t.met) {
+		t.known = r
+	}
+}
+
 // ahead: this process wrote something later than r.
 func (t *track) ahead(r record) bool {
 	if r.Incarnation != t.incarnation {
@@ -133,7 +144,7 @@ func (t *track) ahead(r record) bool {
 func (t *track) meet(r record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
-		met: r.Create, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
+		met: r.Create, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
 		tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		told: t.told, failedReason: t.failedReason, failedText: t.failedText,
 		readyFor: t.readyFor, recalled: t.recalled, wish: t.wish,

@@ -1,0 +1,86 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// assigned is the identity that the API assigned in the answer to a create, whenever it comes.
+type assigned struct{ id atomic.Pointer[string] }
+
+// take notes the answer to a create under a name.
+func (a *assigned) take(name string, r Result) {
+	if r.ID != "" && r.ID != name {
+		a.id.Store(&r.ID)
+	}
+}
+
+// of is the identity that was assigned; empty if none was.
+func (a *assigned) of() string {
+	if a == nil || a.id.Load() == nil {
+		return ""
+	}
+	return *a.id.Load()
+}
+
+// keepGiven makes durable which identity the API assigned to what a create made: it is the only
+// way to find the thing again.
+func (p *pass[T, C, O]) keepGiven(ctx context.Context) error {
+	id := p.track.given.of()
+	if id == "" || p.record.Given == id || !p.record.exists() {
+		return nil
+	}
+	r := p.record
+	r.Given = id
+	if err := p.rewrite(ctx, r); err != nil {
+		return fmt.Errorf("record the id %q, which the API assigned: %w", id, err)
+	}
+	p.facts.Seen = Seen{}
+	return nil
+}
+
+// sawGiven makes durable that a look has shown the thing by the identity that the API assigned:
+// from then on, that it does not show means that it is gone.
+func (p *pass[T, C, O]) sawGiven(ctx context.Context) error {
+	r := p.record
+	r.Done = time.Now()
+	if err := p.rewrite(ctx, r); err != nil {
+		return fmt.Errorf("record that the thing is found by its id: %w", err)
+	}
+	p.track.called = r.Done
+	p.facts.Seen = Seen{}
+	return nil
+}
+
+// rewrite makes another content of the record durable.
+func (p *pass[T, C, O]) rewrite(ctx context.Context, r record) error {
+	r, value, err := settle(r)
+	if err != nil {
+		return err
+	}
+	if err := p.persist(ctx, value); err != nil {
+		return err
+	}
+	p.record = r
+	p.identify()
+	return nil
+}
+
+// putBack restores a record that somebody took off the object, if this process knows it: of some
+// things nothing else tells whose they are.
+func (p *pass[T, C, O]) putBack(ctx context.Context) error {
+	known := p.track.known
+	if p.record.exists() || p.inherited.exists() || p.facts.Record.Trouble == TroubleCorrupt || known.UID != string(p.obj.GetUID()) {
+		return nil
+	}
+	if err := p.rewrite(ctx, known); err != nil {
+		return fmt.Errorf("put the record back, which is not on the object any more: %w", err)
+	}
+	p.event("Warning", "RecordPutBack", fmt.Sprintf("annotation %s was removed, without which the operator loses track of %s; it is there again",
+		api.AnnotationExternal, p.what()))
+	return nil
+}

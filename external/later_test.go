@@ -1,0 +1,197 @@
+package external_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// later are things whose API takes a second call for their tags.
+type later struct{ named }
+
+func (later) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	i := item{Size: t.Spec.Size}
+	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &i, nil)
+}
+
+func (later) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+	var i item
+	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
+		return err
+	}
+	i.Tags = mark.On(i.Tags)
+	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
+}
+
+func markLater(o *options) { o.MarkLater = true }
+
+// TestMarkLater: the mark comes in a second call.
+func TestMarkLater(t *testing.T) {
+	t.Parallel()
+	t.Run("made, marked, changed, deleted", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, later{}, markLater)
+		w.create()
+		obj := w.ready()
+		if got := external.MarkOf(w.cloud.get("a").Tags)[external.MarkUID]; got != string(obj.UID) {
+			t.Errorf("the thing bears the mark of %q", got)
+		}
+		wantWrites(t, w, "finalizer, marker, seen, status", "patch", "patch", "patch", "apply status")
+		wantCalls(t, w, "made and marked", "POST a", "PUT a")
+		w.delete()
+		w.gone()
+		if w.cloud.get("a") != nil {
+			t.Error("the thing is still there")
+		}
+	})
+	t.Run("the operator is killed between the calls", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, later{}, markLater)
+		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusServiceUnavailable}))
+		w.create()
+		w.failing("MarkFailed")
+		w.stop()
+		w.cloud.faulty(nil)
+		w.start()
+		w.ready()
+		wantCalls(t, w, "made once", append([]string{"POST a"}, w.cloud.calls(false)[1:]...)...)
+		w.stop()
+		w.cloud.change("a", func(i *item) { i.Tags = nil }) // somebody replaced it
+		w.start()
+		if m := condition(w.failing("NotOurs"), "Failed").Message; !strings.Contains(m, "not ours") {
+			t.Errorf("message %q", m)
+		}
+	})
+	t.Run("its object is deleted between the calls, while nobody runs", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, later{}, markLater)
+		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusServiceUnavailable}))
+		w.create()
+		w.failing("MarkFailed")
+		w.stop()
+		w.delete()
+		w.start()
+		w.gone()
+		if w.cloud.get("a") != nil {
+			t.Error("the thing is left behind")
+		}
+	})
+	t.Run("what was there before is not marked", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, later{}, markLater)
+		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
+		w.create()
+		w.failing("NotOurs")
+		w.stop()
+		w.start()
+		w.settled("a")
+		w.failing("NotOurs")
+		w.delete()
+		w.gone()
+		wantCalls(t, w, "none")
+	})
+	t.Run("it needs a driver that can mark", func(t *testing.T) {
+		t.Parallel()
+		defer func() {
+			if said, _ := recover().(string); !strings.Contains(said, "Mark(ctx") {
+				t.Errorf("New says %q", said)
+			}
+		}()
+		o := options{MarkLater: true, Connect: func(context.Context) (*cloudClient, error) { return &cloudClient{}, nil }}
+		external.New(named{}, o)
+	})
+}
+
+// vendorIDs are things to which the API assigns ids, and a driver that returns them.
+type vendorIDs struct{ named }
+
+func (vendorIDs) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	id := "i-" + in.Name + "-" + strings.Repeat("x", len(c.base)%2) // not the name
+	i := item{Size: t.Spec.Size, Tags: in.Mark}
+	return external.Result{ID: id}, c.call(ctx, http.MethodPost, id, &i, nil)
+}
+
+// TestAssignedID: a driver that returns another id than the name is told so, and nothing is
+// made twice or lost.
+func TestAssignedID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, vendorIDs{})
+	w.create()
+	got := w.failing("IDNotSupported")
+	made := w.cloud.calls(false)
+	if m := condition(got, "Failed").Message; len(made) != 1 || !strings.Contains(m, strings.TrimPrefix(made[0], "POST ")) {
+		t.Fatalf("message %q, calls %v", m, made)
+	}
+	id := strings.TrimPrefix(made[0], "POST ")
+	t.Run("nothing more is created, by a new process neither", func(t *testing.T) {
+		w.settled("a")
+		w.stop()
+		w.age("a")
+		w.start()
+		w.resize(2)
+		w.settled("a")
+		if diff := cmp.Diff(made, w.cloud.calls(false)); diff != "" {
+			t.Errorf("calls (-first +all):\n%s", diff)
+		}
+	})
+	t.Run("the thing goes by its id", func(t *testing.T) {
+		w.delete()
+		w.gone()
+		if w.cloud.get(id) != nil {
+			t.Error("the thing is still there")
+		}
+	})
+	t.Run("what no look shows by its id holds the object", func(t *testing.T) {
+		w.create()
+		w.failing("IDNotSupported")
+		w.cloud.faulty(func(method, _ string) *answer {
+			if method == http.MethodGet {
+				return &answer{code: http.StatusNotFound}
+			}
+			return nil
+		})
+		w.delete()
+		held := w.await("to be held", func(o *thing.Thing) bool {
+			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "IDNotSupported"
+		})
+		if m := condition(held, "Failed").Message; !strings.Contains(m, id) || !strings.Contains(m, api.AnnotationDeletion) {
+			t.Errorf("message %q", m)
+		}
+		w.annotate(api.AnnotationDeletion, "orphan")
+		w.gone()
+	})
+}
+
+// TestRecordTakenOff: the record is removed by hand while the process knows what it said.
+func TestRecordTakenOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{}, func(o *options) { o.Unmarked = true })
+	w.create()
+	w.ready()
+	w.cloud.change("a", func(i *item) { i.Tags = nil }) // which this cloud could hold
+	t.Run("of an object that lives: it is put back", func(t *testing.T) {
+		w.patch(`{"metadata":{"annotations":{"trimtab.dev/external":null}}}`)
+		w.poke("look")
+		w.await("the record to be back", func(o *thing.Thing) bool { return o.Annotations[api.AnnotationExternal] != "" })
+		w.ready()
+	})
+	t.Run("of an object that goes: its thing goes as well", func(t *testing.T) {
+		w.cloud.faulty(always(http.MethodDelete, answer{code: http.StatusServiceUnavailable}))
+		w.delete()
+		w.await("to be deleting", func(o *thing.Thing) bool { return is(o, "Deleting", "True") })
+		w.patch(`{"metadata":{"annotations":{"trimtab.dev/external":null}}}`)
+		w.cloud.faulty(nil)
+		w.poke("again")
+		w.gone()
+		if w.cloud.get("a") != nil {
+			t.Error("the thing is left behind")
+		}
+	})
+}
