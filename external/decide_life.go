@@ -241,7 +241,11 @@ func decideMissing(f Facts) Decision {
 	case f.Create.Failed && !f.comesLate():
 		return failedCall(f.Create)
 	case !f.absenceProven():
-		return unseen()
+		d = unseen()
+		if f.Creation == CreationPossible { // what the last create was answered with still stands
+			d.Show.Failed = ShowSame
+		}
+		return d
 	case !f.Policy.Create:
 		d = stopped(12, ReasonCreateNotPermitted)
 		d.Wake = WakeDrift

@@ -13,6 +13,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/thing"
 )
 
+// region: later
+
 // later are things whose API takes a second call for their tags.
 type later struct{ named }
 
@@ -29,6 +31,8 @@ func (later) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref exter
 	i.Tags = mark.On(i.Tags)
 	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
 }
+
+// endregion: later
 
 func markLater(o *options) { o.MarkLater = true }
 
