@@ -149,7 +149,7 @@ func records[E trace.Event](w *world) []E {
 
 // pass lets simulated time pass, and whatever is due in it happen.
 func (w *world) pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // simulated time
+	time.Sleep(d)
 	synctest.Wait()
 }
 
