@@ -326,6 +326,8 @@ func TestUpErrors(t *testing.T) {
 		says []string
 	}{
 		"taken port":      {"the port is what to change", []string{"cluster", "up", "--port", port}, []string{port, "taken"}},
+		"no port":         {"people do not parse", []string{"cluster", "up", "--port", "abc"}, []string{`--port "abc" is no number`}},
+		"fewer than none": {"-1 is none", []string{"cluster", "up", "--nodes", "-5"}, []string{"--nodes -5: name how many there are to be, or -1 for none"}},
 		"unwritable data": {"the folder is what to change", []string{"cluster", "up", "--data", filepath.Join(file, "data")}, []string{filepath.Join(file, "data")}},
 		"unknown output":  {"json is all there is", []string{"cluster", "status", "-o", "yaml"}, []string{`"yaml"`, "json"}},
 		"unknown command": {"a typing error", []string{"cluster", "upp"}, []string{`"upp"`}},

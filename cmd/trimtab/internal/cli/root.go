@@ -12,6 +12,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Streams are what a command reads and writes.
@@ -38,6 +39,15 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	return 1
 }
 
+// plainly is a mistake in a flag without the words of the parser, which speaks to programmers.
+func plainly(err error) error {
+	invalid, is := errors.AsType[*pflag.InvalidValueError](err)
+	if !is || invalid.GetFlag().Value.Type() != "int" {
+		return err
+	}
+	return fmt.Errorf("--%s %q is no number", invalid.GetFlag().Name, invalid.GetValue())
+}
+
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trimtab",
@@ -52,6 +62,7 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
 	root.AddCommand(newDemo(), newCluster(), newVersion())
 	return root
 }

@@ -32,6 +32,9 @@ func newUp() *cobra.Command {
 		Short: "Start the cluster and keep it up until Ctrl-C or `trimtab cluster down`",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if u.nodes < -1 {
+				return fmt.Errorf("--nodes %d: name how many there are to be, or -1 for none", u.nodes)
+			}
 			h, err := openHome()
 			if err != nil {
 				return err
