@@ -111,13 +111,12 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) (sent
 
 // explain turns an error of the connection into one for people.
 func (c *Client) explain(subject string, err error) (sent bool, _ error) {
-	if n, not := errors.AsType[*notConnected](err); not {
+	if n, not := errors.AsType[*awayError](err); not {
 		return false, external.Transient(fmt.Errorf("NATS at %s %w", c.where, n))
 	}
 	switch {
 	case errors.Is(err, natsgo.ErrNoResponders):
-		return false, external.Transient(fmt.Errorf(
-			"NATS at %s answers, but JetStream does not: switch it on for the server and the operator's account", c.where))
+		return false, external.Transient(fmt.Errorf("NATS at %s answers, but JetStream does not%s", c.where, c.noJetStream()))
 	case errors.Is(err, errDenied):
 		return false, external.Denied(fmt.Errorf(
 			"NATS at %s does not let the operator publish to %s: allow it for the operator's user", c.where, subject))
@@ -127,6 +126,14 @@ func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 		return true, fmt.Errorf("NATS at %s does not answer in time", c.where)
 	}
 	return true, fmt.Errorf("NATS at %s: %w", c.where, err)
+}
+
+// noJetStream is what to do where nobody serves the JetStream API.
+func (c *Client) noJetStream() string {
+	if domain, ok := strings.CutSuffix(strings.TrimPrefix(c.prefix, "$JS."), ".API."); ok {
+		return fmt.Sprintf(" in domain %q: correct the operator's --nats-domain, or switch JetStream on there for the operator's account", domain)
+	}
+	return ": switch it on for the server and the operator's account"
 }
 
 // begin bounds a request by time, and lets what happens to the connection end it.

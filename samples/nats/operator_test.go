@@ -397,6 +397,22 @@ func TestOperator(t *testing.T) {
 		r.remove(cons)
 	})
 
+	t.Run("what NATS settles itself does not keep a stream from being ready", func(t *testing.T) {
+		r := r.in(t)
+		origin := stream("settled", v1alpha1.StreamSpec{AllowDirect: new(false)})
+		copied := stream("settled-copy", v1alpha1.StreamSpec{Mirror: &v1alpha1.StreamSource{Name: "settled"}, MirrorDirect: new(true)})
+		closed := stream("settled-closed", v1alpha1.StreamSpec{Sealed: new(true), DenyDelete: new(false)})
+		for _, obj := range []*v1alpha1.Stream{origin, copied, closed} {
+			r.apply(obj)
+			got := until(r, obj, "Succeeded")
+			r.wantMessage(got, api.ConditionReady, "True ")
+			r.wantMessage(got, api.ConditionFailed, "False ")
+		}
+		for _, obj := range []*v1alpha1.Stream{copied, closed, origin} {
+			r.remove(obj)
+		}
+	})
+
 	t.Run("an orphaned stream stays, without our mark", func(t *testing.T) {
 		r := r.in(t)
 		obj := stream("kept", v1alpha1.StreamSpec{})

@@ -14,14 +14,14 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-// notConnected is why requests cannot be sent, in words that stay the same as long as the
+// awayError is why requests cannot be sent, in words that stay the same as long as the
 // reason does: with what can be done about it, and without ports and times.
-type notConnected struct {
+type awayError struct {
 	rank int // the higher, the more it tells
 	text string
 }
 
-func (n *notConnected) Error() string { return n.text }
+func (n *awayError) Error() string { return n.text }
 
 // unreadable is a credential that the operator itself does not get at.
 type unreadable struct{ error }
@@ -29,26 +29,26 @@ type unreadable struct{ error }
 func (u unreadable) Unwrap() error { return u.error }
 
 // silent is why requests cannot be sent if nothing is known.
-var silent = &notConnected{0, "does not answer; start it, or correct the operator's --nats-url"} //nolint:gochecknoglobals // a constant
+var silent = &awayError{0, "does not answer; start it, or correct the operator's --nats-url"} //nolint:gochecknoglobals // a constant
 
 // reasonFor makes a sentence of an error of the connection. NATS's own words are in it.
-func reasonFor(err error) *notConnected {
+func reasonFor(err error) *awayError {
 	_, own := errors.AsType[unreadable](err)
 	_, file := errors.AsType[*fs.PathError](err)
 	lookup, dns := errors.AsType[*net.DNSError](err)
 	switch {
 	case refused(err) != "":
-		return &notConnected{4, "refuses the operator's credentials: " + refused(err) + "; correct them, or the operator's user in NATS"}
+		return &awayError{4, "refuses the operator's credentials: " + refused(err) + "; correct them, or the operator's user in NATS"}
 	case own || file:
-		return &notConnected{5, "cannot be connected to, because the operator's credentials cannot be read: " + words(err) + ""}
+		return &awayError{5, "cannot be connected to, because the operator's credentials cannot be read: " + words(err) + ""}
 	case isTLS(err):
-		return &notConnected{3, "cannot be connected to by TLS: " + words(err) + "; correct the operator's --nats-tls flags, or the server's certificate"}
+		return &awayError{3, "cannot be connected to by TLS: " + words(err) + "; correct the operator's --nats-tls flags, or the server's certificate"}
 	case dns && lookup.IsNotFound:
-		return &notConnected{2, "does not answer: there is no host " + lookup.Name + "; correct the operator's --nats-url"}
+		return &awayError{2, "does not answer: there is no host " + lookup.Name + "; correct the operator's --nats-url"}
 	case dns:
-		return &notConnected{2, "does not answer: the name of host " + lookup.Name + " cannot be looked up"}
+		return &awayError{2, "does not answer: the name of host " + lookup.Name + " cannot be looked up"}
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, natsgo.ErrNoServers):
-		return &notConnected{1, "does not answer: connection refused; start it, or correct the operator's --nats-url"}
+		return &awayError{1, "does not answer: connection refused; start it, or correct the operator's --nats-url"}
 	}
 	return silent
 }
@@ -83,7 +83,7 @@ func words(err error) string { return strings.TrimPrefix(err.Error(), "nats: ") 
 // reasons in turn; people are told one of them all the time.
 type troubles struct {
 	mu   sync.Mutex
-	last map[notConnected]time.Time
+	last map[awayError]time.Time
 }
 
 // troubleKept is longer than going through all servers takes.
@@ -97,7 +97,7 @@ func (t *troubles) note(err error) {
 	defer t.mu.Unlock()
 	now := time.Now()
 	if t.last == nil {
-		t.last = map[notConnected]time.Time{}
+		t.last = map[awayError]time.Time{}
 	}
 	for n, at := range t.last {
 		if now.Sub(at) > troubleKept {
@@ -114,7 +114,7 @@ func (t *troubles) clear() {
 }
 
 // worst is the reason that tells most.
-func (t *troubles) worst() *notConnected {
+func (t *troubles) worst() *awayError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := silent
