@@ -92,7 +92,7 @@ func waitingFor(deps []loop.Dep) string {
 }
 
 // paused says by what changes are paused, and until when.
-func (s settings) paused() string {
+func (s *settings) paused() string {
 	text := "changes are paused by annotation " + api.AnnotationPaused
 	switch {
 	case !s.until.IsZero():

@@ -62,7 +62,7 @@ func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
 				Conditions map[string]map[string]any `json:"f:conditions"`
 			} `json:"f:status"`
 		}
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		ready := fields.Status.Conditions[`k:{"type":"`+api.ConditionReady+`"}`]
