@@ -27,7 +27,7 @@ func (e *engine[T, C, O]) standsFor(obj T) string {
 	if r := ownRecord(obj); r.ID != "" {
 		return r.ID
 	}
-	name, err := e.nameOf(context.Background(), obj) //nolint:forbidigo,contextcheck // the cache's index has none
+	name, err := e.nameOf(context.Background(), obj) //nolint:forbidigo // the cache's index has none
 	if err != nil {
 		return ""
 	}

@@ -326,7 +326,7 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 		return p.adopt(ctx)
 	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark:
 		if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil || !p.connected(ctx) {
-			return nil
+			return nil //nolint:nilerr // the next decision is told by p.hangs
 		}
 		p.call(ctx, d)
 		if d.Action == ActionCreate {

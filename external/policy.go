@@ -197,13 +197,13 @@ type Limits struct {
 func (l Limits) check() error {
 	var problems []error
 	if _, ok := adoptionOf(l.Adoption); l.Adoption != "" && !ok {
-		problems = append(problems, fmt.Errorf("Adoption: %q is not never, if-marked, if-identical or always", l.Adoption))
+		problems = append(problems, fmt.Errorf("adoption %q is not never, if-marked, if-identical or always", l.Adoption))
 	}
 	if _, ok := api.AccessLetters(l.Access); l.Access != "" && !ok {
-		problems = append(problems, fmt.Errorf("Access: %q is not letters of CUD, none or read-only", l.Access))
+		problems = append(problems, fmt.Errorf("access %q is not letters of CUD, none or read-only", l.Access))
 	}
 	if l.Deletion != "" && l.Deletion != "delete" && l.Deletion != "orphan" {
-		problems = append(problems, fmt.Errorf("Deletion: %q is not delete or orphan", l.Deletion))
+		problems = append(problems, fmt.Errorf("deletion %q is not delete or orphan", l.Deletion))
 	}
 	return errors.Join(problems...)
 }
