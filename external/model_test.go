@@ -426,7 +426,7 @@ func (w *world) intruder(i int) {
 		}
 		w.land(x)
 		w.tick(modelLag)
-	case t != nil && t.mark != nil && t.deleted == 0 && !(w.v.late && w.byRecord(i)) && w.slots[i].now().rec.Adopted != adoptedUnmarked && w.chance(20):
+	case t != nil && t.mark != nil && t.deleted == 0 && (!w.v.late || !w.byRecord(i)) && w.slots[i].now().rec.Adopted != adoptedUnmarked && w.chance(20):
 		t.mark, t.owner = nil, 0
 		w.tick(modelLag)
 	}

@@ -99,8 +99,8 @@ func ownershipMutants() []mutant {
 		},
 		{
 			what: "what is not ours is deleted",
-			file: "external/decide_claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return false\n",
-			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},
+			file: "external/decide_claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return false\n",
+			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},
 		},
 		{
 			what: "what is not ours is taken over",
@@ -109,7 +109,7 @@ func ownershipMutants() []mutant {
 		},
 		{
 			what: "what another object owns is taken for ours",
-			file: "external/mark.go", old: "	case uid == c.mark[MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
+			file: "external/mark.go", old: "	case uid != \"\" && uid == c.mark[MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
 			scenario: "nats-twins", invariants: []string{"I10", "I1"},
 		},
 		{
@@ -119,7 +119,7 @@ func ownershipMutants() []mutant {
 		},
 		{
 			what: "the mark stays on what was left behind before it was seen",
-			file: "external/decide_deletion.go", old: "f.Scope != ScopeUnconnectable && !neverCreated(f)\n", mutated: "f.Scope != ScopeUnconnectable && f.Creation == CreationSeen\n",
+			file: "external/decide_deletion.go", old: "f.Record.Trouble != TroubleEndpoint && !neverCreated(f)\n", mutated: "f.Record.Trouble != TroubleEndpoint && f.Creation == CreationSeen\n",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"}, token: "crash-before@11+until@3",
 		},
 		{
