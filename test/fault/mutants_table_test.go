@@ -18,13 +18,13 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "a status that says the same is written again",
-			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) {\n		return nil\n	}\n",
+			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed)\n		return nil\n	}\n",
 			mutated: "", scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
 			what: "an event is recorded at every pass",
-			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) {\n		return nil\n	}\n",
-			mutated:  "	if p.sameStatusAs(p.base, desired, observed, s) {\n		p.event(\"Normal\", \"Reconciled\", \"looked again\")\n		return nil\n	}\n",
+			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed)\n		return nil\n	}\n",
+			mutated:  "	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed)\n		p.event(\"Normal\", \"Reconciled\", \"looked again\")\n		return nil\n	}\n",
 			scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
