@@ -2,6 +2,7 @@ package nats_test
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -395,6 +396,16 @@ func TestOperator(t *testing.T) {
 		until(r, cons, "Succeeded")
 		r.remove(str)
 		r.remove(cons)
+		told := r.requests.Writes("consumers", cons.Namespace, cons.Name)
+		for _, q := range told {
+			var now v1alpha1.Consumer
+			if err := json.Unmarshal(q.Body, &now); err == nil && meta.IsStatusConditionTrue(now.Status.Conditions, api.ConditionFailed) {
+				t.Errorf("a consumer that goes with its stream is told to have failed: %s", q.Body)
+			}
+		}
+		if len(told) < 3 {
+			t.Errorf("%d writes to the consumer were seen, want its finalizer, its status and its end", len(told))
+		}
 	})
 
 	t.Run("what NATS settles itself does not keep a stream from being ready", func(t *testing.T) {
