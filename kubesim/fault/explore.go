@@ -30,6 +30,9 @@ const (
 	Pairs Kind = "pairs"
 	// Races let a user edit, delete or re-create objects at any moment (F18).
 	Races Kind = "races"
+	// Forgeries let a user write an object's status: that it is Ready, that it is not, or nothing.
+	// The operator has to say the truth again at its next look, and to do nothing because of it.
+	Forgeries Kind = "forgeries"
 	// Overtaken lets a user's DELETE read an object just before the operator puts a finalizer on
 	// it, and remove it after that or after a later call: an API server decides by what it read.
 	// What belongs to the object has to go although nobody will ask for it any more.
@@ -104,6 +107,8 @@ const (
 	TooEarly Rule = "too early"
 	// NothingHeld: a read is not stale if no event is held back.
 	NothingHeld Rule = "nothing held"
+	// Alternating: of the three ways to forge a status, each is played at every third moment.
+	Alternating Rule = "alternating"
 )
 
 // Option changes what [Run] and [Explore] do.
@@ -135,7 +140,7 @@ func Waive(invariants ...string) Option {
 // Unpruned switches rules off; without arguments, all of them.
 func Unpruned(rules ...Rule) Option {
 	if len(rules) == 0 {
-		rules = []Rule{NoEffect, SameInstant, NothingHeld}
+		rules = []Rule{NoEffect, SameInstant, NothingHeld, Alternating}
 	}
 	return func(o *options) { o.keep = append(o.keep, rules...) }
 }

@@ -342,6 +342,8 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 				return err
 			}
 			jobs = append(jobs, p.races(like)...)
+		case Forgeries:
+			jobs = append(jobs, p.forged()...)
 		case Overtaken:
 			more, err := e.overtaking(t, p.overtakings())
 			if err != nil {
@@ -370,7 +372,7 @@ func (o options) wanted() []Kind {
 	if len(o.kinds) > 0 {
 		return o.kinds
 	}
-	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken}
+	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken, Forgeries}
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is

@@ -252,11 +252,18 @@ func (j job) closest(r *history.Run) *history.Run {
 	if j.like == nil {
 		return r
 	}
-	last := len(r.Steps) - 1
-	for _, run := range j.alike {
-		if last >= 0 && last < len(run.Steps) && sameWorld(run.Steps[last].World, r.Steps[last].World) {
-			return run
-		}
+	if i := slices.IndexFunc(j.alike, func(run *history.Run) bool { return endsAs(r, run) }); i >= 0 {
+		return j.alike[i]
 	}
 	return j.like
+}
+
+// endsRight tells whether a run ends as one of several that are right.
+func (j job) endsRight(r *history.Run) bool {
+	return slices.ContainsFunc(j.alike, func(run *history.Run) bool { return endsAs(r, run) })
+}
+
+func endsAs(r, run *history.Run) bool {
+	last := len(r.Steps) - 1
+	return last >= 0 && last < len(run.Steps) && sameWorld(run.Steps[last].World, r.Steps[last].World)
 }

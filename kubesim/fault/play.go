@@ -57,6 +57,7 @@ type play struct {
 	current    int // the pass that began last, if it has not ended; else Nobody
 	races      []*unfinished
 	deleting   *deletion // that has begun and not ended; nil for none
+	reminded   int       // the process that was started to look at everything; Nobody for none
 	actors     *actor.Actors
 
 	// What the undisturbed run learns for the schedules that follow it.

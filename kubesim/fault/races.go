@@ -90,6 +90,7 @@ func (p *play) actBefore(c *history.Call) {
 		p.touch(c)
 	}
 	p.deleteBefore(c)
+	p.forge(c)
 	d, ok := p.schedule.find(c.Index, race)
 	if !ok {
 		return

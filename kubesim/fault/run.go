@@ -110,7 +110,7 @@ func (w *worker) newPlay(j job) *play {
 	e := w.explorer
 	p := &play{
 		explorer: e, scenario: e.scenario, schedule: j.schedule, server: w.server, scheme: e.scheme, rest: e.mapper,
-		run: &history.Run{Scenario: e.scenario.Name, Shared: e.scenario.Shared, Secrets: e.scenario.Secrets}, hold: history.Nobody, current: history.Nobody,
+		run: &history.Run{Scenario: e.scenario.Name, Shared: e.scenario.Shared, Secrets: e.scenario.Secrets}, hold: history.Nobody, current: history.Nobody, reminded: history.Nobody,
 		wake: make(chan struct{}, 1), lastChange: time.Now(), account: e.account, audit: w.audit, decoded: w.decoded,
 	}
 	if j.keep {
@@ -276,6 +276,9 @@ func (p *play) endStep(step Step, j job) error {
 		if err := p.converge(j.wanted(p.step)); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
+		if err := p.remind(j.wanted(p.step)); err != nil {
+			return &stepError{p.step, step.Name, err}
+		}
 	}
 	h := &p.run.Steps[p.step]
 	h.World = p.present()
@@ -368,7 +371,7 @@ func (p *play) watch() error {
 
 func (p *play) openSilence() *history.Silence {
 	return &history.Silence{
-		Call: len(p.run.Calls), Rev: p.db.Revision(), From: time.Now(), Restarted: history.Nobody, ReadsAllowed: -1,
+		Call: len(p.run.Calls), Rev: p.db.Revision(), From: time.Now(), Restarted: p.reminded, ReadsAllowed: -1,
 	}
 }
 

@@ -33,6 +33,7 @@ const (
 	twice       = "twice"        // F12: an event comes twice
 	race        = "race"         // F18: a user acts just before this call
 	later       = "later"        // the same user comes after this step, when all is quiet
+	forged      = "forged"       // a user writes a status just before this call
 	// A user's DELETE that had read its object just before another call removes it just after
 	// this one, with whatever was written to it meanwhile.
 	overtaken = "overtaken"
@@ -45,7 +46,7 @@ const (
 func kinds() []string {
 	return []string{
 		crashBefore, crashAfter, lostAnswer, noAnswer, conflict, throttled, failed, refused, failedAfter,
-		staleRead, stalePass, lag, twice, race, later, overtaken, deletedBefore, deletedAfter, until,
+		staleRead, stalePass, lag, twice, race, later, forged, overtaken, deletedBefore, deletedAfter, until,
 	}
 }
 
@@ -59,6 +60,8 @@ func kindOf(d disturbance) Kind {
 		return Duplicates
 	case race, later:
 		return Races
+	case forged:
+		return Forgeries
 	case overtaken, deletedBefore, deletedAfter:
 		return Overtaken
 	}

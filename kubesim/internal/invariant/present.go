@@ -3,6 +3,7 @@ package invariant
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,6 +39,9 @@ func findMisreports(r, u *index) []history.Violation {
 		if c.By != operator || c.After == nil || c.After.Object["status"] == nil || history.Housekeeping(c.Group, c.Resource) {
 			continue
 		}
+		if c.Before != nil && reflect.DeepEqual(c.Before.Object["status"], c.After.Object["status"]) {
+			continue // it did not say that
+		}
 		key := r.lives[string(c.After.GetUID())].key
 		for _, text := range []string{
 			contradiction(key, c.After), borrowed(key, c.After), praise(key, c.After, u.known.praise[c.Group+"/"+c.Resource]),
@@ -46,7 +50,34 @@ func findMisreports(r, u *index) []history.Violation {
 			tell(c.Call, text)
 		}
 	}
-	return append(found, r.findEventErrors()...)
+	found = append(found, r.findEventErrors()...)
+	return append(found, r.findCredulity(u)...)
+}
+
+// findCredulity finds what was done outside because a user wrote a status: calls that the
+// undisturbed run does not have.
+func (x *index) findCredulity(u *index) []history.Violation {
+	last := len(x.run.Steps) - 1
+	if last < 0 || last >= len(u.run.Steps) || !slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool { return f.Kind == "forged" }) {
+		return nil
+	}
+	usual := map[string]int{}
+	for _, c := range u.run.Calls[:u.run.Steps[last].SettledCall] {
+		if c.Side == history.Outside && c.Write {
+			usual[c.What]++
+		}
+	}
+	var found []history.Violation
+	for _, c := range x.run.Calls[:x.run.Steps[last].SettledCall] {
+		if c.Side != history.Outside || !c.Write {
+			continue
+		}
+		if usual[c.What]--; usual[c.What] == -1 {
+			found = append(found, history.Violation{Call: c.Index, Message: fmt.Sprintf(
+				"%q was called because a user had written a status; a status decides nothing", c.What)})
+		}
+	}
+	return found
 }
 
 func isTrue(u *unstructured.Unstructured, kind string) (condition, bool) {

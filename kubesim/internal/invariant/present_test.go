@@ -155,6 +155,33 @@ func TestModesty(t *testing.T) {
 	}
 }
 
+// What is done outside because somebody wrote a status is found (I19), and a status that somebody
+// wrote excuses what the operator has to write over it.
+func TestCredulity(t *testing.T) {
+	forged := func(more func(*story)) func(*story) {
+		return first("update", func(s *story) {
+			s.fault("forged")
+			s.put("user", shop, state(2, mark, strings.Replace(readyAt(2), "t1", "t9", 1)))
+			more(s)
+		})
+	}
+	judge(t, map[string]tale{
+		"written over": {why: "the operator goes on from what it knew: generation 1, with its own time", run: forged(put("operator", shop, state(2, mark, readyAt(1))))},
+		"believed": {
+			why: "it did something that it does not do otherwise", want: []string{"I19: \"write outside\" was called because a user had written a status"},
+			run: forged(func(s *story) { s.outside("operator", s.queue("q-1", 2)); s.outside("operator", s.queue("q-1", 1)) }),
+		},
+		"the same without a forgery": {
+			why: "other faults make an operator repeat calls",
+			run: first("update", func(s *story) {
+				s.fault("failed")
+				s.outside("operator", s.queue("q-1", 2))
+				s.outside("operator", s.queue("q-1", 1))
+			}),
+		},
+	})
+}
+
 // What is secret is found wherever it does not belong, once, and nowhere else (I14).
 func TestSpilled(t *testing.T) {
 	declared := func(s *story) { s.run.Secrets = []string{"hunter2"} }

@@ -17,8 +17,8 @@ import (
 func findGenerationErrors(r, _ *index) []history.Violation {
 	var found []history.Violation
 	for _, l := range r.all {
-		for _, i := range l.changes {
-			c := &r.run.Changes[i]
+		for i, change := range l.changes {
+			c := &r.run.Changes[change]
 			if c.By != operator || c.After == nil || c.After.Object["status"] == nil {
 				continue
 			}
@@ -27,7 +27,7 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 				switch g := c.After.GetGeneration(); {
 				case is > g && is != was:
 					text = fmt.Sprintf("%s of %s became %d; the object's generation is %d", field, l.key, is, g)
-				case is < was && is != 0:
+				case is < was && is != 0 && !r.afterAnother(l, i):
 					text = fmt.Sprintf("%s of %s went back from %d to %d", field, l.key, was, is)
 				default:
 					return
@@ -42,6 +42,15 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 		}
 	}
 	return found
+}
+
+// afterAnother tells whether somebody else wrote the status that the nth change of an object found.
+func (x *index) afterAnother(l *life, n int) bool {
+	if n == 0 {
+		return false
+	}
+	c := &x.run.Changes[l.changes[n-1]]
+	return c.By != operator && c.Before != nil && c.After != nil && !reflect.DeepEqual(c.Before.Object["status"], c.After.Object["status"])
 }
 
 const ready = "Ready"
@@ -242,9 +251,9 @@ func findConditionErrors(r, u *index) []history.Violation {
 	var found []history.Violation
 	told := map[string]bool{}
 	for _, l := range r.all {
-		for _, i := range l.changes {
-			c := &r.run.Changes[i]
-			if c.By != operator || c.After == nil || c.After.Object["status"] == nil {
+		for i, change := range l.changes {
+			c := &r.run.Changes[change]
+			if c.By != operator || c.After == nil || c.After.Object["status"] == nil || r.afterAnother(l, i) {
 				continue
 			}
 			for _, now := range conditionsOf(c.After) {

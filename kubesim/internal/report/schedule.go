@@ -163,6 +163,8 @@ func meaning(kind string) string {
 		return ": the read shows what was before the last change"
 	case "race":
 		return ": a user acts just before"
+	case "forged":
+		return ": a user writes a status just before"
 	case "overtaken":
 		return ": a user's delete, begun before the finalizer, removes the object just after"
 	}

@@ -42,6 +42,7 @@ const (
 	HidesReady     Bug = "takes Ready back once the machine was resized"                // I8
 	PraisesFailure Bug = "tells a failure in the words of Ready"                        // I19
 	QuotesErrors   Bug = "puts an error into its status as it comes"                    // I14
+	BelievesReady  Bug = "does nothing for an Item that says it is ready"               // I1
 	HotLoop        Bug = "after an error it looks again at once, for ever"              // I13
 	PeeksUnallowed Bug = "reads what its role does not allow, and goes on"              // I15
 	ForgetsTaken   Bug = "what a delete took with its finalizer is forgotten"           // I2
@@ -88,6 +89,9 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		if err := r.hold(ctx, item); err != nil {
 			return ctrl.Result{}, err
 		}
+	}
+	if c := meta.FindStatusCondition(item.Status.Conditions, ready); r.Bug == BelievesReady && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == item.Generation {
+		return ctrl.Result{RequeueAfter: poll}, nil
 	}
 	before := item.Status.deepCopy()
 	m, err := r.machine(ctx, item)
