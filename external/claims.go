@@ -48,7 +48,7 @@ func ownRecord(obj Object) record {
 func (p *pass[T, C, O]) standingOf(obj T, found Mark) standing {
 	r := ownRecord(obj)
 	s := standing{
-		uid: string(obj.GetUID()), since: obj.GetCreationTimestamp().Time, place: r.place,
+		uid: string(obj.GetUID()), since: obj.GetCreationTimestamp().Time, asked: r.Create.At, place: r.place,
 		ends: !obj.GetDeletionTimestamp().IsZero(),
 	}
 	if !r.exists() { // it will be worked on here

@@ -103,9 +103,11 @@ func ownsForDeletion(f Facts) bool {
 
 // standing is what an object's claim to a thing rests on.
 type standing struct {
-	uid   string
-	since time.Time
-	place place
+	uid string
+	// since is when the object was made, to the second; asked when its record was written,
+	// zero if there is none.
+	since, asked time.Time
+	place        place
 	// holds: the object's record says that the thing is its own, and nothing proves it.
 	holds bool
 	// ends: the object is being deleted; leaves: and its thing is to stay.
@@ -129,8 +131,13 @@ func (s standing) against(o standing) Rival {
 }
 
 func (s standing) before(o standing) bool {
-	if !s.since.Equal(o.since) {
+	switch {
+	case !s.since.Equal(o.since):
 		return s.since.Before(o.since)
+	case s.asked.IsZero() != o.asked.IsZero():
+		return o.asked.IsZero()
+	case !s.asked.Equal(o.asked):
+		return s.asked.Before(o.asked)
 	}
 	return s.uid < o.uid
 }

@@ -286,7 +286,7 @@ func (p *commonsPass) standing(o *holder, found Mark) standing {
 	if r.UID != o.uid {
 		r = record{}
 	}
-	s := standing{uid: o.uid, since: o.created, place: r.place, ends: o.deleting, leaves: o.deleting && o.annotations.deletion == "orphan"}
+	s := standing{uid: o.uid, since: o.created, asked: r.Create.At, place: r.place, ends: o.deleting, leaves: o.deleting && o.annotations.deletion == "orphan"}
 	if !r.exists() {
 		s.place = p.here
 	}

@@ -171,3 +171,32 @@ func TestOwner(t *testing.T) {
 		})
 	}
 }
+
+func TestStanding(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	s := standing{uid: "b", since: at(5)}
+	tests := map[string]struct {
+		why  string
+		s, o standing
+		want Rival
+	}{
+		"an older wish":          {"", s, standing{uid: "c", since: at(4)}, RivalHolds},
+		"a younger wish":         {"", s, standing{uid: "a", since: at(6)}, RivalNone},
+		"of the same second":     {"whose record is there was worked on first", s, standing{uid: "c", since: at(5), asked: at(6)}, RivalHolds},
+		"the younger has it":     {"a record before a wish", s, standing{uid: "c", since: at(6), holds: true}, RivalHolds},
+		"two records":            {"nothing proves either", standing{uid: "b", holds: true}, standing{uid: "c", holds: true}, RivalEqual},
+		"two records that go":    {"one deletes", standing{uid: "b", holds: true, ends: true}, standing{uid: "c", holds: true, ends: true}, RivalNone},
+		"the other leaves it":    {"it is to stay", standing{uid: "b", holds: true, ends: true}, standing{uid: "c", holds: true, ends: true, leaves: true}, RivalEqual},
+		"at another endpoint":    {"", standing{uid: "b", place: place{Endpoint: "x"}}, standing{uid: "a", holds: true, place: place{Endpoint: "y"}}, RivalNone},
+		"an endpoint unknown":    {"counts as the same", standing{uid: "b", place: place{Endpoint: "x"}}, standing{uid: "a", holds: true}, RivalHolds},
+		"another's installation": {"endpoints are not told apart", standing{uid: "b", place: place{Installation: "x"}}, standing{uid: "a", holds: true, place: place{Installation: "y"}}, RivalNone},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			if got := test.s.against(test.o); got != test.want {
+				t.Errorf("%s: %d, want %d", test.why, got, test.want)
+			}
+		})
+	}
+}
