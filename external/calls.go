@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 		got = p.leave(a, late)
 	}
 	p.take(a, got)
-	p.client.answered(got.failed, got.classification)
+	p.learn(a, start, got)
 	p.e.count(a, got)
 	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.mutates(), Result: got.result, Took: time.Since(start)}
 	if got.failed {
@@ -95,6 +96,36 @@ func (p *pass[T, C, O]) leave(a Action, late <-chan answer) answer {
 	p.out, p.hangs = left, left.err()
 	c := classification{class: openEnded(a.mutates()), timeout: true, text: p.hangs.Error()}
 	return answer{failed: true, classification: c}
+}
+
+// learn tells those that share the client what an answer says of it and of the API.
+func (p *pass[T, C, O]) learn(a Action, began time.Time, got answer) {
+	p.client.answered(got.failed, got.classification)
+	kind := tells(a, got)
+	if p.hangs != nil { // it is the driver that does not return
+		kind = answerNothing
+	}
+	p.e.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after, cmp.Or(got.away, "its calls fail"))
+}
+
+// tells is what an answer says of the API as a whole.
+func tells(a Action, got answer) answerKind {
+	if !got.failed {
+		return answerWorks
+	}
+	switch got.class {
+	case ClassThrottled:
+		return answerThrottled
+	case ClassDenied:
+		return answerDenied
+	case ClassInvalid, ClassConflict, ClassTerminal, ClassNotReady:
+		return answerWorks
+	case ClassUnknown, ClassTransient, ClassAmbiguous:
+	}
+	if a == ActionObserve && got.broken == nil {
+		return answerAway
+	}
+	return answerNothing
 }
 
 // take makes an answer a fact, and logs what is a mistake of the driver.

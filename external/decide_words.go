@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -14,6 +15,8 @@ type texts struct {
 	Error string
 	// CreateError is what the create of this pass was answered with that was refused.
 	CreateError string
+	// Shut is why the external API is not called for now.
+	Shut string
 	// Hangs is about a call that has not returned.
 	Hangs string
 	// Unreflected is why status does not show all that was observed.
@@ -155,8 +158,8 @@ func (t texts) trouble(d Decision, f Facts) string {
 		return "the external API asks for fewer calls; " + t.Thing + " waits for its turn"
 	case ReasonUnreachable:
 		text := "the external API does not answer"
-		if t.Connect != "" {
-			text += ": " + t.Connect
+		if why := cmp.Or(t.Connect, t.Shut); why != "" {
+			text += ": " + why
 		}
 		return text + "; retrying"
 	case ReasonDependenciesNotReady:

@@ -26,9 +26,14 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	if options.MaxInterval == 0 && e.driftInterval() > 0 {
 		options.MaxInterval = e.driftInterval()
 	}
+	options.Sources = slices.Clone(options.Sources)
 	for _, kind := range e.dependencies {
 		options.Sources = append(options.Sources, e.source(kind))
 	}
+	waker := &trigger.Waker{OnAttach: e.connection.endWith}
+	e.scope.wake = waker.Later
+	e.left.returned = func(key objectKey) { waker.Objects(key) }
+	options.Sources = append(options.Sources, trigger.Outside[T]{Waker: waker})
 	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
 	return loop.New(e, options)
 }
@@ -47,6 +52,7 @@ type engine[T Object, C, O any] struct {
 	left       leftBehind
 	beliefs    beliefs
 	calls      *prometheus.CounterVec
+	scope      scope
 
 	// What the driver can do; nil if it cannot.
 	updater    Updater[T, C, O]
@@ -160,6 +166,7 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	}
 	if d.Action == ActionRemoveFinalizer {
 		p.track.released = true
+		e.scope.forget(subjectOf(r.Obj).key)
 		return loop.Removed()
 	}
 	if err := p.report(ctx, d); err != nil {

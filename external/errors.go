@@ -14,7 +14,8 @@ const (
 	ClassUnknown Class = iota
 	// ClassTransient: trying again may help.
 	ClassTransient
-	// ClassThrottled: too many requests; the whole scope waits.
+	// ClassThrottled: too many requests; nothing is called for any object of the kind until
+	// the time that the API asked for is over, reads and deletions included.
 	ClassThrottled
 	// ClassDenied: credentials or permissions.
 	ClassDenied
@@ -60,7 +61,8 @@ func (c Class) String() string {
 type Error struct {
 	// Class is what the error means.
 	Class Class
-	// After is when to try again. Zero leaves it to the operator.
+	// After is when to try again. Zero leaves it to the operator. With [ClassThrottled] it
+	// counts as at least 1 s and at most 10 min, else as [Observation.PollAfter] does.
 	After time.Duration
 	// Paths are the fields of the object that the API refused, for [ClassInvalid].
 	Paths []string

@@ -26,6 +26,7 @@ func (p *pass[T, C, O]) texts() texts {
 	if n := p.loop.Retry().Attempt; n > 0 {
 		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
 	}
+	t.Shut = plain.Text(p.shut)
 	if p.hangs != nil {
 		t.Hangs = plain.Error(p.hangs)
 	}

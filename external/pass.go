@@ -41,6 +41,10 @@ type pass[T Object, C, O any] struct {
 	// left behind, if that is why.
 	hangs error
 	out   *abroad
+	// turned is why the object was not let through to the external API, shut how people are
+	// told.
+	turned Scope
+	shut   string
 	// unreflected is why status does not show what was observed.
 	unreflected error
 
@@ -219,17 +223,6 @@ func (p *pass[T, C, O]) gather() Facts {
 	return *f
 }
 
-// gatherScope tells Decide whether anything may be called.
-func (p *pass[T, C, O]) gatherScope() {
-	if p.hangs == nil {
-		return
-	}
-	p.facts.Scope = ScopeOccupied
-	if p.out != nil && p.out.action == ActionCreate {
-		p.track.createHangs(time.Now())
-	}
-}
-
 // gatherRecord tells Decide about the record and the name.
 func (p *pass[T, C, O]) gatherRecord() {
 	f := &p.facts
@@ -325,8 +318,8 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 	case ActionAdopt:
 		return p.adopt(ctx)
 	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark:
-		if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil || !p.connected(ctx) {
-			return nil //nolint:nilerr // the next decision is told by p.hangs
+		if !p.admitted() || !p.connected(ctx) {
+			return nil
 		}
 		p.call(ctx, d)
 		if d.Action == ActionCreate {
@@ -341,10 +334,12 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 
 // connected sees to the client of the external API.
 func (p *pass[T, C, O]) connected(ctx context.Context) bool {
+	began := time.Now()
 	if p.client == nil {
 		p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
 	}
 	if p.connect != nil {
+		p.e.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, "connect: "+p.connect.Error())
 		p.facts.Scope = ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false

@@ -2,8 +2,6 @@ package external
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -120,7 +118,7 @@ func TestReadinessChanged(t *testing.T) {
 
 // visit is a pass as far as a call needs one.
 func visit() *pass[*thingv1.Thing, struct{}, struct{}] {
-	return &pass[*thingv1.Thing, struct{}, struct{}]{e: &engine[*thingv1.Thing, struct{}, struct{}]{}, track: &track{}}
+	return &pass[*thingv1.Thing, struct{}, struct{}]{obj: &thingv1.Thing{}, e: &engine[*thingv1.Thing, struct{}, struct{}]{}, track: &track{}}
 }
 
 // TestCallsAtTheEnd: the process stops while calls are made.
@@ -151,26 +149,6 @@ func TestCallsAtTheEnd(t *testing.T) {
 				return "ok", nil
 			})
 		})
-	}
-}
-
-// TestScopeDelay: what the API asked for is the least, and nobody comes back all at once.
-func TestScopeDelay(t *testing.T) {
-	delays := map[time.Duration]bool{}
-	for i := range 100 {
-		p := visit()
-		p.obj = &thingv1.Thing{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}
-		p.ask(t.Context(), ActionUpdate, func(context.Context, *thingv1.Thing) (string, error) {
-			return "", Throttled(errors.New("slow down"), 40*time.Second)
-		})
-		d := p.scopeDelay()
-		if d < 40*time.Second || d > 50*time.Second {
-			t.Fatalf("comes back after %s, the API asked for 40s", d)
-		}
-		delays[d] = true
-	}
-	if len(delays) < 90 {
-		t.Errorf("100 objects come back at %d times", len(delays))
 	}
 }
 

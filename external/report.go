@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,23 +151,21 @@ func (p *pass[T, C, O]) cleanupOutcome(d Decision) loop.CleanupOutcome {
 	return loop.KeepUntilEvent().Because(string(d.Reason))
 }
 
-// pollDelay is what the API hinted at, or a delay that doubles from 1 s to 30 s.
+// pollDelay is what the API hinted at, within limits, or a delay that doubles from 1 s to 30 s.
 func (p *pass[T, C, O]) pollDelay(d Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
-	switch {
-	case p.last.after > 0:
-		return p.last.after
-	case p.seen.PollAfter > 0:
-		return p.seen.PollAfter
+	most := cmp.Or(p.e.driftInterval(), mostPoll)
+	for _, hint := range []time.Duration{p.last.after, p.seen.PollAfter} {
+		if hint > 0 {
+			return bounded(hint, leastPoll, max(most, leastPoll))
+		}
 	}
 	return grown
 }
 
+// scopeDelay lets the object wait until the external API can be called again.
 func (p *pass[T, C, O]) scopeDelay() time.Duration {
-	if p.last.after > 0 {
-		return p.around(p.last.after) + p.last.after/10
-	}
-	return p.around(p.track.poll(3, time.Minute))
+	return p.e.scope.park(subjectOf(p.obj).key, time.Now())
 }
 
 // around varies a delay by up to a tenth, so that objects made together do not come back

@@ -177,7 +177,7 @@ func TestLyingRefusal(t *testing.T) {
 		t.Run("what bears our mark goes with its object, "+http.StatusText(code), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
-			w.cloud.faulty(always(http.MethodPost, answer{code: code, effect: true, after: "3600"}))
+			w.cloud.faulty(always(http.MethodPost, answer{code: code, effect: true, after: "1"}))
 			w.create()
 			w.awaitCalls(http.MethodPost, 1)
 			w.await("a status", func(o *thing.Thing) bool { return o.Status.State != "" })

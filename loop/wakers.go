@@ -34,8 +34,13 @@ func wakers[T client.Object](sources []trigger.Source[T]) []*trigger.Waker {
 // a retry that is armed stays armed, so that whoever wakes too often spoils no back-off.
 func (c *Controller[T]) outside(waker *trigger.Waker) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		detach := waker.Attach(func(w trigger.Wake) { go c.wake(ctx, q, w) })
-		context.AfterFunc(ctx, detach)
+		waker.Attach(ctx, func(w trigger.Wake) {
+			if w.Objects == nil {
+				go c.wake(ctx, q, w) // the cache is asked who there is
+				return
+			}
+			c.wake(ctx, q, w)
+		})
 		return nil
 	})
 }
@@ -53,7 +58,7 @@ func (c *Controller[T]) wake(ctx context.Context, q queue, w trigger.Wake) {
 		}
 	}
 	for _, key := range keys {
-		after := time.Duration(spread.Share(key, 0) * float64(w.Within))
+		after := w.After + time.Duration(spread.Share(key, 0)*float64(w.Within))
 		q.AddAfter(reconcile.Request{NamespacedName: key}, after)
 	}
 }

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -23,6 +24,10 @@ func (Outside[T]) source(T) {}
 // starts looks at all of its objects anyway. The zero value is ready to use, and all methods
 // are safe for concurrent use.
 type Waker struct {
+	// OnAttach is told the context in which a controller runs that can be woken from now on.
+	// Nil tells nobody.
+	OnAttach func(context.Context)
+
 	mu    sync.Mutex
 	next  int
 	loops map[int]func(Wake)
@@ -33,6 +38,8 @@ type Wake struct {
 	// Objects are woken; nil means every object of the kind. Those that do not exist are
 	// left out.
 	Objects []types.NamespacedName
+	// After is how long they sleep before. Zero means not at all.
+	After time.Duration
 	// Within is the time over which they are spread. Zero means at once.
 	Within time.Duration
 }
@@ -47,6 +54,11 @@ func (w *Waker) Objects(keys ...types.NamespacedName) {
 	}
 }
 
+// Later wakes the object of that key after a while; of several times the first counts.
+func (w *Waker) Later(key types.NamespacedName, after time.Duration) {
+	w.wake(Wake{Objects: []types.NamespacedName{key}, After: after})
+}
+
 func (w *Waker) wake(who Wake) {
 	w.mu.Lock()
 	loops := slices.Collect(maps.Values(w.loops))
@@ -56,19 +68,22 @@ func (w *Waker) wake(who Wake) {
 	}
 }
 
-// Attach is for package loop: wake, which returns at once, is called until detach is.
-func (w *Waker) Attach(wake func(Wake)) (detach func()) {
+// Attach is for package loop: wake, which returns at once, is called until ctx ends.
+func (w *Waker) Attach(ctx context.Context, wake func(Wake)) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.loops == nil {
 		w.loops = map[int]func(Wake){}
 	}
 	n := w.next
 	w.next++
 	w.loops[n] = wake
-	return func() {
+	w.mu.Unlock()
+	context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.loops, n)
+	})
+	if w.OnAttach != nil {
+		w.OnAttach(ctx)
 	}
 }

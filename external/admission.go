@@ -1,0 +1,33 @@
+package external
+
+import "time"
+
+// gatherScope tells Decide whether anything may be called.
+// What became of a call of this pass is told first.
+func (p *pass[T, C, O]) gatherScope() {
+	f := &p.facts
+	switch {
+	case p.hangs != nil:
+		f.Scope = ScopeOccupied
+		if p.out != nil && p.out.action == ActionCreate {
+			p.track.createHangs(time.Now())
+		}
+	case p.connect != nil:
+		f.Scope = ScopeUnconnectable
+	case p.turned != ScopeOpen:
+		f.Scope = p.turned
+	case f.Last.Failed:
+		f.Scope = ScopeOpen
+	default:
+		f.Scope, p.shut = p.e.scope.state(subjectOf(p.obj).key, time.Now())
+	}
+}
+
+// admitted takes the object's turn to call the external API, if it has one.
+func (p *pass[T, C, O]) admitted() bool {
+	if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil {
+		return false
+	}
+	p.turned, p.shut = p.e.scope.enter(subjectOf(p.obj).key, time.Now())
+	return p.turned == ScopeOpen
+}

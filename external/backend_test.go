@@ -1,0 +1,150 @@
+package external_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// createMany makes n objects and returns their names.
+func (w *world) createMany(n int) []string {
+	w.t.Helper()
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("many-%02d", i)
+		w.createAs(names[i])
+	}
+	return names
+}
+
+// decided waits until a decision was made on each object, the row of which begins so.
+func (w *world) decided(names []string, row string) {
+	w.t.Helper()
+	for _, name := range names {
+		if !w.until(func() bool {
+			for _, r := range w.trace.rules(name) {
+				if strings.HasPrefix(r, row) {
+					return true
+				}
+			}
+			return false
+		}) {
+			w.t.Fatalf("%s: decisions %v, none by row %s", name, w.trace.rules(name), row)
+		}
+	}
+}
+
+func (w *world) allReady(names []string) {
+	w.t.Helper()
+	for _, name := range names {
+		w.awaitAs(name, "Ready", func(o *thing.Thing) bool { return is(o, "Ready", "True") })
+	}
+}
+
+// TestThrottledForAll: what the API says to one object holds for all.
+func TestThrottledForAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	const tooMany = http.StatusTooManyRequests
+	throttle := func(string, string) *answer { return &answer{code: tooMany, after: "60"} }
+	w.cloud.faulty(throttle)
+	names := w.createMany(40)
+	w.decided(names, "D-03")
+	if calls := w.cloud.calls(true); len(calls) > 4 {
+		t.Errorf("%d calls after \"Retry-After: 60\", want at most one for each of the 4 workers: %v", len(calls), calls)
+	}
+	got := w.awaitAs(names[20], "a status", func(o *thing.Thing) bool { return condition(o, "Ready").Reason == "Throttled" })
+	if is(got, "Failed", "True") {
+		t.Errorf("conditions %+v", got.Status.Conditions)
+	}
+}
+
+// TestThrottledForAWhile: then they go on.
+func TestThrottledForAWhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	w.cloud.faulty(func(string, string) *answer { return &answer{code: http.StatusTooManyRequests, after: "1"} })
+	names := w.createMany(20)
+	w.decided(names, "D-03")
+	w.cloud.faulty(nil)
+	w.allReady(names)
+}
+
+// TestBackAgain: objects that failed while the API was away, and would try again in an hour,
+// come back with it.
+func TestBackAgain(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]int{"away": http.StatusServiceUnavailable, "throttled": http.StatusTooManyRequests} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
+			w.cloud.faulty(func(string, string) *answer { return &answer{code: code} })
+			names := w.createMany(30)
+			for _, name := range names {
+				w.decided([]string{name}, "D-")
+			}
+			calls := len(w.cloud.calls(true))
+			if calls > 12 {
+				t.Errorf("%d calls of an API that is away", calls)
+			}
+			w.cloud.faulty(nil)
+			w.allReady(names)
+		})
+	}
+}
+
+// deaf does not hear its context: looks at some things hang until they are let go.
+type deaf struct {
+	named
+	mu    sync.Mutex
+	out   map[string]int
+	twice bool
+	let   chan struct{}
+}
+
+func (d *deaf) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
+	d.mu.Lock()
+	d.out[t.Name]++
+	d.twice = d.twice || d.out[t.Name] > 1
+	d.mu.Unlock()
+	if strings.HasPrefix(t.Name, "many-0") { // ten of them
+		<-d.let
+		ctx = context.WithoutCancel(ctx)
+	}
+	o, err := d.named.Observe(ctx, c, t, ref)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.out[t.Name]--
+	return o, err
+}
+
+// TestCallsThatDoNotReturn: they hold up their own objects and no others, and no object is
+// called twice at a time.
+func TestCallsThatDoNotReturn(t *testing.T) {
+	t.Parallel()
+	d := &deaf{out: map[string]int{}, let: make(chan struct{})}
+	w := newWorld(t, d, func(o *options) { o.CallDeadline = 100 * time.Millisecond })
+	letGo := sync.OnceFunc(func() { close(d.let) })
+	t.Cleanup(letGo)
+	names := w.createMany(14)
+	w.allReady(names[10:])
+	hangs := func(o *thing.Thing) bool {
+		c := condition(o, "Failed")
+		return c.Reason == "CallHangs" && strings.Contains(c.Message, "Observe")
+	}
+	w.awaitAs(names[0], "to be told which method does not return", hangs)
+	letGo()
+	w.allReady(names)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.twice {
+		t.Error("two calls for one object at a time")
+	}
+}
