@@ -34,8 +34,8 @@ func tell(d Decision, f Facts, t texts) status.Report {
 	return r.Fit()
 }
 
-// stateOf is the word for people. A decision that leaves it keeps the last one; a process
-// that has told nothing yet goes by what it knows. Nothing has succeeded that is not at its
+// stateOf is the word for people. A decision that leaves it goes by what was just seen, or else
+// keeps the last one; a process that has told nothing yet goes by what it knows. Nothing has succeeded that is not at its
 // end.
 func stateOf(d Decision, f Facts) State {
 	s := d.State
@@ -55,12 +55,12 @@ func lastState(f Facts) State {
 	switch {
 	case f.Deleting:
 		return StateTerminating
-	case f.Told.State != "":
-		return f.Told.State
 	case f.inSync():
 		return StateSucceeded
 	case f.Seen.Looked:
 		return StatePending
+	case f.Told.State != "":
+		return f.Told.State
 	case f.Last.Of == ActionCreate, f.uncertain():
 		return StateCreating
 	case f.ReadyFor > 0 && f.ReadyFor == f.Generation:
@@ -155,13 +155,9 @@ func (f Facts) readyFor(d Decision) (generation int64, known bool) {
 	return f.ReadyFor, d.Show.Ready == ShowTrue
 }
 
-// progress says what goes on. A decision that leaves it open keeps what was told; a process
-// that has told nothing yet takes a create that may have been called for under way.
+// progress says what goes on. A decision that leaves it open keeps what this process told.
 func (v *voice) progress() {
 	creating, updating := v.f.Told.Creating, v.f.Told.Updating
-	if v.f.Told.State == "" {
-		creating = v.f.uncertain() && v.f.ReadyFor == 0
-	}
 	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating "+v.t.Thing)
 	v.going(api.ConditionUpdating, v.d.Show.Updating, updating, ReasonUpdating, "updating "+v.t.Thing)
 	v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting "+v.t.Thing)

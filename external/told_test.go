@@ -265,7 +265,9 @@ func TestRefusedDelete(t *testing.T) {
 	w.ready()
 	w.cloud.faulty(always(http.MethodDelete, answer{code: http.StatusConflict, body: "it owns database orders"}))
 	w.delete()
-	got := w.await("the reason", func(o *thing.Thing) bool { return condition(o, "Ready").Reason == "DeleteConflict" && o.Status.State == "Terminating" })
+	got := w.await("the reason", func(o *thing.Thing) bool {
+		return condition(o, "Ready").Reason == "DeleteConflict" && o.Status.State == "Terminating"
+	})
 	for _, m := range []string{got.Status.Message, condition(got, "Ready").Message, condition(got, "Deleting").Message, condition(got, "Reconciling").Message} {
 		if !strings.HasPrefix(m, `cannot delete thing "a": `) || !strings.Contains(m, "it owns database orders") || !strings.HasSuffix(m, "; retrying") {
 			t.Errorf("message %q", m)
