@@ -62,6 +62,7 @@ func meanings() []meaning {
 		{ReasonEndpointChanged, person, "The thing was made at another endpoint.", "Let the operator talk to that one, or state the new one by annotation trimtab.dev/endpoint."},
 		{ReasonDuplicate, person, "Several things bear the object's mark.", "Delete all but one."},
 		{ReasonCreateUnknown, person, "A create was called, and nobody can find out what it made.", "Look for the thing, delete it, and remove annotation trimtab.dev/external."},
+		{ReasonIDNotSupported, person, "The API gave the thing an id of its own, under which it cannot be found again.", "The driver must give the name; delete the thing of the id in the message."},
 		{ReasonRecordCorrupt, person, "The record of the thing cannot be read.", "Restore annotation trimtab.dev/external, or remove it."},
 		{ReasonInvalidName, person, "The spec gives the thing no valid name.", "Correct the spec."},
 		{ReasonRenamed, person, "The spec gives the thing another name than it has.", "Set the name back, or delete the object and create it anew."},
