@@ -243,7 +243,7 @@ func (t texts) listed() string {
 // loss is what an event says of a thing that is not there any more.
 func (t texts) loss(d Decision) string {
 	if d.Reason == ReasonMissingAfterRestart {
-		return t.Thing + " does not exist, although an earlier run of the operator may have created it; it is created now"
+		return t.Thing + " was there when the operator last ran and does not exist any more; it is created again"
 	}
 	return t.Thing + " was deleted behind the operator's back; it is created again"
 }

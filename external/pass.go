@@ -109,7 +109,9 @@ func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
 	for range mostSteps {
 		d := Decide(p.gather())
 		p.trace.Emit(trace.Decision{Rule: d.Row.String(), Action: d.Action.String(), Because: string(d.Reason)})
-		p.announce(d)
+		if err := p.announce(ctx, d); err != nil {
+			return d, err
+		}
 		if d.Action.Final() {
 			return d, nil
 		}

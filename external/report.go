@@ -24,14 +24,21 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 
 // announce lets a trace and people follow the states of a pass as they come. A look
 // changes nothing yet.
-func (p *pass[T, C, O]) announce(d Decision) {
+func (p *pass[T, C, O]) announce(ctx context.Context, d Decision) error {
 	if d.State != "" && d.Action != ActionObserve && d.Action != ActionConfirm {
 		t := p.texts()
 		p.loop.SetState(string(d.State), t.reason(d), t.message(d, p.facts))
 	}
-	if d.Row == 14 && d.Action == ActionWriteMarker {
-		p.event("Warning", string(d.Reason), p.texts().loss(d))
+	if d.Row != 14 || d.Action != ActionWriteMarker {
+		return nil
 	}
+	if d.Reason == ReasonMissingAfterRestart { // or it never came to be: only what was Ready is known to be lost
+		if err := p.recallReady(ctx); err != nil || p.facts.ReadyFor == 0 {
+			return err
+		}
+	}
+	p.event("Warning", string(d.Reason), p.texts().loss(d))
+	return nil
 }
 
 // repaired tells that somebody else had changed the thing: it differed although this process

@@ -18,8 +18,8 @@ import (
 // vanished is an object that went although our finalizer was on it, see [part].
 type vanished struct {
 	last client.Object
-	// begun: it was visited; told: people know of it.
-	begun, told bool
+	// begun: it was visited; told: people know of it; confirmed: the API server does not have it.
+	begun, told, confirmed bool
 	// why it is not cleaned up yet.
 	why string
 }
@@ -81,7 +81,7 @@ func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (rec
 			return reconcile.Result{}, nil, true
 		}
 		last, _ := v.last.DeepCopyObject().(T)
-		living, found, err := c.fetchLive(ctx, key)
+		living, found, err := c.successor(ctx, key, v)
 		if err != nil {
 			return reconcile.Result{}, c.unhandled(key, fmt.Errorf("confirm that %s %s is gone: %w", c.gvk.Kind, key, err)), false
 		}
@@ -89,6 +89,7 @@ func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (rec
 			c.memory.finished(key, v)
 			continue
 		}
+		v.confirmed = true
 		last.SetDeletionTimestamp(new(metav1.Now()))
 		p := c.open(ctx, last, v)
 		ctx := p.into(ctx)
@@ -110,6 +111,16 @@ func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (rec
 		c.tellGone(last, corev1.EventTypeNormal, reasonCleanedUp, note)
 		p.run.log.Info(note)
 	}
+}
+
+// successor returns the object that bears the name now. The first time it is read from the API
+// server itself, which proves that v is gone. A UID never comes back, so that the cache suffices
+// from then on, however long the cleanup takes.
+func (c *Controller[T]) successor(ctx context.Context, key types.NamespacedName, v *vanished) (T, bool, error) {
+	if v.confirmed {
+		return c.fetch(ctx, key)
+	}
+	return c.fetchLive(ctx, key)
 }
 
 // undo cleans up after a vanished object, if it was this controller's.

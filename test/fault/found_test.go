@@ -15,32 +15,32 @@ func TestFound(t *testing.T) {
 	tests := map[string]struct{ why, token, at string }{
 		"conditions": {
 			"a call that fails once must not show for ever in conditions that are False",
-			"v1/nats-life/failed@8",
+			"v1/nats-life/failed@10",
 			"failed at STREAM.INFO orders",
 		},
 		"unknown": {
 			"as long as looks fail, Ready tells of the last failure, not of the first",
-			"v1/nats-denied/failed@4",
+			"v1/nats-denied/failed@5",
 			"failed at STREAM.INFO orders",
 		},
 		"waiting": {
 			"a look that fails while a dependency is not ready is repeated soon",
-			"v1/nats-lost/failed@34",
+			"v1/nats-lost/failed@38",
 			"failed at CONSUMER.INFO orders/billing",
 		},
 		"refused": {
 			"a refused connection at a create leaves the same conditions as none",
-			"v1/nats-invalid/refused@5",
+			"v1/nats-invalid/refused@6",
 			"refused at STREAM.CREATE orders",
 		},
 		"paused": {
 			"a look that fails while an object is paused is repeated soon",
-			"v1/nats-pause/failed@9",
+			"v1/nats-pause/failed@10",
 			"failed at STREAM.INFO orders",
 		},
 		"behind": {
 			"a look that is behind just after a dependency went is repeated",
-			"v1/nats-lost/lag@34",
+			"v1/nats-lost/lag@38",
 			"lag at CONSUMER.INFO orders/billing",
 		},
 	}
