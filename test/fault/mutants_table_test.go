@@ -29,9 +29,9 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "observedGeneration is that of the fresh object",
-			file: "loop/commit.go", old: "	generation := p.base.GetGeneration()\n	s.Conditions",
-			mutated:  "	generation := p.base.GetGeneration()\n	if fresh, ok, _ := p.c.fetch(ctx, p.key); ok {\n		generation = fresh.GetGeneration()\n	}\n	s.Conditions",
-			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@4(2)",
+			file: "external/report.go", old: "	p.told = tell(d, p.facts, p.texts())\n",
+			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(T); ok && p.loop.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = tell(d, p.facts, p.texts())\n",
+			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@5(2)",
 		},
 		{
 			what: "observedGeneration is one too high",
@@ -52,7 +52,7 @@ func retryMutants() []mutant {
 		{
 			what: "the finalizer goes although the cleanup failed",
 			file: "loop/pass.go", old: "	if o.kind == cleanupRemoved {\n", mutated: "	if o.kind == cleanupRemoved || o.kind == cleanupFailed {\n",
-			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@19",
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
 		{
 			what: "a failure is retried without back-off",
@@ -62,18 +62,18 @@ func retryMutants() []mutant {
 		{
 			what: "a write that failed is not repeated",
 			file: "loop/pass.go", old: "		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)\n", mutated: "		next.never = true\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@3+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
 			what: "after a conflict the pass counts as done",
 			file: "loop/pass.go", old: "	return ending{outcome: \"Conflict\", after: 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))}\n",
-			mutated: "	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@3+until@1",
+			mutated: "	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@4+until@1",
 		},
 		{
 			what: "a failed status write is swallowed",
 			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.run.retry)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
 			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.run.retry))\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@7+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@8+until@1",
 		},
 		{
 			what: "a cleanup that is under way is never looked at again",
@@ -89,13 +89,13 @@ func ownershipMutants() []mutant {
 		{
 			what: "a failed delete lets the object go",
 			file: "external/decide_deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
-			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@19",
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
 		{
 			what: "what does not show yet is taken for gone",
 			file: "external/decide_deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
 			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
-			scenario: "nats-late", invariants: []string{"I2"}, token: "race@4(0)",
+			scenario: "nats-late", invariants: []string{"I2"}, token: "race@5(0)",
 		},
 		{
 			what: "what is not ours is deleted",
@@ -105,7 +105,7 @@ func ownershipMutants() []mutant {
 		{
 			what: "what is not ours is taken over",
 			file: "external/decide_claim.go", old: "	if f.Policy.Adoption >= least {\n", mutated: "	if f.Policy.Adoption >= least || true {\n",
-			scenario: "nats-occupied", invariants: []string{"I10", "I1"},
+			scenario: "nats-occupied", invariants: []string{"I10", "I1", "I13"},
 		},
 		{
 			what: "what another object owns is taken for ours",
@@ -164,7 +164,7 @@ func callMutants() []mutant {
 			what: "a failed call is not retried",
 			file: "external/decide_failure.go", old: "Reason: failureReason(a), Wake: WakeBackoff}\n	d.Show = failedShow(a.Of)\n",
 			mutated:  "Reason: failureReason(a), Wake: WakeEvent}\n	d.Show = failedShow(a.Of)\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 		{
 			what: "the thing is updated without a difference",
@@ -175,7 +175,7 @@ func callMutants() []mutant {
 			what: "every error of the API is final",
 			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*panicked](err)\n",
 			mutated:  "	got.broken, _ = errors.AsType[*panicked](err)\n	got.class = ClassTerminal\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 	}
 }
@@ -198,23 +198,23 @@ func statusMutants() []mutant {
 		{
 			what: "a look that fails beside a pause is not repeated",
 			file: "external/decide_life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
-			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@9+until@2",
+			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@10+until@2",
 		},
 		{
 			what: "a look that fails while waiting is not repeated",
 			file: "external/decide_life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
-			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@34+until@4",
+			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@38+until@4",
 		},
 		{
 			what: "what a dependency took with it is looked for once",
 			file: "external/decide_life.go", old: "		if f.SinceUnready < f.Grace {", mutated: "		if false {",
-			scenario: "nats-lost", invariants: []string{"I1"}, token: "lag@34+until@4",
+			scenario: "nats-lost", invariants: []string{"I1"}, token: "lag@38+until@4",
 		},
 		{
 			what: "conditions that are False tell of the past",
 			file: "external/decide_report.go", old: "	default:\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
 			mutated:  "	case v.f.Told.State != \"\":\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1", "I5"},
 		},
 		{
 			what: "Ready is told of a spec that is not applied",
@@ -225,7 +225,7 @@ func statusMutants() []mutant {
 			what: "Ready that stays is told of the new spec",
 			file: "external/decide_report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
 			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
-			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@18+until@3",
+			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@21+until@3",
 		},
 	}
 }

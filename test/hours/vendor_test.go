@@ -3,6 +3,7 @@ package hours
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,10 @@ type vendor struct {
 	calls []call
 	takes time.Duration // to create or update a thing
 	away  bool          // answers nothing but errors
+	// meets is what a call comes to before anything else; nil is nothing.
+	meets func(op, name string) error
+	// hint is when to look again at a thing that works.
+	hint time.Duration
 }
 
 // item is a thing as the vendor has it.
@@ -39,8 +44,16 @@ var errAway = errors.New("the vendor is away")
 // do notes a call and does it unless the vendor is away.
 func (v *vendor) do(op, name string, f func() error) error {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.calls = append(v.calls, call{op, name, time.Now()})
+	meets := v.meets
+	v.mu.Unlock()
+	if meets != nil {
+		if err := meets(op, name); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if v.away {
 		return errAway
 	}
@@ -52,6 +65,16 @@ func (v *vendor) with(f func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f()
+}
+
+// meet lets f decide what calls come to.
+func (v *vendor) meet(f func(op, name string) error) { v.with(func() { v.meets = f }) }
+
+// all are the calls since a moment.
+func (v *vendor) all(since time.Time) []call {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(v.calls), func(c call) bool { return c.at.Before(since) })
 }
 
 // had are the calls of one operation since a moment.
@@ -98,6 +121,7 @@ func (driver) Observe(_ context.Context, v *vendor, _ *v1.Folder, ref external.R
 			o = external.Missing[bool]()
 		case time.Now().Before(i.until):
 			o = external.Busy(i.phase, i.readOnly, i.mark)
+			o.PollAfter = v.hint
 		default:
 			o = external.Available(i.readOnly, i.mark)
 			o.External = i.word
