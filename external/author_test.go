@@ -158,6 +158,7 @@ func TestEveryMethod(t *testing.T) {
 
 // misbehave leads an object through its life, past the method that does what it should not.
 func misbehave(t *testing.T, d *wild) {
+	t.Helper()
 	w := newWorld(t, d)
 	if d.method == "Classify" { // there is something to classify
 		w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, effect: true}))
@@ -288,7 +289,7 @@ func TestACreateIsNotForgotten(t *testing.T) {
 // renewing is the transport of a client that needs its context at every request, as one that
 // renews tokens does.
 type renewing struct {
-	life context.Context //nolint:containedctx // what this is about
+	life context.Context
 	http.RoundTripper
 }
 

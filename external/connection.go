@@ -102,7 +102,7 @@ func (c *connection[C]) use() *connected[C] {
 
 // begin calls Connect.
 func (c *connection[C]) begin(ctx context.Context, deadline time.Duration) {
-	parent := c.process
+	parent := c.process //nolint:contextcheck // the client outlives the pass
 	if parent == nil {
 		parent = ctx
 	}

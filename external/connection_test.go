@@ -12,7 +12,7 @@ import (
 
 // account is a client that knows its context, as those that renew tokens do.
 type account struct {
-	ctx    context.Context //nolint:containedctx // what this is about
+	ctx    context.Context
 	number int
 	closed *atomic.Int32
 }

@@ -196,7 +196,7 @@ func (v *voice) circumstances() {
 		v.is(api.ConditionDependenciesReady, "Ready", "")
 	}
 	if v.d.Show.Paused == ShowTrue {
-		v.is(api.ConditionPaused, string(ReasonPaused), v.t.paused())
+		v.is(api.ConditionPaused, string(ReasonPaused), v.t.paused(v.f))
 	}
 	if v.t.Problems != "" {
 		v.is(api.ConditionPolicyInvalid, string(ReasonPolicyInvalid), v.t.Problems)

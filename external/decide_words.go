@@ -173,7 +173,7 @@ func (t texts) trouble(d Decision, f Facts) string {
 	case ReasonRenamed:
 		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it anew", t.Thing, t.Named)
 	case ReasonPaused:
-		return t.paused()
+		return t.paused(f)
 	case ReasonPolicyInvalid:
 		if t.Problems != "" {
 			return t.Problems
@@ -388,9 +388,12 @@ func (t texts) matched(f Facts, generation int64) string {
 
 func (t texts) waiting() string { return "waiting for " + t.Waiting }
 
-func (t texts) paused() string {
-	if t.Changes == "" {
-		return t.Paused
+func (t texts) paused(f Facts) string {
+	switch {
+	case f.Last.Failed:
+		return fmt.Sprintf("%s; cannot %s %s: %s; retrying", t.Paused, verb(f.Last.Of), t.Thing, t.Error)
+	case t.Changes != "":
+		return t.Paused + "; differs: " + t.Changes
 	}
-	return t.Paused + "; differs: " + t.Changes
+	return t.Paused
 }

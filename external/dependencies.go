@@ -67,7 +67,7 @@ func (e *engine[T, C, O]) dependsOn(ctx context.Context, obj T) ([]Dependency, e
 // none: the object's own pass meets the same mistake, and tells it.
 func (e *engine[T, C, O]) names(k dependencyKind[T], obj T) []objectKey {
 	copied, _ := obj.DeepCopyObject().(T)
-	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo,contextcheck // the cache's index has none
+	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo // the cache's index has none
 	if err != nil {
 		return nil
 	}

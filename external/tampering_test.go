@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,10 +63,10 @@ func (a *adversary) strike(ctx context.Context, name string) error {
 	}
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: a.w.namespace, Name: name}}
 	err = a.w.admin.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body))
-	if apierrors.IsNotFound(err) || ctx.Err() != nil {
-		return nil
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the adversary was told to stop
 	}
-	return err
+	return client.IgnoreNotFound(err)
 }
 
 // rage writes without end until the answer is called.

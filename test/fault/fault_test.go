@@ -16,7 +16,7 @@ func TestNATS(t *testing.T) { explore(t, scenarios.NATS()) }
 func explore(t *testing.T, all []fault.Scenario) {
 	t.Helper()
 	total, took := map[fault.Kind]int{}, time.Duration(0)
-	for _, r := range fault.Suite(t, all, kinds(), waived()) {
+	for _, r := range fault.Suite(t, all, kinds()) {
 		for kind, n := range r.Schedules {
 			total[kind] += n
 		}
@@ -29,9 +29,6 @@ func explore(t *testing.T, all []fault.Scenario) {
 func kinds() fault.Option {
 	return fault.Only(fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken)
 }
-
-// waived are the invariants that our engines do not keep yet.
-func waived() fault.Option { return fault.Waive("I19") }
 
 // TestLoop plays a controller on the bare loop.
 func TestLoop(t *testing.T) { explore(t, scenarios.Loop()) }

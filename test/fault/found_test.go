@@ -56,7 +56,7 @@ func TestFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = flag.Set("fault.replay", "") }() // it was accepted before
-			r := fault.Explore(t, all[i], waived())
+			r := fault.Explore(t, all[i])
 			for _, f := range r.Findings {
 				t.Errorf("%s:\n%s", tc.why, f.Text)
 			}

@@ -306,7 +306,7 @@ func TestAsMutant(t *testing.T) {
 		kinds = kinds[:1] // the schedule is chosen already
 	}
 	for _, kind := range kinds {
-		r := fault.Explore(t, all[i], fault.Only(kind), waived())
+		r := fault.Explore(t, all[i], fault.Only(kind))
 		for _, n := range r.Schedules {
 			f.Schedules += n
 		}
