@@ -3,6 +3,7 @@ module github.com/trimtab-dev/trimtab
 go 1.26.0
 
 require (
+	github.com/fluxcd/cli-utils v1.2.3
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0
 	github.com/nats-io/nats-server/v2 v2.15.2

@@ -1,26 +1,45 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+	"sync/atomic"
 
+	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
 type objectKey = types.NamespacedName
 
 // dependencyKind is a kind that objects of kind T may need.
-type dependencyKind[T client.Object] struct{ to client.Object }
+type dependencyKind[T client.Object] struct {
+	to client.Object
+	// asked is what is known since somebody asked for an object of the kind.
+	asked *asked
+}
+
+// asked is what those who depend on objects of a kind have shown of it. It is noted before an
+// object is read: whoever has read one then hears of the next change.
+type asked struct {
+	// gvk is the kind's name; nil as long as nobody asked.
+	gvk atomic.Pointer[schema.GroupVersionKind]
+	// judged: some are judged by the author's function.
+	judged atomic.Bool
+}
 
 // namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
 // that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
@@ -32,7 +51,7 @@ func (e *engine[T, C, O]) namedByEmpty() []dependencyKind[T] {
 	}
 	kinds := make([]dependencyKind[T], 0, len(named))
 	for _, n := range named {
-		kinds = append(kinds, dependencyKind[T]{to: n.To})
+		kinds = append(kinds, dependencyKind[T]{to: n.To, asked: &asked{}})
 	}
 	return kinds
 }
@@ -64,7 +83,8 @@ func (e *engine[T, C, O]) dependsOn(ctx context.Context, obj T) ([]Dependency, e
 }
 
 // names are the objects of this kind that obj needs. If the driver does not say, they are
-// none: the object's own pass meets the same mistake, and tells it.
+// none: the object's own pass meets the same mistake, and tells it. Whether a kind has
+// namespaces is not known here, so what may have none is named without one too.
 func (e *engine[T, C, O]) names(k dependencyKind[T], obj T) []objectKey {
 	copied, _ := obj.DeepCopyObject().(T)
 	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo // the cache's index has none
@@ -75,6 +95,9 @@ func (e *engine[T, C, O]) names(k dependencyKind[T], obj T) []objectKey {
 	for _, n := range named {
 		if k.is(n.To) && n.Name != "" {
 			keys = append(keys, n.key(obj))
+			if n.Namespace == "" && obj.GetNamespace() != "" {
+				keys = append(keys, objectKey{Name: n.Name})
+			}
 		}
 	}
 	return keys
@@ -89,7 +112,7 @@ func (d Dependency) key(of client.Object) objectKey {
 
 // unready lists the dependencies of an object that it must wait for. They are read from
 // the cache alone.
-func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, live client.Reader, obj T) ([]loop.Dep, error) {
+func (e *engine[T, C, O]) unready(ctx context.Context, r *loop.Run[T], obj T) ([]loop.Dep, error) {
 	if e.dependent == nil {
 		return nil, nil
 	}
@@ -99,43 +122,77 @@ func (e *engine[T, C, O]) unready(ctx context.Context, k client.Client, live cli
 	}
 	var waiting []loop.Dep
 	for _, d := range named {
-		why, err := e.lacking(ctx, k, live, obj, d)
+		key := d.key(obj)
+		if namespaced, err := r.Client().IsObjectNamespaced(d.To); err == nil && !namespaced {
+			key.Namespace = ""
+		}
+		why, err := e.lacking(ctx, r, obj, d, key)
 		if err != nil {
 			return nil, err
 		}
 		if why != "" {
-			key := d.key(obj)
-			waiting = append(waiting, loop.Dep{Kind: kindOf(k, d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
+			waiting = append(waiting, loop.Dep{Kind: kindOf(r.Client(), d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
 		}
 	}
 	return waiting, nil
 }
 
 // lacking says what a dependency lacks, nothing if it is ready.
-func (e *engine[T, C, O]) lacking(ctx context.Context, k client.Client, live client.Reader, obj T, d Dependency) (string, error) {
-	if !slices.ContainsFunc(e.dependencies, func(kind dependencyKind[T]) bool { return kind.is(d.To) }) {
+func (e *engine[T, C, O]) lacking(ctx context.Context, r *loop.Run[T], obj T, d Dependency, key objectKey) (string, error) {
+	i := slices.IndexFunc(e.dependencies, func(kind dependencyKind[T]) bool { return kind.is(d.To) })
+	switch {
+	case i < 0:
 		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
-	}
-	if d.Name == "" {
+	case d.Name == "":
 		return "is not named", nil
+	case !r.Terms().Watches(key.Namespace): // the cache would fail
+		return fmt.Sprintf("is in namespace %[1]s, which this operator does not watch; add %[1]s to --watch-namespaces", key.Namespace), nil
 	}
+	gvk, err := r.Client().GroupVersionKindFor(d.To)
+	if err != nil {
+		return "", fmt.Errorf("tell the kind of a %T: %w", d.To, err)
+	}
+	e.dependencies[i].asked.by(d, gvk)
 	to, _ := d.To.DeepCopyObject().(client.Object)
-	key := d.key(obj)
-	err := k.Get(ctx, key, to)
+	err = r.Client().Get(ctx, key, to)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "does not exist", nil
 	case err != nil:
-		return "", fmt.Errorf("read %s %s: %w", kindOf(k, d.To), key, err)
+		return "", fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
 	case !to.GetDeletionTimestamp().IsZero():
 		return "is being deleted", nil
-	case !isReady(to):
-		return "is not ready", nil
+	case d.Ready != nil:
+		return e.judged(ctx, obj, d, to)
 	}
-	if believed, err := e.believed(ctx, live, to); err != nil || !believed {
+	if why := shortOf(to, gvk); why != "" {
+		return why, nil
+	}
+	if believed, err := e.believed(ctx, r.Live(), to); err != nil || !believed {
 		return unvouched, err
 	}
 	return "", nil
+}
+
+// judged asks the author what a dependency lacks.
+func (e *engine[T, C, O]) judged(ctx context.Context, obj T, d Dependency, to client.Object) (string, error) {
+	return pure(ctx, &e.left, subjectOf(obj), "Dependency.Ready", func() (string, error) {
+		ready, why := d.Ready(to)
+		if ready {
+			return "", nil
+		}
+		return cmp.Or(plain.Text(why), notReady), nil
+	})
+}
+
+// by notes that an object of the kind is asked for as d.
+func (a *asked) by(d Dependency, gvk schema.GroupVersionKind) {
+	if a.gvk.Load() == nil {
+		a.gvk.Store(&gvk)
+	}
+	if d.Ready != nil {
+		a.judged.Store(true)
+	}
 }
 
 func kindOf(k client.Client, obj client.Object) string {
@@ -145,18 +202,36 @@ func kindOf(k client.Client, obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }
 
-// isReady tells whether an object of any kind says that it is ready, and has seen its present
-// spec. One of ours whose present spec cannot be applied stays ready for the one before: it
-// works, which is what others need.
-func isReady(obj client.Object) bool {
+// notReady is what an object lacks of which no more is known.
+const notReady = "is not ready"
+
+// shortOf says what an object that lives lacks by the rules for all kinds, nothing if it is
+// ready. A kind of ours, and an object that has the condition Ready, is as ready as that says;
+// the others are as kstatus sees them.
+func shortOf(obj client.Object, gvk schema.GroupVersionKind) string {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		return false
+		return notReady
 	}
+	ready, said := saysReady(obj, fields)
+	switch _, ours := obj.(api.Object); {
+	case said || ours:
+		if !ready {
+			return notReady
+		}
+		return ""
+	default:
+		return shortOfCurrent(obj, fields, gvk)
+	}
+}
+
+// saysReady tells whether an object has the condition Ready, and whether that says that it is
+// ready, and has seen its present spec. One of ours whose present spec cannot be applied stays
+// ready for the one before: it works, which is what others need.
+func saysReady(obj client.Object, fields map[string]any) (ready, said bool) {
 	generation := obj.GetGeneration()
-	if g, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration"); err == nil && found && g != generation {
-		return false
-	}
+	g, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	outdated := err == nil && found && g != generation
 	conditions, _, _ := unstructured.NestedSlice(fields, "status", "conditions")
 	for _, c := range conditions {
 		m, ok := c.(map[string]any)
@@ -165,9 +240,44 @@ func isReady(obj client.Object) bool {
 		}
 		_, ours := obj.(api.ExternalObject)
 		g, found, err := unstructured.NestedInt64(m, "observedGeneration")
-		return m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation)
+		return !outdated && m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation), true
 	}
-	return false
+	return false, false
+}
+
+// shortOfCurrent says what an object without a condition Ready lacks to be what kstatus calls
+// Current. kstatus takes an object that says nothing for current, for it knows the kinds of
+// Kubernetes alone; one of another kind that can have a status must have written some.
+func shortOfCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) string {
+	u := &unstructured.Unstructured{Object: fields}
+	if _, same := obj.(*unstructured.Unstructured); same {
+		u = u.DeepCopy() // the converter hands out the object's own fields
+	}
+	u.SetGroupVersionKind(gvk) // typed objects from a cache have none
+	result, err := cliutils.Compute(u)
+	switch {
+	case err != nil:
+		return notReady
+	case result.Status == cliutils.FailedStatus:
+		return "has failed"
+	case result.Status != cliutils.CurrentStatus:
+		return notReady
+	case cliutils.GetLegacyConditionsFn(u) == nil && isSilent(obj, fields, gvk):
+		return "has no status yet"
+	}
+	return ""
+}
+
+// isSilent tells whether an object that can have a status has none. Whether an object without
+// a Go type can have one is not known; those of Kubernetes itself that can, have it.
+func isSilent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) bool {
+	said, found := fields["status"]
+	if !found {
+		_, untyped := obj.(*unstructured.Unstructured)
+		return untyped && strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
+	}
+	status, ok := said.(map[string]any)
+	return ok && len(status) == 0
 }
 
 // unvouched is what a dependency lacks whose Ready somebody else wrote. When its operator
@@ -193,11 +303,26 @@ func (e *engine[T, C, O]) believed(ctx context.Context, live client.Reader, to c
 	return true, nil
 }
 
-// readinessChanged tells which updates of a dependency can matter. One that was lost outside
-// and made again took with it what depends on it there, though it may have been Ready all
-// along.
-func readinessChanged(before, after client.Object) bool {
-	return isReady(before) != isReady(after) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
+// changed tells which updates of an object of the kind can matter. What the author's function
+// sees in one is not known, nor what kstatus would before the kind's name is.
+func (k dependencyKind[T]) changed(before, after client.Object) bool {
+	if k.asked.judged.Load() {
+		return true
+	}
+	var gvk schema.GroupVersionKind
+	if known := k.asked.gvk.Load(); known != nil {
+		gvk = *known
+	} else if _, ours := after.(api.Object); !ours {
+		return true
+	}
+	return readinessChanged(before, after, gvk)
+}
+
+// readinessChanged tells which updates of a dependency can matter by the rules for all kinds.
+// One that was lost outside and made again took with it what depends on it there, though it
+// may have been Ready all along.
+func readinessChanged(before, after client.Object, gvk schema.GroupVersionKind) bool {
+	return shortOf(before, gvk) != shortOf(after, gvk) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
 }
 

@@ -66,7 +66,7 @@ type Reflector[T client.Object, O any] interface {
 	Reflect(obj T, have O)
 }
 
-// Dependent is a [Driver] whose objects need other objects to be Ready first.
+// Dependent is a [Driver] whose objects need other objects to be ready first.
 type Dependent[T client.Object] interface {
 	// DependsOn names them. Pure. It is also called with an empty object when the
 	// controller is made, to learn which kinds to watch.
@@ -104,7 +104,11 @@ type Result struct {
 	ID string
 }
 
-// Dependency is an object that must be Ready first.
+// Dependency is an object that must be ready first. One of trimtab's kinds is ready if its
+// operator wrote so, another one if its condition Ready says so. Without that condition kstatus
+// judges, for which a Deployment is ready when it is rolled out, a Job when it has started, a
+// ConfigMap when it is there; an object of a kind that Kubernetes does not know must have a
+// status.
 type Dependency struct {
 	// Role tells dependencies of one object apart, for example "stream".
 	Role string
@@ -112,4 +116,9 @@ type Dependency struct {
 	To client.Object
 	// Namespace and Name say which; an empty Namespace means the object's own.
 	Namespace, Name string
+	// Ready tells whether to, which exists and is not being deleted, is ready, and if not why:
+	// the end of a sentence about it ("has no key tls.crt"), without secrets. Empty means "is not
+	// ready". Pure. Every update of an object of the kind then brings back those that depend on
+	// it. Nil means the rules above.
+	Ready func(to client.Object) (ready bool, why string)
 }

@@ -103,7 +103,7 @@ func (e *engine[T, C, O]) dependencyKinds() []dependencyKind[T] {
 	}
 	kinds := e.namedByEmpty()
 	for _, to := range e.options.DependencyKinds {
-		kinds = append(kinds, dependencyKind[T]{to: to})
+		kinds = append(kinds, dependencyKind[T]{to: to, asked: &asked{}})
 	}
 	return unique(kinds)
 }
@@ -275,5 +275,5 @@ func (e *engine[T, C, O]) looksFirst() bool { return e.options.Unmarked || e.opt
 
 // source wakes objects when something of the kind changes in a way that matters to them.
 func (e *engine[T, C, O]) source(k dependencyKind[T]) trigger.Source[T] {
-	return trigger.Reference[T]{To: k.to, Names: func(obj T) []objectKey { return e.names(k, obj) }, Changed: readinessChanged}
+	return trigger.Reference[T]{To: k.to, Names: func(obj T) []objectKey { return e.names(k, obj) }, Changed: k.changed}
 }

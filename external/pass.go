@@ -149,7 +149,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		if err := p.withdraw(ctx); err != nil { // it did not succeed after the create
 			return err
 		}
-		if p.waiting, err = p.e.unready(ctx, p.loop.Client(), p.loop.Live(), p.lend()); err != nil {
+		if p.waiting, err = p.e.unready(ctx, p.loop, p.lend()); err != nil {
 			return err
 		}
 		p.track.waits(p.waiting, time.Now())

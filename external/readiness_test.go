@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	thingv1 "github.com/trimtab-dev/trimtab/external/internal/thing"
@@ -66,7 +69,7 @@ func TestIsReady(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			if got := isReady(dependency(test.change)); got != test.want {
+			if got := shortOf(dependency(test.change), schema.GroupVersionKind{}) == ""; got != test.want {
 				t.Errorf("%s: ready %t, want %t", test.why, got, test.want)
 			}
 		})
@@ -82,9 +85,61 @@ func TestIsReadyOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := isReady(&unstructured.Unstructured{Object: u}); got != want {
+		if got := shortOf(&unstructured.Unstructured{Object: u}, schema.GroupVersionKind{}) == ""; got != want {
 			t.Errorf("ready %t for generation %d of 2; want %t", got, generation, want)
 		}
+	}
+}
+
+// TestShortOf: kstatus takes what says nothing for current. That is right for what can say
+// nothing, and for an object that Kubernetes itself looks after.
+func TestShortOf(t *testing.T) {
+	widget := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}
+	with := func(status any) map[string]any { return map[string]any{"status": status} }
+	for name, test := range map[string]struct {
+		kind   schema.GroupVersionKind
+		fields map[string]any
+		want   string
+	}{
+		"its controller has not come yet": {widget, map[string]any{}, "has no status yet"},
+		"an empty status":                 {widget, with(map[string]any{}), "has no status yet"},
+		"a status of its own":             {widget, with(map[string]any{"phase": "Fine"}), ""},
+		"reconciling": {widget, with(map[string]any{"conditions": []any{
+			map[string]any{"type": "Reconciling", "status": "True"},
+		}}), "is not ready"},
+		"stalled": {widget, with(map[string]any{"conditions": []any{
+			map[string]any{"type": "Stalled", "status": "True"},
+		}}), "has failed"},
+		"no status that kstatus can read": {widget, with("fine"), "is not ready"},
+		"a kind of Kubernetes":            {schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}, map[string]any{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := &unstructured.Unstructured{Object: test.fields}
+			if got := shortOf(u, test.kind); got != test.want {
+				t.Errorf("it %s; want %q", got, test.want)
+			}
+			if u.GetKind() != "" {
+				t.Error("the cache's own object was written to")
+			}
+		})
+	}
+}
+
+// TestChangedForTheAuthor: what the author's function sees in an update nobody else knows; and
+// as long as nobody has asked for an object, nobody knows what its kind is called.
+func TestChangedForTheAuthor(t *testing.T) {
+	claim, busy := &corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}
+	k := dependencyKind[*thingv1.Thing]{to: claim, asked: &asked{}}
+	if !k.changed(claim, busy) {
+		t.Error("an update is lost before the kind is known")
+	}
+	k.asked.by(Dependency{To: claim}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if k.changed(claim, busy) {
+		t.Error("a busy dependency wakes those for which it is there")
+	}
+	k.asked.by(Dependency{To: claim, Ready: func(client.Object) (bool, string) { return true, "" }}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if !k.changed(claim, busy) {
+		t.Error("an update is lost that the author may judge by")
 	}
 }
 
@@ -106,10 +161,10 @@ func TestReadinessChanged(t *testing.T) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
 			before, after := dependency(), dependency(test.change)
-			if got := readinessChanged(before, after); got != test.want {
+			if got := readinessChanged(before, after, schema.GroupVersionKind{}); got != test.want {
 				t.Errorf("%s: matters %t, want %t", test.why, got, test.want)
 			}
-			if got := readinessChanged(after, before); got != test.want {
+			if got := readinessChanged(after, before, schema.GroupVersionKind{}); got != test.want {
 				t.Errorf("%s, the other way round: matters %t, want %t", test.why, got, test.want)
 			}
 		})

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -86,6 +87,14 @@ type Terms struct {
 	Adoption Limit
 	// Access is the most that annotation trimtab.dev/access-permissions may ask for.
 	Access Limit
+	// Namespaces are those whose objects are watched. None means all of them.
+	Namespaces []string
+}
+
+// Watches tells whether objects in a namespace are watched; those without one, whose namespace
+// is empty, always are.
+func (t Terms) Watches(namespace string) bool {
+	return namespace == "" || len(t.Namespaces) == 0 || slices.Contains(t.Namespaces, namespace)
 }
 
 // Limit is a value for each namespace; the one of "" is for those that are not named, and

@@ -16,7 +16,7 @@ import (
 // terms reads the flags by which the one who runs the operator decides for all controllers,
 // and reports every problem at once.
 func (s *settings) terms(name string) (loop.Terms, error) {
-	t := loop.Terms{Installation: cmp.Or(s.installation, name)}
+	t := loop.Terms{Installation: cmp.Or(s.installation, name), Namespaces: s.watchNamespaces}
 	var problems []error
 	if msgs := validation.IsDNS1123Label(t.Installation); len(msgs) > 0 {
 		problems = append(problems, fmt.Errorf("--installation %q: %s", s.installation, strings.Join(msgs, "; ")))
