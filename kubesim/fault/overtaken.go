@@ -133,7 +133,7 @@ func (p *play) dropDelete() {
 	if d := p.deleting; d != nil {
 		p.deleting = nil
 		d.cancel()
-		<-d.done
+		_ = <-d.done // it was given up
 	}
 }
 

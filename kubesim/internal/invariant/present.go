@@ -54,8 +54,9 @@ func findMisreports(r, u *index) []history.Violation {
 	return append(found, r.findCredulity(u)...)
 }
 
-// findCredulity finds what was done outside because a user wrote a status: calls that the
-// undisturbed run does not have.
+// findCredulity finds what was done outside because a user wrote a status: changes that the
+// undisturbed run does not have. A call that is repeated and changes nothing is no such change: a
+// status that somebody wrote may have cost its answer to a write of the operator's own.
 func (x *index) findCredulity(u *index) []history.Violation {
 	last := len(x.run.Steps) - 1
 	if last < 0 || last >= len(u.run.Steps) || !slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool { return f.Kind == "forged" }) {
@@ -63,13 +64,13 @@ func (x *index) findCredulity(u *index) []history.Violation {
 	}
 	usual := map[string]int{}
 	for _, c := range u.run.Calls[:u.run.Steps[last].SettledCall] {
-		if c.Side == history.Outside && c.Write {
+		if c.Side == history.Outside && c.Write && c.Changed {
 			usual[c.What]++
 		}
 	}
 	var found []history.Violation
 	for _, c := range x.run.Calls[:x.run.Steps[last].SettledCall] {
-		if c.Side != history.Outside || !c.Write {
+		if c.Side != history.Outside || !c.Write || !c.Changed {
 			continue
 		}
 		if usual[c.What]--; usual[c.What] == -1 {

@@ -540,8 +540,8 @@ func TestHoldDeletes(t *testing.T) {
 	if err := remove(func(context.Context) error { return given }); !errors.Is(err, given) {
 		t.Errorf("a delete that gave up returned %v", err)
 	}
-	err := remove(func(context.Context) error {
-		return s.GuaranteedUpdate(s.ctx, "/configmaps/a", &corev1.ConfigMap{}, false, nil, storage.SimpleUpdate(func(o runtime.Object) (runtime.Object, error) {
+	err := remove(func(ctx context.Context) error {
+		return s.GuaranteedUpdate(ctx, "/configmaps/a", &corev1.ConfigMap{}, false, nil, storage.SimpleUpdate(func(o runtime.Object) (runtime.Object, error) {
 			o.(*corev1.ConfigMap).Finalizers = []string{"late"}
 			return o, nil
 		}), nil)

@@ -32,7 +32,7 @@ func TestMutants(t *testing.T) {
 		"I1 of a status that is believed": {bug: BelievesReady, want: "I1"},
 		"I2":                              {bug: ForgetsSpare, want: "I2"},
 		"I2 of what a delete took":        {bug: ForgetsTaken, want: "I1 I2"},
-		"I3":                              {bug: CreatesBlindly, want: "I3"},
+		"I3":                              {bug: CreatesBlindly, want: "I19 I3"}, // its record is in the status, which users may take away,
 		"I4":                              {bug: LateFinalizer, want: "I4", quiet: true},
 		"I5":                              {bug: Heartbeat, want: "I5"},
 		"I6":                              {bug: KeepsFinalizer, want: "I6"},
