@@ -35,6 +35,16 @@ func (p *panicked) Error() string {
 // errEnded is what a call comes to whose goroutine ended without a return.
 var errEnded = errors.New("the driver ended its goroutine (runtime.Goexit) instead of returning")
 
+// unasked tells an error of the author's code itself, which may be gone the next time, from one
+// that the author returned.
+func unasked(err error) bool {
+	if errors.Is(err, errEnded) {
+		return true
+	}
+	_, is := errors.AsType[*panicked](err)
+	return is
+}
+
 // guard turns a panic of the author's code into an error.
 func guard[R any](method string, f func() (R, error)) (result R, err error) {
 	defer func() {

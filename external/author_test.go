@@ -185,7 +185,6 @@ func misbehave(t *testing.T, d *wild) {
 	end := map[string]bool{"Delete": true, "Unmark": true}
 	if !end[d.method] && d.method != "Update" {
 		told()
-		w.poke("again")
 	}
 	w.ready()
 	w.resize(2)

@@ -128,6 +128,13 @@ func tells(a Action, got answer) answerKind {
 	return answerNothing
 }
 
+// logPanic logs a panic of the driver, if there was one.
+func (p *pass[T, C, O]) logPanic(crash *panicked) {
+	if crash != nil {
+		p.loop.Log().Error(crash, "the driver panicked", "method", crash.method, "stack", string(crash.stack))
+	}
+}
+
 // take makes an answer a fact, and logs what is a mistake of the driver.
 func (p *pass[T, C, O]) take(a Action, got answer) {
 	p.facts.Last, p.last = Answer{Of: a}, got.classification
@@ -135,9 +142,7 @@ func (p *pass[T, C, O]) take(a Action, got answer) {
 		p.facts.Last = Answer{Of: a, Failed: true, Class: got.class, Timeout: got.timeout}
 	}
 	for _, crash := range append(got.classification.broken, got.broken) {
-		if crash != nil {
-			p.loop.Log().Error(crash, "the driver panicked", "method", crash.method, "stack", string(crash.stack))
-		}
+		p.logPanic(crash)
 	}
 }
 

@@ -175,7 +175,8 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	return p.cleanupOutcome(d)
 }
 
-// name is the thing's name for a new incarnation. lend returns the object for the author.
+// name is the thing's name for a new incarnation. lend returns the object for the author. An
+// error that is [unasked] says nothing of the spec.
 func (e *engine[T, C, O]) name(ctx context.Context, who subject, lend func() T) (string, error) {
 	if e.namer == nil {
 		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
@@ -185,7 +186,10 @@ func (e *engine[T, C, O]) name(ctx context.Context, who subject, lend func() T) 
 	if err == nil && name == "" {
 		err = fmt.Errorf("the driver gives it no name; this is a bug in %T.ExternalName", e.driver)
 	}
-	if err != nil {
+	switch {
+	case unasked(err):
+		return "", fmt.Errorf("ask the driver for a name: %w", err)
+	case err != nil:
 		return "", errors.New(classify(err, nil, false).text)
 	}
 	return name, nil

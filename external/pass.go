@@ -131,7 +131,9 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 	if p.here, err = p.e.here(ctx, p.loop); err != nil {
 		return err
 	}
-	p.readRecord(ctx)
+	if err := p.readRecord(ctx); err != nil {
+		return err
+	}
 	if err := p.putBack(ctx); err != nil {
 		return err
 	}
@@ -158,12 +160,13 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 }
 
 // readRecord reads the annotation and settles under which identity the thing is known: the
-// recorded one, or else the name that the spec gives it.
-func (p *pass[T, C, O]) readRecord(ctx context.Context) {
+// recorded one, or else the name that the spec gives it. A driver that breaks when it is asked for
+// that name is asked again; only what is to be deleted can do without.
+func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
 	r, err := parseRecord(p.obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil {
 		p.facts.Record.Trouble, p.trouble = TroubleCorrupt, err
-		return
+		return nil
 	}
 	if r.exists() && r.UID != string(p.obj.GetUID()) {
 		if p.inherited = r; !r.stays("", p.here) { // a copy
@@ -175,9 +178,15 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) {
 	if p.hangs != nil { // not even the name can be asked for
 		p.named = r.ID
 	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); err != nil {
+		crash, _ := errors.AsType[*panicked](err)
+		p.logPanic(crash)
+		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {
+			return err
+		}
 		p.facts.Record.Trouble, p.trouble = TroubleName, err
 	}
 	p.identify()
+	return nil
 }
 
 // identify settles the identity under which to look.

@@ -98,7 +98,7 @@ func (p *pass[T, C, O]) recallReady(ctx context.Context) error {
 
 // outcome tells the loop when the object comes again.
 func (p *pass[T, C, O]) outcome(d Decision) loop.Outcome {
-	if d.Wake != WakePoll && d.Wake != WakeSoon && d.Wake != WakeDependency {
+	if d.Wake != WakePoll && d.Wake != WakeSoon && d.Wake != WakeDependency && p.unreflected == nil {
 		p.track.rest()
 	}
 	switch d.Wake {
@@ -133,6 +133,8 @@ func (p *pass[T, C, O]) settled(d Decision) loop.Outcome {
 		return loop.AgainAfter(max(time.Second, min(time.Until(p.settings.until), 10*time.Minute)))
 	case d.Row == 1:
 		return loop.WaitFor(string(d.Reason))
+	case p.unreflected != nil:
+		return loop.AgainAfter(p.track.poll(d.Row, cmp.Or(p.e.driftInterval(), mostPoll)))
 	case p.e.driftInterval() == 0:
 		return loop.Done()
 	}
