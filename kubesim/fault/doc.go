@@ -7,9 +7,10 @@
 // twice. From that it lists the schedules: the operator killed before and after each write; each
 // call with its answer lost, timed out, throttled, refused, failed or in conflict; each cached
 // read with a view that lags; each watch event twice; a user who edits, deletes or re-creates
-// at each moment, or whose delete had begun before a finalizer was written. Each is a run of its own, held against the undisturbed one and against what must
-// hold in any run: nothing leaked, nothing made twice, Ready only where it is true, silence at
-// rest, and more; docs/faults.md has the list.
+// at each moment, or whose delete had begun before a finalizer was written; code of the author's that
+// panics, at points that [Env.Author] names. Each is a run of its own, held against the undisturbed
+// one and against what must hold in any run: nothing leaked, nothing made twice, Ready only where
+// it is true, silence at rest, and more; docs/faults.md has the list.
 //
 // What breaks is reported with the shortest schedule, as a table of calls with the
 // disturbance in its place, with what differs in the world, and with a token that plays it again.

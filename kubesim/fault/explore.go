@@ -33,6 +33,9 @@ const (
 	// Forgeries let a user write an object's status: that it is Ready, that it is not, or nothing.
 	// The operator has to say the truth again at its next look, and to do nothing because of it.
 	Forgeries Kind = "forgeries"
+	// Panics let the author's code panic once at each of its points, as [Env.Author] names them, and
+	// at those between an answer that was lost and the next call.
+	Panics Kind = "panics"
 	// Overtaken lets a user's DELETE read an object just before the operator puts a finalizer on
 	// it, and remove it after that or after a later call: an API server decides by what it read.
 	// What belongs to the object has to go although nobody will ask for it any more.

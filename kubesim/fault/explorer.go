@@ -342,6 +342,12 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 				return err
 			}
 			jobs = append(jobs, p.races(like)...)
+		case Panics:
+			more, err := e.panicking(t, p)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, more...)
 		case Forgeries:
 			jobs = append(jobs, p.forged()...)
 		case Overtaken:
@@ -372,7 +378,7 @@ func (o options) wanted() []Kind {
 	if len(o.kinds) > 0 {
 		return o.kinds
 	}
-	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken, Forgeries}
+	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken, Forgeries, Panics}
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is

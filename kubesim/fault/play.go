@@ -65,6 +65,7 @@ type play struct {
 	passes     []bool // for each pass, the same
 	couldWait  bool   // for the one that is next
 	deliveries int
+	points     []visit             // to the author's code, in their order
 	repeat     *delivery           // comes once more at once
 	snapshots  map[point]*snapshot // nil: none are kept
 

@@ -206,6 +206,8 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 		panicked := recover()
 		if panicked != nil {
 			err = fmt.Errorf("panic: %v", panicked)
+		}
+		if _, wanted := panicked.(injected); panicked != nil && !wanted {
 			p.notePanic(d.process, fmt.Sprintf("%v\n%s", panicked, debug.Stack()))
 		}
 		p.endPass(index, result, err)

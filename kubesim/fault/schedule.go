@@ -34,6 +34,7 @@ const (
 	race        = "race"         // F18: a user acts just before this call
 	later       = "later"        // the same user comes after this step, when all is quiet
 	forged      = "forged"       // a user writes a status just before this call
+	panics      = "panic"        // the author's code panics at this point of it
 	// A user's DELETE that had read its object just before another call removes it just after
 	// this one, with whatever was written to it meanwhile.
 	overtaken = "overtaken"
@@ -46,7 +47,7 @@ const (
 func kinds() []string {
 	return []string{
 		crashBefore, crashAfter, lostAnswer, noAnswer, conflict, throttled, failed, refused, failedAfter,
-		staleRead, stalePass, lag, twice, race, later, forged, overtaken, deletedBefore, deletedAfter, until,
+		staleRead, stalePass, lag, twice, race, later, forged, panics, overtaken, deletedBefore, deletedAfter, until,
 	}
 }
 
@@ -62,6 +63,8 @@ func kindOf(d disturbance) Kind {
 		return Races
 	case forged:
 		return Forgeries
+	case panics:
+		return Panics
 	case overtaken, deletedBefore, deletedAfter:
 		return Overtaken
 	}
@@ -69,6 +72,9 @@ func kindOf(d disturbance) Kind {
 }
 
 func kindOfAll(s schedule) Kind {
+	if slices.ContainsFunc(s, func(d disturbance) bool { return d.kind == panics }) {
+		return Panics
+	}
 	if len(s) > 1 && s[1].kind != until {
 		return Pairs
 	}

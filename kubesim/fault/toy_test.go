@@ -3,9 +3,11 @@ package fault
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,12 +86,14 @@ type toy struct {
 	bug string
 	// held are the UIDs of those that bear the finalizer.
 	held map[types.NamespacedName]string
+	// none are those for which nothing was made yet, as far as a toy knows that forgets in a panic.
+	none map[string]bool
 }
 
 func toyOperator(bug string) func(ctrl.Manager, *Env) error {
 	return func(mgr ctrl.Manager, env *Env) error {
 		return ctrl.NewControllerManagedBy(mgr).Named("toy").For(&corev1.ConfigMap{}).
-			Complete(&toy{Client: mgr.GetClient(), env: env, bug: bug, held: map[types.NamespacedName]string{}})
+			Complete(&toy{Client: mgr.GetClient(), env: env, bug: bug, held: map[types.NamespacedName]string{}, none: map[string]bool{}})
 	}
 }
 
@@ -129,10 +133,26 @@ func (o *toy) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile
 	}
 	if id == "" || cm.Annotations["toy.dev/size"] != cm.Data["size"] {
 		had := id
+		if strings.HasPrefix(o.bug, "forgets in a panic") && had == "" {
+			o.none[owner] = true
+		}
 		if id, err = Write(ctx, o.env, "put "+cmp.Or(id, "new"), func(s *shelf) (string, error) {
 			return s.put(id, box{owner, cm.Data["size"]}), nil
 		}); err != nil {
+			if errors.Is(err, ErrNoAnswer) {
+				o.env.Author("what tells errors apart")
+			}
+			if had == "" {
+				delete(o.none, owner)
+			}
 			return reconcile.Result{}, err
+		}
+		if o.bug == "forgets in a panic over an error" && had == "" {
+			delete(o.none, owner)
+		}
+		o.env.Author("what comes after the answer")
+		if had == "" {
+			delete(o.none, owner)
 		}
 		if o.bug == "compensates in a defer" && had == "" {
 			defer func() {
@@ -160,6 +180,10 @@ func (o *toy) cleanUp(ctx context.Context, cm *corev1.ConfigMap, owner string) e
 		if err := o.patch(ctx, cm, func() { controllerutil.RemoveFinalizer(cm, toyFinalizer) }); err != nil {
 			return err
 		}
+	}
+	if o.none[owner] {
+		delete(o.held, client.ObjectKeyFromObject(cm))
+		return o.patch(ctx, cm, func() { controllerutil.RemoveFinalizer(cm, toyFinalizer) })
 	}
 	if err := o.removeBox(ctx, owner); err != nil || o.bug == "finalizer first" {
 		return err

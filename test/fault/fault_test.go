@@ -27,7 +27,7 @@ func explore(t *testing.T, all []fault.Scenario) {
 
 // kinds are the kinds of schedules that our samples are played with.
 func kinds() fault.Option {
-	return fault.Only(fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken)
+	return fault.Only(fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Panics)
 }
 
 // TestLoop plays a controller on the bare loop.

@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), panicMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -226,6 +226,22 @@ func statusMutants() []mutant {
 			file: "external/decide_report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
 			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
 			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@21+until@3",
+		},
+	}
+}
+
+// panicMutants are bugs in what becomes of a panic of the author's code.
+func panicMutants() []mutant {
+	return []mutant{
+		{
+			what: "a panic over a name is told as a name that is not valid",
+			file: "external/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@4+until@1",
+		},
+		{
+			what: "what a panic kept out of status stays out of it",
+			file: "external/report.go", old: "	case p.unreflected != nil:\n", mutated: "	case false:\n",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@17+until@1",
 		},
 	}
 }

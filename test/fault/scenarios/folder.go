@@ -50,7 +50,7 @@ func Folder(crds fs.FS, dir string) []fault.Scenario {
 func folderScenario(name string, crds fs.FS, dir string, steps []fault.Step) fault.Scenario {
 	controllers := func(env *fault.Env) []operator.Controller {
 		return []operator.Controller{external.New(disturbed{env: env}, external.Options[*v1.Folder, struct{}]{
-			Connect:  func(context.Context) (struct{}, error) { return struct{}{}, nil },
+			Connect:  func(context.Context) (struct{}, error) { env.Author("Connect"); return struct{}{}, nil },
 			Unmarked: true, CreateGrace: -1, Loop: loop.Options[*v1.Folder]{},
 		})}
 	}
@@ -156,7 +156,7 @@ func diskHas(want ...string) func(context.Context, *fault.World) error {
 
 // disturbed is the sample's driver, whose calls come to the disk of the world by way of the
 // explorer. A disk loses no answers, refuses nothing for a while and shows at once what was
-// done, so only crashes are let through.
+// done, so only crashes and panics are let through.
 type disturbed struct {
 	folders
 	env *fault.Env
@@ -164,6 +164,7 @@ type disturbed struct {
 
 // Observe looks at the disk.
 func (d disturbed) Observe(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref) (external.Observation[fs.FileMode], error) {
+	d.env.Author("Observe")
 	for {
 		o, err := fault.Read(ctx, d.env, "stat "+ref.ID, func(disk *disk) (external.Observation[fs.FileMode], error) {
 			return d.folders.Observe(ctx, disk.root, f, ref)
@@ -176,6 +177,8 @@ func (d disturbed) Observe(ctx context.Context, _ struct{}, f *v1.Folder, ref ex
 
 // Create makes a folder.
 func (d disturbed) Create(ctx context.Context, _ struct{}, f *v1.Folder, in external.CreateInput) (external.Result, error) {
+	d.env.Author("Create")
+	defer d.env.Author("after Create")
 	return write(ctx, d.env, "mkdir "+in.Name, func(disk *disk) (external.Result, error) {
 		result, err := d.folders.Create(ctx, disk.root, f, in)
 		if err == nil {
@@ -187,6 +190,8 @@ func (d disturbed) Create(ctx context.Context, _ struct{}, f *v1.Folder, in exte
 
 // Update changes a folder's mode.
 func (d disturbed) Update(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref, have fs.FileMode, c external.Changes) (external.Result, error) {
+	d.env.Author("Update")
+	defer d.env.Author("after Update")
 	return write(ctx, d.env, "chmod "+ref.ID, func(disk *disk) (external.Result, error) {
 		return d.folders.Update(ctx, disk.root, f, ref, have, c)
 	})
@@ -194,6 +199,8 @@ func (d disturbed) Update(ctx context.Context, _ struct{}, f *v1.Folder, ref ext
 
 // Delete removes a folder.
 func (d disturbed) Delete(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref) (external.Result, error) {
+	d.env.Author("Delete")
+	defer d.env.Author("after Delete")
 	return write(ctx, d.env, "remove "+ref.ID, func(disk *disk) (external.Result, error) {
 		result, err := d.folders.Delete(ctx, disk.root, f, ref)
 		if err == nil {
@@ -201,6 +208,18 @@ func (d disturbed) Delete(ctx context.Context, _ struct{}, f *v1.Folder, ref ext
 		}
 		return result, err
 	})
+}
+
+// ExternalName names the folder.
+func (d disturbed) ExternalName(f *v1.Folder) (string, error) {
+	d.env.Author("ExternalName")
+	return d.folders.ExternalName(f)
+}
+
+// Compare compares the mode.
+func (d disturbed) Compare(f *v1.Folder, have fs.FileMode) external.Changes {
+	d.env.Author("Compare")
+	return d.folders.Compare(f, have)
 }
 
 // write makes a call that is answered truly once it was made, and is made until then.

@@ -27,7 +27,7 @@ const drift = 12 * time.Minute
 func NATS() []fault.Scenario {
 	return []fault.Scenario{
 		racing(natsScenario("nats-life", Life("").Steps), pairRaces()...),
-		natsScenario("nats-bucket", bucketLife()),
+		panicking(natsScenario("nats-bucket", bucketLife())),
 		racing(natsScenario("nats-lost", lost()), pairRaces()...),
 		racing(natsScenario("nats-orphan", orphan()), orphanRaces()...),
 		racing(withStream(natsScenario("nats-adoption", adoption())), adoptionRaces()...),
