@@ -166,7 +166,7 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
 	r, err := parseRecord(p.obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil {
 		p.facts.Record.Trouble, p.trouble = TroubleCorrupt, err
-		return nil
+		return nil //nolint:nilerr // it is a fact, and what comes of it is decided
 	}
 	if r.exists() && r.UID != string(p.obj.GetUID()) {
 		if p.inherited = r; !r.stays("", p.here) { // a copy

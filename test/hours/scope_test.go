@@ -194,6 +194,7 @@ type stubborn struct {
 }
 
 func newStubborn(t *testing.T, op string, names ...string) *stubborn {
+	t.Helper()
 	s := &stubborn{op: op, names: map[string]bool{}, out: map[string]int{}, release: make(chan struct{})}
 	for _, n := range names {
 		s.names[n] = true
