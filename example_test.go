@@ -112,6 +112,14 @@ func Example() {
 	//   name: dns-operator
 	// rules:
 	// - apiGroups:
+	//   - ""
+	//   resourceNames:
+	//   - kube-system
+	//   resources:
+	//   - namespaces
+	//   verbs:
+	//   - get
+	// - apiGroups:
 	//   - dns.example.org
 	//   resources:
 	//   - records
@@ -133,6 +141,12 @@ func Example() {
 	//   verbs:
 	//   - create
 	//   - patch
+	// - apiGroups:
+	//   - trimtab.dev
+	//   resources:
+	//   - records
+	//   verbs:
+	//   - update
 }
 
 // zone stands for the vendor's client library.
