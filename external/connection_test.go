@@ -198,6 +198,7 @@ func TestConnectThatHangs(t *testing.T) {
 				t.Error("a client out of nowhere")
 			}
 		}
+		synctest.Wait()
 		if b.made != before+1 {
 			t.Errorf("%d calls of Connect while one has not returned", b.made-before)
 		}
