@@ -50,8 +50,8 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 	ctx, cancel := context.WithTimeout(ctx, p.e.callDeadline())
 	defer cancel()
 	start, theirs, release := time.Now(), p.lend(), p.client.retain()
-	said := p.e.explain(errEnded, a)
-	got, late := await(ctx, said, func(ctx context.Context) answer {
+	ended := answer{failed: true, classification: classification{class: openEnded(a.mutates()), text: errEnded.Error()}}
+	got, late := await(ctx, ended, func(ctx context.Context) answer {
 		defer release()
 		result, err := guard(methodOf(a), func() (string, error) { return f(ctx, theirs) })
 		if err != nil {
