@@ -15,7 +15,8 @@ type Driver[T client.Object, C, O any] interface {
 	Observe(ctx context.Context, c C, obj T, ref Ref) (Observation[O], error)
 
 	// Compare tells how the thing differs from what obj asks for. It is pure: no I/O, no
-	// clock, no randomness. What the spec leaves unset is not managed and not compared.
+	// clock, no randomness. What the spec leaves unset is not managed and not compared. It is
+	// also called with the zero O, to learn what obj asks for; a panic there is harmless.
 	Compare(obj T, have O) Changes
 
 	// Create starts creation under in.Name, carrying in.Mark if the API can hold it. Once

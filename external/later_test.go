@@ -3,6 +3,7 @@ package external_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +66,10 @@ func TestMarkLater(t *testing.T) {
 		w.cloud.faulty(nil)
 		w.start()
 		w.ready()
-		wantCalls(t, w, "made once", append([]string{"POST a"}, w.cloud.calls(false)[1:]...)...)
+		creates := slices.DeleteFunc(w.cloud.calls(false), func(call string) bool { return call != "POST a" })
+		if len(creates) != 1 {
+			t.Errorf("%d creates, want one: %v", len(creates), w.cloud.calls(false))
+		}
 		w.stop()
 		w.cloud.change("a", func(i *item) { i.Tags = nil }) // somebody replaced it
 		w.start()

@@ -151,7 +151,14 @@ func TestCreateAfterRestart(t *testing.T) {
 // thing, and is told as such.
 func TestTakenName(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t, named{})
+	refuseTakenName(t)
+}
+
+// refuseTakenName lets somebody else take the name just before the create. The object is
+// refused, and its deletion leaves that thing alone.
+func refuseTakenName(t *testing.T, change ...func(*options)) {
+	t.Helper()
+	w := prepareWorld(t, named{}, change...)
 	w.cloud.with(func() {
 		w.cloud.before = func(method, name string) {
 			if method == http.MethodPost {
@@ -210,21 +217,6 @@ func TestLyingRefusal(t *testing.T) {
 	})
 	t.Run("without marks, of a name that is taken nothing is doubtful", func(t *testing.T) {
 		t.Parallel()
-		w := prepareWorld(t, named{}, func(o *options) { o.Unmarked = true })
-		w.cloud.with(func() {
-			w.cloud.before = func(method, name string) {
-				if method == http.MethodPost {
-					w.cloud.put(name, item{Size: 7, State: "ONLINE"})
-				}
-			}
-		})
-		w.start()
-		w.create()
-		w.failing("NotOurs")
-		w.delete()
-		w.gone()
-		if w.cloud.get("a") == nil {
-			t.Error("somebody else's thing is gone")
-		}
+		refuseTakenName(t, func(o *options) { o.Unmarked = true })
 	})
 }

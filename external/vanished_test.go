@@ -38,10 +38,7 @@ func TestVanished(t *testing.T) {
 		obj := w.create()
 		w.delete()
 		w.gone()
-		w.awaitEvent("CleanedUp")
-		if w.cloud.get(name(obj)) != nil {
-			t.Errorf("the thing is left: %v", w.cloud.calls(false))
-		}
+		w.cleanedUp(obj)
 	})
 	t.Run("also when the create is answered late", func(t *testing.T) {
 		t.Parallel()
@@ -59,10 +56,7 @@ func TestVanished(t *testing.T) {
 		w.delete()
 		w.gone()
 		close(gone)
-		w.awaitEvent("CleanedUp")
-		if w.cloud.get(name(obj)) != nil {
-			t.Errorf("the thing is left: %v", w.cloud.calls(false))
-		}
+		w.cleanedUp(obj)
 	})
 	t.Run("and when its answer is lost, after the grace", func(t *testing.T) {
 		t.Parallel()
@@ -72,10 +66,7 @@ func TestVanished(t *testing.T) {
 		obj := w.create()
 		w.delete()
 		w.gone()
-		w.awaitEvent("CleanedUp")
-		if w.cloud.get(name(obj)) != nil {
-			t.Errorf("the thing is left: %v", w.cloud.calls(false))
-		}
+		w.cleanedUp(obj)
 	})
 	t.Run("what is to stay by policy stays", func(t *testing.T) {
 		t.Parallel()
@@ -89,6 +80,15 @@ func TestVanished(t *testing.T) {
 			t.Errorf("the thing is gone: %v", w.cloud.calls(false))
 		}
 	})
+}
+
+// cleanedUp waits until that is told, and wants nothing left outside.
+func (w *world) cleanedUp(obj *thing.Thing) {
+	w.t.Helper()
+	w.awaitEvent("CleanedUp")
+	if w.cloud.get(name(obj)) != nil {
+		w.t.Errorf("the thing is left: %v", w.cloud.calls(false))
+	}
 }
 
 // TestVanishedUnmarked: where no mark tells whose a thing is, the record in the last version

@@ -27,6 +27,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -313,20 +314,8 @@ func (w *world) awaitEvent(text string) {
 	}
 }
 
-// until waits for what cannot be watched, and tells whether it came within 20 s.
-func (w *world) until(ok func() bool) bool {
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return false
-		}
-	}
-	return true
-}
+// until waits for what cannot be watched, and tells whether it came.
+func (w *world) until(ok func() bool) bool { return poll.Until(ok) }
 
 func condition(o *thing.Thing, t string) metav1.Condition {
 	if c := apimeta.FindStatusCondition(o.Status.Conditions, t); c != nil {

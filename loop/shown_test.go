@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/status"
@@ -84,7 +84,7 @@ func (w *world) told() []string {
 // eventually waits until the events are as ok says.
 func (w *world) eventually(ok func([]string) bool) []string {
 	w.t.Helper()
-	until(func() bool { return ok(w.told()) })
+	poll.Until(func() bool { return ok(w.told()) })
 	return w.told()
 }
 
@@ -129,7 +129,7 @@ func TestLog(t *testing.T) {
 		}
 		w.await("a", "the pass", func(p *probe.Probe) bool { return p.Status.ObservedGeneration == int64(size+1) })
 	}
-	until(func() bool { return len(l.get()) >= 3 })
+	poll.Until(func() bool { return len(l.get()) >= 3 })
 	var got []string
 	for _, line := range l.get() {
 		if line["resource.name"] == "a" {
@@ -178,7 +178,7 @@ func TestObjectsAreCounted(t *testing.T) {
 	w.create("a")
 	expect := func(why, state string, want float64) {
 		t.Helper()
-		if !until(func() bool { return counted(t, state) == want }) {
+		if !poll.Until(func() bool { return counted(t, state) == want }) {
 			t.Errorf("%s: %v objects are %s, want %v", why, counted(t, state), state, want)
 		}
 	}
@@ -260,19 +260,4 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			t.Errorf("told %q, want one StatusRefused", told)
 		}
 	})
-}
-
-// until waits for what cannot be watched, and tells whether it came within 20 s.
-func until(ok func() bool) bool {
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return false
-		}
-	}
-	return true
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -57,15 +58,9 @@ func (m *memory) sizes() (objects, standby int) {
 // until waits for ok, which must come.
 func until(t *testing.T, why string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range 3000 {
-		if ok() {
-			return
-		}
-		<-tick.C
+	if !poll.Until(ok) {
+		t.Fatalf("waited in vain for this: %s", why)
 	}
-	t.Fatalf("waited a minute for this: %s", why)
 }
 
 // TestStandby: a process that stands by, warm, remembers no object that is gone, and once it

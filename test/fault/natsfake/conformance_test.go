@@ -21,16 +21,7 @@ import (
 // twenty times as much.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
-	conn, err := server.Connect("conformance")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := realServer(t)
 	sequences := 60
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		sequences = 1200
@@ -279,3 +270,19 @@ func (c *comparison) clear() {
 }
 
 func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+// realServer starts a NATS server and connects to it.
+func realServer(t *testing.T) *nats.Conn {
+	t.Helper()
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	conn, err := server.Connect("conformance")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}

@@ -10,24 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/trimtab-dev/trimtab/internal/natsserver"
 )
 
 // TestOriginsConform: what a server tells of the streams that it is to copy, just after the
 // creation and once it has tried.
 func TestOriginsConform(t *testing.T) {
 	t.Parallel()
-	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
-	conn, err := server.Connect("conformance")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := realServer(t)
 	fake := New()
 	far := &jetstream.ExternalStream{APIPrefix: "$JS.hub.API"}
 	cases := []jetstream.StreamConfig{
