@@ -30,19 +30,6 @@ func (r *recorder) rests(name string) bool {
 	return open == 0
 }
 
-// ends are how the passes over an object ended so far.
-func (r *recorder) ends(name string) []trace.End {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []trace.End
-	for _, x := range r.list {
-		if e, ok := x.Event.(trace.End); ok && x.Object.Name == name {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
 // passes does what makes the operator visit the object "a" and waits for the end of n visits.
 func (w *world) passes(n int, do func()) {
 	w.t.Helper()

@@ -2,7 +2,9 @@ package external_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/thing"
 	"github.com/trimtab-dev/trimtab/internal/overtake"
+	"github.com/trimtab-dev/trimtab/trace"
 )
 
 // overtaken is a world in which the deletion of the object "a" is under way while the operator
@@ -121,7 +124,9 @@ func TestVanishedUnmarked(t *testing.T) {
 		after := w.create()
 		w.awaitAs("a", "to wait", func(o *thing.Thing) bool { return condition(o, "Ready").Reason == "PredecessorNotCleanedUp" })
 		record := w.recordOf(before)
-		w.annotate(api.AnnotationExternal, strings.ReplaceAll(record, string(before.UID), string(after.UID)))
+		after = w.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationExternal,
+			strings.ReplaceAll(record, string(before.UID), string(after.UID))))
+		w.visited(after)
 		w.cloud.change("a", func(i *item) { i.Host, i.Tags = "the successor's", nil })
 		w.cloud.faulty(nil)
 		w.awaitEvent("CleanedUp")
@@ -130,6 +135,20 @@ func TestVanishedUnmarked(t *testing.T) {
 			t.Errorf("the successor's thing was deleted: %v", w.cloud.calls(false))
 		}
 	})
+}
+
+// visited waits for a visit that knows this version of the object.
+func (w *world) visited(obj *thing.Thing) {
+	w.t.Helper()
+	current := func(s trace.Start) bool { return !s.Vanished && !older(s.ResourceVersion, obj.ResourceVersion) }
+	if !w.until(func() bool { return slices.ContainsFunc(events[trace.Start](w.trace, obj.Name), current) }) {
+		w.t.Fatalf("no visit of %s at version %s; decisions %v", obj.Name, obj.ResourceVersion, w.trace.rules(obj.Name))
+	}
+}
+
+// older compares resource versions, which Kubernetes promises to be decimal numbers that grow.
+func older(a, b string) bool {
+	return len(a) < len(b) || len(a) == len(b) && a < b
 }
 
 // recordOf is the record that the operator wrote for an object.

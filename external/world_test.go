@@ -67,30 +67,34 @@ func (r *recorder) Record(x trace.Record) {
 	r.list = append(r.list, x)
 }
 
-// rules lists the decisions on an object so far, for example "D-13 create".
-func (r *recorder) rules(name string) []string {
+// events lists what was traced of one kind, about the object of that name or, without a name, about
+// all.
+func events[E trace.Event](r *recorder, name string) []E {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []string
+	var out []E
 	for _, x := range r.list {
-		if d, ok := x.Event.(trace.Decision); ok && x.Object.Name == name {
-			out = append(out, d.Rule+" "+d.Action)
+		if e, ok := x.Event.(E); ok && (name == "" || x.Object.Name == name) {
+			out = append(out, e)
 		}
 	}
 	return out
 }
 
-func (r *recorder) drift() []trace.Drift {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []trace.Drift
-	for _, x := range r.list {
-		if d, ok := x.Event.(trace.Drift); ok {
-			out = append(out, d)
-		}
+// rules lists the decisions on an object so far, for example "D-13 create".
+func (r *recorder) rules(name string) []string {
+	var out []string
+	for _, d := range events[trace.Decision](r, name) {
+		out = append(out, d.Rule+" "+d.Action)
 	}
 	return out
 }
+
+// ends are how the passes over an object ended so far.
+func (r *recorder) ends(name string) []trace.End { return events[trace.End](r, name) }
+
+// drift is every difference that was traced.
+func (r *recorder) drift() []trace.Drift { return events[trace.Drift](r, "") }
 
 // newWorld starts an operator of things, quick to retry and without routine looks unless
 // the options ask for them.
