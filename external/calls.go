@@ -207,8 +207,9 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	if p.seen.Phase == PhaseMissing {
 		p.track.sawNothing()
 	} else {
-		p.facts.Seen.Marked = p.seen.Mark[MarkIncarnation] == p.mark()[MarkIncarnation]
-		p.facts.Seen.Owner = p.claimant().ownerOf(p.seen.Mark)
+		who := p.claimant()
+		p.facts.Seen.Marked = p.seen.Mark[MarkIncarnation] == who.mark[MarkIncarnation]
+		p.facts.Seen.Owner = who.ownerOf(p.seen.Mark)
 	}
 	if err := p.meetRivals(ctx); err != nil {
 		p.facts.Seen = Seen{}

@@ -13,8 +13,11 @@ func (p *pass[T, C, O]) ownership(t *texts) {
 	found := p.seen.Mark
 	t.Holder, t.Grant = p.holder, p.grant()
 	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.here.Endpoint)
-	t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[MarkUID]), plain.Text(found[MarkCluster])
-	t.AdoptFrom, t.AdoptAlways = p.adoptBy(api.AdoptionFrom+t.OwnerUID), p.adoptBy(api.AdoptionAlways)
+	t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
+	if p.facts.Seen.Owner != OwnerUs {
+		t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[MarkUID]), plain.Text(found[MarkCluster])
+		t.AdoptFrom = p.adoptBy(api.AdoptionFrom + t.OwnerUID)
+	}
 	t.Adopted = p.record.Adopted
 	if p.did.created && len(found) == 0 {
 		t.Unmarked = fmt.Sprintf("%T", p.e.driver)

@@ -23,9 +23,10 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 }
 
 // announce lets a trace and people follow the states of a pass as they come. A look
-// changes nothing yet.
+// changes nothing yet, and what ends the pass is told by its report.
 func (p *pass[T, C, O]) announce(ctx context.Context, d Decision) error {
-	if d.State != "" && d.Action != ActionObserve && d.Action != ActionConfirm {
+	reported := d.Action == ActionNone || d.Action == ActionStop
+	if d.State != "" && d.Action != ActionObserve && d.Action != ActionConfirm && !reported {
 		t := p.texts()
 		p.loop.SetState(string(d.State), t.reason(d), t.message(d, p.facts))
 	}
