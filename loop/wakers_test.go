@@ -64,14 +64,7 @@ func TestWaker(t *testing.T) {
 		if got := woken(3); !slices.Equal(got, names) {
 			t.Errorf("woken: %v", got)
 		}
-	})
-	t.Run("a controller that has ended is not woken", func(t *testing.T) {
-		w.stop()
-		waker.All(0)
-		waker.Objects(key("a"))
-		if len(a.ended) > 0 {
-			t.Errorf("woken: %v", w.next(a))
-		}
+		w.quiet(a, 200*time.Millisecond)
 	})
 }
 
