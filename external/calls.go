@@ -191,7 +191,7 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 		}
 		seen = o
 		changes, err = p.e.understand(obj, o)
-		if err == nil && (known != wanted.generation || len(changes) > 0) {
+		if err == nil && o.compared() && (known != wanted.generation || changes.repairable()) {
 			wanted.hash = p.e.wants(obj)
 		}
 		return string(o.Phase), err
@@ -284,7 +284,7 @@ func (e *engine[T, C, O]) wants(obj T) string {
 	if err != nil {
 		return "unknown"
 	}
-	return all.wants()
+	return cmp.Or(all.hash(), "nothing")
 }
 
 // promote says of what only an Update could change that nothing can.
@@ -417,7 +417,7 @@ func (p *pass[T, C, O]) reflect(ctx context.Context) {
 		return
 	}
 	external.External = observed(p.id, p.seen.External, p.record.Incarnation)
-	if p.e.reflector == nil || !p.compared() {
+	if p.e.reflector == nil || !p.seen.compared() {
 		return
 	}
 	shown, _ := p.obj.DeepCopyObject().(T)
@@ -432,9 +432,4 @@ func (p *pass[T, C, O]) reflect(ctx context.Context) {
 		return
 	}
 	p.obj, p.loop.Obj = shown, shown
-}
-
-// compared tells whether the thing was complete enough to be compared.
-func (p *pass[T, C, O]) compared() bool {
-	return p.seen.Phase == PhaseAvailable || p.seen.Phase == PhaseDegraded || p.seen.Phase == PhaseFailed
 }

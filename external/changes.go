@@ -190,18 +190,6 @@ func (c Changes) hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// wants is as hash, of what is wanted alone.
-func (c Changes) wants() string {
-	wanted := slices.Clone(c)
-	for i := range wanted {
-		wanted[i].Have = nil
-	}
-	if len(wanted) == 0 {
-		return "nothing"
-	}
-	return wanted.hash()
-}
-
 func withEffect(e Effect, parts ...Changes) Changes {
 	all := slices.Concat(parts...)
 	for i := range all {

@@ -2,6 +2,7 @@ package external
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,12 +28,7 @@ func (p *pass[T, C, O]) texts() texts {
 		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
 	}
 	t.Shut = plain.Text(p.shut)
-	if p.hangs != nil {
-		t.Hangs = plain.Error(p.hangs)
-	}
-	if p.unreflected != nil {
-		t.Unreflected = plain.Error(p.unreflected)
-	}
+	t.Hangs, t.Unreflected = plain.Error(p.hangs), plain.Error(p.unreflected)
 	if p.seen.Reason != "" {
 		t.VendorReason = plain.Reason(p.seen.Reason)
 	}
@@ -54,14 +50,14 @@ func (c Changes) acted() Changes {
 	return out
 }
 
+// repairable tells whether a call can make one of the differences go away.
+func (c Changes) repairable() bool {
+	return slices.ContainsFunc(c, func(x Change) bool { return x.Effect == InPlace || x.Effect == Recreate })
+}
+
 // visible tells whether people can see what differs.
 func (c Changes) visible() bool {
-	for _, x := range c {
-		if !x.Sensitive {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c, func(x Change) bool { return !x.Sensitive })
 }
 
 // notEnforced lists the differences that are not acted on.

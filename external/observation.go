@@ -43,6 +43,11 @@ type Observation[O any] struct {
 	PollAfter time.Duration
 }
 
+// compared tells whether the thing is complete enough to be compared.
+func (o Observation[O]) compared() bool {
+	return o.Phase == PhaseAvailable || o.Phase == PhaseDegraded || o.Phase == PhaseFailed
+}
+
 // Missing says that the thing does not exist.
 func Missing[O any]() Observation[O] { return Observation[O]{Phase: PhaseMissing} }
 

@@ -25,23 +25,34 @@ import (
 )
 
 // settling are things whose tier the cloud settles itself, whatever the spec says.
-type settling struct{ things }
+type settling struct {
+	things
+	compared *atomic.Int64
+}
 
-func (settling) Compare(t *thing.Thing, have item) external.Changes {
+func (s settling) Compare(t *thing.Thing, have item) external.Changes {
+	s.compared.Add(1)
 	return external.Diff(
 		external.Field("spec.size", t.Spec.Size, have.Size),
 		external.Ignore(external.Optional("spec.tier", t.Spec.Tier, "gold")),
 	)
 }
 
-// TestIgnoredDifference: what is shown and not acted on makes no thing unready.
+// TestIgnoredDifference: what is shown and not acted on makes no thing unready, and its looks no
+// dearer.
 func TestIgnoredDifference(t *testing.T) {
-	w := newWorld(t, settling{})
+	compared := &atomic.Int64{}
+	w := newWorld(t, settling{compared: compared})
 	obj := w.create(func(o *thing.Thing) { o.Spec.Tier = "tin" })
 	got := w.ready()
 	want := fmt.Sprintf(`thing %q matches the spec; not enforced: spec.tier is "gold", wanted "tin"`, name(obj))
 	if got.Status.Message != want || condition(got, "Reconciling").Status != "" || condition(got, "Stalled").Status != "" {
 		t.Errorf("message %q, want %q; conditions %+v", got.Status.Message, want, got.Status.Conditions)
+	}
+	looks, before := w.cloud.count(http.MethodGet), compared.Load()
+	w.passes(1, func() { w.pokeAs("a", "1") })
+	if n, looks := compared.Load()-before, int64(w.cloud.count(http.MethodGet)-looks); n != looks || looks == 0 {
+		t.Errorf("compared %d times in %d looks", n, looks)
 	}
 }
 
