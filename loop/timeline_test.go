@@ -10,8 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 var errPump = errors.New("the pump is broken")
@@ -144,6 +147,16 @@ func TestEventsDuringCalls(t *testing.T) {
 			}
 		})
 	})
+	t.Run("of several times to wake an object the first counts", func(t *testing.T) {
+		wind(t, Options[*probe.Probe]{}, inTurn(Done()), nil, func(w *clockwork) {
+			key := client.ObjectKeyFromObject(w.probe)
+			for _, after := range []time.Duration{5 * time.Second, 2 * time.Second, time.Minute} {
+				w.c.wake(t.Context(), w.queue, trigger.Wake{Objects: []types.NamespacedName{key}, After: after})
+			}
+			w.until(time.Hour)
+			wantCalls(t, w, "one more, at 2 s", at(0, 0, false), at(2*time.Second, 0, false))
+		})
+	})
 	t.Run("an object that is gone is not visited again", func(t *testing.T) {
 		wind(t, Options[*probe.Probe]{}, inTurn(Done()), nil, func(w *clockwork) {
 			w.remove()
@@ -237,6 +250,9 @@ func TestErrorHandler(t *testing.T) {
 					w.patch() // a new generation is to be written
 					w.until(3 * s)
 					wantCalls(t, w, "the schedule of the policy", at(0, 0, false), at(0, 1, false), at(s, 1, false), at(2*s, 2, false), at(3*s, 3, false))
+					if len(w.ends) != 5 {
+						t.Errorf("%d passes are traced, want 5", len(w.ends))
+					}
 					for _, e := range w.ends {
 						if e.Err != errPump.Error() {
 							t.Errorf("a pass ended with %q, want the author's error", e.Err)
@@ -267,6 +283,9 @@ func TestErrorHandler(t *testing.T) {
 			w.until(time.Hour)
 			if got := w.probe.Status; got.ObservedGeneration != 2 {
 				t.Errorf("the status tells of generation %d, want 2", got.ObservedGeneration)
+			}
+			if calls := len(w.of("reconcile")); len(w.ends) != calls {
+				t.Errorf("%d of %d passes are traced", len(w.ends), calls)
 			}
 			for _, e := range w.ends {
 				if e.Err != errPump.Error() {
