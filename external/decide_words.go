@@ -112,7 +112,13 @@ func (t texts) next(d Decision, c Class, f Facts) string {
 		return fmt.Sprintf("it needs a person, set annotation %s to a new value to try again", api.AnnotationReconcile)
 	case d.Action == ActionStop:
 		return "change the spec"
-	case stalled(d, f):
+	}
+	return t.retry(d, f)
+}
+
+// retry says whether what failed is tried again.
+func (t texts) retry(d Decision, f Facts) string {
+	if stalled(d, f) {
 		return t.GaveUp
 	}
 	return "retrying"
@@ -141,17 +147,9 @@ func verb(a Action) string {
 func (t texts) trouble(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonConnectFailed:
-		next := "retrying"
-		if stalled(d, f) {
-			next = t.GaveUp
-		}
-		return "cannot connect to the external API: " + t.Connect + "; " + next
+		return "cannot connect to the external API: " + t.Connect + "; " + t.retry(d, f)
 	case ReasonReconcileFailed:
-		next := "retrying"
-		if stalled(d, f) {
-			next = t.GaveUp
-		}
-		return "cannot reconcile " + t.Thing + ": " + t.Error + "; " + next
+		return "cannot reconcile " + t.Thing + ": " + t.Error + "; " + t.retry(d, f)
 	case ReasonCallHangs:
 		return t.Hangs
 	case ReasonThrottled:

@@ -197,8 +197,7 @@ func (t *track) createBegins(now time.Time) {
 func (t *track) createAnswered(failed bool, c Class, now time.Time) {
 	before := t.before
 	if failed && !noEffect(c) {
-		t.createBegins(now)
-		t.before = nil
+		t.createHangs(now)
 		return
 	}
 	if before != nil {
@@ -214,7 +213,7 @@ func (t *track) createAnswered(failed bool, c Class, now time.Time) {
 	t.doubtful = t.doubtful || c != ClassConflict
 }
 
-// createHangs notes that a create that was left behind is still out there.
+// createHangs notes that a create may still take effect, as one that was left behind may.
 func (t *track) createHangs(now time.Time) {
 	t.createBegins(now)
 	t.before = nil
