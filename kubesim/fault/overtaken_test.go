@@ -90,3 +90,34 @@ func TestOvertakenReplay(t *testing.T) {
 		t.Errorf("a token of a call without a finalizer gave %v", err)
 	}
 }
+
+// TestWaive proves that what breaks an invariant that was waived is no finding, and what breaks
+// another one is.
+func TestWaive(t *testing.T) {
+	s := toyLife("trusts its finalizer")
+	var broken []string
+	for _, f := range Explore(t, s, Only(Overtaken)).Findings {
+		for _, v := range f.Violations {
+			broken = append(broken, v.Invariant)
+		}
+	}
+	slices.Sort(broken)
+	broken = slices.Compact(broken)
+	if len(broken) < 2 {
+		t.Fatalf("%v are broken; there has to be one to waive and one to keep", broken)
+	}
+	for _, f := range Explore(t, s, Only(Overtaken), Waive(broken...)).Findings {
+		t.Errorf("found although it is waived:\n%s", f.Text)
+	}
+	rest := Explore(t, s, Only(Overtaken), Waive(broken[1:]...)).Findings
+	if len(rest) == 0 {
+		t.Errorf("%s is not found any more", broken[0])
+	}
+	for _, f := range rest {
+		for _, v := range f.Violations {
+			if v.Invariant != broken[0] {
+				t.Errorf("%s is told although it is waived", v.Invariant)
+			}
+		}
+	}
+}
