@@ -34,9 +34,9 @@ func tell(d Decision, f Facts, t texts) status.Report {
 	return r.Fit()
 }
 
-// stateOf is the word for people. A decision that leaves it goes by what was just seen, or else
-// keeps the last one; a process that has told nothing yet goes by what it knows. Nothing has succeeded that is not at its
-// end.
+// stateOf is the word for people. A decision that leaves it open goes by what was just seen, or
+// else keeps the last one; a process that has told nothing yet goes by what it knows. Nothing has
+// succeeded while something is left to do.
 func stateOf(d Decision, f Facts) State {
 	s := d.State
 	if s == "" {

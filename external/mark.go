@@ -27,7 +27,7 @@ const (
 )
 
 // Mark is the ownership mark on an external thing, as labels or tags: which object owns it,
-// and the how manieth thing it is for that object.
+// and which of the things made for that object, one after the other, it is.
 type Mark map[string]string
 
 // markFor makes the mark of an incarnation.

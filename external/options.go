@@ -48,9 +48,9 @@ type Options[T Object, C any] struct {
 
 	// CreateGrace is how long after a create the API may still answer that the thing does
 	// not exist. Within it absence proves nothing: nothing is created again, but for
-	// UniqueNames, and no finalizer goes. As long may the API still show what went with a dependency: a look
-	// within it is repeated. Zero means 10 s; less than zero means that reads are never
-	// behind writes.
+	// UniqueNames, and no finalizer goes. The API may show for as long what went with a
+	// dependency, so a look within that time is repeated. Zero means 10 s; less than zero
+	// means that reads are never behind writes.
 	CreateGrace time.Duration
 
 	// UniqueNames says that a second create of a name makes no second thing and changes

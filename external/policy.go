@@ -188,8 +188,8 @@ type Limits struct {
 	// letters. Empty means all. The operator's --access-limit can allow less, not more.
 	Access string
 	// Deletion is what becomes of the thing of an object without annotation
-	// trimtab.dev/deletion: "delete" or "orphan", which is for what is dear. Empty means
-	// "delete".
+	// trimtab.dev/deletion: "delete" or "orphan", which suits data that must not be lost.
+	// Empty means "delete".
 	Deletion string
 }
 
