@@ -241,7 +241,7 @@ func panicMutants() []mutant {
 		{
 			what: "what a panic kept out of status stays out of it",
 			file: "external/report.go", old: "	case p.unreflected != nil:\n", mutated: "	case false:\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@13+until@1",
 		},
 	}
 }
