@@ -91,7 +91,7 @@ func (p *pass[T, C, O]) leave(a Action, late <-chan answer) answer {
 	left := &abroad{method: methodOf(a), action: a}
 	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
 		got := <-late
-		return lateAnswer{failed: got.failed, class: got.class, at: time.Now()}
+		return lateAnswer{failed: got.failed || got.absent, class: got.class, at: time.Now()}
 	})
 	p.out, p.hangs = left, left.err()
 	c := classification{class: openEnded(a.mutates()), timeout: true, text: p.hangs.Error()}
@@ -367,7 +367,7 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 		_, err := driver.Delete(ctx, c, obj, ref)
 		return err
 	})
-	p.track.deleteAnswered(p.facts.Last.Failed)
+	p.track.deleteAnswered(p.facts.Last.Failed || p.last.absent)
 	if !p.facts.Last.Failed {
 		p.track.changing = wanted.With(Recreate).String()
 		p.repaired(wanted.With(Recreate))

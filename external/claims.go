@@ -10,11 +10,15 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// IndexKeys are the thing that obj stands for, as far as obj tells, and obj itself.
+// IndexKeys are the thing that obj stands for, as far as obj tells, by the name that it was to
+// have and by the identity that its API assigned, and obj itself.
 func (e *engine[T, C, O]) IndexKeys(obj T) []string {
 	keys := []string{objectClaim(string(obj.GetUID()))}
 	if id := e.standsFor(obj); id != "" {
 		keys = append(keys, thingClaim(id))
+	}
+	if given := ownRecord(obj).Given; given != "" {
+		keys = append(keys, thingClaim(given))
 	}
 	return keys
 }

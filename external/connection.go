@@ -264,7 +264,7 @@ func (t *tracks) of(uid types.UID) *track {
 	}
 	x, ok := t.byUID[uid]
 	if !ok {
-		x = &track{}
+		x = &track{begun: now}
 		t.byUID[uid] = x
 	}
 	x.visited = now

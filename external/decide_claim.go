@@ -50,6 +50,15 @@ func notOurs(f Facts) Decision {
 	return stopped(15, ReasonNotOurs)
 }
 
+// lookedBehind looks once more at what seems to be somebody else's, if a look may still show
+// what went with an earlier object of the name. What a living object has is not of that kind.
+func lookedBehind(f Facts, d Decision) Decision {
+	if f.Seen.Rival == RivalNone && f.SinceMet < f.Grace {
+		d.Wake = WakeSoon
+	}
+	return d
+}
+
 // unproven: the thing is ours, and could say so itself but does not. Until it does, another
 // cluster could take it for nobody's.
 func (f Facts) unproven() bool {

@@ -194,8 +194,10 @@ func decideDeletionUnknownID(f Facts) Decision {
 func decideDeletionSeen(f Facts) Decision {
 	missing := f.Seen.Phase == PhaseMissing
 	switch {
-	case f.Record.Trouble == TroubleGiven && f.Record.Marker != MarkerDone && (!missing || f.goneForGood()):
-		return decideGiven(missing)
+	case f.givenUnseen() && (missing || f.Seen.Owner == OwnerNobody) && f.goneForGood():
+		return heldGiven()
+	case f.givenUnseen() && !missing && ownsForDeletion(f):
+		return terminating(Decision{Row: 28, Action: ActionAdopt, Reason: ReasonDeleting})
 	case (missing || !ownsForDeletion(f)) && !f.goneForGood():
 		return terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
 	case missing:
@@ -218,16 +220,19 @@ func decideDeletionSeen(f Facts) Decision {
 	return d
 }
 
-// decideGiven is for a thing under the identity that its API assigned. Before it is deleted a
-// look by that identity must have shown it: a driver that looks by name would never see it,
-// and the object would go without its thing.
-func decideGiven(missing bool) Decision {
-	if missing {
-		d := terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
-		d.Show.Failed = ShowTrue
-		return d
-	}
-	return terminating(Decision{Row: 28, Action: ActionAdopt, Reason: ReasonDeleting})
+// givenUnseen: the API assigned the thing an identity by which no look has shown it yet. Until
+// one does it is not deleted: a driver that looks by name would never see it, and the object
+// would go without its thing.
+func (f Facts) givenUnseen() bool {
+	return f.Record.Trouble == TroubleGiven && f.Record.Marker != MarkerDone
+}
+
+// heldGiven holds the object of a thing that no look shows by its identity, or of which nothing
+// but the record says that it is ours.
+func heldGiven() Decision {
+	d := terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
+	d.Show.Failed = ShowTrue
+	return d
 }
 
 // goneForGood: the thing is missing, and no create of ours can still make it appear.

@@ -16,6 +16,8 @@ type Facts struct {
 	Scope Scope
 	// Dependencies tells whether the objects that this one needs are ready.
 	Dependencies Dependencies
+	// SinceMet is how long this process has known the object.
+	SinceMet time.Duration
 	// SinceUnready is how long this process has known what they lack.
 	SinceUnready time.Duration
 	// Identity is how a thing is found again whose creation nobody saw end.

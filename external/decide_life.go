@@ -332,7 +332,7 @@ func decideExisting(f Facts) Decision {
 	case c != claimOurs && f.createdLately(), c == claimAdopt && f.uncertain() && f.SinceCreate < f.Grace:
 		return unseen()
 	case c == claimRefused:
-		return notOurs(f)
+		return lookedBehind(f, notOurs(f))
 	case f.madeUnmarked() && f.Seen.Owner == OwnerUs && f.Seen.Marked:
 		return Decision{Row: 9, Action: ActionAdopt, State: StateCreating, Reason: ReasonCreating}
 	case c == claimAdopt:

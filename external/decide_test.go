@@ -18,7 +18,7 @@ func given(change ...func(*Facts)) Facts {
 		Policy:   Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked},
 		Fresh:    true,
 		Record:   RecordFacts{KnownID: true, Incarnation: 1, Marker: MarkerPending},
-		Creation: CreationSeen, SinceCreate: time.Hour, Grace: 10 * time.Second,
+		Creation: CreationSeen, SinceCreate: time.Hour, SinceMet: time.Hour, Grace: 10 * time.Second,
 		Seen: Seen{Looked: true, Phase: PhaseAvailable, Owner: OwnerUs},
 	}
 	for _, c := range change {
@@ -32,6 +32,7 @@ func phase(p Phase) func(*Facts)           { return func(f *Facts) { f.Seen.Phas
 func owner(o Owner) func(*Facts)           { return func(f *Facts) { f.Seen.Owner = o } }
 func creation(c Creation) func(*Facts)     { return func(f *Facts) { f.Creation = c } }
 func since(d time.Duration) func(*Facts)   { return func(f *Facts) { f.SinceCreate = d } }
+func met(d time.Duration) func(*Facts)     { return func(f *Facts) { f.SinceMet = d } }
 func identity(i Identity) func(*Facts)     { return func(f *Facts) { f.Identity = i } }
 func adoption(a Adoption) func(*Facts)     { return func(f *Facts) { f.Policy.Adoption = a } }
 func found(n Found) func(*Facts)           { return func(f *Facts) { f.Found = n } }
@@ -193,6 +194,8 @@ func TestDecide(t *testing.T) {
 		"D-14 agreed":                     {"", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 
 		"D-15 unmarked":                    {"not adopted by default", given(owner(OwnerNobody)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 of an object just met":       {"a look may be behind the end of an earlier one's", given(owner(OwnerNamesake), met(time.Second)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed soon"},
+		"D-15 a living object's":           {"looking again shows nothing new", given(owner(OwnerOther), met(time.Second), rival(RivalHolds)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
 		"D-15 another's":                   {"never taken, whatever the policy", given(owner(OwnerOther), adoption(AdoptAlways)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
 		"D-15 ours, record lost, never":    {"", given(recorded(MarkerNone), adoption(AdoptNever)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
 		"D-15 not identical":               {"", given(owner(OwnerNobody), adoption(AdoptIfIdentical), inPlace), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
@@ -281,6 +284,7 @@ func TestDecide(t *testing.T) {
 		"D-30 gone":                    {"", given(deleting, missing), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-30 gone by our hand":        {"in the same pass", given(deleting, missing, accepted, since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-30 never there":             {"looked for, though nothing is known to have been made", given(deleting, missing, creation(CreationUntold), since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
+		"D-28 id, no mark":             {"the record alone says that it is ours", given(deleting, troubled(TroubleGiven), owner(OwnerNobody)), "D-28 wait Terminating IDNotSupported -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-30 another's":               {"ours is not there", given(deleting, owner(OwnerOther)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
 		"D-30 unmarked, not adopted":   {"ours is not there", given(deleting, owner(OwnerNobody), adoption(AdoptAlways), creation(CreationNone), recorded(MarkerNone)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
 		"D-31 delete failed":           {"both true, finalizer stays", given(deleting, failed(ActionDelete, ClassTransient)), "D-31 wait Terminating DeleteFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
@@ -364,7 +368,7 @@ func randomFacts(rng *rand.Rand) Facts {
 	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
-		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
+		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), NewSpec: coin(20),
 		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
@@ -384,7 +388,7 @@ func randomFacts(rng *rand.Rand) Facts {
 		f.Op = Op{State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}
 	}
 	if coin(5) {
-		f.Record.Trouble = Trouble(rng.IntN(5))
+		f.Record.Trouble = Trouble(rng.IntN(6))
 	}
 	if coin(8) {
 		f.Approval = Approval(rng.IntN(3))

@@ -191,7 +191,11 @@ func (t texts) trouble(d Decision, f Facts) string {
 
 // given is about an identity that the API assigned.
 func (t texts) given(f Facts) string {
-	if f.Deleting {
+	switch {
+	case f.Deleting && f.Seen.Looked && f.Seen.Phase != PhaseMissing:
+		return fmt.Sprintf("what has the id %q, which the API assigned, bears no mark that tells whose it is, so it is not deleted; "+
+			"delete it there if it is this object's, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
+	case f.Deleting:
 		return fmt.Sprintf("a look by the id %q, which the API assigned, shows nothing, so the thing cannot be deleted; "+
 			"delete it there, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
 	}

@@ -126,8 +126,15 @@ func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
 			c.release()
 		}
 	}
-	if there, err := parseRecord(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.stays(string(r.Obj.GetUID()), here) {
+	uid := string(r.Obj.GetUID())
+	if there, err := parseRecord(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.stays(uid, here) {
 		return nil //nolint:nilerr // Reconcile shows it
+	}
+	if known := e.tracks.of(r.Obj.GetUID()).known; known.UID == uid { // it went with the finalizer
+		_, value, err := settle(known)
+		annotate(r.Obj, value)
+		r.Event("Warning", "RecordPutBack", e.putBack(known))
+		return err
 	}
 	name, err := e.nameOf(ctx, r.Obj)
 	if err != nil {

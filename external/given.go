@@ -1,12 +1,15 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // assigned is the identity that the API assigned in the answer to a create, whenever it comes.
@@ -80,7 +83,12 @@ func (p *pass[T, C, O]) putBack(ctx context.Context) error {
 	if err := p.rewrite(ctx, known); err != nil {
 		return fmt.Errorf("put the record back, which is not on the object any more: %w", err)
 	}
-	p.event("Warning", "RecordPutBack", fmt.Sprintf("annotation %s was removed, without which the operator loses track of %s; it is there again",
-		api.AnnotationExternal, p.what()))
+	p.event("Warning", "RecordPutBack", p.e.putBack(known))
 	return nil
+}
+
+// putBack tells of a record that is restored.
+func (e *engine[T, C, O]) putBack(known record) string {
+	return fmt.Sprintf("annotation %s was removed, without which the operator loses track of %s %q; it is there again",
+		api.AnnotationExternal, strings.ToLower(e.kind), plain.Text(cmp.Or(known.Given, known.ID)))
 }

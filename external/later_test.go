@@ -177,6 +177,56 @@ func TestAssignedID(t *testing.T) {
 	})
 }
 
+// TestForgedID: who writes an id into the record of his object has nothing deleted by it.
+func TestForgedID(t *testing.T) {
+	t.Parallel()
+	forge := func(w *world, id string) {
+		w.t.Helper()
+		own := w.get("a").Annotations[api.AnnotationExternal]
+		before, rest, _ := strings.Cut(own, `,"inc"`)
+		before, _, _ = strings.Cut(before, `,"given"`)
+		w.stop()
+		w.annotate(api.AnnotationExternal, before+`,"given":"`+id+`","inc"`+rest)
+		w.age("a")
+		w.start()
+	}
+	t.Run("what nobody has", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, named{}, func(o *options) { o.Limits = external.Limits{} })
+		w.cloud.put("root", item{Size: 7, State: "ONLINE"})
+		w.create()
+		w.ready()
+		forge(w, "root")
+		w.failing("IDNotSupported")
+		w.delete()
+		held := w.await("to be held", func(o *thing.Thing) bool {
+			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "IDNotSupported"
+		})
+		if m := condition(held, "Failed").Message; !strings.Contains(m, "bears no mark") || !strings.Contains(m, api.AnnotationDeletion) {
+			t.Errorf("message %q", m)
+		}
+		w.annotate(api.AnnotationDeletion, "orphan")
+		w.gone()
+		wantCalls(t, w, "the first create", "POST a")
+	})
+	t.Run("what a living object has", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, vendorIDs{}, func(o *options) { o.Unmarked = true })
+		w.createAs("victim")
+		w.awaitAs("victim", "an id", func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "IDNotSupported" })
+		id := strings.TrimPrefix(w.cloud.calls(false)[0], "POST ")
+		w.create()
+		w.failing("IDNotSupported")
+		forge(w, id)
+		w.settled("a")
+		w.delete()
+		w.gone()
+		if w.cloud.get(id) == nil {
+			t.Errorf("deleted: %v", w.cloud.calls(false))
+		}
+	})
+}
+
 // TestRecordTakenOff: the record is removed by hand while the process knows what it said.
 func TestRecordTakenOff(t *testing.T) {
 	t.Parallel()

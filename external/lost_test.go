@@ -66,6 +66,18 @@ func TestMetadataLost(t *testing.T) {
 		w.cloud.faulty(here)
 		w.goneWithThing()
 	})
+	t.Run("while the operator runs, together with another name", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, named{})
+		w.create()
+		w.ready()
+		w.patch(`{"metadata":{"finalizers":null,"annotations":null},"spec":{"name":"other"}}`)
+		w.failing("Renamed")
+		w.awaitEvent("RecordPutBack")
+		w.delete()
+		w.goneWithThing()
+		wantCalls(t, w, "one thing", "POST a", "DELETE a")
+	})
 }
 
 // goneWithThing asserts that the object goes, and its thing before it.

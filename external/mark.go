@@ -111,7 +111,7 @@ func (c claimant) ownerOf(found Mark) Owner {
 		return OwnerRecorded
 	case uid != "" && uid == c.mark[MarkUID]:
 		return OwnerUs
-	case uid == "" && ours && !c.untried && (c.record.Given != "" || c.late && c.record.Done.IsZero() && c.record.Adopted == ""):
+	case uid == "" && ours && !c.untried && c.late && (c.record.Given != "" || c.record.Done.IsZero() && c.record.Adopted == ""):
 		return OwnerRecorded
 	case uid == "":
 		return recordedIf(adopted && c.adoption >= AdoptIfIdentical, OwnerNobody)

@@ -82,6 +82,7 @@ func (w *world) pass(i int) {
 			return
 		}
 		d := w.m.decide(p.facts())
+		p.heedsLag(d)
 		w.rows[d.Row]++
 		w.slots[i].last = d
 		p.tell(d)
@@ -93,6 +94,14 @@ func (w *world) pass(i int) {
 		}
 	}
 	w.fail("a pass does not end")
+}
+
+// heedsLag: nobody tells an object that what an earlier one had is not shown any more, so it
+// must look again by itself.
+func (p *modelPass) heedsLag(d Decision) {
+	if t := p.have; d.Reason == ReasonNotOurs && d.Wake == WakeEvent && t != nil && t.owner == 0 && t.deleted != 0 && t.gone <= p.w.born[p.o.uid] {
+		p.w.fail("takes what a look that is behind shows of an earlier object's thing for the last word")
+	}
 }
 
 func (p *modelPass) tell(d Decision) {
@@ -108,7 +117,7 @@ func (p *modelPass) tell(d Decision) {
 func (w *world) track(uid int64) *track {
 	t := w.tracks[uid]
 	if t == nil {
-		t = &track{}
+		t = &track{begun: w.clock()}
 		w.tracks[uid] = t
 	}
 	return t
@@ -117,10 +126,13 @@ func (w *world) track(uid int64) *track {
 // prepare adds the finalizer, and the first marker where it may ride along.
 func (p *modelPass) prepare() bool {
 	first := p.o.rec
+	if known := p.t.known; !first.exists() && !p.w.m.forgetsRecords {
+		first = known
+	}
 	if (!p.w.v.looksFirst() || p.w.m.firstMarker) && !first.exists() {
 		first = p.w.record(p.o.uid, 1)
+		p.t.prepared = first.Create
 	}
-	p.t.prepared = first.Create
 	return p.w.write(p, true, func(o *object) { o.finalizer, o.rec = true, first })
 }
 
@@ -454,6 +466,10 @@ func (p *modelPass) remove() {
 	p.f.Did.Delete, p.f.Seen = true, Seen{}
 	class := w.anyFault()
 	t := p.target()
+	if t != nil && t.created > w.readTime() { // who answers does not know of it yet
+		p.t.deleteAnswered(p.answered(ActionDelete, ClassUnknown).Failed || !w.m.believesAbsence)
+		return
+	}
 	if t != nil && t.deleted == 0 && (class == ClassUnknown || class == ClassAmbiguous && w.chance(50)) {
 		t.deleted, t.gone = w.now, w.now
 		if w.chance(30) {

@@ -152,6 +152,14 @@ func TestModelTeeth(t *testing.T) {
 			why: "a stale marker undoes a recorded id",
 			m:   mutant{unlockedMarker: true},
 		},
+		"believes a look that shows an earlier object's thing": {
+			why: "nobody tells it when that is over",
+			m:   with(func(f *Facts) { f.SinceMet = f.Grace }, nil),
+		},
+		"believes a delete that sees nothing": {
+			why: "what was made a moment ago is left behind",
+			m:   mutant{believesAbsence: true},
+		},
 		"pause does not hold": {
 			why: "paused objects change",
 			m:   with(func(f *Facts) { f.Paused = PauseNone }, nil),
@@ -181,7 +189,7 @@ func TestModelTeeth(t *testing.T) {
 				if test.api != "" && test.api != v.name {
 					continue
 				}
-				for round := range uint64(8) {
+				for round := range uint64(40) {
 					w := newWorld(v, test.m, modelSeed+uint64(i)+100*round)
 					if w.walk(200_000); w.broken != "" {
 						t.Logf("%s, step %d: %s", v.name, w.steps, w.broken)

@@ -61,6 +61,7 @@ type mutant struct {
 	anyMark         bool // takes the mark of any incarnation for that of the one it made
 	firstMarker     bool // writes the first record before it looks
 	eager           bool // takes every record for old
+	believesAbsence bool // takes a delete that was answered by absence for one that was accepted
 }
 
 // object is one version of a custom resource; uid 0 is "does not exist".
@@ -130,6 +131,7 @@ type world struct {
 	out      map[int64]int  // creates left behind by this process, until when
 	orphaned map[int64]bool
 	marks    map[int64]Mark
+	born     map[int64]int
 	process  int
 	skew     int // of the process's clock
 	uids     int64
@@ -145,7 +147,7 @@ func newWorld(v variant, m mutant, seed uint64) *world {
 	if m.decide == nil {
 		m.decide = Decide
 	}
-	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]Mark{}, tokens: map[token]*thing{}}
+	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]Mark{}, born: map[int64]int{}, tokens: map[token]*thing{}}
 	w.crash()
 	for i := range w.slots {
 		w.slots[i].put(object{})
@@ -321,7 +323,7 @@ func (w *world) person(i int) {
 		}
 		w.uids++
 		o = object{uid: w.uids, generation: 1, want: w.rng.IntN(40), policy: w.policy()}
-		w.marks[o.uid] = w.mark(o.uid, i)
+		w.marks[o.uid], w.born[o.uid] = w.mark(o.uid, i), w.now
 		s.put(o)
 		w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
 		return

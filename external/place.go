@@ -93,7 +93,8 @@ func (e *engine[T, C, O]) Selects(ctx context.Context, r *loop.Run[T]) bool {
 		return true
 	}
 	if there.UID != string(r.Obj.GetUID()) {
-		if uid, err := e.cluster.get(ctx, r.Live()); err != nil || there.Cluster != uid {
+		here, err := e.here(ctx, r)
+		if err != nil || there.Cluster != here.Cluster || there.Object != here.Object {
 			return true // a copy from somewhere else
 		}
 	}

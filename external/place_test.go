@@ -192,6 +192,32 @@ func TestInstallations(t *testing.T) {
 	}
 }
 
+// A copy of another installation's object, in a namespace of ours, is ours: nobody else works
+// on it. What is restored where it was stays the other's.
+func TestCopyFromAnotherInstallation(t *testing.T) {
+	t.Parallel()
+	for name, unmarked := range map[string]bool{"with marks": false, "without marks": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := prepareWorld(t, named{}, func(o *options) { o.Unmarked = unmarked })
+			w.terms.Installation = "one"
+			w.start()
+			theirs := func(object string) func(*thing.Thing) {
+				return annotated(api.AnnotationExternal, `{"id":"x","inc":1,"uid":"u0","create":{"at":"2026-01-05T10:11:12Z","by":"p"},"cluster":"`+
+					w.cluster()+`","installation":"two","object":"`+object+`"}`)
+			}
+			w.createAs("b", theirs(w.namespace+"/b"))
+			w.create(theirs("elsewhere/a"))
+			w.ready()
+			w.delete()
+			w.gone()
+			if got := w.writes("b"); len(got) != 0 {
+				t.Errorf("writes %v to an object of the other installation", got)
+			}
+		})
+	}
+}
+
 // A thing stays with the endpoint at which it was made.
 func TestEndpoints(t *testing.T) {
 	w := prepareWorld(t, named{}, func(o *options) {

@@ -108,6 +108,9 @@ func (p *commonsPass) identify() {
 	if p.rec.ID != "" {
 		p.id = p.rec.ID
 	}
+	if p.rec.Given != "" {
+		p.id = p.rec.Given
+	}
 }
 
 func (p *commonsPass) facts() Facts {
@@ -119,6 +122,10 @@ func (p *commonsPass) facts() Facts {
 	f.Record = RecordFacts{Incarnation: p.rec.Incarnation, Marker: p.rec.progress(), KnownID: true}
 	if k.unmarked && f.Deleting && (!p.rec.exists() || p.rec.Refused) {
 		f.Record.KnownID = false
+	}
+	if p.rec.Given != "" {
+		f.Record.Trouble = TroubleGiven
+		return *f
 	}
 	pinned := p.rec.Endpoint
 	p.anew = pinned != "" && pinned != p.here.Endpoint && p.h.annotations.endpoint == p.here.Endpoint
@@ -173,6 +180,9 @@ func (p *commonsPass) act(d Decision) bool {
 		p.changed(ActionMark)
 	case ActionDelete:
 		p.touch(t, "deletes")
+		if t != nil && !t.made && t.mark == nil && !w.k.unmarked && p.rec.Given != "" {
+			w.fail(h, "deletes what nothing proves to be his")
+		}
 		delete(w.things[p.here.Endpoint], p.id)
 		p.t.deleteAnswered(false)
 		p.changed(ActionDelete)
@@ -222,6 +232,7 @@ func (w *commons) claimant(h *holder, r, inherited record, untried bool) claiman
 		mark: w.markOf(h), record: r, inherited: inherited, unmarked: w.k.unmarked, untried: untried,
 		adoption: s.policy.Adoption, from: s.from,
 	}
+	c.late = w.m.trustsGiven && r.Given != ""
 	if w.m.trustsAdopted {
 		c.adoption = AdoptAlways
 		if r.UID == h.uid && r.Adopted != "" {
@@ -275,7 +286,7 @@ func (p *commonsPass) contest(found Mark) {
 		if r.UID != o.uid {
 			r = record{}
 		}
-		if r.ID == p.id || r.ID == "" && o.spec == p.id {
+		if r.ID == p.id || r.ID == "" && o.spec == p.id || r.Given == p.id {
 			p.f.Seen.Rival = max(p.f.Seen.Rival, ours.against(p.standing(o, found)))
 		}
 	}
@@ -316,6 +327,10 @@ func (p *commonsPass) stated(t *deed) bool {
 
 func (p *commonsPass) adopt(t *deed) {
 	w := p.w
+	if p.rec.Given != "" {
+		p.sawGiven()
+		return
+	}
 	p.touch(t, "takes over")
 	if !t.made && p.h.ns != "t1" && t.mark == nil {
 		w.fail(p.h, "takes what nothing proves to be his")
@@ -331,6 +346,17 @@ func (p *commonsPass) adopt(t *deed) {
 		t.owner = p.h // else with the mark
 	}
 	p.f.Seen = Seen{}
+}
+
+// sawGiven notes that a look has shown the thing by the id that the record names.
+func (p *commonsPass) sawGiven() {
+	r := p.rec
+	r.Done = p.w.clock()
+	r, value, err := settle(r)
+	if err != nil {
+		p.w.fail(p.h, err.Error())
+	}
+	p.rec, p.h.rec, p.f.Seen = r, value, Seen{}
 }
 
 // leave: who begins anew at another endpoint leaves what he had.

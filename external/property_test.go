@@ -59,13 +59,14 @@ func TestCommonsTeeth(t *testing.T) {
 		api string // the only kind of API in which it is searched for; empty is any
 		m   commonsMutant
 	}{
-		"a record that was copied counts":       {"the copy is stuck, or takes the original's thing", "", commonsMutant{trustsCopies: true}},
-		"a record tells what was taken over":    {"a forged one takes a living object's thing", "marked later too", commonsMutant{trustsAdopted: true}},
-		"marks do not name the cluster":         {"a copied namespace takes the first cluster's things", "", commonsMutant{blindToClusters: true}},
-		"nobody asks who else stands for it":    {"two objects have one thing", "", commonsMutant{noClaims: true}},
-		"what is taken over gets no mark":       {"two clusters have one thing", "", commonsMutant{noMarks: true}},
-		"annotations decide alone":              {"a tenant takes the superuser's role", "", commonsMutant{noLimits: true}},
-		"an operator does not know where it is": {"it lets go of what is elsewhere", "", commonsMutant{noEndpoints: true}},
+		"a record that was copied counts":         {"the copy is stuck, or takes the original's thing", "", commonsMutant{trustsCopies: true}},
+		"a record tells what was taken over":      {"a forged one takes a living object's thing", "marked later too", commonsMutant{trustsAdopted: true}},
+		"marks do not name the cluster":           {"a copied namespace takes the first cluster's things", "", commonsMutant{blindToClusters: true}},
+		"nobody asks who else stands for it":      {"two objects have one thing", "", commonsMutant{noClaims: true}},
+		"what is taken over gets no mark":         {"two clusters have one thing", "", commonsMutant{noMarks: true}},
+		"annotations decide alone":                {"a tenant takes the superuser's role", "", commonsMutant{noLimits: true}},
+		"a record tells what id the API assigned": {"a forged one deletes what nobody marked", "marked at creation alone", commonsMutant{trustsGiven: true}},
+		"an operator does not know where it is":   {"it lets go of what is elsewhere", "", commonsMutant{noEndpoints: true}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]

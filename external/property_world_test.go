@@ -21,7 +21,7 @@ type commonsKind struct {
 
 // commonsMutant is an engine as it was, or as it must not be; the zero mutant is ours.
 type commonsMutant struct {
-	trustsCopies, trustsAdopted, blindToClusters, noClaims, noMarks, noLimits, noEndpoints bool
+	trustsCopies, trustsAdopted, blindToClusters, noClaims, noMarks, noLimits, noEndpoints, trustsGiven bool
 }
 
 // deed is a thing and its rightful owner.
@@ -242,6 +242,9 @@ func (w *commons) forged(r *realm, h *holder, uid string) string {
 	if w.chance(50) {
 		f.Done = w.clock()
 	}
+	if w.chance(20) {
+		f.Given = pick(w.rng, "x", "y", "z")
+	}
 	if w.chance(70) {
 		f.place = place{Cluster: r.id, Installation: "op", Endpoint: r.endpoint, Object: h.key()}
 	}
@@ -353,7 +356,7 @@ func (w *commons) outsider(r *realm) {
 func (w *commons) wanted(id string) bool {
 	for _, r := range w.realms {
 		for _, h := range r.objects {
-			if strings.Contains(h.rec, `"id":"`+id+`"`) {
+			if strings.Contains(h.rec, `"id":"`+id+`"`) || w.k.unmarked && strings.Contains(h.rec, `"given":"`+id+`"`) {
 				return true
 			}
 		}

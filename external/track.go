@@ -70,6 +70,8 @@ type track struct {
 	recalled bool
 	// wish is what was wanted when the thing was last as asked for.
 	wish wish
+	// begun is when this process first visited the object.
+	begun time.Time
 	// released: the object was let go.
 	released bool
 	// visited is when the object was last looked at.
@@ -145,7 +147,7 @@ func (t *track) meet(r record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
 		met: r.Create, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
-		tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
+		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		told: t.told, failedReason: t.failedReason, failedText: t.failedText,
 		readyFor: t.readyFor, recalled: t.recalled, wish: t.wish,
 	}
@@ -264,9 +266,10 @@ func (t *track) adopted(m marker, incarnation int64, now time.Time) {
 	t.creation, t.called, t.deleteAccepted = CreationSeen, now, false
 }
 
-// deleteAnswered notes what a delete came to.
-func (t *track) deleteAnswered(failed bool) {
-	if !failed {
+// deleteAnswered notes what a delete came to. That there is nothing to delete is no more than
+// a look says, which may be behind the create.
+func (t *track) deleteAnswered(refused bool) {
+	if !refused {
 		t.deleteAccepted = true
 	}
 }
@@ -312,6 +315,7 @@ func (t *track) facts(f *Facts, now time.Time) {
 	f.Fresh = t.fresh
 	f.Creation = t.creation
 	f.SinceCreate = now.Sub(t.called)
+	f.SinceMet = now.Sub(t.begun)
 	f.SinceUnready = now.Sub(t.unready)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
 	f.DeleteAccepted = t.deleteAccepted && !unsure
