@@ -18,7 +18,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // wild is a driver with every capability, one method of which misbehaves until it is tamed.

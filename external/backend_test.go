@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // createMany makes n objects and returns their names.

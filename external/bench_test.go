@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // item is a thing as the bench cloud keeps it.

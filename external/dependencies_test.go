@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 func needs(name string) func(*thing.Thing) { return func(o *thing.Thing) { o.Spec.Needs = name } }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // shelf is a tiny API: boxes by name.
@@ -71,7 +71,7 @@ func Example() {
 	seen, _ := driver.Observe(ctx, store, object, ref)
 	fmt.Println(seen.Phase, driver.Compare(object, seen.Have))
 	// Output:
-	// *loop.Controller[*github.com/trimtab-dev/trimtab/external/internal/thing.Thing]
+	// *loop.Controller[*github.com/trimtab-dev/trimtab/internal/thing.Thing]
 	// [thing-4711]
 	// Available spec.size 3 → 5
 }

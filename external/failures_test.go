@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // failing waits for Failed=True with a reason.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // TestChangedMeanwhile: while the first look of a new process is under way, a person forbids

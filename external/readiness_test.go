@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	thingv1 "github.com/trimtab-dev/trimtab/external/internal/thing"
+	thingv1 "github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // TestRestlessValue: updates are accepted and change nothing, and what is observed differs

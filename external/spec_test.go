@@ -16,7 +16,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // TestSpecIsTheUsers goes through a life with all that can happen to a thing.

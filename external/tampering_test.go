@@ -17,7 +17,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // adversary writes nonsense into status, the same with every run.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // settling are things whose tier the cloud settles itself, whatever the spec says.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
 	"github.com/trimtab-dev/trimtab/internal/overtake"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 

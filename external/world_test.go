@@ -26,8 +26,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
 	"github.com/trimtab-dev/trimtab/internal/poll"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
 	"github.com/trimtab-dev/trimtab/trace"
