@@ -21,6 +21,15 @@ import (
 type cluster struct {
 	mu  sync.Mutex
 	uid string
+	// asking is the read that is under way; nil if none is.
+	asking *clusterRead
+}
+
+// clusterRead is one read of the identity. Its result stands once done is closed.
+type clusterRead struct {
+	done chan struct{}
+	uid  string
+	err  error
 }
 
 // clusterDeadline bounds the one read that all objects of the kind may wait for.
@@ -41,13 +50,41 @@ func recordNeed() loop.Need {
 
 // get returns the UID of namespace kube-system, which no two clusters share and which stays
 // as long as a cluster lives. Without it nothing can be owned, because what is made could not
-// be told from what another cluster made.
+// be told from what another cluster made. Those who ask at once share one read, and what it came
+// to; nobody waits for another's longer than ctx lasts.
 func (c *cluster) get(ctx context.Context, live client.Reader) (string, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.uid != "" {
-		return c.uid, nil
+	known, read := c.uid, c.asking
+	if known != "" {
+		c.mu.Unlock()
+		return known, nil
 	}
+	if read != nil {
+		c.mu.Unlock()
+		select {
+		case <-read.done:
+			return read.uid, read.err
+		case <-ctx.Done():
+			return "", fmt.Errorf("ask which cluster this is: %w", context.Cause(ctx))
+		}
+	}
+	read = &clusterRead{done: make(chan struct{}), err: errors.New("ask which cluster this is: nobody was answered")}
+	c.asking = read
+	c.mu.Unlock()
+	defer c.take(read)
+	read.uid, read.err = readCluster(ctx, live)
+	return read.uid, read.err
+}
+
+// take ends a read.
+func (c *cluster) take(read *clusterRead) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uid, c.asking = read.uid, nil
+	close(read.done)
+}
+
+func readCluster(ctx context.Context, live client.Reader) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterDeadline)
 	defer cancel()
 	ns := &metav1.PartialObjectMetadata{}
@@ -58,6 +95,5 @@ func (c *cluster) get(ctx context.Context, live client.Reader) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("ask which cluster this is: read namespace %s: %w", metav1.NamespaceSystem, err)
 	}
-	c.uid = string(ns.GetUID())
-	return c.uid, nil
+	return string(ns.GetUID()), nil
 }
