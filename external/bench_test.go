@@ -1,348 +1,73 @@
 package external_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync"
 	"testing"
-	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/poll"
+	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// item is a thing as the bench cloud keeps it.
-type item struct {
-	Size    int               `json:"size"`
-	Tier    string            `json:"tier,omitempty"`
-	Version string            `json:"version,omitempty"`
-	Host    string            `json:"host,omitempty"`
-	Tags    map[string]string `json:"tags,omitempty"`
-	State   string            `json:"state,omitempty"`
-	Detail  string            `json:"detail,omitempty"`
+// BenchmarkPass is what a visit of an object in sync costs beside the calls of its API, which is a
+// map here.
+func BenchmarkPass(b *testing.B) {
+	visit := inSync(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		visit()
+	}
 }
 
-// answer is how the cloud answers a call instead of doing it, or after it.
-type answer struct {
-	code   int
-	body   string
-	after  string // Retry-After in seconds
-	effect bool   // the call takes effect all the same
-	hang   bool   // no answer until the caller gives up
-}
-
-// cloud is a small external API: things by name, which it makes, changes and deletes at
-// once, or only when the test says so.
-type cloud struct {
-	*httptest.Server
-	mu    sync.Mutex
-	items map[string]*item
-	log   []string
-	// slow are the calls after which the cloud stays at work until settle.
-	slow map[string]bool
-	// fault answers a call; nil lets it pass.
-	fault func(method, name string) *answer
-	// before is called before each call, without the lock.
-	before func(method, name string)
-	called chan struct{}
-}
-
-func newCloud(t *testing.T) *cloud {
-	t.Helper()
-	c := &cloud{items: map[string]*item{}, slow: map[string]bool{}, called: make(chan struct{}, 1)}
-	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
-	t.Cleanup(func() {
-		c.CloseClientConnections()
-		c.Close()
+// inSync makes an object and its thing and returns what visits the object.
+func inSync(b *testing.B) func() {
+	b.Helper()
+	cfg := testenv.Start(b)
+	testenv.InstallFS(b, cfg, thing.CRDs)
+	admin, namespace := testenv.Client(b, cfg, thing.AddToScheme), testenv.Namespace(b, cfg)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: admin.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	return c
-}
-
-// with changes the cloud under its lock.
-func (c *cloud) with(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f()
-}
-
-// faulty lets f answer calls.
-func (c *cloud) faulty(f func(method, name string) *answer) { c.with(func() { c.fault = f }) }
-
-// always answers every call of a method with code and body.
-func always(method string, a answer) func(string, string) *answer {
-	return func(m, _ string) *answer {
-		if m == method {
-			return &a
-		}
-		return nil
+	if err != nil {
+		b.Fatal(err)
 	}
-}
-
-// settle ends the work that is going on, with state or with the things gone.
-func (c *cloud) settle(state string) {
-	c.with(func() {
-		for name, i := range c.items {
-			if i.State == "DELETING" {
-				delete(c.items, name)
-			} else {
-				i.State = state
-			}
-		}
+	store := shelf{}
+	controller := external.New(boxes{}, external.Options[*thing.Thing, shelf]{
+		Connect:     func(context.Context) (shelf, error) { return store, nil },
+		CreateGrace: -1,
 	})
-}
-
-func (c *cloud) get(name string) *item {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i, ok := c.items[name]
-	if !ok {
-		return nil
+	if err := controller.SetupWithManager(mgr); err != nil {
+		b.Fatal(err)
 	}
-	copied := *i
-	copied.Tags = maps.Clone(i.Tags)
-	return &copied
-}
-
-// put makes or changes a thing behind the operator's back.
-func (c *cloud) put(name string, i item) { c.with(func() { c.items[name] = &i }) }
-
-// change edits a thing behind the operator's back.
-func (c *cloud) change(name string, f func(*item)) { c.with(func() { f(c.items[name]) }) }
-
-// calls lists the calls so far that change something; with reads, all.
-func (c *cloud) calls(reads bool) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []string
-	for _, l := range c.log {
-		if reads || !strings.HasPrefix(l, "GET ") {
-			out = append(out, l)
+	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Spec: thing.Spec{Size: 1}}
+	if err := admin.Create(b.Context(), obj); err != nil {
+		b.Fatal(err)
+	}
+	go func() { _ = mgr.GetCache().Start(b.Context()) }() // its workers would visit too
+	mgr.GetCache().WaitForCacheSync(b.Context())
+	visit := func() {
+		if _, err := controller.Reconcile(b.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
+			b.Fatal(err)
 		}
 	}
-	return out
-}
-
-// count counts calls of a method.
-func (c *cloud) count(method string) int {
-	n := 0
-	for _, l := range c.calls(true) {
-		if strings.HasPrefix(l, method+" ") {
-			n++
-		}
+	visit()
+	seen := testenv.Wait(b, admin, obj, "the object to become Ready", func(t *thing.Thing) bool { return is(t, "Ready", "True") })
+	cached := &thing.Thing{}
+	if !poll.Until(func() bool {
+		_ = mgr.GetClient().Get(b.Context(), client.ObjectKeyFromObject(obj), cached)
+		return cached.ResourceVersion == seen.ResourceVersion
+	}) {
+		b.Fatal("the cache does not show the object as it is")
 	}
-	return n
-}
-
-func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/things/")
-	var body item
-	if data, err := io.ReadAll(r.Body); err == nil && len(data) > 0 {
-		_ = json.Unmarshal(data, &body)
-	}
-	c.mu.Lock()
-	before := c.before
-	c.mu.Unlock()
-	if before != nil {
-		before(r.Method, name)
-	}
-	c.mu.Lock()
-	fault := c.fault
-	c.mu.Unlock()
-	var a *answer
-	if fault != nil {
-		a = fault(r.Method, name)
-	}
-	c.mu.Lock()
-	c.log = append(c.log, r.Method+" "+name)
-	code, out := 0, any(nil)
-	if a == nil || a.effect {
-		code, out = c.do(r.Method, name, body)
-	}
-	c.mu.Unlock()
-	select {
-	case c.called <- struct{}{}:
-	default:
-	}
-	c.reply(w, r, a, code, out)
-}
-
-func (c *cloud) reply(w http.ResponseWriter, r *http.Request, a *answer, code int, out any) {
-	switch {
-	case a == nil:
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(out)
-	case a.hang:
-		<-r.Context().Done()
-	default:
-		if a.after != "" {
-			w.Header().Set("Retry-After", a.after)
-		}
-		w.WriteHeader(a.code)
-		_, _ = io.WriteString(w, a.body)
-	}
-}
-
-// do is what the calls do.
-func (c *cloud) do(method, name string, body item) (int, any) {
-	i, exists := c.items[name]
-	switch {
-	case method == http.MethodPost && exists:
-		return http.StatusConflict, "exists"
-	case method == http.MethodPost:
-		body.State, body.Host = "ONLINE", name+".example.org"
-		if c.slow[method] {
-			body.State = "CREATING"
-		}
-		c.items[name] = &body
-		return http.StatusCreated, body
-	case !exists:
-		return http.StatusNotFound, "no such thing"
-	case method == http.MethodPut:
-		i.Size, i.Tags = body.Size, body.Tags
-		if c.slow[method] {
-			i.State = "UPDATING"
-		}
-	case method == http.MethodDelete:
-		if c.slow[method] {
-			i.State = "DELETING"
-		} else {
-			delete(c.items, name)
-		}
-	}
-	return http.StatusOK, *i
-}
-
-// apiError is what the cloud's client makes of a refusal.
-type apiError struct {
-	code  int
-	body  string
-	after time.Duration
-}
-
-func (e *apiError) Error() string             { return fmt.Sprintf("%d %s", e.code, e.body) }
-func (e *apiError) StatusCode() int           { return e.code }
-func (e *apiError) RetryAfter() time.Duration { return e.after }
-
-// cloudClient is the cloud's client.
-type cloudClient struct {
-	base string
-	http *http.Client
-}
-
-func (a *cloudClient) call(ctx context.Context, method, name string, in, out *item) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+"/things/"+name, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := a.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= 300 {
-		after, _ := time.ParseDuration(resp.Header.Get("Retry-After") + "s")
-		return &apiError{code: resp.StatusCode, body: strings.TrimSpace(string(data)), after: after}
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(data, out)
-}
-
-// things is the driver of the cloud's things.
-type things struct{}
-
-type observation = external.Observation[item]
-
-func (things) Observe(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (observation, error) {
-	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
-		return observation{}, err // a 404 is Missing by the default rules
-	}
-	o := external.ByStatus(i, external.MarkOf(i.Tags), i.State, i.Detail, external.Phases{
-		"ONLINE": external.PhaseAvailable, "IDLE": external.PhaseAvailable,
-		"CREATING": external.PhaseCreating, "UPDATING": external.PhaseUpdating, "DELETING": external.PhaseDeleting,
-		"LIMPING": external.PhaseDegraded, "ERROR": external.PhaseFailed, "BROKEN": external.PhaseFailed,
-	})
-	o.Recoverable = i.State == "ERROR"
-	o.PollAfter = 20 * time.Millisecond
-	if i.State == "ERROR" || i.State == "BROKEN" {
-		o.Reason = "OutOfStock"
-	}
-	return o, nil
-}
-
-func (things) Compare(t *thing.Thing, have item) external.Changes {
-	return external.Diff(
-		external.Field("spec.size", t.Spec.Size, have.Size),
-		external.Recreates(external.Optional("spec.tier", t.Spec.Tier, have.Tier)),
-		external.Refused(external.Optional("spec.version", t.Spec.Version, have.Version)),
-	)
-}
-
-func (things) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	i := item{Size: t.Spec.Size, Tier: t.Spec.Tier, Version: t.Spec.Version, Tags: in.Mark}
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &i, nil)
-}
-
-func (things) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
-	have.Size = t.Spec.Size
-	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, &have, nil)
-}
-
-func (things) Delete(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Result, error) {
-	return external.Result{}, c.call(ctx, http.MethodDelete, ref.ID, nil, nil)
-}
-
-func (things) Unmark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) error {
-	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
-		return err
-	}
-	i.Tags = external.Unmark(i.Tags)
-	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
-}
-
-func (things) Reflect(t *thing.Thing, have item) { t.Status.Host = have.Host }
-
-func (things) DependsOn(t *thing.Thing) []external.Dependency {
-	if t.Spec.Needs == "" && t.Name != "" {
-		return nil
-	}
-	return []external.Dependency{{Role: "other", To: &thing.Thing{}, Name: t.Spec.Needs}}
-}
-
-// named are things that users name.
-type named struct{ things }
-
-func (named) ExternalName(t *thing.Thing) (string, error) {
-	if strings.ContainsAny(t.Spec.Name, " /") {
-		return "", fmt.Errorf("spec.name %q: blanks and slashes are not allowed; choose another name", t.Spec.Name)
-	}
-	if t.Spec.Name == "" {
-		return t.Name, nil
-	}
-	return t.Spec.Name, nil
-}
-
-// fixed are things that cannot be updated.
-type fixed struct{ driver[*thing.Thing] }
-
-type driver[T external.Object] interface {
-	external.Driver[T, *cloudClient, item]
+	return visit
 }

@@ -16,7 +16,7 @@ func tell(d Decision, f Facts, t texts) status.Report {
 		State: string(stateOf(d, f)), Reason: t.reason(d), Message: message,
 		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
 	}
-	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message}
+	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message, conditions: make([]metav1.Condition, 0, mostConditions)}
 	v.ready()
 	v.progress()
 	v.failed()
@@ -101,6 +101,9 @@ func alarming(d Decision, f Facts) bool {
 	}
 	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonMissingAfterRestart || d.Reason == ReasonExternalDeletion
 }
+
+// mostConditions is how many conditions an object has at most; more would only cost an allocation.
+const mostConditions = 10
 
 // voice says conditions.
 type voice struct {

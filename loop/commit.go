@@ -99,15 +99,15 @@ const stateGone = "(gone)"
 // patchMetadata brings labels, annotations, owner references and finalizers to those of
 // want in one request, locked by resourceVersion; the answer becomes the pass's base.
 func (p *pass[T]) patchMetadata(ctx context.Context, want T) error {
+	fields := metadataChanges(p.base, want)
+	if len(fields) == 0 {
+		return nil
+	}
 	target, _ := p.base.DeepCopyObject().(T)
 	target.SetLabels(want.GetLabels())
 	target.SetAnnotations(want.GetAnnotations())
 	target.SetOwnerReferences(want.GetOwnerReferences())
 	target.SetFinalizers(want.GetFinalizers())
-	fields := metadataChanges(p.base, target)
-	if len(fields) == 0 {
-		return nil
-	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	patch := client.MergeFromWithOptions(p.base, client.MergeFromWithOptimisticLock{})
@@ -185,6 +185,9 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 
 // specChanged tells whether the author touched anything but metadata and status.
 func (p *pass[T]) specChanged() (bool, error) {
+	if sameBesides(p.base, p.run.Obj) {
+		return false, nil
+	}
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.base)
 	if err != nil {
 		return false, err
@@ -213,10 +216,7 @@ func (p *pass[T]) told(v verdict) status.Report {
 		return v.report(p.run.conditions, state)
 	}
 	r := p.run.reported.Fit()
-	*p.run.conditions = emptySet()
-	for _, c := range r.Conditions {
-		p.run.conditions.Put(c)
-	}
+	*p.run.conditions = status.SetOf(r.Conditions)
 	return r
 }
 
@@ -249,8 +249,19 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 	return nil
 }
 
-// sameStatusAs compares the status to report with the one that server holds.
+// sameStatusAs compares the status to report with the one that server holds. observed and s are the
+// common parts of the two.
 func (p *pass[T]) sameStatusAs(server, desired T, observed, s *api.Status) bool {
+	if !conditionsEqual(observed, s) {
+		return false
+	}
+	wanted := s.Conditions
+	s.Conditions = observed.Conditions
+	same := sameStatus(server, desired)
+	s.Conditions = wanted
+	if same {
+		return true
+	}
 	have, err := statusOf(server)
 	if err != nil {
 		return false
@@ -264,7 +275,7 @@ func (p *pass[T]) sameStatusAs(server, desired T, observed, s *api.Status) bool 
 	}
 	delete(have, "conditions")
 	delete(want, "conditions")
-	return conditionsEqual(observed, s) && equality.Semantic.DeepEqual(have, want)
+	return equality.Semantic.DeepEqual(have, want)
 }
 
 // applyStatus sends our part of the status by server-side apply: conditions of others are

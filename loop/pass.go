@@ -78,6 +78,7 @@ func (c *Controller[T]) look(ctx context.Context, req reconcile.Request) (reconc
 func (c *Controller[T]) fetch(ctx context.Context, key types.NamespacedName) (T, bool, error) {
 	obj := c.newObject()
 	err := c.client.Get(ctx, key, obj)
+	obj.SetManagedFields(nil) // half of an object, copied several times in each pass
 	return obj, err == nil, client.IgnoreNotFound(err)
 }
 

@@ -12,7 +12,7 @@ import (
 // Run is one pass over one object.
 type Run[T client.Object] struct {
 	// Obj is the object: a private copy, to be changed at will within what
-	// [Reconciler.Reconcile] allows.
+	// [Reconciler.Reconcile] allows. Its managedFields are left out.
 	Obj T
 
 	client     client.Client

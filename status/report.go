@@ -1,8 +1,6 @@
 package status
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,11 +52,8 @@ func (r Report) Ready() *metav1.Condition {
 
 // Fit returns the report with texts that Kubernetes takes, and in the order of conditions.
 func (r Report) Fit() Report {
-	var set Set
-	for _, c := range r.Conditions {
-		set.Put(c)
-	}
-	r.Conditions = slices.Clone(set.list)
+	set := SetOf(r.Conditions)
+	r.Conditions = set.list
 	Sort(r.Conditions)
 	r.Reason, r.Message = plain.Reason(r.Reason), plain.Line(r.Message)
 	if r.Event.Reason != "" {

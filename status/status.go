@@ -19,6 +19,15 @@ type Set struct {
 	list []metav1.Condition
 }
 
+// SetOf returns a set of conditions. Of two of one type the later counts.
+func SetOf(list []metav1.Condition) Set {
+	s := Set{list: make([]metav1.Condition, 0, len(list))}
+	for _, c := range list {
+		s.Put(c)
+	}
+	return s
+}
+
 // True sets condition t to True.
 func (s *Set) True(t, reason, message string) { s.Set(t, metav1.ConditionTrue, reason, message) }
 

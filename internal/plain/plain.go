@@ -129,9 +129,11 @@ var (
 // steady is s in one line and without such parts.
 func steady(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	s = localAddress.ReplaceAllString(s, "")
-	s = requestID.ReplaceAllString(s, "")
-	s = pointer.ReplaceAllString(s, "(address)")
-	s = timestamp.ReplaceAllString(s, "(time)")
+	if strings.ContainsAny(s, "0123456789") { // all of them have digits, and most texts none
+		s = localAddress.ReplaceAllString(s, "")
+		s = requestID.ReplaceAllString(s, "")
+		s = pointer.ReplaceAllString(s, "(address)")
+		s = timestamp.ReplaceAllString(s, "(time)")
+	}
 	return strings.TrimRight(strings.TrimSpace(s), ".;,: ")
 }
