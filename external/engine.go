@@ -14,12 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/capability"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // New makes the controller of one kind of external thing. What d can do beyond [Driver] is
-// found out here, by its methods. It panics if d or [Options.Connect] is missing.
+// found out here, by its methods; one with another signature than its interface has makes
+// SetupWithManager fail. It panics if d or [Options.Connect] is missing.
 func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controller[T] {
 	e := newEngine(d, o)
 	options := o.Loop
@@ -35,6 +37,9 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	e.left.returned = func(key objectKey) { waker.Objects(key) }
 	options.Sources = append(options.Sources, trigger.Outside[T]{Waker: waker})
 	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
+	options.Problem = errors.Join(options.Problem, capability.Check(d,
+		reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
+		reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier]()))
 	return loop.New(e, options)
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/capability"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -78,7 +79,7 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.options.check(or(c.options.Name, strings.ToLower(gvk.Kind))); err != nil {
+	if err := c.check(or(c.options.Name, strings.ToLower(gvk.Kind))); err != nil {
 		return nil, err
 	}
 	needs := []Need{
@@ -148,7 +149,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	}
 	c.gvk = gvk
 	c.name = or(c.options.Name, strings.ToLower(gvk.Kind))
-	if err := c.options.check(c.name); err != nil {
+	if err := c.check(c.name); err != nil {
 		return err
 	}
 	if c.finalizer, err = c.finalizerName(mgr.GetRESTMapper()); err != nil {
@@ -207,6 +208,17 @@ func keysOf(list client.ObjectList) []types.NamespacedName {
 }
 
 // check reports every problem of the options at once.
+// check tells what is wrong with the reconciler and the options of the controller of that name.
+func (c *Controller[T]) check(name string) error {
+	err := errors.Join(c.options.Problem, capability.Check(c.author,
+		reflect.TypeFor[Cleaner[T]](), reflect.TypeFor[ErrorHandler[T]](), reflect.TypeFor[Preparer[T]](),
+		reflect.TypeFor[Selector[T]](), reflect.TypeFor[Indexer[T]]()))
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", name, err)
+	}
+	return c.options.check(name)
+}
+
 func (o Options[T]) check(name string) error {
 	var problems []error
 	if o.Finalizer != "" && !strings.Contains(o.Finalizer, "/") {

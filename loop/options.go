@@ -47,6 +47,10 @@ type Options[T client.Object] struct {
 	// sources need; they go into the generated role.
 	Needs []Need
 
+	// Problem is what makes the options unusable, from a package that makes them of others; the
+	// controller's SetupWithManager and Needs return it.
+	Problem error
+
 	// Trace receives what happens. Nil drops it, or takes the process's own when the
 	// controller runs under operator.Main.
 	Trace trace.Sink

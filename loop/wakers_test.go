@@ -91,7 +91,13 @@ func TestWakerAndRetries(t *testing.T) {
 	w.quiet(a, 200*time.Millisecond)
 }
 
-func TestOutsideNeedsAWaker(t *testing.T) {
+// hoarder would clean up, if its method were that of a [loop.Cleaner].
+type hoarder struct{ *author }
+
+func (hoarder) Cleanup(context.Context, *loop.Run[*probe.Probe]) error { return nil }
+
+// TestRefused: a controller that could not do what its author meant is not set up.
+func TestRefused(t *testing.T) {
 	t.Parallel()
 	mgr, err := ctrl.NewManager(testenv.Start(t), ctrl.Options{
 		Scheme: scheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -99,8 +105,22 @@ func TestOutsideNeedsAWaker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := loop.New(newAuthor(nil), options{Sources: []trigger.Source[*probe.Probe]{trigger.Outside[*probe.Probe]{}}})
-	if err := c.SetupWithManager(mgr); err == nil || !strings.Contains(err.Error(), "new(trigger.Waker)") {
-		t.Errorf("a source without a Waker, which can do nothing: %v", err)
+	for _, test := range []struct {
+		why, want  string
+		controller *loop.Controller[*probe.Probe]
+	}{
+		{
+			"a source without a Waker can do nothing", "new(trigger.Waker)",
+			loop.New(newAuthor(nil), options{Sources: []trigger.Source[*probe.Probe]{trigger.Outside[*probe.Probe]{}}}),
+		},
+		{
+			"a Cleanup that is never called leaks", "Cleanup(context.Context, *loop.Run[",
+			loop.New(hoarder{newAuthor(nil)}, options{}),
+		},
+		{"options made of others that do not fit", "unfit", loop.New(newAuthor(nil), options{Problem: errors.New("unfit")})},
+	} {
+		if err := test.controller.SetupWithManager(mgr); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.why, err)
+		}
 	}
 }

@@ -1,0 +1,75 @@
+package external_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/internal/thing"
+)
+
+// Drivers whose authors meant to write an optional method.
+type (
+	oldUpdate  struct{ boxes }
+	misspelt   struct{ incapable }
+	byPointer  struct{ incapable }
+	namedTwice struct{ incapable }
+)
+
+// incapable is a driver that can do no more than it must.
+type incapable struct{}
+
+func (incapable) Observe(context.Context, shelf, *thing.Thing, external.Ref) (external.Observation[box], error) {
+	return external.Missing[box](), nil
+}
+func (incapable) Compare(*thing.Thing, box) external.Changes { return nil }
+func (incapable) Create(context.Context, shelf, *thing.Thing, external.CreateInput) (external.Result, error) {
+	return external.Result{}, nil
+}
+
+func (incapable) Delete(context.Context, shelf, *thing.Thing, external.Ref) (external.Result, error) {
+	return external.Result{}, nil
+}
+
+func (oldUpdate) Update(context.Context, shelf, *thing.Thing, external.Ref, box) error { return nil }
+
+func (misspelt) UnMark(context.Context, shelf, *thing.Thing, external.Ref) error { return nil }
+
+func (*byPointer) Reflect(*thing.Thing, box) {}
+
+func (namedTwice) ExternalName(*thing.Thing) string { return "" }
+
+// TestCapabilities: an optional method that nobody would call is told before anything runs. An Update
+// of another signature would make each change of a spec a deletion and a new create.
+func TestCapabilities(t *testing.T) {
+	for _, test := range []struct {
+		driver external.Driver[*thing.Thing, shelf, box]
+		want   []string
+	}{
+		{boxes{}, nil},
+		{incapable{}, nil},
+		{oldUpdate{}, []string{
+			"Update(context.Context, external_test.shelf, *thing.Thing, external.Ref, external_test.box) error",
+			"Update(context.Context, external_test.shelf, *thing.Thing, external.Ref, external_test.box, external.Changes) (external.Result, error)",
+		}},
+		{misspelt{}, []string{"UnMark", "Unmark(context.Context, external_test.shelf, *thing.Thing, external.Ref) error"}},
+		{byPointer{}, []string{"&byPointer{...}"}},
+		{&byPointer{}, nil},
+		{namedTwice{}, []string{"ExternalName(*thing.Thing) string", "ExternalName(*thing.Thing) (string, error)"}},
+	} {
+		c := external.New(test.driver, external.Options[*thing.Thing, shelf]{
+			Connect: func(context.Context) (shelf, error) { return shelf{}, nil },
+		})
+		_, err := c.Needs(scheme(t))
+		if (err == nil) != (len(test.want) == 0) {
+			t.Errorf("%T: %v", test.driver, err)
+			continue
+		}
+		for _, part := range test.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%T: %v; want %q in it", test.driver, err, part)
+			}
+		}
+	}
+}

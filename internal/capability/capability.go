@@ -1,0 +1,77 @@
+// Package capability finds optional methods that an author meant to write and did not: a method of
+// the right name whose signature is another, that differs in upper and lower case, or that has a
+// pointer receiver while a value was passed. Go takes such a value for one that cannot do what the
+// method is for, without a word.
+package capability
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Check returns an error for each method of the interfaces optional that author seems to have but
+// does not implement. Its message shows both signatures.
+func Check(author any, optional ...reflect.Type) error {
+	t := reflect.TypeOf(author)
+	if t == nil {
+		return nil
+	}
+	var problems []error
+	for _, wanted := range optional {
+		if t.Implements(wanted) {
+			continue
+		}
+		for m := range wanted.Methods() {
+			problems = append(problems, missed(t, wanted, m))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// missed compares the methods of t with the one that is wanted.
+func missed(t, wanted reflect.Type, m reflect.Method) error {
+	if has, ok := t.MethodByName(m.Name); ok {
+		if got, want := signature(has.Type, 1), signature(m.Type, 0); got != want {
+			return fmt.Errorf("%s has the method\n\t%s%s\nwhich is not called, because that of %s is\n\t%s%s",
+				t, m.Name, got, wanted, m.Name, want)
+		}
+		return nil // another method of the interface is missing
+	}
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(wanted) {
+		return fmt.Errorf("%s of %s has a pointer receiver and is not called of a value: pass a pointer, &%s{...}", m.Name, t, t.Name())
+	}
+	for has := range t.Methods() {
+		if strings.EqualFold(has.Name, m.Name) {
+			return fmt.Errorf("%s has the method %s, which is not called: that of %s is %s%s",
+				t, has.Name, wanted, m.Name, signature(m.Type, 0))
+		}
+	}
+	return nil
+}
+
+// signature is that of a method without its name, from parameter first on; the receiver of a
+// concrete type is parameter 0.
+func signature(method reflect.Type, first int) string {
+	var in, out []string
+	for i := first; i < method.NumIn(); i++ {
+		p := method.In(i).String()
+		if method.IsVariadic() && i == method.NumIn()-1 {
+			p = "..." + method.In(i).Elem().String()
+		}
+		in = append(in, p)
+	}
+	for o := range method.Outs() {
+		out = append(out, o.String())
+	}
+	results := strings.Join(out, ", ")
+	switch len(out) {
+	case 0:
+	case 1:
+		results = " " + results
+	default:
+		results = " (" + results + ")"
+	}
+	return "(" + strings.Join(in, ", ") + ")" + results
+}
