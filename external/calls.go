@@ -405,31 +405,3 @@ func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Con
 	}
 	return class
 }
-
-// reflect shows in status what was observed.
-func (p *pass[T, C, O]) reflect(ctx context.Context) {
-	external := p.obj.TrimtabExternal()
-	if p.seen.Phase == PhaseMissing {
-		external.External = nil
-		return
-	}
-	if !p.facts.Seen.ours() {
-		return
-	}
-	external.External = observed(p.id, p.seen.External, p.record.Incarnation)
-	if p.e.reflector == nil || !p.seen.compared() {
-		return
-	}
-	shown, _ := p.obj.DeepCopyObject().(T)
-	reflector, have := p.e.reflector, p.seen.Have
-	_, err := pure(ctx, &p.e.left, subjectOf(p.obj), "Reflect", func() (struct{}, error) {
-		reflector.Reflect(shown, have)
-		return struct{}{}, nil
-	})
-	if err != nil {
-		p.loop.Log().Error(err, "Reflect did not come to its end; status is not complete")
-		p.unreflected, p.hangs = err, p.e.left.stuck(p.uid())
-		return
-	}
-	p.obj, p.loop.Obj = shown, shown
-}

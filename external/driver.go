@@ -63,7 +63,8 @@ type Namer[T client.Object] interface {
 
 // Reflector is a [Driver] that shows what it observed in the object's status.
 type Reflector[T client.Object, O any] interface {
-	// Reflect writes obj's status, nothing else. Pure.
+	// Reflect writes obj's status, nothing else. Pure. It is called after each look at a thing that
+	// is ours; of one that is gone or not ours, the kind's own status fields are emptied.
 	Reflect(obj T, have O)
 }
 

@@ -227,12 +227,7 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 	generation := p.base.GetGeneration()
 	s.Conditions = p.run.conditions.Merge(observed.Conditions, generation, time.Now())
 	s.ObservedGeneration = generation
-	switch {
-	case r.Applied:
-		s.AppliedGeneration = generation
-	case s.AppliedGeneration > generation: // of a backup, or of somebody's making
-		s.AppliedGeneration = 0
-	}
+	s.AppliedGeneration = p.applied(r, s.AppliedGeneration)
 	if token := p.base.GetAnnotations()[api.AnnotationReconcile]; token != "" {
 		s.HandledReconcile = token
 	}
@@ -247,6 +242,25 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 	}
 	p.tell(r, p.remember(r, observed))
 	return nil
+}
+
+// applied is the generation of the last pass that succeeded. A process that has reported on the
+// object knows it; another one goes by what the status says.
+func (p *pass[T]) applied(r status.Report, said int64) int64 {
+	generation := p.base.GetGeneration()
+	if said > generation { // of a backup, or of somebody's making
+		said = 0
+	}
+	p.c.memory.with(p.key, func(k *remembered) {
+		switch {
+		case r.Applied:
+			k.applied = new(generation)
+		case k.applied == nil:
+			k.applied = new(said)
+		}
+		said = *k.applied
+	})
+	return said
 }
 
 // sameStatusAs compares the status to report with the one that server holds. observed and s are the

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
@@ -175,6 +176,31 @@ func TestCommit(t *testing.T) {
 		}
 		w.resize(1)
 		w.await("a", "to be applied again", func(p *probe.Probe) bool { return p.Status.AppliedGeneration == 4 })
+	})
+	t.Run("what was applied is not what somebody writes", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+			if r.Obj.Spec.Size == 2 {
+				return loop.Terminal("TooLarge", errBroken)
+			}
+			return loop.Done()
+		})
+		w := newWorld(t, a, options{})
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		w.resize(2)
+		w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
+		for token, forged := range map[string]string{"gone": `{"status":null}`, "ahead": `{"status":{"appliedGeneration":2}}`} {
+			obj := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}
+			if err := w.admin.Status().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(forged))); err != nil {
+				t.Fatal(err)
+			}
+			w.patch("a", fmt.Sprintf(`{"metadata":{"annotations":{"trimtab.dev/reconcile":%q}}}`, token))
+			got := w.await("a", "a look", func(p *probe.Probe) bool { return p.Status.HandledReconcile == token })
+			if got.Status.AppliedGeneration != 1 {
+				t.Errorf("after %s: applied generation %d, want 1", forged, got.Status.AppliedGeneration)
+			}
+		}
 	})
 	t.Run("002-45 a conflict of the status is repeated without an event", func(t *testing.T) {
 		t.Parallel()

@@ -48,6 +48,9 @@ type remembered struct {
 	gone bool
 	// shown is what people were told last.
 	shown shown
+	// applied is the generation of the last pass that succeeded, 0 for none; nil before this
+	// process reported on the object.
+	applied *int64
 	// touched is the newest version in which the status was another one.
 	touched string
 	// unwritable: it was told that the status cannot be written.
@@ -82,7 +85,7 @@ func (m *memory) of(key types.NamespacedName) *remembered {
 // meet forgets the failures of a namesake that is gone.
 func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
-		r.uid, r.gone, r.unwritable = uid, false, false
+		r.uid, r.gone, r.unwritable, r.applied = uid, false, false, nil
 		r.shown.forget()
 		r.startAnew()
 	}

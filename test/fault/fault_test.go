@@ -16,7 +16,7 @@ func TestNATS(t *testing.T) { explore(t, scenarios.NATS()) }
 func explore(t *testing.T, all []fault.Scenario) {
 	t.Helper()
 	total, took := map[fault.Kind]int{}, time.Duration(0)
-	for _, r := range fault.Suite(t, all, kinds()) {
+	for _, r := range fault.Suite(t, all, kinds()...) {
 		for kind, n := range r.Schedules {
 			total[kind] += n
 		}
@@ -25,9 +25,16 @@ func explore(t *testing.T, all []fault.Scenario) {
 	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
 }
 
-// kinds are the kinds of schedules that our samples are played with.
-func kinds() fault.Option {
-	return fault.Only(fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Panics)
+// kinds are the kinds of schedules that our samples are played with: all that are played unless
+// others are named. TRIMTAB_DEEP=1 forges statuses in each of the ways at each moment, not in turn.
+func kinds() []fault.Option {
+	opts := []fault.Option{fault.Only(
+		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
+	)}
+	if os.Getenv("TRIMTAB_DEEP") != "" {
+		opts = append(opts, fault.Unpruned(fault.Alternating))
+	}
+	return opts
 }
 
 // TestLoop plays a controller on the bare loop.

@@ -43,6 +43,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-lost/lag@38",
 			"lag at CONSUMER.INFO orders/billing",
 		},
+		"shown": {
+			"what is shown of a thing goes with it, and what was applied is known to who did it, whatever becomes of the status",
+			"v1/nats-lost/forged@35(5)",
+			"forged at a user removes the status of billing",
+		},
 	}
 	all := scenarios.All()
 	for name, tc := range tests {

@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), panicMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -226,6 +226,22 @@ func statusMutants() []mutant {
 			file: "external/decide_report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
 			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
 			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@21+until@3",
+		},
+	}
+}
+
+// forgedMutants are bugs in what becomes of a status that somebody writes.
+func forgedMutants() []mutant {
+	return []mutant{
+		{
+			what: "what was shown of a thing stays when it is gone",
+			file: "external/reflect.go", old: "	if fields := statusField(reflect.ValueOf(p.obj)); fields.IsValid() {\n", mutated: "	if fields := statusField(reflect.ValueOf(p.obj)); false {\n",
+			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
+		},
+		{
+			what: "what was applied is what the status says",
+			file: "loop/commit.go", old: "		case k.applied == nil:\n			k.applied = new(said)\n", mutated: "		default:\n			k.applied = new(said)\n",
+			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
 		},
 	}
 }

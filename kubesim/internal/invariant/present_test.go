@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
 )
 
@@ -171,6 +172,18 @@ func TestCredulity(t *testing.T) {
 			why: "it did something that it does not do otherwise", want: []string{"I19: \"write outside\" was called because a user had written a status"},
 			run: forged(func(s *story) { s.outside("operator", s.queue("q-1", 2)); s.outside("operator", s.queue("q-1", 1)) }),
 		},
+		"looked up": {
+			why: "who wrote a status only the API server says, once for each version",
+			run: both(forged(put("operator", shop, state(2, mark, readyAt(1)))), on("silence", lookUp(1))),
+		},
+		"looked up again": {
+			why: "nothing has changed since", want: []string{"I5: read objects from the API server, past its caches, once"},
+			run: both(forged(put("operator", shop, state(2, mark, readyAt(1)))), on("silence", lookUp(2))),
+		},
+		"looked up without a forgery": {
+			why: "nobody wrote what was not to be there", want: []string{"I5: read objects from the API server, past its caches, once"},
+			run: on("silence", lookUp(1)),
+		},
 		"the same without a forgery": {
 			why: "other faults make an operator repeat calls",
 			run: first("update", func(s *story) {
@@ -180,6 +193,17 @@ func TestCredulity(t *testing.T) {
 			}),
 		},
 	})
+}
+
+// lookUp reads the shop past the cache, in each of n passes of another object.
+func lookUp(n int) func(*story) {
+	return func(s *story) {
+		for range n {
+			s.begin("default/dependent")
+			s.call(history.Call{Verb: "get", Group: "demo.dev", Resource: "databases", Namespace: "default", Name: "shop"})
+			s.end("")
+		}
+	}
 }
 
 // What is secret is found wherever it does not belong, once, and nowhere else (I14).
