@@ -38,6 +38,9 @@
 //	running.Go(func() { operator.Run(t.Context(), args, io.Discard, t.Output(), options()) })
 //	t.Cleanup(running.Wait)
 //
+// What is not a controller of this framework runs beside: [Options.Setup] gets the manager, for
+// ordinary controllers of controller-runtime, webhooks, indexes and runnables.
+//
 // What a controller does is not here, see packages loop and external. Start with the
 // package's example.
 package operator

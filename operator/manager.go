@@ -131,6 +131,11 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 			p.health.addLive(kind, notStuck(kind, w, p.settings.stuckAfter))
 		}
 	}
+	if setup := p.design.options.Setup; setup != nil {
+		if err := setup(mounted{mgr, p}); err != nil {
+			return nil, fmt.Errorf("operator.Options.Setup: %w", err)
+		}
+	}
 	return mgr, nil
 }
 

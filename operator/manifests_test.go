@@ -115,7 +115,7 @@ func TestCommandLine(t *testing.T) {
 			why: "a role in a namespace cannot grant it", options: global, args: []string{"manifests", "--", "--watch-namespaces=a"},
 			want: "--watch-namespaces: Probe has no namespace; leave the flag out",
 		},
-		"no name": {why: "every problem at once", options: operator.Options{Name: "Not A Label"}, want: "Controllers is nil"},
+		"no name": {why: "every problem at once", options: operator.Options{Name: "Not A Label"}, want: "neither Controllers nor Setup"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// Options describe an operator. Name and Controllers are required.
+// Options describe an operator. Required are Name and one of Controllers and Setup.
 type Options struct {
 	// Name is the operator's name in manifests, of its lease and in logs: a DNS label such
 	// as "nats-operator".
@@ -47,6 +47,14 @@ type Options struct {
 	// manifests, with nothing to connect to and flags at their defaults, so it only makes
 	// values: connections are opened by the first pass that needs one.
 	Controllers func() ([]Controller, error)
+
+	// Setup adds to the manager what is not a [Controller]: an ordinary controller of
+	// controller-runtime or its builder, webhooks, indexes, runnables. It is called once, before
+	// anything starts, when the manager is to run; not to print manifests. Nil adds nothing.
+	Setup func(manager.Manager) error
+
+	// Needs are the permissions of what Setup adds; they go into the generated role.
+	Needs []loop.Need
 }
 
 // Controller is what an operator runs. *loop.Controller is one.
@@ -111,8 +119,8 @@ func (o Options) check() error {
 	if msgs := validation.IsDNS1123Label(o.Name); len(msgs) > 0 {
 		problems = append(problems, fmt.Errorf("operator name %q: %s", o.Name, strings.Join(msgs, "; ")))
 	}
-	if o.Controllers == nil {
-		problems = append(problems, errors.New("operator.Options.Controllers is nil; return the controllers to run"))
+	if o.Controllers == nil && o.Setup == nil {
+		problems = append(problems, errors.New("operator.Options has neither Controllers nor Setup; return the controllers to run, or add to the manager what is to run"))
 	}
 	return errors.Join(problems...)
 }
@@ -154,12 +162,13 @@ func (o Options) read() (*design, error) {
 	if err != nil {
 		return nil, err
 	}
-	controllers, err := o.Controllers()
-	if err != nil {
-		return nil, err
+	d := &design{options: o, scheme: scheme, resources: resources{crds}, needs: slices.Clone(o.Needs)}
+	if o.Controllers != nil {
+		if d.controllers, err = o.Controllers(); err != nil {
+			return nil, err
+		}
 	}
-	d := &design{options: o, scheme: scheme, controllers: controllers, resources: resources{crds}}
-	for _, c := range controllers {
+	for _, c := range d.controllers {
 		gvk, err := c.GroupVersionKind(scheme)
 		if err != nil {
 			return nil, unregistered(err)

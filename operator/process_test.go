@@ -97,6 +97,9 @@ func testOperator(name string) operator.Options {
 			})}, nil
 		},
 	}
+	if name == besides {
+		o.Setup, o.Needs = copyNotes, []loop.Need{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Verbs: []string{"create"}}}
+	}
 	if name == notInstalled {
 		o.AddToScheme, o.CRDs = elsewhere, changedCRDs("probe.trimtab.dev", "elsewhere.trimtab.dev")
 	}
