@@ -44,8 +44,12 @@ type lateAnswer struct {
 
 // err says for people what is wrong with a driver that does not return.
 func (a *abroad) err() error {
-	return fmt.Errorf("the driver has not returned from %s although its time is over; nothing is called for this object "+
-		"until it does: %s must obey its context, or the operator be restarted", a.method, a.method)
+	remedy := "it must obey its context"
+	if a.action == ActionNone {
+		remedy = "it must call nobody and return at once"
+	}
+	return &unreturned{fmt.Sprintf("the driver has not returned from %s although its time is over; nothing is called for this object "+
+		"until it does: %s, or the operator be restarted", a.method, remedy)}
 }
 
 // leftBehind are the calls of one kind that were left behind, by the UID of their object. The
@@ -68,8 +72,8 @@ func (l *leftBehind) stuck(uid types.UID) error {
 		return a.err()
 	}
 	if l.n >= mostLeftBehind {
-		return fmt.Errorf("%d calls of the driver have not returned although their time is over; nothing is called until some do: "+
-			"restart the operator, and let the driver obey its context", mostLeftBehind)
+		return &unreturned{fmt.Sprintf("%d calls of the driver have not returned although their time is over; nothing is called until some do: "+
+			"restart the operator, and let the driver obey its context", mostLeftBehind)}
 	}
 	return nil
 }

@@ -32,6 +32,11 @@ func (p *panicked) Error() string {
 	return fmt.Sprintf("the driver panicked in %s: %v; the operator's log has the stack", p.method, p.value)
 }
 
+// unreturned is a call of the author's code that does not return.
+type unreturned struct{ text string }
+
+func (u *unreturned) Error() string { return u.text }
+
 // errEnded is what a call comes to whose goroutine ended without a return.
 var errEnded = errors.New("the driver ended its goroutine (runtime.Goexit) instead of returning")
 
@@ -42,6 +47,12 @@ func unasked(err error) bool {
 		return true
 	}
 	_, is := errors.AsType[*panicked](err)
+	return is
+}
+
+// isUnreturned tells the error of a call that does not return, which says nothing of the spec.
+func isUnreturned(err error) bool {
+	_, is := errors.AsType[*unreturned](err)
 	return is
 }
 

@@ -369,6 +369,7 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 	})
 	p.track.deleteAnswered(p.facts.Last.Failed || p.last.absent)
 	if !p.facts.Last.Failed {
+		p.track.recreating(p.obj.GetGeneration(), p.record.Incarnation, wanted.With(Recreate).hash())
 		p.track.changing = wanted.With(Recreate).String()
 		p.repaired(wanted.With(Recreate))
 	}

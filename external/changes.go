@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -148,6 +149,15 @@ func (c Changes) With(e Effect) Changes {
 		}
 	}
 	return out
+}
+
+// toRemove are the changes that the next call is to make: a thing that is made anew needs no
+// update.
+func (c Changes) toRemove() Changes {
+	if anew := c.With(Recreate); len(anew) > 0 {
+		return anew
+	}
+	return c.With(InPlace)
 }
 
 // String names every change in one line: "spec.maxBytes 1024 → 2048, spec.subjects ...".
@@ -299,6 +309,9 @@ const longest = 80
 // render is a value for people, bounded and on one line.
 func render(x any) string {
 	text := value(x)
+	if len(text) > longest {
+		text = plain.Safe(text) // whole: of half a secret nothing tells that it is one
+	}
 	if len(text) <= longest {
 		return text
 	}

@@ -32,7 +32,7 @@ func certain(f Facts, d Decision) Decision {
 	return d
 }
 
-// NotConvergingAfter is after how many accepted updates that left the same difference row
+// NotConvergingAfter is after how many accepted changes that left the same difference row
 // 20 stops.
 const NotConvergingAfter = 3
 

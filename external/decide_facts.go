@@ -43,8 +43,8 @@ type Facts struct {
 	Found Found
 	// Differs is how the thing differs from the spec.
 	Differs Differs
-	// SameUpdates counts updates that the API accepted and that left this very difference,
-	// for this generation.
+	// SameUpdates counts changes (updates, or deletes of what is to be made anew) that the API
+	// accepted and that left this very difference, for this generation.
 	SameUpdates int
 	// Refused is the call that the API refused for good for this very spec and policy.
 	Refused Action

@@ -218,8 +218,7 @@ func (t texts) change(d Decision, f Facts) string {
 	case ReasonImmutable:
 		return fmt.Sprintf("%s cannot be changed: %s; set the spec back, or %s", t.Thing, t.Unsupported, t.Remedy)
 	case ReasonNotConverging:
-		return fmt.Sprintf("%d updates of %s were accepted and changed nothing: %s; change the spec to what the external system makes of it",
-			NotConvergingAfter, t.Thing, t.InPlace)
+		return t.restless(f)
 	case ReasonUpdating:
 		return "updating " + t.Thing + t.listed()
 	case ReasonRecreating:
@@ -230,6 +229,15 @@ func (t texts) change(d Decision, f Facts) string {
 		return fmt.Sprintf("cannot %s %s: %s; %s", verb(f.Refused), t.Thing, t.Refusal, t.next(d, f.RefusedAs, f))
 	}
 	return ""
+}
+
+// restless is about changes that were made and leave a thing as different as it was.
+func (t texts) restless(f Facts) string {
+	const wayOut = "change the spec to what the external system makes of it"
+	if f.Differs.Recreate {
+		return fmt.Sprintf("%s was created anew %d times and still differs: %s; %s", t.Thing, NotConvergingAfter, t.Recreate, wayOut)
+	}
+	return fmt.Sprintf("%d updates of %s were accepted, and it still differs: %s; %s", NotConvergingAfter, t.Thing, t.InPlace, wayOut)
 }
 
 func (t texts) listed() string {

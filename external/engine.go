@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/capability"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -195,16 +197,32 @@ func (e *engine[T, C, O]) name(ctx context.Context, who subject, lend func() T) 
 	}
 	obj := lend()
 	name, err := pure(ctx, &e.left, who, "ExternalName", func() (string, error) { return e.namer.ExternalName(obj) })
-	if err == nil && name == "" {
-		err = fmt.Errorf("the driver gives it no name; this is a bug in %T.ExternalName", e.driver)
+	if err == nil {
+		err = e.fitName(name)
 	}
 	switch {
+	case isUnreturned(err):
+		return "", err
 	case unasked(err):
 		return "", fmt.Errorf("ask the driver for a name: %w", err)
 	case err != nil:
 		return "", errors.New(classify(err, nil, false).text)
 	}
 	return name, nil
+}
+
+// fitName tells what is wrong with a name that cannot be recorded.
+func (e *engine[T, C, O]) fitName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("the driver gives it no name; this is a bug in %T.ExternalName", e.driver)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the driver gives it the name %q, which is no text; this is a bug in %T.ExternalName", plain.Clip(name, 80), e.driver)
+	case len(name) > longestID:
+		return fmt.Errorf("the driver gives it a name of %d bytes, which are more than the %d that can be recorded; %T.ExternalName must shorten it",
+			len(name), longestID, e.driver)
+	}
+	return nil
 }
 
 // nameOf is the name that obj gives its thing now.

@@ -38,8 +38,8 @@ type Observation[O any] struct {
 	// Recoverable tells for PhaseFailed whether trying again can help.
 	Recoverable bool
 	// PollAfter is a hint for the next look while the system is at work. Zero means 1 s,
-	// growing to 30 s. It counts as at least 100 ms and at most the drift interval, or 10 min
-	// where there is none.
+	// growing to 30 s. It counts as at least 100 ms, growing to 5 s where the work never ends,
+	// and at most the drift interval, or 10 min where there is none.
 	PollAfter time.Duration
 }
 

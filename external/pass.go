@@ -177,7 +177,9 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
 	p.record = r
 	if p.hangs != nil { // not even the name can be asked for
 		p.named = r.ID
-	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); err != nil {
+	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); isUnreturned(err) {
+		p.named, p.hangs = r.ID, err
+	} else if err != nil {
 		crash, _ := errors.AsType[*panicked](err)
 		p.logPanic(crash)
 		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {
@@ -230,7 +232,7 @@ func (p *pass[T, C, O]) gather() Facts {
 	p.track.facts(f, now)
 	p.gatherRecord()
 	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
-	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.With(InPlace).hash())
+	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.toRemove().hash())
 	return *f
 }
 

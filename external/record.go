@@ -97,6 +97,9 @@ func adoptedFrom(found Mark) string {
 // longestRecord bounds the annotation; an id is the only part that can grow.
 const longestRecord = 4096
 
+// longestID bounds the identity in it.
+const longestID = longestRecord / 2
+
 // exists tells whether a create was ever prepared.
 func (r record) exists() bool { return r.Incarnation > 0 }
 
@@ -186,7 +189,7 @@ func (r record) check() error {
 		return errors.New("it does not say when the creation was prepared")
 	case r.Create.By == "":
 		return errors.New("it does not say who prepared the creation")
-	case !utf8.ValidString(r.ID) || len(r.ID) > longestRecord/2:
+	case !utf8.ValidString(r.ID) || len(r.ID) > longestID:
 		return errors.New("its id is no usable text")
 	case !utf8.ValidString(r.Given) || len(r.Given) > longestRecord/4:
 		return errors.New("its given id is no usable text")

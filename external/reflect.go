@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"strings"
+
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // reflect shows in status what was observed: of a thing that is there and ours what it is, of any
@@ -13,7 +15,7 @@ func (p *pass[T, C, O]) reflect(ctx context.Context) {
 		p.showNothing()
 		return
 	}
-	p.obj.TrimtabExternal().External = observed(p.id, p.seen.External, p.record.Incarnation)
+	p.obj.TrimtabExternal().External = observed(p.id, plain.Text(p.seen.External), p.record.Incarnation)
 	if p.e.reflector == nil || !p.seen.compared() {
 		return
 	}

@@ -167,10 +167,18 @@ func (p *pass[T, C, O]) pollDelay(d Decision) time.Duration {
 	most := cmp.Or(p.e.driftInterval(), mostPoll)
 	for _, hint := range []time.Duration{p.last.after, p.seen.PollAfter} {
 		if hint > 0 {
-			return bounded(hint, leastPoll, max(most, leastPoll))
+			least := soonest(p.track.polls)
+			return bounded(hint, least, max(most, least))
 		}
 	}
 	return grown
+}
+
+// soonest is how soon a hint can bring an object back after so many looks in a row that found
+// the same work under way: what is done in a moment is seen in a moment, what never ends is
+// looked at ever more slowly.
+func soonest(polls int) time.Duration {
+	return min(leastPoll<<min(polls/hintsTaken, 10), slowestHint)
 }
 
 // scopeDelay lets the object wait until the external API can be called again.

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,9 @@ const (
 	// interval, or mostPoll without one, is how late.
 	leastPoll = 100 * time.Millisecond
 	mostPoll  = 10 * time.Minute
+	// hintsTaken is after how many looks in a row that soon doubles, up to slowestHint.
+	hintsTaken  = 16
+	slowestHint = 5 * time.Second
 
 	// downAfter is at how many objects looks must fail in a row, with nothing answered
 	// between them, before an API counts as down. Then one call at a time is tried.
@@ -36,6 +40,9 @@ const (
 	// wokenPause is how long an object that was woken because another one succeeded is not
 	// woken for that again.
 	wokenPause = 30 * time.Second
+	// blamedKept is how many of those are remembered on whose behalf the API was held to ask
+	// for fewer calls.
+	blamedKept = 8
 	// parkedPause is when an object that waits for the API looks by itself whether it is
 	// open, if nothing wakes it before.
 	parkedPause = 2 * time.Minute
@@ -98,12 +105,22 @@ type scope struct {
 	failed, parked map[objectKey]bool
 	// woken is when an object was woken because another one succeeded.
 	woken map[objectKey]time.Time
+
+	// worked counts answers since the API was last held to be shut. blamed are the objects at
+	// which it last asked for fewer calls; where it answers others meanwhile and asks the same
+	// object again, it means that one alone, which waits until own.
+	worked int
+	blamed []objectKey
+	own    map[objectKey]time.Time
 }
 
 // state tells whether an object may call now, without taking its turn.
 func (s *scope) state(key objectKey, now time.Time) (shut Scope, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.own[key].After(now) {
+		return ScopeThrottled, ""
+	}
 	if s.admits(key, now) {
 		return ScopeOpen, ""
 	}
@@ -125,6 +142,9 @@ func (s *scope) admits(key objectKey, now time.Time) bool {
 func (s *scope) enter(key objectKey, now time.Time) (shut Scope, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.own[key].After(now) {
+		return ScopeThrottled, ""
+	}
 	if !s.admits(key, now) {
 		return s.shut, s.words
 	}
@@ -139,6 +159,9 @@ func (s *scope) enter(key objectKey, now time.Time) (shut Scope, words string) {
 func (s *scope) park(key objectKey, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if until := s.own[key]; until.After(now) {
+		return until.Sub(now)
+	}
 	if s.shut == ScopeOpen { // it opened in the meantime
 		return leastProbe
 	}
@@ -172,6 +195,7 @@ func (s *scope) forget(key objectKey) {
 	}
 	delete(s.woken, key)
 	delete(s.turns, key)
+	delete(s.own, key)
 }
 
 // answered takes in what a call came to that began at some time. after is what the API asked
@@ -195,6 +219,9 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 		s.works(key, now)
 		put(&s.failed, key)
 	case answerThrottled:
+		if s.blames(key, now, after) {
+			return
+		}
 		s.close(ScopeThrottled, began, now, s.throttle(after), "")
 	case answerAway:
 		put(&s.failed, key)
@@ -208,6 +235,21 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 			s.close(s.shut, began, now, leastProbe, s.words)
 		}
 	}
+}
+
+// blames tells whether the API means this object alone by asking for fewer calls: it asked at
+// the same one a short time ago, and answers others. Then only that one waits.
+func (s *scope) blames(key objectKey, now time.Time, after time.Duration) bool {
+	if s.shut == ScopeOpen && s.worked > 0 && slices.Contains(s.blamed, key) {
+		if s.own == nil {
+			s.own = map[objectKey]time.Time{}
+		}
+		s.own[key] = now.Add(cmp.Or(bounded(after, leastThrottle, mostThrottle), wokenPause))
+		return true
+	}
+	s.blamed = append(s.blamed, key)
+	s.blamed = s.blamed[max(0, len(s.blamed)-blamedKept):]
+	return false
 }
 
 // throttle is how long no call is made.
@@ -227,6 +269,7 @@ func (s *scope) close(why Scope, began, now time.Time, wait time.Duration, words
 	if s.shut == ScopeOpen {
 		s.shutAt = now
 	}
+	s.worked = 0
 	if s.shut != why {
 		s.since, s.tries = began, 0
 	}
@@ -255,18 +298,26 @@ func (s *scope) next() []objectKey {
 		from = maps.Clone(s.failed)
 		maps.Copy(from, s.parked)
 	}
-	keys := sorted(from)
-	after, _ := slices.BinarySearchFunc(keys, s.prober, compareKeys)
-	if after < len(keys) && keys[after] == s.prober {
+	keys := s.inTurn(from)
+	return keys[:min(2, len(keys))]
+}
+
+// inTurn are keys in the order of their names, from the one on that comes after the last that
+// had its turn: of those that wait for an API that takes few calls, all have theirs.
+func (s *scope) inTurn(of map[objectKey]bool) []objectKey {
+	keys := sorted(of)
+	after, found := slices.BinarySearchFunc(keys, s.prober, compareKeys)
+	if found {
 		after++
 	}
-	keys = slices.Concat(keys[after:], keys[:after])
-	return keys[:min(2, len(keys))]
+	return slices.Concat(keys[after:], keys[:after])
 }
 
 // works takes in that the API answered. If it had not done so, those that wait for that are
 // woken.
 func (s *scope) works(key objectKey, now time.Time) {
+	s.worked++
+	delete(s.own, key)
 	recovered := s.failed[key]
 	delete(s.failed, key)
 	delete(s.parked, key)
@@ -281,7 +332,8 @@ func (s *scope) works(key objectKey, now time.Time) {
 	case recovered:
 		s.others(back, now)
 	}
-	keys := sorted(back)
+	s.prober = key
+	keys := s.inTurn(back)
 	pace := min(releasePace, releaseTime/time.Duration(max(len(keys), 1)))
 	for i, k := range keys {
 		delete(s.failed, k)

@@ -2,6 +2,7 @@ package external
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,6 +16,9 @@ type backend struct {
 	tries map[objectKey]int
 	well  map[objectKey]time.Time // since when an object is
 	calls []time.Time
+	// asking is the object that calls; again is when one comes again that is well, 0 never.
+	asking objectKey
+	again  time.Duration
 	// answer is what the API says now.
 	answer func(now time.Time) (kind answerKind, after time.Duration)
 }
@@ -62,6 +66,7 @@ func (b *backend) visit(key objectKey) {
 		return
 	}
 	began := b.now
+	b.asking = key
 	b.calls = append(b.calls, began)
 	b.now = b.now.Add(time.Millisecond)
 	kind, after := b.answer(began)
@@ -69,6 +74,9 @@ func (b *backend) visit(key objectKey) {
 	switch kind {
 	case answerWorks:
 		b.well[key], b.tries[key] = b.now, 0
+		if at := b.now.Add(b.again); b.again > 0 && (b.due[key].IsZero() || at.Before(b.due[key])) {
+			b.due[key] = at
+		}
 	case answerThrottled:
 		b.due[key] = b.now.Add(b.scope.park(key, b.now))
 	case answerAway, answerDenied, answerNothing:
@@ -134,6 +142,74 @@ func TestScopeThrottledWithoutAHint(t *testing.T) {
 	b.run(time.Hour)
 	if n := len(b.calls); n < 55 || n > 75 {
 		t.Errorf("%d calls in an hour", n)
+	}
+}
+
+// TestScopeOfThrottledObjects: an API that asks for fewer calls of some objects alone does not
+// keep the others from being looked at.
+func TestScopeOfThrottledObjects(t *testing.T) {
+	for name, stopped := range map[string][]string{"one": {"o007"}, "three": {"o000", "o020", "o039"}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(40)
+			b.again = 10 * time.Second
+			looks := 0
+			b.answer = func(time.Time) (answerKind, time.Duration) {
+				if slices.Contains(stopped, b.asking.Name) {
+					return answerThrottled, time.Minute
+				}
+				looks++
+				return answerWorks, 0
+			}
+			b.run(time.Hour)
+			if want := 360 * (40 - len(stopped)) * 8 / 10; looks < want {
+				t.Errorf("%d looks at the others in an hour, want %d at least", looks, want)
+			}
+			if most := 70 * len(stopped); len(b.calls)-looks > most {
+				t.Errorf("%d calls were asked to wait, want at most %d", len(b.calls)-looks, most)
+			}
+		})
+	}
+}
+
+// TestScopeOfALimit: an API that takes ten calls in half a minute, whoever makes them, is not
+// asked for many more.
+func TestScopeOfALimit(t *testing.T) {
+	b := newBackend(40)
+	b.again = 10 * time.Second
+	var window time.Time
+	taken, refused := 0, 0
+	b.answer = func(now time.Time) (answerKind, time.Duration) {
+		if now.Sub(window) >= 30*time.Second {
+			window, taken = now, 0
+		}
+		if taken++; taken > 10 {
+			refused++
+			return answerThrottled, window.Add(30 * time.Second).Sub(now)
+		}
+		return answerWorks, 0
+	}
+	b.run(time.Hour)
+	if most := 120 * (1 + blamedKept); refused > most {
+		t.Errorf("%d calls too many in an hour, want at most %d", refused, most)
+	}
+	if len(b.well) != 40 {
+		t.Errorf("%d of 40 objects were ever looked at", len(b.well))
+	}
+	t.Logf("%d calls, %d too many", len(b.calls), refused)
+}
+
+// TestHintThatNeverEnds: an API that asks to be looked at again at once is, for a moment.
+func TestHintThatNeverEnds(t *testing.T) {
+	looks, passed, soon := 0, time.Duration(0), 0
+	for passed < time.Hour {
+		looks++
+		passed += bounded(time.Millisecond, soonest(looks), mostPoll)
+		if passed < 2*time.Second {
+			soon++
+		}
+	}
+	if looks > 900 || soon < 15 {
+		t.Errorf("%d looks in an hour, %d in the first two seconds", looks, soon)
 	}
 }
 

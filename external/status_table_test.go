@@ -158,6 +158,7 @@ func refusals(nothing func(*Facts)) []situation {
 		{"the create is refused until a person sees to it", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
 		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *texts) { t.Refusal = overlap })},
 		{"updates are accepted and change nothing", of(inPlace, updates(3), readyFor(2)), words(wants(bigger))},
+		{"a new thing is always as the one before", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"the spec asks for what no call can change", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
 		{"the spec gives another name", of(troubled(TroubleRenamed)), words(func(t *texts) { t.Named = "invoices" })},
 		{"the spec gives no valid name", of(troubled(TroubleName), notLooked), words(func(t *texts) { t.Trouble = `spec.name: "a b" holds a blank` })},

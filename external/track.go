@@ -43,7 +43,7 @@ type track struct {
 	deleteAccepted bool
 	// before is what was known before the create that is under way; nil if none is.
 	before *knowledge
-	// updates counts accepted updates that left one difference.
+	// updates counts accepted changes that left a difference as it was.
 	updates updateCount
 	// refusal is the call that the API refused for good.
 	refusal refusal
@@ -85,12 +85,20 @@ type knowledge struct {
 	deleteAccepted bool
 }
 
-// updateCount counts accepted updates that left the same difference.
+// updateCount counts accepted changes by the difference that they were to remove, since the
+// thing was last as asked for. Two differences may take turns: each change that removes one
+// brings the other back.
 type updateCount struct {
 	generation int64
-	hash       string
-	count      int
+	by         map[string]int
+	// incarnation is the one that was last deleted to be made anew: several deletes of one
+	// thing are one attempt.
+	incarnation int64
 }
+
+// mostDifferences bounds the differences that are told apart. Nothing has that many on its way
+// to what is asked for; beyond them all count as one.
+const mostDifferences = 50
 
 // refusal is a call that the API refused for good, and what it depended on.
 type refusal struct {
@@ -274,12 +282,29 @@ func (t *track) deleteAnswered(refused bool) {
 	}
 }
 
-// updateAnswered notes an accepted update.
+// updateAnswered notes an accepted change that was to remove a difference.
 func (t *track) updateAnswered(generation int64, hash string) {
-	if t.updates.generation != generation || t.updates.hash != hash {
-		t.updates = updateCount{generation: generation, hash: hash}
+	u := t.counted(generation)
+	if _, known := u.by[hash]; !known && len(u.by) >= mostDifferences {
+		hash = ""
 	}
-	t.updates.count++
+	u.by[hash]++
+}
+
+// recreating notes an accepted delete of what is to be made anew.
+func (t *track) recreating(generation, incarnation int64, hash string) {
+	if u := t.counted(generation); u.incarnation != incarnation {
+		u.incarnation = incarnation
+		t.updateAnswered(generation, hash)
+	}
+}
+
+// counted are the changes of a generation.
+func (t *track) counted(generation int64) *updateCount {
+	if t.updates.generation != generation || t.updates.by == nil {
+		t.updates = updateCount{generation: generation, by: map[string]int{}}
+	}
+	return &t.updates
 }
 
 // inSync notes that the thing is as the spec of a generation asks for, and forgets failed
@@ -288,12 +313,12 @@ func (t *track) inSync(generation int64) {
 	t.updates, t.refusal, t.changing, t.tried = updateCount{}, refusal{}, "", generation
 }
 
-// sameUpdates is how often this difference outlived an update.
+// sameUpdates is how often this difference outlived a change that was to remove it.
 func (t *track) sameUpdates(generation int64, hash string) int {
-	if t.updates.generation != generation || t.updates.hash != hash {
+	if t.updates.generation != generation {
 		return 0
 	}
-	return t.updates.count
+	return max(t.updates.by[hash], t.updates.by[""])
 }
 
 // refuse notes that the API refused a call for good.

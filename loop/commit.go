@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -174,14 +175,43 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 	// server's old one.
 	desired, _ := p.run.Obj.DeepCopyObject().(T)
 	p.run.Obj.SetFinalizers(p.base.GetFinalizers()) // ours alone
-	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
-		return err
+	refused := p.patchMetadata(ctx, p.run.Obj)
+	switch {
+	case apierrors.IsConflict(refused), apierrors.IsNotFound(refused):
+		return refused
+	case refused != nil && !v.failed: // what people are told is another write, which may pass
+		v = p.refusal(refused)
 	}
+	return cmp.Or(refused, p.commitStatus(ctx, desired, v))
+}
+
+// commitStatus writes what the pass changed in status.
+func (p *pass[T]) commitStatus(ctx context.Context, desired T, v verdict) error {
 	if s, ok := reporting(desired); ok {
 		return p.report(ctx, desired, s, v)
 	}
 	return p.patchStatus(ctx, desired)
 }
+
+// refusal is what people are told of a write of metadata that failed: an admission webhook or a
+// policy may refuse it for as long as the object is as it is.
+func (p *pass[T]) refusal(err error) verdict {
+	*p.run.conditions = emptySet()
+	p.run.reported, p.run.stateSet = nil, false
+	v := verdict{
+		ready: metav1.ConditionUnknown, reason: reasonWriteRefused, known: reasonWriteRefused,
+		message: "cannot " + plain.Error(err) + "; retrying", spoken: true, failed: true, reconciling: true, state: stateFailed,
+	}
+	p.run.conditions.True(api.ConditionFailed, v.reason, v.message)
+	if !p.base.GetDeletionTimestamp().IsZero() {
+		v.ready, v.state = metav1.ConditionFalse, stateTerminating
+		p.run.conditions.True(api.ConditionDeleting, v.reason, v.message)
+	}
+	return v
+}
+
+// reasonWriteRefused is that of an object whose metadata cannot be written.
+const reasonWriteRefused = "WriteRefused"
 
 // specChanged tells whether the author touched anything but metadata and status.
 func (p *pass[T]) specChanged() (bool, error) {

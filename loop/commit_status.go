@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +20,28 @@ func statusOf(obj client.Object) (map[string]any, error) {
 		return nil, fmt.Errorf("convert status: %w", err)
 	}
 	fields, _ := u["status"].(map[string]any)
+	for key, value := range fields {
+		fields[key] = valid(value)
+	}
 	return fields, nil
+}
+
+// valid is a part of a status as the API server keeps it: bytes that are no text would never
+// be as written, and be written at every pass.
+func valid(value any) any {
+	switch v := value.(type) {
+	case string:
+		return strings.ToValidUTF8(v, "\uFFFD")
+	case []any:
+		for i := range v {
+			v[i] = valid(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = valid(v[key])
+		}
+	}
+	return value
 }
 
 // withStatusOf is obj with the status of another version of it.

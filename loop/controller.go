@@ -22,6 +22,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/capability"
+	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -157,7 +158,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
 	c.events = mgr.GetEventRecorder(c.name)
-	c.log = mgr.GetLogger().WithName("Controllers").WithName(c.name)
+	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
 	return nil
 }
 

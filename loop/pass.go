@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -188,7 +189,7 @@ func (c *Controller[T]) visitOf(ctx context.Context, obj T, info RetryInfo) *pas
 	p.trace = trace.NewPass(c.sink, c.name, trace.Object{
 		Kind: c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(obj.GetUID()),
 	}, c.passes.Add(1))
-	log := logf.FromContext(ctx).WithName("Controllers").WithName(c.name).WithValues(
+	log := safelog.Logger(logf.FromContext(ctx)).WithName("Controllers").WithName(c.name).WithValues(
 		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
 		"resource.name", p.key.Name, "resource.namespace", p.key.Namespace,
 		"resource.resourceVersion", obj.GetResourceVersion(), "resource.generation", obj.GetGeneration(),
@@ -219,7 +220,7 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 		return p.finish(ctx, Fail(unprepared.error).Because("PrepareFailed"), ErrorOutcome{})
 	}
 	if err != nil {
-		return p.writeFailed(err)
+		return p.metadataFailed(ctx, err)
 	}
 	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
 	outcome := p.guarded(authorCtx)
@@ -332,7 +333,7 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 	}
 	if o.kind == cleanupRemoved {
 		if err := p.removeFinalizer(ctx); err != nil {
-			return p.writeFailed(err)
+			return p.metadataFailed(ctx, err)
 		}
 		return ending{outcome: removed}
 	}
@@ -403,6 +404,20 @@ func (p *pass[T]) writeFailed(err error) ending {
 	return next
 }
 
+// metadataFailed ends a pass that could not put a finalizer on or take it off, and says so in
+// status. It is repeated until the write succeeds.
+func (p *pass[T]) metadataFailed(ctx context.Context, err error) ending {
+	end := p.writeFailed(err)
+	if end.err == nil { // the object is gone, or moved on
+		return end
+	}
+	p.run.Obj, _ = p.base.DeepCopyObject().(T)
+	if untold := p.commit(ctx, p.refusal(err)); untold != nil {
+		p.run.log.V(1).Info("cannot write the status of a failed pass", "error", plain.Error(untold))
+	}
+	return end
+}
+
 // commitFailed ends a pass whose result could not be written. The author's own failure stays
 // the one that is told, and its retries are as they would be; where none would follow, the pass
 // is repeated until its result is written.
@@ -439,9 +454,9 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	}
 	switch {
 	case end.err != nil && end.never && end.after == 0:
-		return reconcile.Result{}, reconcile.TerminalError(end.err)
-	case end.err != nil:
-		return reconcile.Result{}, end.err
+		return reconcile.Result{}, reconcile.TerminalError(safelog.Error(end.err))
+	case end.err != nil: // controller-runtime logs it
+		return reconcile.Result{}, safelog.Error(end.err)
 	case end.low:
 		return reconcile.Result{RequeueAfter: end.after, Priority: new(lowPriority)}, nil
 	}

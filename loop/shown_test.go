@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -267,4 +269,83 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			t.Errorf("told %q, want one StatusRefused", told)
 		}
 	})
+}
+
+// TestLogIsSafe: what an author says in an error or a panic is logged without credentials, by
+// whoever logs it.
+func TestLogIsSafe(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+		r.Log().Info("dial postgres://app:" + secret + "@db/x")
+		if r.Retry().Attempt == 0 {
+			panic("parse postgres://app:" + secret + "@db/x")
+		}
+		return loop.Fail(errors.New("dial postgres://app:" + secret + "@db/x: refused"))
+	})
+	w := newWorld(t, a, options{})
+	w.stop()
+	var mu sync.Mutex
+	var all []string
+	w.log = funcr.NewJSON(func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, line)
+	}, funcr.Options{})
+	w.start(a, options{})
+	w.create("a")
+	logged := func(text string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.ContainsFunc(all, func(line string) bool { return strings.Contains(line, text) })
+	}
+	if !poll.Until(func() bool { return logged("Reconciler error") && logged("db/x: refused") }) {
+		t.Fatalf("logged %q", all)
+	}
+	if logged(secret) {
+		t.Errorf("a secret in the log: %q", all)
+	}
+}
+
+// refusing answers writes of metadata instead of the API server, as an admission webhook would.
+func refusing(t *testing.T, while func() bool) func(http.RoundTripper) http.RoundTripper {
+	t.Helper()
+	return answering(http.StatusForbidden,
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"admission webhook \"labels.example.com\" denied the request: label team is missing"}`,
+		func(method, path, _ string) bool {
+			return method == http.MethodPatch && strings.HasSuffix(path, "/probes/a") && while()
+		})
+}
+
+// TestMetadataThatCannotBeWritten: a finalizer that an admission webhook refuses to be put on, or
+// taken off, is what status tells, and no longer when it can be written.
+func TestMetadataThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Bool
+	refused.Store(true)
+	a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
+	w := newWorld(t, cleaner{author: a}, options{}, refusing(t, refused.Load))
+	w.create("a")
+	says := func(state string) {
+		t.Helper()
+		got := w.await("a", "a status that says what is refused", func(p *probe.Probe) bool { return strings.Contains(p.Status.Message, "label team is missing") })
+		failed := condition(got, "Failed")
+		if got.Status.State != state || ready(got) || failed == nil || failed.Reason != "WriteRefused" || condition(got, "Reconciling") == nil {
+			t.Errorf("status %+v", got.Status)
+		}
+	}
+	says("Failed")
+	refused.Store(false)
+	w.await("a", "Ready", ready)
+	refused.Store(true)
+	w.delete()
+	says("Terminating")
+	refused.Store(false)
+	w.gone()
+	told := w.eventually(func(told []string) bool { return len(told) >= 3 })
+	for i, want := range []string{"Warning WriteRefused", "Normal Succeeded", "Warning WriteRefused"} {
+		if i >= len(told) || !strings.HasPrefix(told[i], want) {
+			t.Errorf("told %q", told)
+		}
+	}
 }

@@ -10,24 +10,22 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+
+	"github.com/trimtab-dev/trimtab/internal/safelog"
 )
 
-// newLogger returns the process's logger. Its debug level shows logr's V(1) to V(4).
+// newLogger returns the process's logger. Its debug level shows logr's V(1) to V(4). What
+// passes through it shows no credentials, whoever logs it.
 func newLogger(w io.Writer, format, level string) (logr.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
 	}
-	switch format {
-	case "auto":
-		if !isTerminal(w) {
-			return jsonLogger(w, l), nil
-		}
-		return textLogger(w, l), nil
-	case "json":
-		return jsonLogger(w, l), nil
-	case "text":
-		return textLogger(w, l), nil
+	switch {
+	case format == "json", format == "auto" && !isTerminal(w):
+		return safelog.Logger(jsonLogger(w, l)), nil
+	case format == "text", format == "auto":
+		return safelog.Logger(textLogger(w, l)), nil
 	}
 	return logr.Logger{}, fmt.Errorf("--log-format %q: use text, json or auto", format)
 }

@@ -79,7 +79,8 @@ func eachOf(in []string, f func(string) string) []string {
 	return out
 }
 
-func clean(s string) string { return plain.Safe(cut(s, maxText)) }
+// clean hides secrets before it cuts: of half a secret nothing tells that it is one.
+func clean(s string) string { return plain.Safe(cut(plain.Safe(s), maxText)) }
 
 // cut shortens s to at most limit bytes and an ellipsis, between runes.
 func cut(s string, limit int) string {

@@ -1,0 +1,164 @@
+package external_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/thing"
+)
+
+// garbled are things of which the API tells in bytes that are no text.
+type garbled struct{ named }
+
+func (garbled) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
+	o, err := named{}.Observe(ctx, c, t, ref)
+	o.External, o.Have.Host = "ON\xffLINE", "host\xff"
+	return o, err
+}
+
+// TestGarbledStatus: what an author shows of an API that answers in bytes which are no text
+// is written once, and not at every look.
+func TestGarbledStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, garbled{})
+	w.create()
+	got := w.ready()
+	if got.Status.External.Status != "ON\uFFFDLINE" || got.Status.Host != "host\uFFFD" {
+		t.Errorf("status %+v", got.Status)
+	}
+	before := len(w.writes("a"))
+	for range 3 {
+		w.settled("a") // each asks for a look by an annotation that is echoed: one write
+	}
+	if now := len(w.writes("a")); now != before+3 {
+		t.Errorf("writes for three looks: %v", w.writes("a")[before:])
+	}
+}
+
+// misnamed are things whose names are no text, or hold what is none of a name.
+type misnamed struct {
+	things
+	name string
+}
+
+func (m misnamed) ExternalName(*thing.Thing) (string, error) { return m.name, nil }
+
+func TestNameThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	for why, name := range map[string]string{"no UTF-8": "a\xffb", "longer than any record": strings.Repeat("x", 5000)} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, misnamed{name: name})
+			w.create()
+			got := w.failing("InvalidName")
+			if !strings.Contains(got.Status.Message, "ExternalName") {
+				t.Errorf("message %q", got.Status.Message)
+			}
+			if n := w.cloud.count(http.MethodPost); n != 0 {
+				t.Errorf("%d creates", n)
+			}
+		})
+	}
+}
+
+// seesaw are things of which an update of one field resets another one.
+type seesaw struct{ named }
+
+func (seesaw) Compare(t *thing.Thing, have item) external.Changes {
+	return external.Diff(
+		external.Field("spec.size", t.Spec.Size, have.Size),
+		external.Field("spec.version", t.Spec.Version, have.Version),
+	)
+}
+
+func (seesaw) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &item{Size: t.Spec.Size, Tags: in.Mark}, nil)
+}
+
+func (seesaw) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, changes external.Changes) (external.Result, error) {
+	if changes.Has("spec.size") {
+		have.Size, have.Version = t.Spec.Size, ""
+	} else {
+		have.Size, have.Version = 0, t.Spec.Version
+	}
+	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, &have, nil)
+}
+
+// TestSeesaw: two fields of a spec exclude each other, and each update is accepted and brings
+// the other difference back.
+func TestSeesaw(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, seesaw{}, drifting(20*time.Millisecond))
+	w.create(func(o *thing.Thing) { o.Spec.Version = "2" })
+	w.failing("NotConverging")
+	w.settled("a")
+	w.settled("a")
+	if n := w.cloud.count(http.MethodPut); n > 6 {
+		t.Errorf("%d updates, want at most 3 of each kind", n)
+	}
+}
+
+// oneTier are things that the API makes in a tier of its own.
+type oneTier struct{ named }
+
+func (oneTier) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &item{Size: t.Spec.Size, Tier: "gold", Tags: in.Mark}, nil)
+}
+
+// TestRecreationThatChangesNothing: each new thing is as the one before. That is not gone on
+// with for ever, for each takes away what the one before held.
+func TestRecreationThatChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneTier{}, drifting(20*time.Millisecond))
+	w.create(func(o *thing.Thing) { o.Spec.Tier = "tin" })
+	got := w.failing("NotConverging")
+	if !strings.Contains(got.Status.Message, "spec.tier") {
+		t.Errorf("message %q", got.Status.Message)
+	}
+	w.settled("a")
+	w.settled("a")
+	if n := w.cloud.count(http.MethodDelete); n > 3 {
+		t.Errorf("%d deletes of the thing, want at most 3", n)
+	}
+}
+
+// TestLongSecretInSpec: a value is cut to be shown after what is secret in it is hidden.
+func TestLongSecretInSpec(t *testing.T) {
+	t.Parallel()
+	long := "postgres://app:" + strings.Repeat("hunter2", 15) + "@db/x"
+	for name, c := range map[string]external.Change{
+		"text": {Path: "spec.origin", Want: long},
+		"list": {Path: "spec.origins", Want: []string{"a", long}},
+		"key":  {Path: "spec.env", Want: map[string]string{"PASSWORD": strings.Repeat("hunter2", 15)}},
+	} {
+		if got := c.String(); strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestNameThatNeverComes: that ExternalName does not return is no mistake in the spec.
+func TestNameThatNeverComes(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	d := &wild{method: "ExternalName", how: func() { <-hold }}
+	d.tame()
+	w := newWorld(t, d)
+	w.create()
+	w.ready()
+	d.mu.Lock()
+	d.tamed = false
+	d.mu.Unlock()
+	w.poke("look")
+	got := w.await("a word about ExternalName", func(o *thing.Thing) bool { return strings.Contains(o.Status.Message, "ExternalName") })
+	if failed := condition(got, "Failed"); failed.Reason != "CallHangs" || is(got, "Stalled", "True") || !is(got, "Ready", "True") {
+		t.Errorf("status %+v", got.Status)
+	}
+	d.tame()
+	close(hold)
+	w.await("the operator to go on", func(o *thing.Thing) bool { return o.Status.State == "Succeeded" })
+}
