@@ -58,8 +58,8 @@ type leftBehind struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*abroad
 	n     int
-	// changed is told how many there are.
-	changed func(n int)
+	// changed is told by how many they became more.
+	changed func(by int)
 	// returned is told of an object whose call is back.
 	returned func(objectKey)
 }
@@ -119,7 +119,7 @@ func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 func (l *leftBehind) count(by int) {
 	l.n += by
 	if l.changed != nil {
-		l.changed(l.n)
+		l.changed(by)
 	}
 }
 

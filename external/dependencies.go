@@ -320,10 +320,30 @@ func (k dependencyKind[T]) changed(before, after client.Object) bool {
 
 // readinessChanged tells which updates of a dependency can matter by the rules for all kinds.
 // One that was lost outside and made again took with it what depends on it there, though it
-// may have been Ready all along.
+// may have been Ready all along. That its spec was changed is no news before its status tells
+// what comes of it: else all that depends on it would wait for a moment at each change.
 func readinessChanged(before, after client.Object, gvk schema.GroupVersionKind) bool {
-	return shortOf(before, gvk) != shortOf(after, gvk) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
+	caughtUp := shortOf(after, gvk) == "" && shortOf(before, gvk) != ""
+	return caughtUp || shortOf(asTold(before), gvk) != shortOf(asTold(after), gvk) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// asTold is an object as its status tells of it: at the generation that was observed last.
+func asTold(obj client.Object) client.Object {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return obj
+	}
+	observed, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	if err != nil || !found || observed == obj.GetGeneration() {
+		return obj
+	}
+	then, is := obj.DeepCopyObject().(client.Object)
+	if !is {
+		return obj
+	}
+	then.SetGeneration(observed)
+	return then
 }
 
 // incarnationOf counts how often the thing behind an object was made; 0 if the object stands

@@ -87,6 +87,8 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 		driver: d, options: o, self: rand.Text()[:8],
 		kind: reflect.TypeFor[T]().Elem().Name(), calls: newCallsTotal(),
 	}
+	left := newLeftBehind().WithLabelValues(e.kind)
+	e.left.changed = func(by int) { left.Add(float64(by)) }
 	e.connection.connect = attach(o.Connect, o.Endpoint)
 	e.updater, _ = any(d).(Updater[T, C, O])
 	e.marker, _ = any(d).(Marker[T, C])

@@ -7,16 +7,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// newCallsTotal makes the counter of calls of external APIs, or returns the one that is
-// registered: the controllers of one process share it. Its labels are closed sets.
+// newCallsTotal makes the counter of calls of external APIs. Its labels are closed sets.
 func newCallsTotal() *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+	return registered(prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trimtab_external_calls_total", Help: "Calls of external APIs, by what they came to: ok, Missing or the class of the error.",
-	}, []string{"kind", "op", "class"})
+	}, []string{"kind", "op", "class"}))
+}
+
+// newLeftBehind makes the gauge of calls that were left behind: what to alert on where a driver
+// may ignore its deadline.
+func newLeftBehind() *prometheus.GaugeVec {
+	return registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trimtab_external_calls_left_behind", Help: "Calls of drivers that have not returned although their time is over.",
+	}, []string{"kind"}))
+}
+
+// registered returns c, or the one that is registered already: the controllers of one process
+// share it.
+func registered[C prometheus.Collector](c C) C {
 	err := metrics.Registry.Register(c)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if registered, ok := already.ExistingCollector.(*prometheus.CounterVec); ok {
-			return registered
+		if before, ok := already.ExistingCollector.(C); ok {
+			return before
 		}
 	}
 	return c

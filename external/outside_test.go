@@ -162,3 +162,34 @@ func TestNameThatNeverComes(t *testing.T) {
 	close(hold)
 	w.await("the operator to go on", func(o *thing.Thing) bool { return o.Status.State == "Succeeded" })
 }
+
+// TestSpecOfADependencyChanges: as long as it stays ready, those who depend on it neither wait
+// nor write anything.
+func TestSpecOfADependencyChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	w.createAs("b")
+	w.create(needs("b"))
+	w.ready()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.cloud.with(func() {
+		w.cloud.before = func(method, name string) {
+			if method == http.MethodPut && name == "b" {
+				close(arrived)
+				<-release
+			}
+		}
+	})
+	writes := len(w.writes("a"))
+	w.change("b", func(o *thing.Thing) { o.Spec.Size = 2 })
+	<-arrived
+	w.quiet(300 * time.Millisecond)
+	close(release)
+	w.awaitAs("b", "Ready for the new spec", func(o *thing.Thing) bool {
+		return is(o, "Ready", "True") && condition(o, "Ready").ObservedGeneration == 2
+	})
+	w.settled("a") // asked for by an annotation that is echoed: one write
+	if now := w.writes("a"); len(now) != writes+1 {
+		t.Errorf("writes to what depends on it: %v", now[writes:])
+	}
+}

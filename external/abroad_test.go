@@ -1,0 +1,62 @@
+package external
+
+import (
+	"context"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	things "github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/poll"
+)
+
+// idle is a driver that is never asked.
+type idle struct{}
+
+func (idle) Observe(context.Context, int, *things.Thing, Ref) (Observation[int], error) {
+	return Missing[int](), nil
+}
+func (idle) Compare(*things.Thing, int) Changes { return nil }
+func (idle) Create(context.Context, int, *things.Thing, CreateInput) (Result, error) {
+	return Result{}, nil
+}
+func (idle) Delete(context.Context, int, *things.Thing, Ref) (Result, error) { return Result{}, nil }
+
+// leftBehindOf is what the gauge says of a kind.
+func leftBehindOf(t *testing.T, kind string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "trimtab_external_calls_left_behind" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if m.GetLabel()[0].GetValue() == kind {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatal("there is no gauge")
+	return 0
+}
+
+// TestCallsLeftBehindAreCounted for as long as they do not return. It runs before the tests in
+// parallel, which leave calls behind, too.
+func TestCallsLeftBehindAreCounted(t *testing.T) { //nolint:paralleltest // it counts
+	e := newEngine(idle{}, Options[*things.Thing, int]{Connect: func(context.Context) (int, error) { return 0, nil }})
+	before := leftBehindOf(t, "Thing")
+	back := make(chan struct{})
+	for _, of := range []subject{{uid: "1"}, {uid: "2"}} {
+		e.left.leave(of, &abroad{method: "Create", action: ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
+	}
+	if n := leftBehindOf(t, "Thing") - before; n != 2 {
+		t.Errorf("%v calls are counted, want 2", n)
+	}
+	close(back)
+	if !poll.Until(func() bool { return leftBehindOf(t, "Thing") == before }) {
+		t.Errorf("%v calls are counted once they are back", leftBehindOf(t, "Thing")-before)
+	}
+}
