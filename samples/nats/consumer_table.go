@@ -45,7 +45,7 @@ func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now tim
 		number("spec.optStartSeq", s.OptStartSeq, &c.OptStartSeq, fixed),
 		moment("spec.optStartTime", s.OptStartTime, &c.OptStartTime, fixed),
 		choice("spec.ackPolicy", s.AckPolicy, &c.AckPolicy, ackPolicies, fixed),
-		ignoredIf(backedOff, length("spec.ackWait", s.AckWait, &c.AckWait, inPlace)),
+		unless(none(s.AckWait) && c.AckWait == usualAckWait, ignoredIf(backedOff, length("spec.ackWait", s.AckWait, &c.AckWait, inPlace))),
 		limit("spec.maxDeliver", s.MaxDeliver, &c.MaxDeliver, inPlace),
 		backoff("spec.backoff", s.Backoff, &c.BackOff),
 		filters(s, c),
@@ -67,12 +67,18 @@ func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now tim
 		plain("spec.memStorage", s.MemStorage, &c.MemoryStorage, fixed),
 		pause(pausePath, s.PauseUntil, &c.PauseUntil, now),
 		choice("spec.priorityPolicy", s.PriorityPolicy, &c.PriorityPolicy, priorityPolicies, inPlace),
-		whole("spec.priorityGroups", list(s.PriorityGroups), &c.PriorityGroups, inPlace),
-		length("spec.pinnedTtl", s.PinnedTTL, &c.PinnedTTL, inPlace),
+		compared("spec.priorityGroups", list(s.PriorityGroups), &c.PriorityGroups, slices.Equal[[]string], inPlace),
+		unless(none(s.PinnedTTL) && c.PinnedTTL == usualPinnedTTL, length("spec.pinnedTtl", s.PinnedTTL, &c.PinnedTTL, inPlace)),
 		withoutPriority(s, c),
 		metadata("spec.metadata", s.Metadata, &c.Metadata),
 	}
 }
+
+// What NATS takes where nothing is asked for.
+const (
+	usualAckWait   = 30 * time.Second
+	usualPinnedTTL = 2 * time.Minute
+)
 
 // deliveryChange: a push consumer may deliver elsewhere; between push and pull there is no
 // way.

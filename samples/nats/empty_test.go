@@ -2,7 +2,9 @@ package nats_test
 
 import (
 	"testing"
+	"time"
 
+	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
@@ -50,4 +52,43 @@ func TestEmptyTextsAskForNothing(t *testing.T) {
 		keyValues(c).create(t, keyValue("described", v1alpha1.KeyValueSpec{Description: new("theirs")}))
 		wantNothing(t, "an empty text", keyValues(c).changes(t, keyValue("described", v1alpha1.KeyValueSpec{Description: new("")})))
 	})
+}
+
+// TestEmptyValuesSettle: what asks for nothing, or for as little as possible, is made by NATS into
+// something that the operator takes for what was asked, when it creates and when it changes.
+func TestEmptyValuesSettle(t *testing.T) {
+	_, c := startNATS(t, natsserver.Options{})
+	streams(c).create(t, stream("s", v1alpha1.StreamSpec{Subjects: []string{"s.>"}}))
+	for name, spec := range map[string]v1alpha1.StreamSpec{
+		"no-subjects":     {Subjects: []string{}},
+		"no-window":       {DuplicateWindow: lasting(0)},
+		"no-window-short": {DuplicateWindow: lasting(0), MaxAge: lasting(time.Minute)},
+		"nothing":         {MaxAge: lasting(0), Placement: &v1alpha1.Placement{}, Sources: []v1alpha1.StreamSource{}, Metadata: map[string]string{}, MaxMsgs: new(int64(0))},
+	} {
+		t.Run("stream "+name, func(t *testing.T) {
+			settles(t, streams(c), stream(name, v1alpha1.StreamSpec{Subjects: []string{name}, DuplicateWindow: lasting(time.Second)}), stream(name, spec))
+		})
+	}
+	for name, spec := range map[string]v1alpha1.ConsumerSpec{
+		"no-wait":   {AckWait: lasting(0)},
+		"no-groups": {PriorityGroups: []string{}},
+		"no-ttl":    {PriorityPolicy: new("pinnedClient"), PriorityGroups: []string{"a"}, PinnedTTL: lasting(0)},
+		"nothing":   {Backoff: []v1alpha1.Duration{}, FilterSubjects: []string{}, InactiveThreshold: lasting(0), MaxDeliver: new(0), MaxRequestExpires: lasting(0), Metadata: map[string]string{}},
+	} {
+		t.Run("consumer "+name, func(t *testing.T) {
+			settles(t, consumers(c), consumer(name, "s", v1alpha1.ConsumerSpec{AckWait: lasting(time.Minute)}), consumer(name, "s", spec))
+		})
+	}
+}
+
+// settles wants nothing to be left to do once spec is created, and once another one was changed
+// to it.
+func settles[T external.Object, O any](t *testing.T, b bench[T, O], other, spec T) {
+	t.Helper()
+	b.create(t, spec)
+	wantNothing(t, "when created", b.changes(t, spec))
+	b.remove(t, spec)
+	b.create(t, other)
+	b.converge(t, spec)
+	wantNothing(t, "when changed", b.changes(t, spec))
 }

@@ -68,6 +68,18 @@ func length(path string, want *v1alpha1.Duration, have *time.Duration, e effect[
 	return plain(path, &want.Duration.Duration, have, e)
 }
 
+// unless is a setting without a difference where NATS has what it makes of the empty value that
+// the spec asks for.
+func unless(made bool, s setting) setting {
+	if made {
+		s.differs = nil
+	}
+	return s
+}
+
+// none tells whether a spec asks for no time at all, for which NATS takes its default.
+func none(d *v1alpha1.Duration) bool { return d != nil && d.Duration.Duration == 0 }
+
 // number is a count without a sign on NATS's side.
 func number(path string, want *int64, have *uint64, e effect[uint64]) setting {
 	if want == nil {

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -27,7 +28,7 @@ func streamTable(s v1alpha1.StreamSpec, c *jetstream.StreamConfig) []setting {
 	sealed := c.Sealed // NATS sets these itself for a sealed stream
 	return []setting{
 		plain("spec.description", stated(s.Description), &c.Description, inPlace),
-		unordered("spec.subjects", s.Subjects, &c.Subjects),
+		unless(s.Subjects != nil && len(s.Subjects) == 0 && listensOnItsName(c), unordered("spec.subjects", s.Subjects, &c.Subjects)),
 		choice("spec.retention", s.Retention, &c.Retention, retentions, retentionChange),
 		limit("spec.maxConsumers", s.MaxConsumers, &c.MaxConsumers, inPlace),
 		limit("spec.maxMsgs", s.MaxMsgs, &c.MaxMsgs, inPlace),
@@ -40,7 +41,7 @@ func streamTable(s v1alpha1.StreamSpec, c *jetstream.StreamConfig) []setting {
 		choice("spec.storage", s.Storage, &c.Storage, storages, fixed),
 		plain("spec.replicas", s.Replicas, &c.Replicas, inPlace),
 		plain("spec.noAck", s.NoAck, &c.NoAck, inPlace),
-		length("spec.duplicateWindow", s.DuplicateWindow, &c.Duplicates, inPlace),
+		unless(none(s.DuplicateWindow) && c.Duplicates == usualDuplicates(c.MaxAge), length("spec.duplicateWindow", s.DuplicateWindow, &c.Duplicates, inPlace)),
 		whole("spec.placement", placement(s.Placement), &c.Placement, inPlace),
 		whole("spec.mirror", mirror(s.Mirror), &c.Mirror, mirrorChange),
 		sources("spec.sources", s.Sources, &c.Sources, source),
@@ -80,6 +81,19 @@ func mirrorChange(_, want *jetstream.StreamSource) external.Effect {
 		return external.InPlace
 	}
 	return external.Recreate
+}
+
+// listensOnItsName: a stream without subjects that copies nothing listens on its own name.
+func listensOnItsName(c *jetstream.StreamConfig) bool {
+	return c.Mirror == nil && len(c.Sources) == 0 && slices.Equal(c.Subjects, []string{c.Name})
+}
+
+// usualDuplicates is the window that NATS takes by itself.
+func usualDuplicates(maxAge time.Duration) time.Duration {
+	if maxAge > 0 {
+		return min(maxAge, 2*time.Minute)
+	}
+	return 2 * time.Minute
 }
 
 // localMirror: the stream copies one of the same account, and takes settings from it.

@@ -120,7 +120,8 @@ type ConsumerSpec struct {
 	// +kubebuilder:validation:Enum=none;all;explicit;flowControl
 	AckPolicy *string `json:"ackPolicy,omitempty"`
 
-	// How long NATS waits for an acknowledgement before it delivers again.
+	// How long NATS waits for an acknowledgement before it delivers again; 0s means NATS's
+	// default.
 	// +optional
 	AckWait *Duration `json:"ackWait,omitempty"`
 
@@ -255,7 +256,8 @@ type ConsumerSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-zA-Z0-9/_=-]{1,16}$`
 	PriorityGroups []string `json:"priorityGroups,omitempty"`
 
-	// How long a pinned client may be silent before another takes its place.
+	// How long a pinned client may be silent before another takes its place; 0s means NATS's
+	// default.
 	// +optional
 	PinnedTTL *Duration `json:"pinnedTtl,omitempty"`
 

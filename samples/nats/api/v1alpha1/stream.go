@@ -83,7 +83,7 @@ type StreamSpec struct {
 	Description *string `json:"description,omitempty"`
 
 	// Subjects whose messages the stream keeps; wildcards are allowed. Left out, a new
-	// stream listens on its own name, unless it has a mirror or sources.
+	// stream listens on its own name, unless it has a mirror or sources; so does one with [].
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
@@ -153,9 +153,10 @@ type StreamSpec struct {
 	// +optional
 	NoAck *bool `json:"noAck,omitempty"`
 
-	// For how long a message with the same Nats-Msg-Id header counts as a duplicate.
+	// For how long a message with the same Nats-Msg-Id header counts as a duplicate; 0s means
+	// NATS's default.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('100ms')",message="use 0s for none, or at least 100ms"
+	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('100ms')",message="use 0s for NATS's default, or at least 100ms"
 	DuplicateWindow *Duration `json:"duplicateWindow,omitempty"`
 
 	// Which servers of a NATS cluster the stream may live on; {} means any.
