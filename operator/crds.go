@@ -107,6 +107,14 @@ func (r resources) clusterScoped(gk schema.GroupKind) bool {
 	return crd != nil && crd.Spec.Scope == apiextensionsv1.ClusterScoped
 }
 
+// servesStatus tells whether the status of a kind can be written, as far as the operator knows.
+func (r resources) servesStatus(gvk schema.GroupVersionKind) bool {
+	crd := r.definition(gvk.GroupKind())
+	return crd == nil || !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == gvk.Version && (v.Subresources == nil || v.Subresources.Status == nil)
+	})
+}
+
 func (r resources) definition(gk schema.GroupKind) *apiextensionsv1.CustomResourceDefinition {
 	for _, crd := range r.crds {
 		if crd.Spec.Group == gk.Group && crd.Spec.Names.Kind == gk.Kind {

@@ -89,6 +89,8 @@ func TestCommandLine(t *testing.T) {
 	unregistered.AddToScheme = nil
 	global := probeOperator()
 	global.CRDs = changedCRDs("scope: Namespaced", "scope: Cluster")
+	mute := probeOperator()
+	mute.CRDs = changedCRDs("    subresources:\n      status: {}\n", "")
 	tests := map[string]struct {
 		why     string
 		options operator.Options
@@ -114,6 +116,11 @@ func TestCommandLine(t *testing.T) {
 		"namespaces of a global kind": {
 			why: "a role in a namespace cannot grant it", options: global, args: []string{"manifests", "--", "--watch-namespaces=a"},
 			want: "--watch-namespaces: Probe has no namespace; leave the flag out",
+		},
+		"no status": {
+			why: "a marker was forgotten, and every object would be silent", options: mute, args: []string{"manifests"},
+			want: "probe-operator: the CRD of Probe has no status subresource, so that nobody could be told anything of its objects; " +
+				"put //+kubebuilder:subresource:status above type Probe, and run its code generation again\n",
 		},
 		"no name": {why: "every problem at once", options: operator.Options{Name: "Not A Label"}, want: "neither Controllers nor Setup"},
 	}

@@ -22,6 +22,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -173,6 +174,9 @@ func (o Options) read() (*design, error) {
 		if err != nil {
 			return nil, unregistered(err)
 		}
+		if err := d.canTell(gvk); err != nil {
+			return nil, err
+		}
 		needs, err := c.Needs(scheme)
 		if err != nil {
 			return nil, fmt.Errorf("the permissions of controller %s: %w", gvk.Kind, err)
@@ -184,6 +188,20 @@ func (o Options) read() (*design, error) {
 		}
 	}
 	return d, nil
+}
+
+// canTell fails if the operator's own definition of a kind keeps it from telling anything of its
+// objects. What the cluster has may be older; that shows at the first write of a status.
+func (d *design) canTell(gvk schema.GroupVersionKind) error {
+	obj, err := d.scheme.New(gvk)
+	if err != nil {
+		return unregistered(err)
+	}
+	if _, tells := obj.(api.Object); !tells || d.resources.servesStatus(gvk) {
+		return nil
+	}
+	return fmt.Errorf("the CRD of %[1]s has no status subresource, so that nobody could be told anything of its objects; "+
+		"put //+kubebuilder:subresource:status above type %[1]s, and run its code generation again", gvk.Kind)
 }
 
 // unregistered words a controller's kind that the scheme does not have. The error names the

@@ -229,6 +229,29 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestFullDisk: the message names the folders, and the variables by which others are chosen.
+func TestFullDisk(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the go command of this test is a shell script")
+	}
+	goTool := filepath.Join(t.TempDir(), "go")
+	write(t, goTool, "#!/bin/sh\ncase \"$1\" in build) echo 'write /x/y: no space left on device' >&2; exit 1;; esac\nexec go \"$@\"\n")
+	if err := os.Chmod(goTool, 0o755); err != nil { //nolint:gosec // it is to be run
+		t.Fatal(err)
+	}
+	gocache := t.TempDir()
+	t.Setenv("GOCACHE", gocache)
+	cache := t.TempDir()
+	b := newBuilder(cache, nil)
+	b.goTool = goTool
+	_, err := b.binary(t.Context(), checkout(t, "package main\n\nfunc main() {}\n"))
+	for _, want := range []string{"no space left on device", "GOCACHE (" + gocache + ")", "GOMODCACHE (", "XDG_CACHE_HOME (" + cache, "make room"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not say %q", err, want)
+		}
+	}
+}
+
 func TestBuildErrors(t *testing.T) {
 	readonly := filepath.Join(t.TempDir(), "readonly")
 	write(t, readonly, "a file where a folder should be")

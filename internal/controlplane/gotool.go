@@ -18,10 +18,12 @@ import (
 
 // gotool runs the go command on one source.
 type gotool struct {
-	path  string
-	dir   string
-	env   []string
-	meter *meter
+	path string
+	dir  string
+	env  []string
+	// scratch is for the go command's own temporary files.
+	scratch string
+	meter   *meter
 	// what is built in people's words, and its packages.
 	what  string
 	mains []string
@@ -40,12 +42,13 @@ func newGo(ctx context.Context, name string, src source, scratch string, m *mete
 		return nil, err
 	}
 	return &gotool{
-		path:  tool,
-		dir:   dir,
-		env:   []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, // the linker knows the latter
-		meter: m,
-		what:  "the control plane",
-		mains: []string{clusterMain},
+		path:    tool,
+		dir:     dir,
+		env:     []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, // the linker knows the latter
+		scratch: scratch,
+		meter:   m,
+		what:    "the control plane",
+		mains:   []string{clusterMain},
 	}, nil
 }
 
@@ -168,12 +171,29 @@ func (g *gotool) failed(ctx context.Context, doing, said string, err error) erro
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	if strings.Contains(strings.ToLower(said), syscall.ENOSPC.Error()) || errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%s: %w; a first build takes 3 GB in the folders that `go env GOCACHE GOMODCACHE` prints, and 1 GB in XDG_CACHE_HOME", doing, syscall.ENOSPC)
+		return fmt.Errorf("%s: %w; %s", doing, syscall.ENOSPC, g.room(ctx))
 	}
 	if said == "" {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %s", doing, said)
+}
+
+// room says how much a first build takes in which folders, and how to name others.
+func (g *gotool) room(ctx context.Context) string {
+	var out bytes.Buffer
+	ask := goCommand(ctx, g.path, g.dir, "env", "GOCACHE", "GOMODCACHE")
+	ask.Stdout = &out
+	caches := []string{"GOCACHE", "GOMODCACHE"}
+	if ask.Run() == nil { // prints a line for each
+		for i, folder := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+			if i < len(caches) && folder != "" {
+				caches[i] += " (" + strings.TrimSpace(folder) + ")"
+			}
+		}
+	}
+	return fmt.Sprintf("a first build takes 3 GB in %s, and 1 GB in XDG_CACHE_HOME (%s); make room there, or let these variables name folders that have it",
+		strings.Join(caches, " and "), g.scratch)
 }
 
 // keptLines is how much of what the go command says goes into an error.

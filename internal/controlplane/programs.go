@@ -103,6 +103,6 @@ func newGoForRoot(ctx context.Context, name string, src source, scratch string, 
 	}
 	return &gotool{
 		path: tool, dir: dir, meter: m, what: "the demo",
-		env: []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch},
+		env: []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, scratch: scratch,
 	}, nil
 }
