@@ -135,7 +135,7 @@ func lifeMutants() []mutant {
 	return []mutant{
 		{
 			what: "names are new in every process",
-			file: "external/engine.go", old: "	if err == nil && name == \"\" {\n", mutated: "	name += \"-\" + time.Now().Format(\"150405\")\n	if err == nil && name == \"\" {\n",
+			file: "external/engine.go", old: "	if err == nil {\n		err = e.fitName(name)\n", mutated: "	name += \"-\" + time.Now().Format(\"150405\")\n	if err == nil {\n		err = e.fitName(name)\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
 		},
 		{
