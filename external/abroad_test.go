@@ -6,8 +6,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	things "github.com/trimtab-dev/trimtab/external/internal/thing"
 	"github.com/trimtab-dev/trimtab/internal/poll"
+	things "github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // idle is a driver that is never asked.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/external/internal/thing"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // garbled are things of which the API tells in bytes that are no text.
