@@ -239,7 +239,7 @@ func (p *pass[T]) specChanged() (bool, error) {
 // conditions that he set come to.
 func (p *pass[T]) told(v verdict) status.Report {
 	if p.run.reported == nil {
-		state := v.state
+		state := v.stateBeside(p.run.conditions)
 		if p.run.stateSet {
 			state = p.state
 		}

@@ -66,6 +66,9 @@ func (p *pass[T]) tell(r status.Report, before shown) {
 // gone, which is well, or that its kind has no status to write, which would leave people
 // without a word for ever.
 func (p *pass[T]) unwritten(ctx context.Context, err error) error {
+	if apierrors.IsForbidden(err) { // nothing but an event can tell
+		p.complain(err, "StatusForbidden")
+	}
 	if !apierrors.IsNotFound(err) {
 		return wrap("write status", err)
 	}

@@ -242,6 +242,22 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 	})
+	t.Run("the operator may not", func(t *testing.T) {
+		t.Parallel()
+		a := reporter(map[int]status.Report{0: report("Resting", "True", "Full", "the tank is full")})
+		w := newWorld(t, a, options{}, answering(http.StatusForbidden,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no right to patch probes/status"}`,
+			func(method, path, _ string) bool {
+				return method == http.MethodPatch && strings.HasSuffix(path, "/status")
+			}))
+		w.create("a")
+		w.next(a)
+		w.next(a) // it is tried again
+		told := w.eventually(func(told []string) bool { return len(told) > 0 })
+		if len(told) != 1 || !strings.HasPrefix(told[0], "Warning StatusForbidden") || !strings.Contains(told[0], "no right to patch") {
+			t.Errorf("told %q", told)
+		}
+	})
 	t.Run("the API server refuses a part of it", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
@@ -346,6 +362,40 @@ func TestMetadataThatCannotBeWritten(t *testing.T) {
 	for i, want := range []string{"Warning WriteRefused", "Normal Succeeded", "Warning WriteRefused"} {
 		if i >= len(told) || !strings.HasPrefix(told[i], want) {
 			t.Errorf("told %q", told)
+		}
+	}
+}
+
+// TestStateBesideConditions: an author who has nothing left to do, and says that the object is not
+// ready, has not succeeded.
+func TestStateBesideConditions(t *testing.T) {
+	t.Parallel()
+	tests := map[int]struct {
+		set  func(*status.Set)
+		want string
+	}{
+		0: {func(*status.Set) {}, "Succeeded"},
+		1: {func(s *status.Set) { s.False("Ready", "NoWater", "the tank is empty") }, "Pending"},
+		2: {func(s *status.Set) { s.Unknown("Ready", "NoGauge", "nobody knows") }, "Pending"},
+		3: {func(s *status.Set) {
+			s.False("Ready", "NoPump", "there is no pump")
+			s.True("Stalled", "NoPump", "there is no pump")
+		}, "Failed"},
+		4: {func(s *status.Set) { s.True("Ready", "Full", "the tank is full") }, "Succeeded"},
+	}
+	a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+		tests[r.Obj.Spec.Size].set(r.Conditions())
+		return loop.Done()
+	})
+	w := newWorld(t, a, options{})
+	w.create("a")
+	for size := range len(tests) {
+		if size > 0 {
+			w.resize(size)
+		}
+		got := w.await("a", "the pass", func(p *probe.Probe) bool { return p.Status.ObservedGeneration == int64(size+1) })
+		if got.Status.State != tests[size].want {
+			t.Errorf("%d: state %s, want %s; conditions %+v", size, got.Status.State, tests[size].want, got.Status.Conditions)
 		}
 	}
 }

@@ -136,6 +136,21 @@ func (v verdict) report(set *status.Set, state string) status.Report {
 	return r.Fit()
 }
 
+// stateBeside is the state to show beside the author's own conditions: nothing has succeeded that
+// he says is not ready, or needs somebody.
+func (v verdict) stateBeside(set *status.Set) string {
+	is := func(t string, s metav1.ConditionStatus) bool { c := set.Get(t); return c != nil && c.Status == s }
+	switch {
+	case !v.succeeded:
+		return v.state
+	case is(api.ConditionStalled, metav1.ConditionTrue), is(api.ConditionFailed, metav1.ConditionTrue):
+		return stateFailed
+	case is(api.ConditionReady, metav1.ConditionFalse), is(api.ConditionReady, metav1.ConditionUnknown):
+		return statePending
+	}
+	return v.state
+}
+
 func (o Outcome) failed() bool { return o.err != nil }
 
 func or(s, otherwise string) string {
