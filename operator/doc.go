@@ -23,20 +23,11 @@
 // Its cache drops managed fields and holds nothing of Secrets but their metadata: they are
 // read live.
 //
-// A test of an operator runs it against the API server of package testenv, under the rules
-// that its own manifests print; the author's main as a process does as well:
+// A test of an operator runs it against the API server of package testenv, installed by its own
+// manifests and under the account and rules that those give it (package operatortest):
 //
-//	cfg := testenv.Start(t)
-//	objects, err := operator.Manifests(options(), operator.ManifestOptions{})
-//	... // install its CRDs, take the rules of its ClusterRole
-//	user := testenv.User(t, cfg, rules...)
-//	args := []string{
-//		"--kubeconfig", testenv.Kubeconfig(t, user), "--leader-elect=false",
-//		"--metrics-address=0", "--health-address=0", "--debug-address=0",
-//	}
-//	var running sync.WaitGroup
-//	running.Go(func() { operator.Run(t.Context(), args, io.Discard, t.Output(), options()) })
-//	t.Cleanup(running.Wait)
+//	op := operatortest.Run(t, options(), "--greeting=ahoy")
+//	... // create objects with op.Client in op.Namespace
 //
 // What is not a controller of this framework runs beside: [Options.Setup] gets the manager, for
 // ordinary controllers of controller-runtime, webhooks, indexes and runnables.

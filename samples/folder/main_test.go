@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/internal/opertest"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -38,8 +38,8 @@ type world struct {
 	namespace string
 	disk      string
 	flags     []string // of the operator
-	account   opertest.Account
-	operator  *opertest.Process
+	account   operatortest.Account
+	operator  *operatortest.Process
 }
 
 func newWorld(t *testing.T, flags ...string) *world {
@@ -47,15 +47,15 @@ func newWorld(t *testing.T, flags ...string) *world {
 	cfg := testenv.Start(t)
 	w := &world{t: t, cfg: cfg, client: testenv.Client(t, cfg, v1.AddToScheme), namespace: testenv.Namespace(t, cfg), disk: t.TempDir()}
 	w.flags = append([]string{"--watch-namespaces", w.namespace}, flags...)
-	w.account = opertest.Self(asOperator).Install(t, cfg, w.namespace, w.flags...)
+	w.account = operatortest.Self(asOperator).Install(t, cfg, w.namespace, w.flags...)
 	return w
 }
 
 // start runs the operator, as an account whose requests may take a way around.
-func (w *world) start(a opertest.Account) {
+func (w *world) start(a operatortest.Account) {
 	w.t.Helper()
 	// Without the lease nobody has to wait for that of a killed process to end.
-	w.operator = opertest.Self(asOperator).Start(w.t, a, append([]string{"--root", w.disk, "--leader-elect=false"}, w.flags...)...)
+	w.operator = operatortest.Self(asOperator).Start(w.t, a, append([]string{"--root", w.disk, "--leader-elect=false"}, w.flags...)...)
 }
 
 // create makes the object "orders".

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/trimtab-dev/trimtab/internal/opertest"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 )
 
 // gate is a way around for the operator's requests, on which one write to a Folder is held.
 type gate struct {
-	opertest.Account
+	operatortest.Account
 	// held is closed once the write is there.
 	held chan struct{}
 	// open, closed by the test, lets it go on.
@@ -59,7 +59,7 @@ func (w *world) gate(holds func(path string, number int) bool) gate {
 		proxy.ServeHTTP(rw, r)
 	}))
 	w.t.Cleanup(server.Close) // the test's context has ended by then
-	g.Kubeconfig = opertest.Kubeconfig(w.t, &rest.Config{Host: server.URL}, w.namespace)
+	g.Kubeconfig = operatortest.Kubeconfig(w.t, &rest.Config{Host: server.URL}, w.namespace)
 	return g
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
-	"github.com/trimtab-dev/trimtab/internal/opertest"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	_ "github.com/trimtab-dev/trimtab/samples/nats" // so that a cached result ends when the operator changes
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -29,8 +29,8 @@ const operatorPackage = "github.com/trimtab-dev/trimtab/samples/nats/cmd/nats-op
 type bench struct {
 	cfg     *rest.Config
 	audit   *audit
-	binary  opertest.Binary
-	account opertest.Account
+	binary  operatortest.Binary
+	account operatortest.Account
 }
 
 func newBench(t *testing.T) *bench {
@@ -45,7 +45,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Stop() })
-	b := &bench{cfg: cluster.Config, audit: openAudit(t, log), binary: opertest.Build(t, operatorPackage)}
+	b := &bench{cfg: cluster.Config, audit: openAudit(t, log), binary: operatortest.Build(t, operatorPackage)}
 	b.account = b.binary.Install(t, b.cfg, testenv.Namespace(t, b.cfg))
 	return b
 }
@@ -59,7 +59,7 @@ type world struct {
 	namespace string
 	nats      *natsserver.Server
 	flags     []string
-	operator  *opertest.Process
+	operator  *operatortest.Process
 }
 
 func (b *bench) newWorld(t *testing.T, flags ...string) *world {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/trimtab-dev/trimtab/internal/opertest"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -16,18 +16,18 @@ const operatorPackage = "github.com/trimtab-dev/trimtab/samples/nats/cmd/nats-op
 // lives is one operator that is started again whenever it is killed.
 type lives struct {
 	t       *testing.T
-	binary  opertest.Binary
-	account opertest.Account
+	binary  operatortest.Binary
+	account operatortest.Account
 	flags   []string
 	trace   string // the file that each life adds its events to
 
 	mu  sync.Mutex
-	now *opertest.Process
+	now *operatortest.Process
 }
 
-func startOperator(t *testing.T, binary opertest.Binary, kubeconfig string, flags ...string) *lives {
+func startOperator(t *testing.T, binary operatortest.Binary, kubeconfig string, flags ...string) *lives {
 	t.Helper()
-	l := &lives{t: t, binary: binary, account: opertest.Account{Kubeconfig: kubeconfig}, trace: filepath.Join(t.TempDir(), "trace")}
+	l := &lives{t: t, binary: binary, account: operatortest.Account{Kubeconfig: kubeconfig}, trace: filepath.Join(t.TempDir(), "trace")}
 	l.flags = append(flags, "--trace", l.trace)
 	l.now = binary.Start(t, l.account, l.flags...)
 	t.Cleanup(func() {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
-	"github.com/trimtab-dev/trimtab/internal/opertest"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -22,7 +22,7 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, nats.CRDs)
-	binary := opertest.Build(t, operatorPackage)
+	binary := operatortest.Build(t, operatorPackage)
 	quiet := live(t, cfg, binary, point{})
 	t.Logf("undisturbed: %d writes\n  %s", len(quiet.writes), strings.Join(quiet.writes, "\n  "))
 	for write := 1; write <= len(quiet.writes); write++ {
@@ -54,7 +54,7 @@ type outcome struct {
 }
 
 // live plays the scenario with the operator killed at one point.
-func live(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) outcome {
+func live(t *testing.T, cfg *rest.Config, binary operatortest.Binary, at point) outcome {
 	t.Helper()
 	w := newWorld(t, cfg, binary, at)
 	var middle state

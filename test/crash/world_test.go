@@ -13,9 +13,9 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
-	"github.com/trimtab-dev/trimtab/internal/opertest"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/operator"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
@@ -41,13 +41,13 @@ type world struct {
 	story     scenarios.Story
 }
 
-func newWorld(t *testing.T, cfg *rest.Config, binary opertest.Binary, at point) *world {
+func newWorld(t *testing.T, cfg *rest.Config, binary operatortest.Binary, at point) *world {
 	t.Helper()
 	w := &world{t: t, admin: testenv.Client(t, cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, cfg)}
 	w.gate = &gate{at: at, kill: func() { w.operator.kill() }}
 	w.startNATS()
 	user := testenv.User(t, cfg, rules(t)...)
-	kubeconfig := opertest.Kubeconfig(t, &rest.Config{Host: kubeProxy(t, user, w.gate)}, w.namespace)
+	kubeconfig := operatortest.Kubeconfig(t, &rest.Config{Host: kubeProxy(t, user, w.gate)}, w.namespace)
 	w.operator = startOperator(t, binary, kubeconfig, "--watch-namespaces", w.namespace, "--leader-elect=false",
 		"--nats-url", w.nats.URL(), "--drift-interval", driftInterval.String())
 	w.story = scenarios.Life(w.namespace)

@@ -1,9 +1,4 @@
-// Package opertest runs operators in tests as their users do: as a process, installed by
-// the manifests that it prints, under its own ServiceAccount.
-//
-// A [Binary] is an operator's program, by [Build] or [Self]. [Binary.Install] gives it an
-// [Account] on a cluster, and [Binary.Start] runs it until the test ends.
-package opertest
+package operatortest
 
 import (
 	"bytes"
@@ -11,6 +6,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -69,21 +65,29 @@ func (b Binary) Install(t testing.TB, cfg *rest.Config, namespace string, flags 
 		t.Fatalf("print the manifests: %v\n%s", err, complaints.String())
 	}
 	var objects []client.Object
-	name := ""
 	for text := range bytes.SplitSeq(printed, []byte("\n---\n")) {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(text, u); err != nil {
 			t.Fatalf("read the manifests: %v\n%s", err, text)
 		}
-		switch u.GetKind() {
-		case "Deployment", "Namespace":
-			continue
-		case "ServiceAccount":
-			name = u.GetName()
-		}
 		objects = append(objects, u)
 	}
-	testenv.Install(t, cfg, objects...)
+	return install(t, cfg, namespace, objects)
+}
+
+// install applies an operator's manifests, all but the Deployment and the namespace, which exists.
+func install(t testing.TB, cfg *rest.Config, namespace string, objects []client.Object) Account {
+	t.Helper()
+	name := ""
+	for _, o := range objects {
+		if o.GetObjectKind().GroupVersionKind().Kind == "ServiceAccount" {
+			name = o.GetName()
+		}
+	}
+	testenv.Install(t, cfg, slices.DeleteFunc(objects, func(o client.Object) bool {
+		kind := o.GetObjectKind().GroupVersionKind().Kind
+		return kind == "Deployment" || kind == "Namespace"
+	})...)
 	as := rest.AnonymousClientConfig(cfg)
 	as.BearerToken = token(t, cfg, namespace, name)
 	return Account{
