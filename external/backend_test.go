@@ -125,12 +125,15 @@ func (d *deaf) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref 
 	return o, err
 }
 
-// TestCallsThatDoNotReturn: they hold up their own objects and no others, and no object is
-// called twice at a time.
+// TestCallsThatDoNotReturn: they hold up their own objects and no others, no object is called
+// twice at a time, and one whose call is back is looked at without waiting for its retry.
 func TestCallsThatDoNotReturn(t *testing.T) {
 	t.Parallel()
 	d := &deaf{out: map[string]int{}, let: make(chan struct{})}
-	w := newWorld(t, d, func(o *options) { o.CallDeadline = 100 * time.Millisecond })
+	w := newWorld(t, d, func(o *options) {
+		o.CallDeadline = 100 * time.Millisecond
+		o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour
+	})
 	letGo := sync.OnceFunc(func() { close(d.let) })
 	t.Cleanup(letGo)
 	names := w.createMany(14)

@@ -246,6 +246,9 @@ func (p *pass[T, C, O]) meetRivals(ctx context.Context) error {
 
 // recognise settles what the thing is to us and how it differs.
 func (p *pass[T, C, O]) recognise() {
+	if p.facts.Seen.Owner == OwnerUs {
+		p.track.marks = markCount{}
+	}
 	if p.facts.Seen.ours() {
 		p.track.saw()
 	} else {
@@ -382,6 +385,9 @@ func (p *pass[T, C, O]) putMark(ctx context.Context) {
 	p.change(ctx, ActionMark, func(ctx context.Context, obj T) error {
 		return marker.Mark(ctx, c, obj, ref, mark)
 	})
+	if !p.facts.Last.Failed {
+		p.track.markAnswered(p.obj.GetGeneration(), time.Now())
+	}
 }
 
 // unmark takes our mark off.

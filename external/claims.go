@@ -52,16 +52,16 @@ func ownRecord(obj Object) record {
 func (p *pass[T, C, O]) standingOf(obj T, found Mark) standing {
 	r := ownRecord(obj)
 	s := standing{
-		uid: string(obj.GetUID()), since: obj.GetCreationTimestamp().Time, asked: r.Create.At, place: r.place,
-		ends: !obj.GetDeletionTimestamp().IsZero(),
+		uid: string(obj.GetUID()), since: obj.GetCreationTimestamp().Time, asked: r.asked(), place: r.place,
+		had: r.had(), ends: !obj.GetDeletionTimestamp().IsZero(),
 	}
 	if !r.exists() { // it will be worked on here
 		s.place = p.here
 	}
 	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.loop.Terms(), obj.GetNamespace()))
 	s.leaves = s.ends && asks.policy.Orphan
-	if p.e.options.Unmarked { // also what the policy no longer lets it have is not for others to take
-		s.holds = r.exists() && !r.Refused
+	if p.e.options.Unmarked || p.missing() { // also what the policy no longer lets it have is not for others to take
+		s.holds = r.exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
 		return s
 	}
 	who := claimant{
@@ -92,17 +92,21 @@ func (p *pass[T, C, O]) contest(ctx context.Context) error {
 		return err
 	}
 	ours := p.standingOf(p.obj, p.seen.Mark)
-	ours.place, ours.holds = p.here, p.facts.Seen.Owner == OwnerRecorded
+	ours.place, ours.holds = p.here, ours.holds && p.missing() && !p.anew || p.facts.Seen.Owner == OwnerRecorded
 	for _, o := range others {
 		if o.GetUID() == p.obj.GetUID() {
 			continue
 		}
-		if r := ours.against(p.standingOf(o, p.seen.Mark)); r > p.facts.Seen.Rival {
+		theirs := p.standingOf(o, p.seen.Mark)
+		if r := rivalry(ours, theirs, p.missing() && !p.e.options.Unmarked); r > p.facts.Seen.Rival {
 			p.facts.Seen.Rival, p.holder = r, p.objectName(o)
 		}
 	}
 	return nil
 }
+
+// missing: the look of this pass showed nothing.
+func (p *pass[T, C, O]) missing() bool { return p.seen.Phase == PhaseMissing }
 
 // objectName names an object for people.
 func (p *pass[T, C, O]) objectName(o T) string {

@@ -71,8 +71,11 @@ func (f Facts) madeUnmarked() bool { return f.MarkLater && f.Record.Marker == Ma
 // decideMark is the second half of row 9: a thing that was taken over gets our mark, and
 // nothing else happens to it until the mark is seen.
 func decideMark(f Facts) Decision {
-	if f.Refused == ActionMark {
+	switch {
+	case f.Refused == ActionMark:
 		return refused(f, ActionMark)
+	case f.VainMarks >= NotConvergingAfter && f.SinceMark >= f.Grace:
+		return stopped(9, ReasonNotConverging)
 	}
 	d := Decision{
 		Row: 9, Action: ActionMark, State: StateVerifying, Reason: ReasonAdopting,
@@ -113,12 +116,15 @@ func ownsForDeletion(f Facts) bool {
 // standing is what an object's claim to a thing rests on.
 type standing struct {
 	uid string
-	// since is when the object was made, to the second; asked when its record was written,
-	// zero if there is none.
+	// since is when the object was made, to the second; asked when its first record for the thing
+	// was written, zero if there is none.
 	since, asked time.Time
 	place        place
-	// holds: the object's record says that the thing is its own, and nothing proves it.
+	// holds: the object's record says that the thing is its own, and nothing proves it; or, of
+	// a thing that is not there, that it was to be.
 	holds bool
+	// had: the object's record says that the thing was there.
+	had bool
 	// ends: the object is being deleted; leaves: and its thing is to stay.
 	ends, leaves bool
 }
@@ -137,6 +143,29 @@ func (s standing) against(o standing) Rival {
 		return RivalHolds
 	}
 	return RivalNone
+}
+
+// rivalry compares two claims. Where there is nothing, an object whose record names the thing
+// had it, or was about to, and comes before one that wishes for it. Of two such the one that was
+// there before comes first if marks tell later whose the thing is; without marks nobody knows
+// which record is true.
+func rivalry(ours, theirs standing, markTells bool) Rival {
+	if markTells && ours.holds && theirs.holds {
+		theirs.holds = theirs.earlier(ours)
+		ours.holds = !theirs.holds
+	}
+	return ours.against(theirs)
+}
+
+// earlier tells whether the record of s is rather that of an object which had the thing.
+func (s standing) earlier(o standing) bool {
+	switch {
+	case s.had != o.had:
+		return s.had
+	case !s.asked.Equal(o.asked):
+		return s.asked.Before(o.asked)
+	}
+	return s.before(o)
 }
 
 func (s standing) before(o standing) bool {

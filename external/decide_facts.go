@@ -46,6 +46,10 @@ type Facts struct {
 	// SameUpdates counts changes (updates, or deletes of what is to be made anew) that the API
 	// accepted and that left this very difference, for this generation.
 	SameUpdates int
+	// VainMarks counts marks that the API accepted, for this generation, and that no look shows;
+	// SinceMark is how long ago the first was.
+	VainMarks int
+	SinceMark time.Duration
 	// Refused is the call that the API refused for good for this very spec and policy.
 	Refused Action
 	// RefusedAs is what that refusal meant.

@@ -27,11 +27,15 @@ func given(change ...func(*Facts)) Facts {
 	return f
 }
 
-func paused(p Pause) func(*Facts)          { return func(f *Facts) { f.Paused = p } }
-func phase(p Phase) func(*Facts)           { return func(f *Facts) { f.Seen.Phase = p } }
-func owner(o Owner) func(*Facts)           { return func(f *Facts) { f.Seen.Owner = o } }
-func creation(c Creation) func(*Facts)     { return func(f *Facts) { f.Creation = c } }
-func since(d time.Duration) func(*Facts)   { return func(f *Facts) { f.SinceCreate = d } }
+func paused(p Pause) func(*Facts)        { return func(f *Facts) { f.Paused = p } }
+func phase(p Phase) func(*Facts)         { return func(f *Facts) { f.Seen.Phase = p } }
+func owner(o Owner) func(*Facts)         { return func(f *Facts) { f.Seen.Owner = o } }
+func creation(c Creation) func(*Facts)   { return func(f *Facts) { f.Creation = c } }
+func since(d time.Duration) func(*Facts) { return func(f *Facts) { f.SinceCreate = d } }
+func canMark(f *Facts)                   { f.CanMark = true }
+func vainMarks(n int, d time.Duration) func(*Facts) {
+	return func(f *Facts) { f.VainMarks, f.SinceMark = n, d }
+}
 func met(d time.Duration) func(*Facts)     { return func(f *Facts) { f.SinceMet = d } }
 func identity(i Identity) func(*Facts)     { return func(f *Facts) { f.Identity = i } }
 func adoption(a Adoption) func(*Facts)     { return func(f *Facts) { f.Policy.Adoption = a } }
@@ -194,6 +198,8 @@ func TestDecide(t *testing.T) {
 		"D-14 agreed":                     {"", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 
 		"D-15 unmarked":                    {"not adopted by default", given(owner(OwnerNobody)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-09 marks that do not stay":      {"it needs a person", given(owner(OwnerRecorded), canMark, vainMarks(3, time.Minute)), "D-09 stop Failed NotConverging -Ready -Creating -Updating +Failed event"},
+		"D-09 marks that do not show yet":  {"a look may be behind", given(owner(OwnerRecorded), canMark, vainMarks(3, time.Second)), "D-09 mark Verifying Adopting -Ready -Creating -Updating -Failed"},
 		"D-15 of an object just met":       {"a look may be behind the end of an earlier one's", given(owner(OwnerNamesake), met(time.Second)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed soon"},
 		"D-15 a living object's":           {"looking again shows nothing new", given(owner(OwnerOther), met(time.Second), rival(RivalHolds)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
 		"D-15 another's":                   {"never taken, whatever the policy", given(owner(OwnerOther), adoption(AdoptAlways)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
@@ -369,7 +375,7 @@ func randomFacts(rng *rand.Rand) Facts {
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
 		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
-		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), NewSpec: coin(20),
+		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), VainMarks: rng.IntN(5), SinceMark: time.Duration(rng.IntN(20)) * time.Second, NewSpec: coin(20),
 		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
 		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Mark: coin(15), Unmark: coin(15)},

@@ -218,6 +218,10 @@ func (t texts) change(d Decision, f Facts) string {
 	case ReasonImmutable:
 		return fmt.Sprintf("%s cannot be changed: %s; set the spec back, or %s", t.Thing, t.Unsupported, t.Remedy)
 	case ReasonNotConverging:
+		if d.Row == 9 {
+			return fmt.Sprintf("%d calls of Mark for %s were accepted and no look shows the ownership mark; the external system must keep it, "+
+				"and the driver return it in Observation.Mark", NotConvergingAfter, t.Thing)
+		}
 		return t.restless(f)
 	case ReasonUpdating:
 		return "updating " + t.Thing + t.listed()

@@ -3,6 +3,7 @@ package external
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -44,6 +45,18 @@ func (p *pass[T, C, O]) keepGiven(ctx context.Context) error {
 	}
 	p.facts.Seen = Seen{}
 	return nil
+}
+
+// note makes durable what a call has taught.
+func (p *pass[T, C, O]) note(ctx context.Context, a Action) error {
+	switch a {
+	case ActionObserve:
+		return p.pin(ctx)
+	case ActionCreate:
+		return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
+	default:
+		return nil
+	}
 }
 
 // sawGiven makes durable that a look has shown the thing by the identity that the API assigned:

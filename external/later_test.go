@@ -105,6 +105,20 @@ func TestMarkLater(t *testing.T) {
 		w.gone()
 		wantCalls(t, w, "none")
 	})
+	t.Run("a mark that does not stay is told, and not put on for ever", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, later{}, markLater)
+		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusOK, body: "{}"}))
+		w.create()
+		got := w.failing("NotConverging")
+		if m := condition(got, "Failed").Message; !strings.Contains(m, "no look shows the ownership mark") {
+			t.Errorf("message %q", m)
+		}
+		wantCalls(t, w, "one create and three marks", "POST a", "PUT a", "PUT a", "PUT a")
+		w.cloud.faulty(nil)
+		w.resize(2)
+		w.ready()
+	})
 	t.Run("it needs a driver that can mark", func(t *testing.T) {
 		t.Parallel()
 		defer func() {
@@ -150,6 +164,26 @@ func TestAssignedID(t *testing.T) {
 		}
 	})
 	t.Run("the thing goes by its id", func(t *testing.T) {
+		w.delete()
+		w.gone()
+		if w.cloud.get(id) != nil {
+			t.Error("the thing is still there")
+		}
+	})
+	t.Run("an object that is restored gets the thing by its id", func(t *testing.T) {
+		w.create()
+		backup := w.failing("IDNotSupported")
+		made := w.cloud.calls(false)
+		w.stop()
+		w.patch(`{"metadata":{"finalizers":null}}`)
+		w.delete()
+		w.gone()
+		w.start()
+		w.create(annotated(api.AnnotationExternal, backup.Annotations[api.AnnotationExternal]))
+		w.failing("IDNotSupported")
+		if diff := cmp.Diff(made, w.cloud.calls(false)); diff != "" {
+			t.Errorf("calls (-before +after):\n%s", diff)
+		}
 		w.delete()
 		w.gone()
 		if w.cloud.get(id) != nil {
@@ -217,6 +251,7 @@ func TestForgedID(t *testing.T) {
 		id := strings.TrimPrefix(w.cloud.calls(false)[0], "POST ")
 		w.create()
 		w.failing("IDNotSupported")
+		w.cloud.change(id, func(i *item) { i.Tags = nil }) // which this cloud could hold
 		forge(w, id)
 		w.settled("a")
 		w.delete()

@@ -99,3 +99,12 @@ func (s *settings) paused() string {
 	}
 	return text + "; remove it to go on"
 }
+
+// what names the thing for people.
+func (p *pass[T, C, O]) what() string {
+	kind := strings.ToLower(p.e.kind)
+	if p.id == "" {
+		return "the " + kind
+	}
+	return fmt.Sprintf("%s %q", kind, plain.Text(p.id))
+}

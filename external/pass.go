@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -198,6 +197,8 @@ func (p *pass[T, C, O]) identify() {
 		p.id = p.record.Given
 	case p.record.ID != "":
 		p.id = p.record.ID
+	case p.inherited.Given != "":
+		p.id = p.inherited.Given
 	case p.inherited.ID != "":
 		p.id = p.inherited.ID
 	default:
@@ -245,7 +246,7 @@ func (p *pass[T, C, O]) gatherRecord() {
 	if p.e.options.Unmarked && f.Deleting && !p.record.exists() {
 		f.Record.KnownID = false // a create needs a record, and there is none
 	}
-	if p.record.Given != "" {
+	if p.record.Given != "" || p.inherited.Given != "" {
 		f.Record.Trouble = TroubleGiven
 		return
 	}
@@ -335,10 +336,7 @@ func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
 			return nil
 		}
 		p.call(ctx, d)
-		if d.Action == ActionCreate {
-			return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
-		}
-		return nil
+		return p.note(ctx, d.Action)
 	case ActionPoll, ActionCancel, ActionFindOwned, ActionPublish, ActionPrepareDelete,
 		ActionNone, ActionRemoveFinalizer, ActionStop:
 	}
@@ -410,7 +408,11 @@ func (p *pass[T, C, O]) current(now T) bool {
 
 // writeMarker makes durable that a create may be called.
 func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) error {
-	r, value, err := p.e.newRecord(p.obj, p.here, p.named, incarnation)
+	r, _, err := p.e.newRecord(p.obj, p.here, p.named, incarnation)
+	if err != nil {
+		return err
+	}
+	r, value, err := settle(r.follows(p.record))
 	if err != nil {
 		return err
 	}
@@ -450,6 +452,7 @@ func (p *pass[T, C, O]) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r = r.follows(p.record)
 	r.Done = time.Now()
 	if p.facts.Seen.Owner != OwnerUs {
 		r.Adopted = adoptedFrom(p.seen.Mark)
@@ -484,15 +487,6 @@ func (p *pass[T, C, O]) persist(ctx context.Context, value string) error {
 
 func (p *pass[T, C, O]) ref() Ref {
 	return Ref{ID: p.id, Incarnation: max(1, p.record.Incarnation)}
-}
-
-// what names the thing for people.
-func (p *pass[T, C, O]) what() string {
-	kind := strings.ToLower(p.e.kind)
-	if p.id == "" {
-		return "the " + kind
-	}
-	return fmt.Sprintf("%s %q", kind, plain.Text(p.id))
 }
 
 func (p *pass[T, C, O]) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,28 @@ func (e *engine[T, C, O]) here(ctx context.Context, r *loop.Run[T]) (place, erro
 		return place{}, err
 	}
 	return place{Cluster: uid, Installation: r.Terms().Installation, Object: client.ObjectKeyFromObject(r.Obj).String()}, nil
+}
+
+// pin completes a record that does not tell where its thing is, once the thing is seen: it was
+// written by an operator that did not tell endpoints, or installations, apart.
+func (p *pass[T, C, O]) pin(ctx context.Context) error {
+	r := p.record
+	r.place = r.or(p.here)
+	if r.place == p.record.place || !r.exists() || !p.facts.Seen.ours() || p.facts.Deleting || p.facts.Paused != PauseNone {
+		return nil
+	}
+	if err := p.rewrite(ctx, r); err != nil {
+		return fmt.Errorf("record where the thing is: %w", err)
+	}
+	return nil
+}
+
+// or completes a place by another one.
+func (p place) or(other place) place {
+	return place{
+		Cluster: cmp.Or(p.Cluster, other.Cluster), Installation: cmp.Or(p.Installation, other.Installation),
+		Endpoint: cmp.Or(p.Endpoint, other.Endpoint), Object: cmp.Or(p.Object, other.Object),
+	}
 }
 
 // Selects leaves an object alone that another installation of the operator works on.

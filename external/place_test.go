@@ -270,6 +270,33 @@ func TestEndpoints(t *testing.T) {
 	})
 }
 
+// An operator that begins to tell endpoints apart pins that of what it sees.
+func TestEndpointPinnedAfterwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, named{})
+	w.create()
+	w.ready()
+	w.stop()
+	w.options.Endpoint = func(_ context.Context, c *cloudClient) (string, error) { return c.base, nil }
+	w.requests.Reset()
+	w.start()
+	w.await("the endpoint in the record", func(o *thing.Thing) bool {
+		return strings.Contains(o.Annotations[api.AnnotationExternal], `"endpoint":"`+w.cloud.URL+`"`)
+	})
+	w.resize(2)
+	w.ready()
+	wantWrites(t, w, "the record once, and the new size", "patch", "apply status")
+	w.stop()
+	first := w.cloud
+	w.cloud = newCloud(t)
+	w.start()
+	w.delete()
+	w.await("EndpointChanged", func(o *thing.Thing) bool { return condition(o, "Deleting").Reason == "EndpointChanged" })
+	if calls := w.cloud.calls(true); len(calls) != 0 || first.get("a") == nil {
+		t.Errorf("calls %v", calls)
+	}
+}
+
 // The endpoint is not known while nothing answers; it is pinned before the first create.
 func TestEndpointPinnedLater(t *testing.T) {
 	var up bool

@@ -64,21 +64,21 @@ func (p *commonsPass) prepare() {
 	if there, err := parseRecord(p.h.rec); err != nil || there.stays(p.h.uid, p.here) || p.w.m.trustsCopies && there.exists() {
 		return
 	}
-	r := p.write(p.h.spec, 1, "")
+	r := p.write(p.h.spec, 1, "", time.Time{})
 	p.t.prepared = r.Create
 }
 
 // write makes a record durable.
-func (p *commonsPass) write(id string, incarnation int64, adopted string) record {
+func (p *commonsPass) write(id string, incarnation int64, adopted string, done time.Time) record {
 	w := p.w
 	here := p.here
 	if w.m.noEndpoints {
 		here.Endpoint = ""
 	}
-	r, value, err := settle(record{
-		ID: id, Incarnation: incarnation, UID: p.h.uid, Adopted: adopted, place: here,
+	r, value, err := settle((record{
+		ID: id, Incarnation: incarnation, UID: p.h.uid, Adopted: adopted, Done: done, place: here,
 		Create: marker{At: w.clock().Add(time.Duration(len(w.next())) + time.Duration(w.serial)), By: strconv.Itoa(p.h.c.process)},
-	})
+	}).follows(p.rec))
 	if err != nil {
 		w.fail(p.h, err.Error())
 	}
@@ -158,7 +158,7 @@ func (p *commonsPass) act(d Decision) bool {
 		p.observe(t)
 	case ActionWriteMarker:
 		p.leave()
-		p.rec, p.inherited = p.write(h.spec, d.Incarnation, ""), record{}
+		p.rec, p.inherited = p.write(h.spec, d.Incarnation, "", time.Time{}), record{}
 		p.identify()
 		p.t.wroteMarker(p.rec.Create, p.rec.Incarnation)
 		p.f.Seen = Seen{}
@@ -180,7 +180,7 @@ func (p *commonsPass) act(d Decision) bool {
 		p.changed(ActionMark)
 	case ActionDelete:
 		p.touch(t, "deletes")
-		if t != nil && !t.made && t.mark == nil && !w.k.unmarked && p.rec.Given != "" {
+		if t != nil && !t.made && t.mark == nil && !w.k.unmarked && h.ns != "t1" && p.rec.Given != "" {
 			w.fail(h, "deletes what nothing proves to be his")
 		}
 		delete(w.things[p.here.Endpoint], p.id)
@@ -273,7 +273,7 @@ func (p *commonsPass) observe(t *deed) {
 
 func (p *commonsPass) contest(found Mark) {
 	ours := p.standing(p.h, found)
-	ours.place, ours.holds = p.here, p.f.Seen.Owner == OwnerRecorded
+	ours.place, ours.holds = p.here, ours.holds && p.seen == nil && !p.anew || p.f.Seen.Owner == OwnerRecorded
 	for _, o := range p.h.c.objects {
 		if o == p.h {
 			continue
@@ -287,7 +287,7 @@ func (p *commonsPass) contest(found Mark) {
 			r = record{}
 		}
 		if r.ID == p.id || r.ID == "" && o.spec == p.id || r.Given == p.id {
-			p.f.Seen.Rival = max(p.f.Seen.Rival, ours.against(p.standing(o, found)))
+			p.f.Seen.Rival = max(p.f.Seen.Rival, rivalry(ours, p.standing(o, found), p.seen == nil && !p.w.k.unmarked))
 		}
 	}
 }
@@ -297,12 +297,15 @@ func (p *commonsPass) standing(o *holder, found Mark) standing {
 	if r.UID != o.uid {
 		r = record{}
 	}
-	s := standing{uid: o.uid, since: o.created, asked: r.Create.At, place: r.place, ends: o.deleting, leaves: o.deleting && o.annotations.deletion == "orphan"}
+	s := standing{uid: o.uid, since: o.created, asked: r.asked(), had: r.had(), place: r.place, ends: o.deleting, leaves: o.deleting && o.annotations.deletion == "orphan"}
 	if !r.exists() {
 		s.place = p.here
 	}
-	s.holds = r.exists() && !r.Refused
-	if !p.w.k.unmarked {
+	s.holds = r.exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
+	switch {
+	case p.seen == nil && p.w.m.wishesFirst:
+		s.holds = false
+	case p.seen != nil && !p.w.k.unmarked:
 		s.holds = p.w.claimant(o, r, record{}, false).ownerOf(found) == OwnerRecorded
 	}
 	return s
@@ -340,7 +343,7 @@ func (p *commonsPass) adopt(t *deed) {
 	if p.f.Seen.Owner != OwnerUs {
 		adopted = adoptedFrom(t.mark)
 	}
-	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted), record{}
+	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted, w.clock()), record{}
 	p.t.adopted(p.rec.Create, p.rec.Incarnation, w.clock())
 	if !p.f.CanMark || p.f.Seen.Owner == OwnerUs {
 		t.owner = p.h // else with the mark
@@ -380,6 +383,7 @@ func (p *commonsPass) create(t *deed) {
 		p.w.fail(p.h, "creates what is there")
 		return
 	}
+	p.w.remade(p)
 	made := &deed{id: p.id, value: p.h.want, owner: p.h, made: true}
 	if !p.w.k.unmarked {
 		made.mark = p.mark()
@@ -388,6 +392,19 @@ func (p *commonsPass) create(t *deed) {
 	p.t.createAnswered(false, ClassUnknown, p.w.clock())
 	p.f.Last = Answer{Of: ActionCreate}
 	p.t.saw()
+}
+
+// remade: what an object lost is made again by that object, as long as it lives and may.
+func (w *commons) remade(p *commonsPass) {
+	at := p.here.Endpoint + "/" + p.id
+	had := w.lost[at]
+	delete(w.lost, at)
+	if had == nil || had == p.h || had.gone || had.deleting || had.tampered || p.h.tampered || had.c != p.h.c {
+		return
+	}
+	if r, err := parseRecord(had.rec); err == nil && r.UID == had.uid && r.ID == p.id && r.Endpoint == p.here.Endpoint {
+		w.fail(p.h, "makes for itself what "+had.key()+" ("+had.uid+") had and lost")
+	}
 }
 
 // release lets the object go: what it has must be gone, unless its people said otherwise.

@@ -66,6 +66,7 @@ func TestCommonsTeeth(t *testing.T) {
 		"what is taken over gets no mark":         {"two clusters have one thing", "", commonsMutant{noMarks: true}},
 		"annotations decide alone":                {"a tenant takes the superuser's role", "", commonsMutant{noLimits: true}},
 		"a record tells what id the API assigned": {"a forged one deletes what nobody marked", "marked at creation alone", commonsMutant{trustsGiven: true}},
+		"who wishes comes before who had":         {"what is lost is made by somebody else", "", commonsMutant{wishesFirst: true}},
 		"an operator does not know where it is":   {"it lets go of what is elsewhere", "", commonsMutant{noEndpoints: true}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {

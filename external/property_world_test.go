@@ -21,7 +21,7 @@ type commonsKind struct {
 
 // commonsMutant is an engine as it was, or as it must not be; the zero mutant is ours.
 type commonsMutant struct {
-	trustsCopies, trustsAdopted, blindToClusters, noClaims, noMarks, noLimits, noEndpoints, trustsGiven bool
+	trustsCopies, trustsAdopted, blindToClusters, noClaims, noMarks, noLimits, noEndpoints, trustsGiven, wishesFirst bool
 }
 
 // deed is a thing and its rightful owner.
@@ -72,6 +72,7 @@ type commons struct {
 	serial  int
 	realms  []*realm
 	things  map[string]map[string]*deed // by endpoint and id
+	lost    map[string]*holder          // by endpoint and id: who had what an outsider removed
 	backup  []holder
 	policy  bool // only the operator writes records of living objects
 	steps   int
@@ -82,7 +83,7 @@ type commons struct {
 }
 
 func newCommons(k commonsKind, m commonsMutant, policy bool, seed uint64) *commons {
-	w := &commons{k: k, m: m, policy: policy, rng: rand.New(rand.NewPCG(seed, 7)), stops: map[Reason]int{}, things: map[string]map[string]*deed{"east": {}, "west": {}}}
+	w := &commons{k: k, m: m, policy: policy, rng: rand.New(rand.NewPCG(seed, 7)), stops: map[Reason]int{}, lost: map[string]*holder{}, things: map[string]map[string]*deed{"east": {}, "west": {}}}
 	for range k.clusters {
 		w.realms = append(w.realms, w.founded())
 	}
@@ -273,7 +274,9 @@ func (w *commons) edit(r *realm) {
 		return
 	}
 	h := pick(w.rng, r.objects...)
-	switch w.rng.IntN(7) {
+	switch w.rng.IntN(8) {
+	case 7:
+		h.spec = pick(w.rng, "x", "y", "z")
 	case 0, 1:
 		h.want = w.rng.IntN(3)
 	case 2, 3:
@@ -348,6 +351,10 @@ func (w *commons) outsider(r *realm) {
 		at[id] = &deed{id: id, value: w.rng.IntN(3)}
 	case t != nil && t.owner == nil && w.chance(50):
 		delete(at, id)
+	case t != nil && t.owner != nil && w.chance(10):
+		delete(at, id)
+		w.lost[r.endpoint+"/"+id] = t.owner
+		w.tell("%s of %s is lost", id, t.owner.key())
 	}
 }
 

@@ -29,6 +29,8 @@ type record struct {
 	UID string `json:"uid"`
 	// Create tells that a create may have been called.
 	Create marker `json:"create"`
+	// Since is when the first record for this identity was written; zero if that is Create.At.
+	Since time.Time `json:"since,omitzero"`
 	// Done is when the thing was known to exist; zero if that was never written down.
 	Done time.Time `json:"done,omitzero"`
 	// Refused tells that the API certainly refused the create. It is written down where no
@@ -103,6 +105,25 @@ const longestID = longestRecord / 2
 // exists tells whether a create was ever prepared.
 func (r record) exists() bool { return r.Incarnation > 0 }
 
+// asked is since when the object stands for the thing; zero if there is no record.
+func (r record) asked() time.Time {
+	if r.Since.IsZero() {
+		return r.Create.At
+	}
+	return r.Since
+}
+
+// had tells whether the thing was there once, as far as the record says.
+func (r record) had() bool { return !r.Done.IsZero() || r.Incarnation > 1 }
+
+// follows makes r the record that comes after another one of the same object.
+func (r record) follows(before record) record {
+	if before.exists() && before.ID == r.ID && before.Endpoint == r.Endpoint {
+		r.Since = before.asked()
+	}
+	return r
+}
+
 // progress is how far the creation is recorded.
 func (r record) progress() Recorded {
 	switch {
@@ -119,7 +140,7 @@ func (r record) encode() (string, error) {
 	if err := r.check(); err != nil {
 		return "", fmt.Errorf("encode the record of an external thing: %w", err)
 	}
-	r.Create.At, r.Done = r.Create.At.UTC(), r.Done.UTC()
+	r.Create.At, r.Since, r.Done = r.Create.At.UTC(), r.Since.UTC(), r.Done.UTC()
 	b, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("encode the record of an external thing: %w", err)

@@ -200,3 +200,29 @@ func TestStanding(t *testing.T) {
 		})
 	}
 }
+
+// TestRivalry: who makes what is not there.
+func TestRivalry(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	tests := map[string]struct {
+		why          string
+		ours, theirs standing
+		unmarked     bool
+		want         Rival
+	}{
+		"a record, an older wish":  {"it had the thing", standing{uid: "b", since: at(5), asked: at(6), holds: true}, standing{uid: "a", since: at(4)}, false, RivalNone},
+		"a wish, a younger record": {"the other had the thing", standing{uid: "a", since: at(4)}, standing{uid: "b", since: at(5), asked: at(6), holds: true}, false, RivalHolds},
+		"two records":              {"the earlier one", standing{uid: "b", since: at(5), asked: at(6), holds: true}, standing{uid: "a", since: at(4), asked: at(7), holds: true}, false, RivalNone},
+		"two records, one seen":    {"it was there", standing{uid: "b", asked: at(6), holds: true}, standing{uid: "a", asked: at(7), holds: true, had: true}, false, RivalHolds},
+		"two records, no marks":    {"one of them is not true", standing{uid: "b", asked: at(6), holds: true}, standing{uid: "a", asked: at(7), holds: true}, true, RivalEqual},
+		"two wishes":               {"the older", standing{uid: "b", since: at(5)}, standing{uid: "a", since: at(4)}, true, RivalHolds},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			if got := rivalry(test.ours, test.theirs, !test.unmarked); got != test.want {
+				t.Errorf("%s: %d, want %d", test.why, got, test.want)
+			}
+		})
+	}
+}

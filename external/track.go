@@ -45,6 +45,8 @@ type track struct {
 	before *knowledge
 	// updates counts accepted changes that left a difference as it was.
 	updates updateCount
+	// marks counts accepted marks in a row that no look shows.
+	marks markCount
 	// refusal is the call that the API refused for good.
 	refusal refusal
 	// tried is the generation at which the thing last had its chance: it was in sync, or the
@@ -94,6 +96,13 @@ type updateCount struct {
 	// incarnation is the one that was last deleted to be made anew: several deletes of one
 	// thing are one attempt.
 	incarnation int64
+}
+
+// markCount counts marks for a generation since the first.
+type markCount struct {
+	generation int64
+	count      int
+	first      time.Time
 }
 
 // mostDifferences bounds the differences that are told apart. Nothing has that many on its way
@@ -307,6 +316,14 @@ func (t *track) counted(generation int64) *updateCount {
 	return &t.updates
 }
 
+// markAnswered notes an accepted mark.
+func (t *track) markAnswered(generation int64, now time.Time) {
+	if t.marks.count == 0 || t.marks.generation != generation {
+		t.marks = markCount{generation: generation, first: now}
+	}
+	t.marks.count++
+}
+
 // inSync notes that the thing is as the spec of a generation asks for, and forgets failed
 // attempts to bring it there.
 func (t *track) inSync(generation int64) {
@@ -341,6 +358,10 @@ func (t *track) facts(f *Facts, now time.Time) {
 	f.Creation = t.creation
 	f.SinceCreate = now.Sub(t.called)
 	f.SinceMet = now.Sub(t.begun)
+	f.VainMarks, f.SinceMark = 0, now.Sub(t.marks.first)
+	if t.marks.generation == f.Generation {
+		f.VainMarks = t.marks.count
+	}
 	f.SinceUnready = now.Sub(t.unready)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
 	f.DeleteAccepted = t.deleteAccepted && !unsure

@@ -67,7 +67,7 @@ func (s *settings) flags(f *pflag.FlagSet, o Options) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "file that says which cluster; empty means $KUBECONFIG, the pod's own cluster, or ~/.kube/config")
 	f.StringVar(&s.namespace, "namespace", "", "where the operator's lease lives; empty means the pod's or the kubeconfig's namespace")
 	f.StringSliceVar(&s.watchNamespaces, "watch-namespaces", nil, "namespaces whose objects are worked on, with commas between; empty means all")
-	f.StringVar(&s.installation, "installation", "", "tells operators of the same kinds in one cluster apart: objects that another one works on are left alone; empty means "+o.Name)
+	f.StringVar(&s.installation, "installation", "", "tells operators of the same kinds in one cluster apart: objects that another one works on are left alone; empty means "+o.Name+"; after a change the objects of before are left alone")
 	f.StringSliceVar(&s.adoptionLimit, "adoption-limit", nil, "the most that annotation "+api.AnnotationAdoption+" may ask for: never, if-marked, if-identical or always, in some namespaces as NAMESPACE=LIMIT, with commas between; empty leaves it at if-marked, or what the operator's author chose")
 	f.StringSliceVar(&s.accessLimit, "access-limit", nil, "the most that annotation "+api.AnnotationAccess+" may allow: letters of CUD or none, in some namespaces as NAMESPACE=LIMIT, with commas between; empty means what the operator's author chose")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "work only while holding the lease, so that replicas stand by for one another")
@@ -136,7 +136,7 @@ func manifestsCmd(o Options) *cobra.Command {
 			return printYAML(cmd.OutOrStdout(), objects)
 		},
 	}
-	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "where the operator runs; empty means "+o.Name)
+	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "where the operator runs; empty means "+o.Name+"; after a change the objects of before are left alone")
 	cmd.Flags().StringToStringVar(&m.FromSecret, "from-secret", nil, "value of a flag from a Secret, as FLAG=SECRET/KEY; for flags that name a secret or a file")
 	cmd.Flags().StringVar(&m.Image, "image", "", "the operator's image; empty means "+o.Name+":latest")
 	return cmd
