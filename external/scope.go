@@ -38,7 +38,7 @@ const (
 	releasePace = 50 * time.Millisecond
 	releaseTime = 30 * time.Second
 	// wokenPause is how long an object that was woken because another one succeeded is not
-	// woken for that again.
+	// woken for that again. It doubles up to mostPoll for as long as the object fails.
 	wokenPause = 30 * time.Second
 	// blamedKept is how many of those are remembered on whose behalf the API was held to ask
 	// for fewer calls.
@@ -72,6 +72,12 @@ const (
 	answerNothing
 )
 
+// wakeup is when an object was woken last, and how often since it last succeeded.
+type wakeup struct {
+	at    time.Time
+	times int
+}
+
 // scope is what all objects with one client share: whether calls may be made now. It is told
 // of every answer. While the API is down or throttles, nobody calls it but one object at a
 // time, which tries; when it answers again the others are woken, spread. The zero value is
@@ -103,8 +109,8 @@ type scope struct {
 	streak map[objectKey]bool
 	// failed are those to wake when the API answers again, parked those that wait for it.
 	failed, parked map[objectKey]bool
-	// woken is when an object was woken because another one succeeded.
-	woken map[objectKey]time.Time
+	// woken are objects that failed and were woken because another one succeeded.
+	woken map[objectKey]wakeup
 
 	// worked counts answers since the API was last held to be shut. blamed are the objects at
 	// which it last asked for fewer calls; where it answers others meanwhile and asks the same
@@ -318,6 +324,7 @@ func (s *scope) inTurn(of map[objectKey]bool) []objectKey {
 func (s *scope) works(key objectKey, now time.Time) {
 	s.worked++
 	delete(s.own, key)
+	delete(s.woken, key)
 	recovered := s.failed[key]
 	delete(s.failed, key)
 	delete(s.parked, key)
@@ -326,7 +333,7 @@ func (s *scope) works(key objectKey, now time.Time) {
 	switch {
 	case s.shut != ScopeOpen:
 		maps.Copy(back, s.parked)
-		maps.Copy(back, s.failed)
+		s.others(back, now)
 		clear(s.parked)
 		s.shut, s.probing, s.words, s.tries = ScopeOpen, false, "", 0
 	case recovered:
@@ -341,15 +348,17 @@ func (s *scope) works(key objectKey, now time.Time) {
 	}
 }
 
-// others adds the objects that failed and were not woken for that a short time ago.
+// others adds the objects that failed and were not woken for that a short time ago. What fails
+// again and again though the API answers others is at fault itself.
 func (s *scope) others(back map[objectKey]bool, now time.Time) {
-	maps.DeleteFunc(s.woken, func(_ objectKey, at time.Time) bool { return now.Sub(at) >= wokenPause })
+	maps.DeleteFunc(s.woken, func(_ objectKey, w wakeup) bool { return now.Sub(w.at) >= 2*mostPoll })
 	if s.woken == nil {
-		s.woken = map[objectKey]time.Time{}
+		s.woken = map[objectKey]wakeup{}
 	}
 	for k := range s.failed {
-		if _, lately := s.woken[k]; !lately {
-			back[k], s.woken[k] = true, now
+		w := s.woken[k]
+		if w.times == 0 || now.Sub(w.at) >= min(wokenPause<<min(w.times-1, 10), mostPoll) {
+			back[k], s.woken[k] = true, wakeup{now, w.times + 1}
 		}
 	}
 }

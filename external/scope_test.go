@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/spread"
 )
 
 // backend is an API and the objects that call it, played by a clock of its own: who comes
@@ -19,6 +21,13 @@ type backend struct {
 	// asking is the object that calls; again is when one comes again that is well, 0 never.
 	asking objectKey
 	again  time.Duration
+	// workers bound how many calls are under way.
+	workers int
+	flying  []flying
+	// takes is by how much longer than a millisecond a call of an object takes; nil is nothing.
+	takes func(key objectKey) time.Duration
+	// turned counts how often an object was not let through.
+	turned map[objectKey]int
 	// answer is what the API says now.
 	answer func(now time.Time) (kind answerKind, after time.Duration)
 }
@@ -27,6 +36,7 @@ func newBackend(n int) *backend {
 	b := &backend{
 		now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
 		due: map[objectKey]time.Time{}, tries: map[objectKey]int{}, well: map[objectKey]time.Time{},
+		turned: map[objectKey]int{}, workers: 1,
 	}
 	b.scope.wake = func(key objectKey, after time.Duration) {
 		if at := b.now.Add(after); b.due[key].IsZero() || at.Before(b.due[key]) {
@@ -39,53 +49,101 @@ func newBackend(n int) *backend {
 	return b
 }
 
-// run plays until the time has passed. Calls take a millisecond.
+// run plays until the time has passed.
 func (b *backend) run(d time.Duration) {
-	for end := b.now.Add(d); ; {
-		var next objectKey
-		for key, at := range b.due {
-			if next == (objectKey{}) || at.Before(b.due[next]) || at.Equal(b.due[next]) && compareKeys(key, next) < 0 {
-				next = key
-			}
-		}
-		if next == (objectKey{}) || b.due[next].After(end) {
+	end := b.now.Add(d)
+	for {
+		next, due := b.next()
+		back := b.firstBack()
+		switch {
+		case due && len(b.flying) < b.workers && (back < 0 || !b.due[next].After(b.flying[back].ends)) && !b.due[next].After(end):
+			b.pass(b.due[next])
+			delete(b.due, next)
+			b.begin(next)
+		case back >= 0 && !b.flying[back].ends.After(end):
+			b.pass(b.flying[back].ends)
+			f := b.flying[back]
+			b.flying = slices.Delete(b.flying, back, back+1)
+			b.finish(f)
+		default:
 			b.now = end
 			return
 		}
-		if b.due[next].After(b.now) {
-			b.now = b.due[next]
-		}
-		delete(b.due, next)
-		b.visit(next)
 	}
 }
 
-func (b *backend) visit(key objectKey) {
+// pass lets the clock go on.
+func (b *backend) pass(until time.Time) {
+	if until.After(b.now) {
+		b.now = until
+	}
+}
+
+// next is the object that is to come next.
+func (b *backend) next() (next objectKey, is bool) {
+	for key, at := range b.due {
+		if !is || at.Before(b.due[next]) || at.Equal(b.due[next]) && compareKeys(key, next) < 0 {
+			next, is = key, true
+		}
+	}
+	return next, is
+}
+
+// firstBack is the call that ends next, -1 if there is none.
+func (b *backend) firstBack() int {
+	first := -1
+	for i, f := range b.flying {
+		if first < 0 || f.ends.Before(b.flying[first].ends) {
+			first = i
+		}
+	}
+	return first
+}
+
+// begin lets an object call, if it may.
+func (b *backend) begin(key objectKey) {
 	if shut, _ := b.scope.enter(key, b.now); shut != ScopeOpen {
+		b.turned[key]++
 		b.due[key] = b.now.Add(b.scope.park(key, b.now))
 		return
 	}
-	began := b.now
+	took := time.Millisecond
+	if b.takes != nil {
+		took += b.takes(key)
+	}
+	b.calls = append(b.calls, b.now)
+	b.flying = append(b.flying, flying{key: key, began: b.now, ends: b.now.Add(took)})
+}
+
+// finish takes in what a call came to.
+func (b *backend) finish(f flying) {
+	key := f.key
 	b.asking = key
-	b.calls = append(b.calls, began)
-	b.now = b.now.Add(time.Millisecond)
-	kind, after := b.answer(began)
-	b.scope.answered(key, kind, began, b.now, after, "away")
-	switch kind {
-	case answerWorks:
-		b.well[key], b.tries[key] = b.now, 0
-		if at := b.now.Add(b.again); b.again > 0 && (b.due[key].IsZero() || at.Before(b.due[key])) {
-			b.due[key] = at
-		}
-	case answerThrottled:
-		b.due[key] = b.now.Add(b.scope.park(key, b.now))
-	case answerAway, answerDenied, answerNothing:
-		at := b.now.Add(min(time.Second<<b.tries[key], 10*time.Minute))
-		b.tries[key]++
+	kind, after := b.answer(f.began)
+	b.scope.answered(key, kind, f.began, b.now, after, "away")
+	again := func(at time.Time) {
 		if woken, is := b.due[key]; !is || at.Before(woken) {
 			b.due[key] = at
 		}
 	}
+	switch kind {
+	case answerWorks:
+		if b.well[key], b.tries[key] = b.now, 0; b.again > 0 {
+			again(b.now.Add(b.again))
+		}
+	case answerThrottled:
+		b.due[key] = b.now.Add(b.scope.park(key, b.now))
+	case answerAway, answerDenied, answerNothing:
+		wait := min(time.Second<<b.tries[key], 10*time.Minute)
+		again(b.now.Add(wait + time.Duration(float64(wait)*spread.Share(key, b.tries[key])/10)))
+		b.tries[key]++
+	}
+}
+
+// flying is a call that is under way.
+type flying struct {
+	key         objectKey
+	began, ends time.Time
 }
 
 // TestScopeOutage: few calls while the API is away, and all objects back soon after it.
@@ -210,6 +268,53 @@ func TestHintThatNeverEnds(t *testing.T) {
 	}
 	if looks > 900 || soon < 15 {
 		t.Errorf("%d looks in an hour, %d in the first two seconds", looks, soon)
+	}
+}
+
+// TestScopeOfSlowObjects: objects at which looks take all of their time are looked at ever more
+// slowly, whatever comes of the others, which go on.
+func TestScopeOfSlowObjects(t *testing.T) {
+	b := newBackend(40)
+	b.again, b.workers = 10*time.Minute, 4
+	slow := []string{"o001", "o003", "o004", "o008", "o017", "o022", "o031", "o033"}
+	is := func(key objectKey) bool { return slices.Contains(slow, key.Name) }
+	b.takes = func(key objectKey) time.Duration {
+		if is(key) {
+			return 30 * time.Second
+		}
+		return 0
+	}
+	waits := 0
+	b.answer = func(time.Time) (answerKind, time.Duration) {
+		if is(b.asking) {
+			waits++
+			return answerAway, 0
+		}
+		return answerWorks, 0
+	}
+	b.run(2 * time.Hour)
+	if most := 32 * len(slow); waits > most { // 22 by their own back-off, some because others are well
+		t.Errorf("%d calls that take half a minute in two hours, want at most %d", waits, most)
+	}
+	turned := 0
+	for key, n := range b.turned {
+		if !is(key) {
+			turned += n
+		}
+	}
+	if most := 300; turned > most {
+		t.Errorf("the others were held back %d times in two hours, want at most %d", turned, most)
+	}
+	t.Logf("%d slow calls, %d times held back, %d calls", waits, turned, len(b.calls))
+}
+
+// TestScopeDenied: an API that lets nobody in is not asked again by all because it answers.
+func TestScopeDenied(t *testing.T) {
+	b := newBackend(300)
+	b.answer = func(time.Time) (answerKind, time.Duration) { return answerDenied, 0 }
+	b.run(time.Hour)
+	if most := 300 * 18; len(b.calls) > most {
+		t.Errorf("%d calls in an hour, want at most %d", len(b.calls), most)
 	}
 }
 
