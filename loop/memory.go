@@ -30,6 +30,8 @@ type remembered struct {
 	ladder ladder
 	// unwritten counts passes in a row whose result could not be written.
 	unwritten int
+	// conflicts counts passes in a row that worked on an old copy.
+	conflicts int
 	// delay is handed to the work queue for the failure just returned.
 	delay time.Duration
 	// own is the newest version that this process wrote, since when, and of which UID.
@@ -93,7 +95,7 @@ func (r *remembered) meet(uid types.UID) {
 
 // startAnew forgets failures.
 func (r *remembered) startAnew() {
-	r.unwritten = 0
+	r.unwritten, r.conflicts = 0, 0
 	r.ladder = ladder{events: r.ladder.events, seen: r.ladder.seen}
 }
 

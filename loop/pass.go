@@ -226,7 +226,7 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 	outcome := p.guarded(authorCtx)
 	cancel()
 	if isOutdated(outcome.err) {
-		return p.outdated()
+		return p.metadataFailed(ctx, outcome.err)
 	}
 	var handled ErrorOutcome
 	if h, ok := p.c.author.(ErrorHandler[T]); ok && outcome.failed() {
@@ -329,7 +329,7 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 	o := p.guardedCleanup(authorCtx, cleaner)
 	cancel()
 	if isOutdated(o.err) {
-		return p.outdated()
+		return p.metadataFailed(ctx, o.err)
 	}
 	if o.kind == cleanupRemoved {
 		if err := p.removeFinalizer(ctx); err != nil {
@@ -382,10 +382,24 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 }
 
 // outdated ends a pass over an object that moved on while we looked: again with the fresh
-// one, and no attempt is used up.
-func (p *pass[T]) outdated() ending {
-	return ending{outcome: "Conflict", after: 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))}
+// one, and no attempt is used up. What is refused as if it had moved, again and again, is a
+// failure like any other.
+func (p *pass[T]) outdated(err error) ending {
+	var n int
+	p.c.memory.with(p.key, func(r *remembered) { n, r.conflicts = r.conflicts, r.conflicts+1 })
+	if n >= mostConflicts {
+		return p.unwrittenAgain(fmt.Errorf("work on the object, which is never as it was read: %w", err))
+	}
+	after := 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))
+	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}
 }
+
+// outdatedPass is the outcome of a pass that worked on an old copy.
+const outdatedPass = "Conflict"
+
+// mostConflicts is how many passes in a row may find that the object has moved on. That takes a
+// cache that is seconds behind.
+const mostConflicts = 24
 
 // writeFailed ends a pass whose own write was refused. It is repeated until the write
 // succeeds, whatever the author's outcome was.
@@ -393,9 +407,14 @@ func (p *pass[T]) writeFailed(err error) ending {
 	switch {
 	case apierrors.IsNotFound(err):
 		return ending{outcome: "Done"}
-	case apierrors.IsConflict(err):
-		return p.outdated()
+	case apierrors.IsConflict(err), isOutdated(err):
+		return p.outdated(err)
 	}
+	return p.unwrittenAgain(err)
+}
+
+// unwrittenAgain ends a pass whose result is not written, however often it was tried.
+func (p *pass[T]) unwrittenAgain(err error) ending {
 	next := ending{outcome: "Fail", err: err}
 	p.c.memory.with(p.key, func(r *remembered) {
 		r.unwritten++
@@ -408,11 +427,11 @@ func (p *pass[T]) writeFailed(err error) ending {
 // status. It is repeated until the write succeeds.
 func (p *pass[T]) metadataFailed(ctx context.Context, err error) ending {
 	end := p.writeFailed(err)
-	if end.err == nil { // the object is gone, or moved on
+	if end.err == nil || p.vanished != nil { // the object is gone, or moved on
 		return end
 	}
 	p.run.Obj, _ = p.base.DeepCopyObject().(T)
-	if untold := p.commit(ctx, p.refusal(err)); untold != nil {
+	if untold := p.commit(ctx, p.refusal(end.err)); untold != nil {
 		p.run.log.V(1).Info("cannot write the status of a failed pass", "error", plain.Error(untold))
 	}
 	return end
@@ -437,8 +456,8 @@ func (p *pass[T]) commitFailed(err error, next ending) ending {
 func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	p.c.memory.with(p.key, func(r *remembered) {
 		r.started, r.delay = time.Time{}, end.after
-		if end.err == nil {
-			r.unwritten = 0
+		if end.err == nil && end.outcome != outdatedPass {
+			r.unwritten, r.conflicts = 0, 0
 		}
 	})
 	passes.WithLabelValues(p.c.name, end.outcome).Inc()

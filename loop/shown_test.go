@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
@@ -323,46 +325,85 @@ func TestLogIsSafe(t *testing.T) {
 	}
 }
 
-// refusing answers writes of metadata instead of the API server, as an admission webhook would.
-func refusing(t *testing.T, while func() bool) func(http.RoundTripper) http.RoundTripper {
-	t.Helper()
-	return answering(http.StatusForbidden,
-		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"admission webhook \"labels.example.com\" denied the request: label team is missing"}`,
+// refusing answers writes of metadata instead of the API server: as an admission webhook does
+// (403), or a ValidatingAdmissionPolicy (422).
+func refusing(code int, while func() bool) func(http.RoundTripper) http.RoundTripper {
+	reason := map[int]string{http.StatusForbidden: "Forbidden", http.StatusUnprocessableEntity: "Invalid"}[code]
+	return answering(code,
+		fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"denied request: label team is missing"}`, reason, code),
 		func(method, path, _ string) bool {
 			return method == http.MethodPatch && strings.HasSuffix(path, "/probes/a") && while()
 		})
 }
 
-// TestMetadataThatCannotBeWritten: a finalizer that an admission webhook refuses to be put on, or
-// taken off, is what status tells, and no longer when it can be written.
+// TestMetadataThatCannotBeWritten: a finalizer that admission refuses to be put on, or taken off,
+// is what status tells, and no longer when it can be written. Meanwhile it is tried ever more
+// slowly.
 func TestMetadataThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	var refused atomic.Bool
-	refused.Store(true)
-	a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
-	w := newWorld(t, cleaner{author: a}, options{}, refusing(t, refused.Load))
-	w.create("a")
-	says := func(state string) {
-		t.Helper()
-		got := w.await("a", "a status that says what is refused", func(p *probe.Probe) bool { return strings.Contains(p.Status.Message, "label team is missing") })
-		failed := condition(got, "Failed")
-		if got.Status.State != state || ready(got) || failed == nil || failed.Reason != "WriteRefused" || condition(got, "Reconciling") == nil {
-			t.Errorf("status %+v", got.Status)
-		}
+	for _, code := range []int{http.StatusForbidden, http.StatusUnprocessableEntity} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			var refused atomic.Bool
+			refused.Store(true)
+			a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
+			w := newWorld(t, cleaner{author: a}, options{}, refusing(code, refused.Load))
+			w.create("a")
+			says := func(state string) {
+				t.Helper()
+				got := w.await("a", "a status that says what is refused", func(p *probe.Probe) bool {
+					return p.Status.State == state && strings.Contains(p.Status.Message, "label team is missing")
+				})
+				failed := condition(got, "Failed")
+				if ready(got) || failed == nil || failed.Reason != "WriteRefused" || condition(got, "Reconciling") == nil {
+					t.Errorf("status %+v", got.Status)
+				}
+			}
+			says("Failed")
+			refused.Store(false)
+			w.await("a", "Ready", ready)
+			refused.Store(true)
+			w.delete()
+			says("Terminating")
+			before := a.count("cleanup")
+			<-time.After(time.Second)
+			if n := a.count("cleanup") - before; n > 2 {
+				t.Errorf("%d more cleanups within a second", n)
+			}
+			refused.Store(false)
+			w.gone()
+			told := w.eventually(func(told []string) bool { return len(told) >= 3 })
+			for i, want := range []string{"Warning WriteRefused", "Normal Succeeded", "Warning WriteRefused"} {
+				if i >= len(told) || !strings.HasPrefix(told[i], want) {
+					t.Errorf("told %q", told)
+				}
+			}
+		})
 	}
-	says("Failed")
-	refused.Store(false)
-	w.await("a", "Ready", ready)
-	refused.Store(true)
-	w.delete()
-	says("Terminating")
-	refused.Store(false)
-	w.gone()
-	told := w.eventually(func(told []string) bool { return len(told) >= 3 })
-	for i, want := range []string{"Warning WriteRefused", "Normal Succeeded", "Warning WriteRefused"} {
-		if i >= len(told) || !strings.HasPrefix(told[i], want) {
-			t.Errorf("told %q", told)
-		}
+}
+
+// TestConflictsThatNeverEnd: an admission webhook that refuses with the code of a conflict is no
+// cause to try twenty times a second, and is told.
+func TestConflictsThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
+	w := newWorld(t, cleaner{author: a}, options{}, answering(http.StatusConflict,
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"denied request: quota is used up"}`,
+		func(method, path, _ string) bool {
+			refused := method == http.MethodPatch && strings.HasSuffix(path, "/probes/a")
+			if refused {
+				tries.Add(1)
+			}
+			return refused
+		}))
+	w.create("a")
+	got := w.await("a", "a status that says what is refused", func(p *probe.Probe) bool { return strings.Contains(p.Status.Message, "quota is used up") })
+	if failed := condition(got, "Failed"); failed == nil || failed.Reason != "WriteRefused" || got.Status.State != "Failed" {
+		t.Errorf("status %+v", got.Status)
+	}
+	if n := tries.Load(); n > 30 {
+		t.Errorf("%d tries", n)
 	}
 }
 
