@@ -31,8 +31,8 @@ type Options[T Object, C any] struct {
 	Connect func(ctx context.Context) (C, error)
 
 	// Endpoint tells what a client talks to: a name that is the same whenever the same
-	// things are reached, for example an account with its region. It is asked once for each
-	// client. What it says is pinned in the record of each thing, and an operator that talks
+	// things are reached, for example an account with its region, without credentials. It is
+	// asked once for each client. What it says is pinned in the record of each thing, and an operator that talks
 	// to something else does not touch the thing, nor takes it for gone. Nil means that
 	// endpoints are not told apart.
 	Endpoint func(ctx context.Context, client C) (string, error)

@@ -2,6 +2,7 @@ package external_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -191,5 +192,29 @@ func TestSpecOfADependencyChanges(t *testing.T) {
 	w.settled("a") // asked for by an annotation that is echoed: one write
 	if now := w.writes("a"); len(now) != writes+1 {
 		t.Errorf("writes to what depends on it: %v", now[writes:])
+	}
+}
+
+// TestEndpointWithASecret: what stands on every object holds no password, and the driver's
+// mistake is told.
+func TestEndpointWithASecret(t *testing.T) {
+	t.Parallel()
+	for why, endpoint := range map[string]string{
+		"a password": "postgres://app:hunter2@db:5432/shop", "no UTF-8": "db\xff", "longer than can be recorded": strings.Repeat("x", 5000),
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, named{}, func(o *options) {
+				o.Endpoint = func(context.Context, *cloudClient) (string, error) { return endpoint, nil }
+			})
+			w.create()
+			got := w.failing("ConnectFailed")
+			if !strings.Contains(got.Status.Message, "Options.Endpoint returns") || strings.Contains(fmt.Sprint(got), "hunter2") {
+				t.Errorf("object %+v", got)
+			}
+			if n := w.cloud.count(http.MethodPost); n != 0 {
+				t.Errorf("%d creates", n)
+			}
+		})
 	}
 }

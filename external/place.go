@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -45,6 +46,9 @@ func attach[C any](connect func(context.Context) (C, error), endpoint func(conte
 			kept = &a
 		}
 		name, err := guard("Endpoint", func() (string, error) { return endpoint(ctx, kept.client) })
+		if err == nil {
+			err = fitEndpoint(name)
+		}
 		if err != nil {
 			if classify(err, nil, false).class == ClassDenied {
 				kept.close()
@@ -56,6 +60,23 @@ func attach[C any](connect func(context.Context) (C, error), endpoint func(conte
 		kept, a.endpoint = nil, name
 		return a, nil
 	}
+}
+
+// longestEndpoint bounds the name of an endpoint in a record.
+const longestEndpoint = 512
+
+// fitEndpoint tells what is wrong with a name that is to stand on every object, where whoever may
+// read these reads it.
+func fitEndpoint(name string) error {
+	switch safe := plain.Safe(name); {
+	case strings.Contains(safe, plain.Hidden) && !strings.Contains(name, plain.Hidden):
+		return fmt.Errorf("the driver's Options.Endpoint returns what looks like credentials (%q); it must return a name that everybody may read", safe)
+	case safe != name:
+		return fmt.Errorf("the driver's Options.Endpoint returns %q, which is no text", safe)
+	case len(name) > longestEndpoint:
+		return fmt.Errorf("the driver's Options.Endpoint returns a name of %d bytes; %d can be recorded", len(name), longestEndpoint)
+	}
+	return nil
 }
 
 // live calls Connect.
