@@ -20,6 +20,7 @@ func (idle) Compare(*things.Thing, int) Changes { return nil }
 func (idle) Create(context.Context, int, *things.Thing, CreateInput) (Result, error) {
 	return Result{}, nil
 }
+
 func (idle) Delete(context.Context, int, *things.Thing, Ref) (Result, error) { return Result{}, nil }
 
 // leftBehindOf is what the gauge says of a kind.

@@ -236,7 +236,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	goTool := filepath.Join(t.TempDir(), "go")
 	write(t, goTool, "#!/bin/sh\ncase \"$1\" in build) echo 'write /x/y: no space left on device' >&2; exit 1;; esac\nexec go \"$@\"\n")
-	if err := os.Chmod(goTool, 0o755); err != nil { //nolint:gosec // it is to be run
+	if err := os.Chmod(goTool, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	gocache := t.TempDir()
