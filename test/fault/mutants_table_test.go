@@ -66,8 +66,8 @@ func retryMutants() []mutant {
 		},
 		{
 			what: "after a conflict the pass counts as done",
-			file: "loop/pass.go", old: "	return ending{outcome: \"Conflict\", after: 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))}\n",
-			mutated: "	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@4+until@1",
+			file: "loop/pass.go", old: "	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}\n",
+			mutated: "	_ = after\n	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@4+until@1",
 		},
 		{
 			what: "a failed status write is swallowed",
