@@ -115,7 +115,7 @@ func decideDeletionScope(f Facts) (d Decision, stop bool) {
 	case ScopeThrottled:
 		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}), true
 	case ScopeDown:
-		return deletionAway(ReasonUnreachable, WakeScope), true
+		return deletionAway(f.unreachable(), WakeScope), true
 	case ScopeOccupied:
 		return deletionAway(ReasonCallHangs, WakeBackoff), true
 	case ScopeOpen:

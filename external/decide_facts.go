@@ -99,6 +99,8 @@ type Told struct {
 	State State
 	// Creating, Updating and Failed are what the conditions said.
 	Creating, Updating, Failed bool
+	// Look is the reason of a look that failed, if that is what was told; else empty.
+	Look Reason
 }
 
 // Pause is what the pause annotation stops.

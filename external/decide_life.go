@@ -1,5 +1,7 @@
 package external
 
+import "cmp"
+
 // decideLife decides for an object that is to exist.
 func decideLife(f Facts) Decision {
 	if f.Paused != PauseNone {
@@ -99,13 +101,17 @@ func decideScope(f Facts) (d Decision, stop bool) {
 	case ScopeThrottled:
 		return Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}, true
 	case ScopeDown:
-		return away(ReasonUnreachable, WakeScope), true
+		return away(f.unreachable(), WakeScope), true
 	case ScopeOccupied:
 		return away(ReasonCallHangs, WakeBackoff), true
 	case ScopeOpen:
 	}
 	return Decision{}, false
 }
+
+// unreachable is why nothing is known of a thing whose API is not called because it is down. Whose
+// own look failed goes on saying how: it is tried again and again, and says the same each time.
+func (f Facts) unreachable() Reason { return cmp.Or(f.Told.Look, ReasonUnreachable) }
 
 // away is row 2 of an API that this object cannot call now.
 func away(reason Reason, wake Wake) Decision {

@@ -69,6 +69,17 @@ func lastState(f Facts) State {
 	return StatePending
 }
 
+// saidBefore: d repeats how the last look failed.
+func (f Facts) saidBefore(d Decision) bool {
+	return f.Scope == ScopeDown && f.Told.Look != "" && d.Reason == f.Told.Look
+}
+
+// lookFailed: d tells that a look failed, just now or before, and is tried again.
+func (f Facts) lookFailed(d Decision) bool {
+	now := f.Last.Failed && f.Last.Of == ActionObserve && d.Reason == failureReason(f.Last)
+	return f.saidBefore(d) || now && !stalled(d, f)
+}
+
 // inSync: the last look of this pass showed the thing to be ours, usable, and as asked.
 func (f Facts) inSync() bool {
 	return f.Seen.Looked && readiness(f) == ShowTrue && !f.Differs.any()

@@ -3,6 +3,7 @@ package external
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/trimtab-dev/trimtab/api"
 )
@@ -79,7 +80,7 @@ func (t texts) message(d Decision, f Facts) string {
 	if t.Unreflected != "" {
 		text += "; status does not show all of it: " + t.Unreflected
 	}
-	if t.Problems != "" && d.Reason != ReasonPolicyInvalid {
+	if t.Problems != "" && d.Reason != ReasonPolicyInvalid && !strings.HasSuffix(text, t.Problems) {
 		text += "; " + t.Problems
 	}
 	return text
@@ -91,6 +92,8 @@ func (t texts) sentence(d Decision, f Facts) string {
 		return t.failure(d, f, f.Last, t.Error)
 	case f.Create.Failed && d.Reason == failureReason(f.Create):
 		return t.failure(d, f, f.Create, t.CreateError)
+	case f.saidBefore(d):
+		return t.Failed
 	}
 	for _, about := range []func(Decision, Facts) string{t.trouble, t.change, t.ownership, t.progress} {
 		if text := about(d, f); text != "" {

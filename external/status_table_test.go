@@ -139,6 +139,9 @@ func failures() []situation {
 		{"the credentials are refused", of(failed(ActionObserve, ClassDenied), readyFor(3)), words(saying("Authorization Violation"))},
 		{"there is no client", of(scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
 		{"the vendor answers nobody", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *texts) { t.Connect = "connection refused" })},
+		{"the vendor answers nobody, and this object has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *texts) {
+			t.Failed = `cannot observe stream "orders": connection refused; retrying`
+		})},
 		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *texts) {
 			t.Hangs = "the driver has not returned from Update although its time is over; nothing is called for this object until it does"
 		})},

@@ -394,6 +394,9 @@ func (t *track) poll(row Row, most time.Duration) time.Duration {
 func (t *track) tells(r status.Report, d Decision, f Facts) {
 	t.readyFor, _ = f.readyFor(d)
 	t.told = Told{State: State(r.State)}
+	if f.lookFailed(d) {
+		t.told.Look = d.Reason
+	}
 	for _, c := range r.Conditions {
 		is := c.Status == metav1.ConditionTrue
 		switch c.Type {

@@ -1,0 +1,67 @@
+package external
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestAwayIsToldTheSame: while an API is down, objects try it in turns. Who has tried and waits
+// for the next turn says what he said after the try, so that an outage costs no writes.
+func TestAwayIsToldTheSame(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		why   string
+		facts []func(*Facts)
+		words []func(*texts)
+	}{
+		"alive":      {"the usual case", []func(*Facts){readyFor(3)}, nil},
+		"never seen": {"nothing was made yet", []func(*Facts){creation(CreationNone)}, nil},
+		"going":      {"the finalizer stays meanwhile", []func(*Facts){deleting}, nil},
+		"took long":  {"the reason is that of the failure", []func(*Facts){timeout, readyFor(3)}, nil},
+		"misconfigured": {
+			"what is said of annotations is said once", []func(*Facts){readyFor(3)},
+			[]func(*texts){func(t *texts) { t.Problems = "annotation trimtab.dev/adoption is not understood" }},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var k track
+			tried := of(append([]func(*Facts){failed(ActionObserve, ClassTransient)}, tt.facts...)...)
+			d := Decide(tried)
+			first := tell(d, tried, words(append(tt.words, saying("connection refused"))...))
+			k.tells(first, d, tried)
+			for range 3 {
+				waits := of(append(tt.facts, notLooked, scoped(ScopeDown))...)
+				waits.Last, waits.Told, waits.ReadyFor = Answer{}, k.told, k.readyFor
+				d := Decide(waits)
+				again := tell(d, waits, words(append(tt.words, func(t *texts) {
+					t.Shut, t.FailedReason, t.Failed = "it refuses connections", k.failedReason, k.failedText
+				})...))
+				k.tells(again, d, waits)
+				if diff := cmp.Diff(first, again, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+					t.Fatalf("%s: after the try, and while it waits for the next (-tried +waits):\n%s", tt.why, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestAwayIsForgotten: once a look succeeded, the API's next outage is told as what it is.
+func TestAwayIsForgotten(t *testing.T) {
+	t.Parallel()
+	var k track
+	for _, f := range []Facts{of(failed(ActionObserve, ClassTransient)), of()} {
+		f.Told = k.told
+		d := Decide(f)
+		k.tells(tell(d, f, words(saying("connection refused"))), d, f)
+	}
+	f := of(notLooked, scoped(ScopeDown))
+	f.Told = k.told
+	if d := Decide(f); d.Reason != ReasonUnreachable {
+		t.Errorf("after a look that succeeded an outage is told as %s", d.Reason)
+	}
+}
