@@ -15,8 +15,14 @@ func TestNATS(t *testing.T) { explore(t, scenarios.NATS()) }
 // explore plays an operator's scenarios and counts the schedules.
 func explore(t *testing.T, all []fault.Scenario) {
 	t.Helper()
+	exploreBy(t, all, kinds()...)
+}
+
+// exploreBy is [explore] with options of its own.
+func exploreBy(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
+	t.Helper()
 	total, took := map[fault.Kind]int{}, time.Duration(0)
-	for _, r := range fault.Suite(t, all, kinds()...) {
+	for _, r := range fault.Suite(t, all, opts...) {
 		for kind, n := range r.Schedules {
 			total[kind] += n
 		}
@@ -43,4 +49,14 @@ func TestLoop(t *testing.T) { explore(t, scenarios.Loop()) }
 // TestFolder plays the folder sample, on folders of the real disk.
 func TestFolder(t *testing.T) {
 	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()))
+}
+
+// TestCloud plays an API that takes two calls to make a thing.
+func TestCloud(t *testing.T) { explore(t, scenarios.Cloud()) }
+
+// TestOutages plays an API that has a bad time. Its three objects make many calls, so that of all
+// the ways in which one of these can fail besides only some are tried, two at a time. What its roles
+// allow is that of TestCloud.
+func TestOutages(t *testing.T) {
+	exploreBy(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60), fault.Waive("I15"))
 }

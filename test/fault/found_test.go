@@ -48,6 +48,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-lost/forged@35(5)",
 			"forged at a user removes the status of billing",
 		},
+		"lock": {
+			"while one asks which cluster this is, nobody else may be held up by a lock",
+			"v1/cloud-outage/throttled@1",
+			"throttled at get namespaces kube-system/kube-system",
+		},
 	}
 	all := scenarios.All()
 	for name, tc := range tests {

@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), vendorMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -258,6 +258,47 @@ func panicMutants() []mutant {
 			what: "what a panic kept out of status stays out of it",
 			file: "external/report.go", old: "	case p.unreflected != nil:\n", mutated: "	case false:\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@13+until@1",
+		},
+	}
+}
+
+// vendorMutants are bugs that need an API with ways of its own, or one that has a bad time.
+func vendorMutants() []mutant {
+	return []mutant{
+		{
+			what: "a difference that is not acted on keeps Ready from being True",
+			file: "external/decide_facts.go", old: "{ return d.InPlace || d.Recreate || d.Unsupported }", mutated: "{ return d.InPlace || d.Recreate || d.Unsupported || d.Ignored }",
+			scenario: "nats-ignored", invariants: []string{"I1"},
+		},
+		{
+			what: "a dependency is ready if anybody says so",
+			file: "external/vouched.go", old: "	return status && generation\n", mutated: "	return status || generation || true\n",
+			scenario: "nats-forged", invariants: []string{"I1"},
+		},
+		{
+			what: "what is not well is not looked at soon",
+			file: "external/decide_life.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
+			scenario: "nats-copying", invariants: []string{"I1"},
+		},
+		{
+			what: "what was made and not marked yet is nobody's after a crash",
+			file: "external/calls.go", old: "untried: p.facts.Creation <= CreationRefused,", mutated: "untried: p.facts.Creation < CreationCalled,",
+			scenario: "cloud-later", invariants: []string{"I1"}, token: "crash-after@5+until@1",
+		},
+		{
+			what: "what was there before is taken for what was just made",
+			file: "external/engine.go", old: "{ return e.options.Unmarked || e.options.MarkLater }", mutated: "{ return e.options.Unmarked }",
+			scenario: "cloud-occupied", invariants: []string{"I1"},
+		},
+		{
+			what: "how long an API asks to wait is not heeded",
+			file: "external/scope.go", old: "		return bounded(hint, leastThrottle, mostThrottle)\n", mutated: "		return leastThrottle\n",
+			scenario: "cloud-outage", invariants: []string{"I1"},
+		},
+		{
+			what: "each try of an API that is away is told",
+			file: "external/decide_life.go", old: "{ return cmp.Or(f.Told.Look, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.Told.Look) }",
+			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ import (
 )
 
 // All returns every scenario that needs no disk.
-func All() []fault.Scenario { return append(NATS(), Loop()...) }
+func All() []fault.Scenario { return slices.Concat(NATS(), Loop(), Cloud(), Outages()) }
 
 // drift is how long it takes until a change behind the operator's back is certainly noticed:
 // the operator compares every ten minutes, give or take one.
@@ -39,6 +40,9 @@ func NATS() []fault.Scenario {
 		retrying(racing(natsScenario("nats-denied", denied()), deniedRaces()...)),
 		showingLate(natsScenario("nats-late", late())),
 		racing(natsScenario("nats-twins", twins()), twinRaces()...),
+		natsScenario("nats-ignored", ignored()),
+		racing(restless(retrying(natsScenario("nats-copying", copying()))), fault.Recreate(mirrorOfOrders())),
+		racing(withStream(natsScenario("nats-forged", forged())), fault.Delete(billingConsumer())),
 	}
 }
 
@@ -87,6 +91,13 @@ func showingLate(s fault.Scenario) fault.Scenario {
 // retrying is for a world that does not come to rest until somebody helps.
 func retrying(s fault.Scenario) fault.Scenario {
 	s.Reads = 0
+	return s
+}
+
+// restless is for a world in which something is looked at every few seconds until somebody helps:
+// the shorter it is watched, the fewer calls there are to disturb.
+func restless(s fault.Scenario) fault.Scenario {
+	s.Quiet = 8 * time.Second
 	return s
 }
 

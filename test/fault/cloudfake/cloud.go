@@ -1,0 +1,154 @@
+// Package cloudfake is a vendor in memory with an HTTP API: items by name, which get their tags
+// when they are made or in a call of their own. For a while it may ask for fewer calls, or not be
+// there at all, and it minds who goes on calling then. Begin with [New] and [Cloud.Handler].
+package cloudfake
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+)
+
+// Item is what the cloud has, as it answers it.
+type Item struct {
+	Size int               `json:"size"`
+	Tags map[string]string `json:"tags,omitempty"`
+	// madeFor is known to the cloud's own books alone.
+	madeFor string
+}
+
+const (
+	// MadeFor is the header of a POST that names, for the books, the object that an item is for.
+	// No answer tells it.
+	MadeFor = "Made-For"
+	// Gone is the status of an answer that stands for none: nobody is there to connect to.
+	Gone = 444
+)
+
+// Cloud holds items. Make one with [New]; it is safe for concurrent use.
+type Cloud struct {
+	mu    sync.Mutex
+	items map[string]Item
+	// until is when a bad time ends; answer is the status in it, after what it asks to wait.
+	until  time.Time
+	answer int
+	after  time.Duration
+	// patience is how many calls more are tolerated in it.
+	patience int
+	banned   bool
+}
+
+var _ fault.Cloner = (*Cloud)(nil)
+
+// New makes a cloud without items.
+func New() *Cloud { return &Cloud{items: map[string]Item{}} }
+
+// Clone returns a copy that shares nothing with c.
+func (c *Cloud) Clone() fault.Outside {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// The tags of an item are replaced, never changed.
+	return &Cloud{items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned}
+}
+
+// Things returns the items, each with the object that its mark names, or else that it was made
+// for, and a ban if there were more calls in a bad time than the cloud puts up with.
+func (c *Cloud) Things() []fault.Thing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []fault.Thing
+	for name, i := range c.items {
+		marked, state := external.MarkOf(i.Tags)[external.MarkUID], fmt.Sprintf("size %d", i.Size)
+		if marked != "" {
+			state += ", marked"
+		}
+		all = append(all, fault.Thing{Kind: "item", ID: name, Owner: cmp.Or(marked, i.madeFor), State: state, Ready: true})
+	}
+	if c.banned {
+		all = append(all, fault.Thing{Kind: "ban", ID: "too many calls in a bad time"})
+	}
+	slices.SortFunc(all, func(a, b fault.Thing) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// Put makes an item that is nobody's.
+func (c *Cloud) Put(name string, i Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.items[name] = i
+}
+
+// Throttle lets the cloud answer nothing but 429 for a while, with how long to wait. More calls
+// than patience in that time are held against the caller.
+func (c *Cloud) Throttle(lasts, after time.Duration, patience int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until, c.answer, c.after, c.patience = time.Now().Add(lasts), http.StatusTooManyRequests, after, patience
+}
+
+// Leave lets the cloud be away for a while: nobody is there to connect to. More calls than
+// patience in that time are held against the caller.
+func (c *Cloud) Leave(lasts time.Duration, patience int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until, c.answer, c.after, c.patience = time.Now().Add(lasts), Gone, 0, patience
+}
+
+// Handler serves GET, POST, PUT and DELETE of /items/NAME, and PUT of /items/NAME/tags.
+func (c *Cloud) Handler() http.Handler { return http.HandlerFunc(c.serve) }
+
+func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
+	var body Item
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil && r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.until) {
+		c.patience--
+		c.banned = c.banned || c.patience < 0
+		if c.after > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(c.after.Seconds())))
+		}
+		w.WriteHeader(c.answer)
+		return
+	}
+	body.madeFor = r.Header.Get(MadeFor)
+	code, item := c.do(r.Method, strings.TrimPrefix(r.URL.Path, "/items/"), body)
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(item) // the caller is in this process
+}
+
+func (c *Cloud) do(method, path string, body Item) (int, Item) {
+	name, tags := strings.CutSuffix(path, "/tags")
+	item, exists := c.items[name]
+	switch {
+	case method == http.MethodPost && exists:
+		return http.StatusConflict, Item{}
+	case method == http.MethodPost:
+		c.items[name] = body
+		return http.StatusCreated, body
+	case !exists:
+		return http.StatusNotFound, Item{}
+	case method == http.MethodDelete:
+		delete(c.items, name)
+	case method == http.MethodPut && tags:
+		item.Tags = body.Tags
+		c.items[name] = item
+	case method == http.MethodPut:
+		item.Size = body.Size
+		c.items[name] = item
+	}
+	return http.StatusOK, item
+}

@@ -1,0 +1,135 @@
+package scenarios
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/internal/thing"
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/test/fault/cloudfake"
+)
+
+// items is a driver of items in the cloud, as an author would write it for an API by HTTP. If later
+// is set they are made without a mark, and marked by a second call.
+type items struct {
+	later bool
+	env   *fault.Env
+}
+
+var _ interface {
+	external.Driver[*thing.Thing, *cloudClient, cloudfake.Item]
+	external.Updater[*thing.Thing, *cloudClient, cloudfake.Item]
+	external.Marker[*thing.Thing, *cloudClient]
+	external.Namer[*thing.Thing]
+} = items{}
+
+// ExternalName is the object's name.
+func (items) ExternalName(t *thing.Thing) (string, error) { return t.Name, nil }
+
+// Observe looks at an item.
+func (items) Observe(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Observation[cloudfake.Item], error) {
+	var have cloudfake.Item
+	if err := c.call(ctx, http.MethodGet, ref.ID, "", cloudfake.Item{}, &have); err != nil {
+		return external.Observation[cloudfake.Item]{}, err
+	}
+	return external.Available(have, external.MarkOf(have.Tags)), nil
+}
+
+// Compare compares the size.
+func (items) Compare(t *thing.Thing, have cloudfake.Item) external.Changes {
+	return external.Field("spec.size", t.Spec.Size, have.Size)
+}
+
+// Create makes an item.
+func (d items) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+	d.env.Author("Create")
+	defer d.env.Author("after Create")
+	want := cloudfake.Item{Size: t.Spec.Size}
+	if !d.later {
+		want.Tags = in.Mark
+	}
+	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, string(t.UID), want, nil)
+}
+
+// Mark sets the tags of an item.
+func (d items) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+	d.env.Author("Mark")
+	defer d.env.Author("after Mark")
+	return c.call(ctx, http.MethodPut, ref.ID+"/tags", "", cloudfake.Item{Tags: mark}, nil)
+}
+
+// Update sets the size of an item.
+func (items) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, _ cloudfake.Item, _ external.Changes) (external.Result, error) {
+	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, "", cloudfake.Item{Size: t.Spec.Size}, nil)
+}
+
+// Delete deletes an item.
+func (d items) Delete(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Result, error) {
+	d.env.Author("Delete")
+	defer d.env.Author("after Delete")
+	return external.Result{}, c.call(ctx, http.MethodDelete, ref.ID, "", cloudfake.Item{}, nil)
+}
+
+// cloudClient is the cloud's client.
+type cloudClient struct{ http http.Client }
+
+func newCloudClient(env *fault.Env) *cloudClient {
+	return &cloudClient{http.Client{Transport: absent{fault.HTTP(env, (*cloudfake.Cloud).Handler)}}}
+}
+
+// call makes one call. madeFor is for the cloud's books.
+func (c *cloudClient) call(ctx context.Context, method, path, madeFor string, in cloudfake.Item, out *cloudfake.Item) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://cloud/items/"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set(cloudfake.MadeFor, madeFor)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	if response.StatusCode >= http.StatusMultipleChoices {
+		after, _ := time.ParseDuration(response.Header.Get("Retry-After") + "s") // none is 0
+		return &cloudError{response.StatusCode, after}
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(out)
+}
+
+// cloudError is the cloud's refusal.
+type cloudError struct {
+	code  int
+	after time.Duration
+}
+
+func (e *cloudError) Error() string {
+	return fmt.Sprintf("the cloud answers %d %s", e.code, http.StatusText(e.code))
+}
+func (e *cloudError) StatusCode() int           { return e.code }
+func (e *cloudError) RetryAfter() time.Duration { return e.after }
+
+// absent makes of an answer that stands for none what a network makes of nobody there.
+type absent struct{ next http.RoundTripper }
+
+func (a absent) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := a.next.RoundTrip(r)
+	if err != nil || response.StatusCode != cloudfake.Gone {
+		return response, err
+	}
+	_ = response.Body.Close() // it is empty
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
