@@ -38,7 +38,7 @@ check: ## before a commit: build, vet, lint and test what changed
 	$(GO) test ./... ./kubesim/fault
 
 .PHONY: gen
-gen: ## deep copies, CRDs, code shown in documents
+gen: ## deep copies, CRDs, code shown in documents, api.txt of packages
 	$(GO) run ./internal/gen
 
 .PHONY: verify

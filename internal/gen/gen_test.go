@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -238,5 +240,78 @@ func TestControllerGen(t *testing.T) {
 	}
 	if _, err := controllerGen(t.Context(), root, "trace"); err == nil {
 		t.Error("a package without API types gives no error")
+	}
+}
+
+// TestExported: the list says what users can write down, once each, and nothing of what they cannot.
+func TestExported(t *testing.T) {
+	source := `package p
+
+type (
+	Box[T any] struct {
+		Inner
+		Size, Depth int // how large
+		hidden bool
+	}
+	Opener interface {
+		Open(ctx context.Context,
+			names ...string) error
+	}
+	Set interface{ ~int | ~string }
+	Color int
+	inner struct{ Shown int }
+	Handler func(Box[int]) error
+)
+
+const (
+	Red Color = iota
+	Green
+	blue
+	Name = "p"
+)
+
+var Default, other = 1, 2
+
+func New[T any](o Opener) *Box[T] { return nil }
+func open() {}
+func (b *Box[T]) Close() (err error) { return nil }
+func (b Box[T]) close() {}
+func (inner) Open() {}
+`
+	f, err := parser.ParseFile(token.NewFileSet(), "p.go", source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := exported(f)
+	slices.Sort(got)
+	want := []string{
+		"const Green Color",
+		"const Name",
+		"const Red Color",
+		"func (*Box[T]) Close() (err error)",
+		"func New[T any](o Opener) *Box[T]",
+		"type Box, Depth int",
+		"type Box, Size int",
+		"type Box, embeds Inner",
+		"type Box[T any] struct",
+		"type Color int",
+		"type Handler func(Box[int]) error",
+		"type Opener interface",
+		"type Opener, Open(ctx context.Context, names ...string) error",
+		"type Set interface{ ~int | ~string }",
+		"var Default",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPublic(t *testing.T) {
+	for dir, want := range map[string]bool{
+		"external": true, "trace/tracetest": true, "": false, "internal/plain": false, "cmd/trimtab": false, "samples/nats/api": false,
+	} {
+		if public(dir) != want {
+			t.Errorf("public(%q) is %v", dir, !want)
+		}
 	}
 }
