@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
@@ -143,6 +144,8 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 		return c.Reason == "CallHangs" && strings.Contains(c.Message, "Observe")
 	}
 	w.awaitAs(names[0], "to be told which method does not return", hangs)
+	w.change(names[0], annotated(api.AnnotationReconcile, "look"))
+	w.awaitAs(names[0], "a visit meanwhile", func(o *thing.Thing) bool { return o.Status.HandledReconcile == "look" && hangs(o) })
 	letGo()
 	w.allReady(names)
 	d.mu.Lock()

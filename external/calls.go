@@ -348,8 +348,11 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(InPlace).hash()
 	updater, c, ref, have := p.e.updater, p.client.client, p.ref(), p.seen.Have
+	given := &assigned{}
+	p.track.given = given
 	p.change(ctx, ActionUpdate, func(ctx context.Context, obj T) error {
-		_, err := updater.Update(ctx, c, obj, ref, have, wanted)
+		result, err := updater.Update(ctx, c, obj, ref, have, wanted)
+		given.take(ref.ID, result)
 		return err
 	})
 	if p.facts.Last.Failed {

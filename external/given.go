@@ -13,10 +13,11 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// assigned is the identity that the API assigned in the answer to a create, whenever it comes.
+// assigned is the identity that the API assigned in the answer to a create, or to an update that
+// made another thing, whenever it comes.
 type assigned struct{ id atomic.Pointer[string] }
 
-// take notes the answer to a create under a name.
+// take notes the answer to a call about the thing of a name.
 func (a *assigned) take(name string, r Result) {
 	if r.ID != "" && r.ID != name {
 		a.id.Store(&r.ID)
@@ -31,7 +32,7 @@ func (a *assigned) of() string {
 	return *a.id.Load()
 }
 
-// keepGiven makes durable which identity the API assigned to what a create made: it is the only
+// keepGiven makes durable which identity the API assigned to what a call made: it is the only
 // way to find the thing again.
 func (p *pass[T, C, O]) keepGiven(ctx context.Context) error {
 	id := p.track.given.of()
@@ -52,6 +53,8 @@ func (p *pass[T, C, O]) note(ctx context.Context, a Action) error {
 	switch a {
 	case ActionObserve:
 		return p.pin(ctx)
+	case ActionUpdate:
+		return p.keepGiven(ctx)
 	case ActionCreate:
 		return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
 	default:

@@ -211,6 +211,40 @@ func TestAssignedID(t *testing.T) {
 	})
 }
 
+// replaced are things that cannot be changed: the driver's Update makes another one.
+type replaced struct{ named }
+
+func (replaced) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
+	have.Size = t.Spec.Size
+	id := ref.ID + "-2"
+	if err := c.call(ctx, http.MethodPost, id, &have, nil); err != nil {
+		return external.Result{}, err
+	}
+	return external.Result{ID: id}, c.call(ctx, http.MethodDelete, ref.ID, nil, nil)
+}
+
+// TestAssignedByUpdate: an update that answers with another id is told so, and nothing is made
+// twice or lost.
+func TestAssignedByUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, replaced{})
+	w.create()
+	w.ready()
+	w.resize(2)
+	if m := condition(w.failing("IDNotSupported"), "Failed").Message; !strings.Contains(m, `"a-2"`) {
+		t.Errorf("message %q", m)
+	}
+	w.stop()
+	w.start()
+	w.settled("a")
+	wantCalls(t, w, "one update", "POST a", "POST a-2", "DELETE a")
+	w.delete()
+	w.gone()
+	if w.cloud.get("a-2") != nil || w.cloud.get("a") != nil {
+		t.Errorf("the thing is left: %v", w.cloud.calls(false))
+	}
+}
+
 // TestForgedID: who writes an id into the record of his object has nothing deleted by it.
 func TestForgedID(t *testing.T) {
 	t.Parallel()

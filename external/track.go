@@ -32,7 +32,7 @@ type track struct {
 	creation Creation
 	// doubtful: a create was refused for another reason than that the name is taken.
 	doubtful bool
-	// given is what the API assigned to what the last create made; nil before any.
+	// given is what the API assigned to what the last create or update made; nil before any.
 	given *assigned
 	// called is when a create was called, or may have been.
 	called time.Time
