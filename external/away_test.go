@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAwayIsToldTheSame: while an API is down, objects try it in turns. Who has tried and waits
-// for the next turn says what he said after the try, so that an outage costs no writes.
+// TestAwayIsToldTheSame: while an API is down, objects try it in turns. An object that has tried
+// and waits for its next turn keeps its status, so that an outage costs no writes.
 func TestAwayIsToldTheSame(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -17,14 +17,11 @@ func TestAwayIsToldTheSame(t *testing.T) {
 		facts []func(*Facts)
 		words []func(*texts)
 	}{
-		"alive":      {"the usual case", []func(*Facts){readyFor(3)}, nil},
-		"never seen": {"nothing was made yet", []func(*Facts){creation(CreationNone)}, nil},
-		"going":      {"the finalizer stays meanwhile", []func(*Facts){deleting}, nil},
-		"took long":  {"the reason is that of the failure", []func(*Facts){timeout, readyFor(3)}, nil},
-		"misconfigured": {
-			"what is said of annotations is said once", []func(*Facts){readyFor(3)},
-			[]func(*texts){func(t *texts) { t.Problems = "annotation trimtab.dev/adoption is not understood" }},
-		},
+		"alive":         {"the usual case", []func(*Facts){readyFor(3)}, nil},
+		"never seen":    {"nothing was made yet", []func(*Facts){creation(CreationNone)}, nil},
+		"going":         {"the finalizer stays meanwhile", []func(*Facts){deleting}, nil},
+		"took long":     {"the reason is that of the failure", []func(*Facts){timeout, readyFor(3)}, nil},
+		"misconfigured": {"what is said of annotations is said once", []func(*Facts){readyFor(3)}, []func(*texts){problematic}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +46,8 @@ func TestAwayIsToldTheSame(t *testing.T) {
 		})
 	}
 }
+
+func problematic(t *texts) { t.Problems = "annotation trimtab.dev/adoption is not understood" }
 
 // TestAwayIsForgotten: once a look succeeded, the API's next outage is told as what it is.
 func TestAwayIsForgotten(t *testing.T) {

@@ -109,8 +109,8 @@ func decideScope(f Facts) (d Decision, stop bool) {
 	return Decision{}, false
 }
 
-// unreachable is why nothing is known of a thing whose API is not called because it is down. Whose
-// own look failed goes on saying how: it is tried again and again, and says the same each time.
+// unreachable is the reason while the API is down and not called. An object whose own look failed
+// keeps the reason of that: its status would change at each of its tries otherwise.
 func (f Facts) unreachable() Reason { return cmp.Or(f.Told.Look, ReasonUnreachable) }
 
 // away is row 2 of an API that this object cannot call now.

@@ -54,9 +54,8 @@ func TestFolder(t *testing.T) {
 // TestCloud plays an API that takes two calls to make a thing.
 func TestCloud(t *testing.T) { explore(t, scenarios.Cloud()) }
 
-// TestOutages plays an API that has a bad time. Its three objects make many calls, so that of all
-// the ways in which one of these can fail besides only some are tried, two at a time. What its roles
-// allow is that of TestCloud.
+// TestOutages plays an API that throttles and is down. Its three objects make many calls, so only a
+// sample of the other faults is played besides crashes, in pairs. Its roles are those of TestCloud.
 func TestOutages(t *testing.T) {
 	exploreBy(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60), fault.Waive("I15"))
 }

@@ -262,7 +262,7 @@ func panicMutants() []mutant {
 	}
 }
 
-// vendorMutants are bugs that need an API with ways of its own, or one that has a bad time.
+// vendorMutants are bugs that only certain APIs, or an outage, bring out.
 func vendorMutants() []mutant {
 	return []mutant{
 		{

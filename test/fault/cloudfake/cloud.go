@@ -1,6 +1,6 @@
 // Package cloudfake is a vendor in memory with an HTTP API: items by name, which get their tags
-// when they are made or in a call of their own. For a while it may ask for fewer calls, or not be
-// there at all, and it minds who goes on calling then. Begin with [New] and [Cloud.Handler].
+// when they are created or in a separate call. It can throttle for a while, or be unreachable, and
+// it bans a caller that makes too many calls meanwhile. Begin with [New] and [Cloud.Handler].
 package cloudfake
 
 import (
@@ -23,15 +23,15 @@ import (
 type Item struct {
 	Size int               `json:"size"`
 	Tags map[string]string `json:"tags,omitempty"`
-	// madeFor is known to the cloud's own books alone.
+	// madeFor is for the fake's own books.
 	madeFor string
 }
 
 const (
-	// MadeFor is the header of a POST that names, for the books, the object that an item is for.
-	// No answer tells it.
+	// MadeFor is the header of a POST that names the object that an item is for. Only the fake's
+	// own books know it; no answer contains it.
 	MadeFor = "Made-For"
-	// Gone is the status of an answer that stands for none: nobody is there to connect to.
+	// Gone is the status that stands for a refused connection.
 	Gone = 444
 )
 
@@ -39,11 +39,11 @@ const (
 type Cloud struct {
 	mu    sync.Mutex
 	items map[string]Item
-	// until is when a bad time ends; answer is the status in it, after what it asks to wait.
+	// until is when the outage ends; answer is the status meanwhile, after how long it asks to wait.
 	until  time.Time
 	answer int
 	after  time.Duration
-	// patience is how many calls more are tolerated in it.
+	// patience is how many more calls are tolerated meanwhile.
 	patience int
 	banned   bool
 }
@@ -61,8 +61,8 @@ func (c *Cloud) Clone() fault.Outside {
 	return &Cloud{items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned}
 }
 
-// Things returns the items, each with the object that its mark names, or else that it was made
-// for, and a ban if there were more calls in a bad time than the cloud puts up with.
+// Things returns the items, and a ban if there were too many calls during an outage. An item
+// belongs to the object that its mark names, or else to the one that it was made for.
 func (c *Cloud) Things() []fault.Thing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,29 +75,28 @@ func (c *Cloud) Things() []fault.Thing {
 		all = append(all, fault.Thing{Kind: "item", ID: name, Owner: cmp.Or(marked, i.madeFor), State: state, Ready: true})
 	}
 	if c.banned {
-		all = append(all, fault.Thing{Kind: "ban", ID: "too many calls in a bad time"})
+		all = append(all, fault.Thing{Kind: "ban", ID: "too many calls during an outage"})
 	}
 	slices.SortFunc(all, func(a, b fault.Thing) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
 	return all
 }
 
-// Put makes an item that is nobody's.
+// Put creates an item that belongs to nobody.
 func (c *Cloud) Put(name string, i Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.items[name] = i
 }
 
-// Throttle lets the cloud answer nothing but 429 for a while, with how long to wait. More calls
-// than patience in that time are held against the caller.
+// Throttle makes the cloud answer every call with 429 for a while, and with Retry-After. More
+// calls than patience lead to a ban.
 func (c *Cloud) Throttle(lasts, after time.Duration, patience int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until, c.answer, c.after, c.patience = time.Now().Add(lasts), http.StatusTooManyRequests, after, patience
 }
 
-// Leave lets the cloud be away for a while: nobody is there to connect to. More calls than
-// patience in that time are held against the caller.
+// Leave makes the cloud refuse connections for a while. More calls than patience lead to a ban.
 func (c *Cloud) Leave(lasts time.Duration, patience int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

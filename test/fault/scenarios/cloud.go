@@ -26,7 +26,7 @@ func Cloud() []fault.Scenario {
 	}
 }
 
-// Outages returns the scenarios in which that API has a bad time.
+// Outages returns the scenarios in which that API throttles or is down.
 func Outages() []fault.Scenario {
 	return []fault.Scenario{cloudScenario("cloud-outage", false, outage())}
 }
@@ -65,7 +65,7 @@ func item(name string) *thing.Thing {
 	return &thing.Thing{ObjectMeta: named(name, nil), Spec: thing.Spec{Size: 1}}
 }
 
-// twoCalls is an item that is made by one call and marked by another.
+// twoCalls is an item that one call creates and another marks.
 func twoCalls() []fault.Step {
 	a := item("a")
 	return []fault.Step{
@@ -83,8 +83,8 @@ func itemOfOthers() []fault.Step {
 	}
 }
 
-// How long the bad times of the outage last, and how many calls the cloud puts up with in each: a
-// few for each of its own hints, and for each process that has to learn that it is a bad time.
+// How long the two outages last, and how many calls the cloud tolerates in each: a few for each time
+// that it asks to wait, and a few for a new process, which has to find out.
 const (
 	throttled      = 30 * time.Second
 	throttledFor   = 15 * time.Second // at a time
@@ -95,13 +95,13 @@ const (
 	backAfterwards = 10 * time.Second
 )
 
-// outage are three items whose API asks for fewer calls when they are to be made, and is away when
-// they are to be changed. One that is away is tried for them in turns, which nobody need hear of.
+// outage is three items whose API throttles when they are to be created, and is down when they are
+// to be changed. The objects try it in turns then, and must not report every try.
 func outage() []fault.Step {
 	a, b, c := item("a"), item("b"), item("c")
-	made := onCloud(together("create three while the cloud wants fewer calls", fault.Create(a), fault.Create(b), fault.Create(c)),
+	made := onCloud(together("create three while the cloud throttles", fault.Create(a), fault.Create(b), fault.Create(c)),
 		func(c *cloudfake.Cloud) { c.Throttle(throttled, throttledFor, mostThrottled) })
-	resized := onCloud(together("resize three while the cloud is away", resize(a), resize(b), resize(c)),
+	resized := onCloud(together("resize three while the cloud is down", resize(a), resize(b), resize(c)),
 		func(c *cloudfake.Cloud) { c.Leave(away, mostAway) })
 	made.Wait, resized.Wait = throttled+throttledFor, away+backAfterwards
 	ready := func(s fault.Step) fault.Step {
@@ -115,7 +115,7 @@ func outage() []fault.Step {
 	}
 }
 
-// fewEvents expects that people were told little about an object.
+// fewEvents expects at most mostEvents events about an object.
 func fewEvents(about string) func(context.Context, *fault.World) error {
 	return func(ctx context.Context, w *fault.World) error {
 		var all corev1.EventList

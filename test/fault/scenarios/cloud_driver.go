@@ -84,7 +84,7 @@ func newCloudClient(env *fault.Env) *cloudClient {
 	return &cloudClient{http.Client{Transport: absent{fault.HTTP(env, (*cloudfake.Cloud).Handler)}}}
 }
 
-// call makes one call. madeFor is for the cloud's books.
+// call makes one call. madeFor is for the books of the fake.
 func (c *cloudClient) call(ctx context.Context, method, path, madeFor string, in cloudfake.Item, out *cloudfake.Item) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -122,7 +122,7 @@ func (e *cloudError) Error() string {
 func (e *cloudError) StatusCode() int           { return e.code }
 func (e *cloudError) RetryAfter() time.Duration { return e.after }
 
-// absent makes of an answer that stands for none what a network makes of nobody there.
+// absent turns the answer that stands for a refused connection into the network's error.
 type absent struct{ next http.RoundTripper }
 
 func (a absent) RoundTrip(r *http.Request) (*http.Response, error) {

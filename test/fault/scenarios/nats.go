@@ -94,8 +94,8 @@ func retrying(s fault.Scenario) fault.Scenario {
 	return s
 }
 
-// restless is for a world in which something is looked at every few seconds until somebody helps:
-// the shorter it is watched, the fewer calls there are to disturb.
+// restless is for a world in which something is looked at every few seconds until somebody helps.
+// It is called quiet earlier, so that there are fewer calls to disturb.
 func restless(s fault.Scenario) fault.Scenario {
 	s.Quiet = 8 * time.Second
 	return s
