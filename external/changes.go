@@ -53,7 +53,8 @@ type Change struct {
 	Want, Have any
 	// Effect is what it takes. The zero value is [InPlace].
 	Effect Effect
-	// Sensitive values are never shown.
+	// Sensitive values are never shown. Texts in a field whose name ends in that of a secret
+	// (password, token, ...) are not either.
 	Sensitive bool
 	// Remedy is the way out of an [Unsupported] change, for whoever reads the status: "set
 	// spec.recreate to Allowed". Empty means the general one.
@@ -176,9 +177,16 @@ func (c Change) String() string {
 	return c.Path + " " + have + " → " + want
 }
 
+// hidden: the values are not to be shown, because the author says so or because the field's name
+// does and they are texts.
+func (c Change) hidden() bool {
+	isText := func(x any) bool { return reflect.ValueOf(x).Kind() == reflect.String }
+	return c.Sensitive || plain.NamesSecret(c.Path) && (isText(c.Want) || isText(c.Have))
+}
+
 // shown renders both sides; sensitive ones are replaced.
 func (c Change) shown() (have, want string) {
-	if c.Sensitive {
+	if c.hidden() {
 		return trace.Redacted, trace.Redacted
 	}
 	return render(c.Have), render(c.Want)

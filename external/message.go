@@ -57,7 +57,7 @@ func (c Changes) repairable() bool {
 
 // visible tells whether people can see what differs.
 func (c Changes) visible() bool {
-	return slices.ContainsFunc(c, func(x Change) bool { return !x.Sensitive })
+	return slices.ContainsFunc(c, func(x Change) bool { return !x.hidden() })
 }
 
 // notEnforced lists the differences that are not acted on.

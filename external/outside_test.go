@@ -135,9 +135,16 @@ func TestLongSecretInSpec(t *testing.T) {
 		"text": {Path: "spec.origin", Want: long},
 		"list": {Path: "spec.origins", Want: []string{"a", long}},
 		"key":  {Path: "spec.env", Want: map[string]string{"PASSWORD": strings.Repeat("hunter2", 15)}},
+		"name": {Path: "spec.login.password", Want: "hunter2", Have: "hunter22"},
+		"side": {Path: `spec.users["a"].apiKey`, Want: "", Have: "hunter2"},
 	} {
 		if got := c.String(); strings.Contains(got, "hunter2") {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for _, c := range []external.Change{{Path: "spec.tokenLimit", Want: "7"}, {Path: "spec.maxToken", Want: 7}, {Path: "spec.secretRef", Want: "7"}} {
+		if got := c.String(); !strings.Contains(got, "7") {
+			t.Errorf("%s: no secret", got)
 		}
 	}
 }

@@ -112,6 +112,15 @@ func hideAssigned(s string) string {
 	return name + between + Hidden
 }
 
+// NamesSecret tells whether the last part of a field's path is the name of a secret:
+// "spec.login.password".
+func NamesSecret(path string) bool {
+	name := strings.ToLower(path[strings.LastIndexAny(path, ".[")+1:])
+	return secretName.MatchString(strings.TrimRight(name, "]\"'"))
+}
+
+var secretName = regexp.MustCompile(`(?:passw(?:or)?d|pwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key)$`)
+
 func isPassword(name string) bool {
 	name = strings.ToLower(name)
 	return strings.Contains(name, "passw") || strings.Contains(name, "pwd") || strings.Contains(name, "passphrase")
