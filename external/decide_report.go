@@ -61,10 +61,10 @@ func lastState(f Facts) State {
 		return StatePending
 	case f.Told.State != "":
 		return f.Told.State
-	case f.Last.Of == ActionCreate, f.uncertain():
-		return StateCreating
 	case f.ReadyFor > 0 && f.ReadyFor == f.Generation:
 		return StateSucceeded
+	case f.Last.Of == ActionCreate, f.ReadyFor == 0 && f.uncertain():
+		return StateCreating
 	}
 	return StatePending
 }

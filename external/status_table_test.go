@@ -124,6 +124,7 @@ func settledOnes() []situation {
 		{"the update is accepted and does not show yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},
 		{"a change takes a new thing: the old one is deleted", of(recreate, did(Did{Delete: true}), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"paused, in sync", of(paused(PauseChanges), told(Told{State: StateSucceeded}), readyFor(3)), words()},
+		{"paused, after a restart, and the vendor is away", of(paused(PauseChanges), scoped(ScopeDown), notLooked, creation(CreationPossible), readyFor(3)), words()},
 		{"paused, with a change pending", of(paused(PauseChanges), inPlace, told(Told{State: StateSucceeded}), readyFor(2)), words(wants(bigger))},
 	}
 }

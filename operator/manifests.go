@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // ManifestOptions say how an operator is installed. The zero value is right for a look.
@@ -60,6 +62,17 @@ const (
 	partRBAC part = "rbac"
 )
 
+// warnOfSecrets tells of credentials among the arguments of the pod, where whoever may read pods
+// reads them.
+func warnOfSecrets(args []string, f *pflag.FlagSet, warn func(string)) {
+	for _, arg := range args {
+		if safe := plain.Safe(arg); safe != arg {
+			warn(fmt.Sprintf("%q holds what looks like credentials, and everybody who may read pods can see it; "+
+				"use --from-secret, which takes these flags from a Secret: %s", safe, strings.Join(secretFlags(f), ", ")))
+		}
+	}
+}
+
 // manifests calls warn with what an author may have forgotten.
 func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]client.Object, error) {
 	m.Image = cmp.Or(m.Image, o.Name+":latest")
@@ -77,6 +90,7 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 	if err != nil {
 		return nil, err
 	}
+	warnOfSecrets(m.Args, f, warn)
 	fromSecrets, err := setMounts(o.Name, mounted, f)
 	if err != nil {
 		return nil, err

@@ -268,3 +268,11 @@ func asObject(t *testing.T, data []byte) map[string]any {
 	}
 	return m
 }
+
+// TestCredentialsAmongArguments: they are passed on as they are, and somebody is told.
+func TestCredentialsAmongArguments(t *testing.T) {
+	got := runArgs(t, probeOperator(), "manifests", "--", "--greeting", "nats://app:hunter2@nats:4222")
+	if got.Code != 0 || !strings.Contains(got.ErrOut, `warning: "nats://(sensitive)@nats:4222" holds what looks like credentials`) || strings.Contains(got.ErrOut, "hunter2") {
+		t.Errorf("exit code %d, complaint %q", got.Code, got.ErrOut)
+	}
+}
