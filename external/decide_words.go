@@ -158,11 +158,7 @@ func (t texts) trouble(d Decision, f Facts) string {
 	case ReasonThrottled:
 		return "the external API asks for fewer calls; " + t.Thing + " waits for its turn"
 	case ReasonUnreachable:
-		text := "the external API does not answer"
-		if why := cmp.Or(t.Connect, t.Shut); why != "" {
-			text += ": " + why
-		}
-		return text + "; retrying"
+		return t.unreachable() + "; retrying"
 	case ReasonDependenciesNotReady:
 		return t.waiting()
 	case ReasonNotReady:
@@ -190,6 +186,21 @@ func (t texts) trouble(d Decision, f Facts) string {
 	default:
 	}
 	return ""
+}
+
+// unconnected begins the words of a scope that is shut because nobody could connect.
+const unconnected = "connect: "
+
+// unreachable is about an API that nobody reaches.
+func (t texts) unreachable() string {
+	why := cmp.Or(t.Connect, t.Shut)
+	if cause, is := strings.CutPrefix(why, unconnected); is {
+		return "cannot connect to the external API: " + cause
+	}
+	if why != "" {
+		why = ": " + why
+	}
+	return "the external API does not answer" + why
 }
 
 // given is about an identity that the API assigned.

@@ -350,7 +350,7 @@ func (p *pass[T, C, O]) connected(ctx context.Context) bool {
 		p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
 	}
 	if p.connect != nil {
-		p.e.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, "connect: "+p.connect.Error())
+		p.e.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, unconnected+p.connect.Error())
 		p.facts.Scope = ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false

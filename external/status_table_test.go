@@ -143,6 +143,7 @@ func failures() []situation {
 		{"the vendor answers nobody, and this object has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *texts) {
 			t.Failed = `cannot observe stream "orders": connection refused; retrying`
 		})},
+		{"nobody can connect to the vendor", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *texts) { t.Shut = "connect: the certificate has expired" })},
 		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *texts) {
 			t.Hangs = "the driver has not returned from Update although its time is over; nothing is called for this object until it does"
 		})},
