@@ -43,3 +43,45 @@ func TestWantedPanics(t *testing.T) {
 		t.Errorf("%d panics, %v, faults %v", n, r.err, r.run.Faults)
 	}
 }
+
+// TestCollapse proves that a panic that nobody recovers is a finding, and not the end of the test.
+func TestCollapse(t *testing.T) {
+	r := Explore(t, toyLife("asks beside the reconcile"), Only(Panics))
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Violations[0].Invariant == "I17" })
+	if i < 0 {
+		t.Fatalf("a panic in a goroutine was not found: %v", r.texts())
+	}
+	if got := r.Findings[i].Violations[0].Message; !strings.Contains(got, "process 0 ended: the author's code panicked at beside the reconcile") {
+		t.Errorf("it is told as %q", got)
+	}
+}
+
+// TestHangs proves that code which never returns is held until the process ends and no longer, and
+// that nothing else is held against the operator then.
+func TestHangs(t *testing.T) {
+	r := Explore(t, toyLife(""), Only(Hangs))
+	for _, f := range r.Findings {
+		t.Errorf("a toy that goes on after a restart: %s", f.Text)
+	}
+	if r.Schedules[Hangs] < 2 {
+		t.Errorf("%v were played; want one after each change", r.Schedules)
+	}
+	_, reference, w := prepared(t, toyLife(""))
+	got := w.play(t, job{schedule: schedule{{kind: hangs, at: 0}}, like: reference.run, last: 1})
+	if got.run.Held == nil || got.leaked || len(got.run.Processes) != 2 {
+		t.Errorf("held %+v, leaked %v, %d processes; want something held, nothing left, and a restart", got.run.Held, got.leaked, len(got.run.Processes))
+	}
+}
+
+// TestAtMost proves that schedules are left out evenly, and counted.
+func TestAtMost(t *testing.T) {
+	s := toyLife("")
+	whole := Explore(t, s, Only(Faults)).Schedules[Faults]
+	r := Explore(t, s, Only(Faults), AtMost(7, Faults))
+	if r.Schedules[Faults] != 7 || r.Pruned[Thinned] != whole-7 {
+		t.Errorf("%v were played and %v left out of %d; want 7", r.Schedules, r.Pruned, whole)
+	}
+	if r := Explore(t, s, Only(Faults), AtMost(0, Faults), AtMost(3, Panics)); r.Schedules[Faults] != whole {
+		t.Errorf("0 played %v instead of all, %d", r.Schedules, whole)
+	}
+}

@@ -36,6 +36,10 @@ const (
 	// Panics let the author's code panic once at each of its points, as [Env.Author] names them, and
 	// at those between an answer that was lost and the next call.
 	Panics Kind = "panics"
+	// Hangs let the author's code never return, once from each of the same points: what it was called
+	// for is held up, and says so; the rest goes on, and after a restart all is as it should be.
+	// They are not played unless asked for, as few frameworks leave such a call behind.
+	Hangs Kind = "hangs"
 	// Overtaken lets a user's DELETE read an object just before the operator puts a finalizer on
 	// it, and remove it after that or after a later call: an API server decides by what it read.
 	// What belongs to the object has to go although nobody will ask for it any more.
@@ -112,6 +116,10 @@ const (
 	NothingHeld Rule = "nothing held"
 	// Alternating: of the three ways to forge a status, each is played at every third moment.
 	Alternating Rule = "alternating"
+	// Locked: a cache asks the author's code with a lock held, so that nothing hangs there.
+	Locked Rule = "locked"
+	// Thinned: [AtMost] wants fewer.
+	Thinned Rule = "thinned"
 )
 
 // Option changes what [Run] and [Explore] do.
@@ -122,6 +130,7 @@ type options struct {
 	workers int
 	keep    []Rule
 	pairs   int
+	most    map[Kind]int
 	waived  []string
 }
 
@@ -134,6 +143,19 @@ func Workers(n int) Option { return func(o *options) { o.workers = n } }
 // Sample says how many pairs are played if [Pairs] are asked for. 0 means [SampledPairs]; more
 // begin with those that fewer are. A number below 0 is refused.
 func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
+
+// AtMost plays at most n schedules of each of these kinds, spread evenly over all that there are. 0
+// means all.
+func AtMost(n int, kinds ...Kind) Option {
+	return func(o *options) {
+		if o.most == nil {
+			o.most = map[Kind]int{}
+		}
+		for _, k := range kinds {
+			o.most[k] = n
+		}
+	}
+}
 
 // Waive leaves invariants out, by their ids, as "I19": what breaks them is no finding.
 func Waive(invariants ...string) Option {

@@ -327,38 +327,11 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 	p := &plan{scenario: e.scenario, reference: reference, keep: e.options.keep, pruned: report.Pruned}
 	var jobs []job
 	for _, kind := range e.options.wanted() {
-		switch kind {
-		case Crashes:
-			jobs = append(jobs, p.crashes()...)
-		case Faults:
-			jobs = append(jobs, p.faults()...)
-		case Stale:
-			jobs = append(jobs, p.stale()...)
-		case Duplicates:
-			jobs = append(jobs, p.duplicates()...)
-		case Races:
-			like, err := e.quietRaces(t, report, reference)
-			if err != nil {
-				return err
-			}
-			jobs = append(jobs, p.races(like)...)
-		case Panics:
-			more, err := e.panicking(t, p)
-			if err != nil {
-				return err
-			}
-			jobs = append(jobs, more...)
-		case Forgeries:
-			jobs = append(jobs, p.forged()...)
-		case Overtaken:
-			more, err := e.overtaking(t, p.overtakings())
-			if err != nil {
-				return err
-			}
-			jobs = append(jobs, more...)
-		case Pairs:
-			jobs = append(jobs, p.pairs(e.options.pairs)...)
+		more, err := e.jobsOf(t, kind, p, report)
+		if err != nil {
+			return err
 		}
+		jobs = append(jobs, p.thin(more, e.options.most[kind])...)
 	}
 	for i := range jobs {
 		if jobs[i].like == nil {
@@ -372,6 +345,34 @@ func (e *explorer) exploreAll(t *testing.T, report *Report, reference result) er
 		e.noteRace(j, r)
 		e.judge(report, r, j)
 	})
+}
+
+// jobsOf lists the schedules of a kind.
+func (e *explorer) jobsOf(t *testing.T, kind Kind, p *plan, report *Report) ([]job, error) {
+	switch kind {
+	case Crashes:
+		return p.crashes(), nil
+	case Faults:
+		return p.faults(), nil
+	case Stale:
+		return p.stale(), nil
+	case Duplicates:
+		return p.duplicates(), nil
+	case Races:
+		like, err := e.quietRaces(t, report, p.reference)
+		return p.races(like), err
+	case Panics:
+		return e.panicking(t, p)
+	case Hangs:
+		return p.hangs(), nil
+	case Forgeries:
+		return p.forged(), nil
+	case Overtaken:
+		return e.overtaking(t, p.overtakings())
+	case Pairs:
+		return p.pairs(e.options.pairs), nil
+	}
+	return nil, nil
 }
 
 func (o options) wanted() []Kind {

@@ -152,13 +152,14 @@ func (t told) say(u *unstructured.Unstructured, isReady bool) map[string]any {
 	return status
 }
 
-// remind starts the operator anew, so that it looks at everything: what nobody is told of may stay
-// wrong until then, but no longer.
+// remind starts the operator anew, so that it looks at everything: what nobody is told of, and what
+// is held up by code that does not return, may stay wrong until then, but no longer.
 func (p *play) remind(wanted []history.World) error {
 	right := func(w history.World) bool { return sameWorld(p.present(), w) }
-	if !slices.ContainsFunc(p.schedule, func(d disturbance) bool { return d.kind == forged }) || slices.ContainsFunc(wanted, right) {
+	if !slices.ContainsFunc(p.schedule, func(d disturbance) bool { return d.kind == forged || d.kind == hangs }) || slices.ContainsFunc(wanted, right) {
 		return nil
 	}
+	p.noteHeld()
 	if err := p.stopAll(); err != nil {
 		return err
 	}

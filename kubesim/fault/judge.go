@@ -211,5 +211,8 @@ func (e *explorer) jobOf(t *testing.T, s schedule, reference result) (job, error
 	if i := slices.IndexFunc(s, func(d disturbance) bool { return d.kind == forged }); i >= 0 {
 		last = stepOf(reference.run, s[i].at)
 	}
+	if i := slices.IndexFunc(s, func(d disturbance) bool { return d.kind == hangs }); i >= 0 && s[i].at < len(reference.play.points) {
+		last = reference.play.points[s[i].at].step
+	}
 	return job{schedule: s, like: reference.run, last: last}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 // The scheduler lets one thing happen at a time. Whoever in the operator wants to do
@@ -25,6 +27,7 @@ type parked struct {
 	as      parkedAs
 	what    string
 	number  int    // in order of arrival
+	cache   bool   // a call that is made in no pass, such as a cache's
 	slots   *slots // of the controller whose pass it is; nil for all else
 	turn    chan struct{}
 }
@@ -40,7 +43,9 @@ const workers = 16
 
 // park waits for the goroutine's turn. It returns an error if the process died or ctx ended.
 func (p *play) park(ctx context.Context, pr *process, as parkedAs, what string) error {
-	return p.wait(ctx, &parked{process: pr, as: as, what: what, turn: make(chan struct{})})
+	return p.wait(ctx, &parked{
+		process: pr, as: as, what: what, turn: make(chan struct{}), cache: as == parkedCall && passOf(ctx) == history.Nobody,
+	})
 }
 
 func (p *play) wait(ctx context.Context, k *parked) error {
@@ -98,6 +103,7 @@ func (p *play) next() *parked {
 func (p *play) release(k *parked) {
 	p.mu.Lock()
 	p.waiting = slices.DeleteFunc(p.waiting, func(o *parked) bool { return o == k })
+	p.caching = k.cache
 	p.mu.Unlock()
 	close(k.turn)
 }

@@ -46,6 +46,19 @@ func (p *plan) crashes() []job {
 	return jobs
 }
 
+// thin leaves out schedules evenly until no more than most are left; all stay if that is 0.
+func (p *plan) thin(jobs []job, most int) []job {
+	if most <= 0 || len(jobs) <= most {
+		return jobs
+	}
+	p.pruned[Thinned] += len(jobs) - most
+	left := make([]job, most)
+	for i := range left {
+		left[i] = jobs[i*len(jobs)/most]
+	}
+	return left
+}
+
 func (p *plan) crash(kind string, call int) job {
 	j := job{schedule: schedule{{kind: kind, at: call}}}
 	if p.scenario.Replicas <= 1 {

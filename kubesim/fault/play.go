@@ -66,6 +66,7 @@ type play struct {
 	couldWait  bool   // for the one that is next
 	deliveries int
 	points     []visit             // to the author's code, in their order
+	caching    bool                // a cache takes in what it was told last
 	repeat     *delivery           // comes once more at once
 	snapshots  map[point]*snapshot // nil: none are kept
 
@@ -160,10 +161,17 @@ func (p *play) deliver(d delivery) {
 		p.noteFault(f, len(p.run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"))
 	}
 	p.deliveries++
+	p.setCaching(true)
 	if i := p.current; i != history.Nobody && i < len(p.passes) {
 		p.passes[i] = true
 	}
 	d.process.gate.Deliver(d.Held)
+}
+
+func (p *play) setCaching(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.caching = is
 }
 
 // waits tells whether events are to wait while k looks at the cache.

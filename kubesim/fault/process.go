@@ -31,6 +31,7 @@ type process struct {
 	gate   store.Gate
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the manager has returned
+	ended  chan struct{} // closed when the process was told to end
 
 	mu   sync.Mutex
 	dead bool
@@ -40,8 +41,9 @@ type process struct {
 // start starts the next process.
 func (p *play) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
-	pr := &process{play: p, number: len(p.run.Processes), cancel: cancel, done: make(chan struct{})}
+	pr := &process{play: p, number: len(p.run.Processes), cancel: cancel, done: make(chan struct{}), ended: make(chan struct{})}
 	pr.gate.Wake = p.notify
+	p.setCaching(false)
 	p.run.Processes = append(p.run.Processes, history.Process{Started: time.Now(), FirstCall: len(p.run.Calls)})
 	mgr, err := ctrl.NewManager(pr.config(), pr.options())
 	if err != nil {
@@ -105,6 +107,9 @@ func (pr *process) alive() bool {
 // kill ends the epoch.
 func (pr *process) kill() {
 	pr.mu.Lock()
+	if !pr.dead {
+		close(pr.ended)
+	}
 	pr.dead = true
 	pr.mu.Unlock()
 	pr.cancel()
@@ -207,7 +212,7 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 		if panicked != nil {
 			err = fmt.Errorf("panic: %v", panicked)
 		}
-		if _, wanted := panicked.(injected); panicked != nil && !wanted {
+		if _, wanted := panicked.(*injected); panicked != nil && !wanted {
 			p.notePanic(d.process, fmt.Sprintf("%v\n%s", panicked, debug.Stack()))
 		}
 		p.endPass(index, result, err)

@@ -276,6 +276,9 @@ func (p *play) endStep(step Step, j job) error {
 		if err := p.converge(j.wanted(p.step)); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
+		if err := p.outlast(); err != nil {
+			return &stepError{p.step, step.Name, err}
+		}
 		if err := p.remind(j.wanted(p.step)); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}

@@ -35,6 +35,7 @@ const (
 	later       = "later"        // the same user comes after this step, when all is quiet
 	forged      = "forged"       // a user writes a status just before this call
 	panics      = "panic"        // the author's code panics at this point of it
+	hangs       = "hang"         // the author's code never returns from this point of it
 	// A user's DELETE that had read its object just before another call removes it just after
 	// this one, with whatever was written to it meanwhile.
 	overtaken = "overtaken"
@@ -47,7 +48,7 @@ const (
 func kinds() []string {
 	return []string{
 		crashBefore, crashAfter, lostAnswer, noAnswer, conflict, throttled, failed, refused, failedAfter,
-		staleRead, stalePass, lag, twice, race, later, forged, panics, overtaken, deletedBefore, deletedAfter, until,
+		staleRead, stalePass, lag, twice, race, later, forged, panics, hangs, overtaken, deletedBefore, deletedAfter, until,
 	}
 }
 
@@ -65,6 +66,8 @@ func kindOf(d disturbance) Kind {
 		return Forgeries
 	case panics:
 		return Panics
+	case hangs:
+		return Hangs
 	case overtaken, deletedBefore, deletedAfter:
 		return Overtaken
 	}

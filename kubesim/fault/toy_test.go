@@ -114,6 +114,9 @@ func (o *toy) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile
 	if err != nil || cm.Namespace != "default" || cm.Name == "kube-root-ca.crt" {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if o.bug == "asks beside the reconcile" {
+		go o.env.Author("beside the reconcile")
+	}
 	owner := string(cm.UID)
 	if !cm.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, o.cleanUp(ctx, cm, owner)

@@ -36,6 +36,9 @@ type Run struct {
 	Shared []string
 	// Secrets are values that belong into Secrets alone.
 	Secrets []string
+	// Held is what there was while the author's code did not return; nil if it did, or if the world
+	// was as it should be all the same.
+	Held *Held
 	// Access is what the operator's roles said; nil if it runs as an administrator.
 	Access *Access
 }
@@ -182,6 +185,20 @@ type Process struct {
 	// Panics are what escaped from it, with stacks; Errors what its libraries logged as
 	// handled errors.
 	Panics []string
+	// Collapsed is where the author's code panicked although nobody recovered it, so that the process
+	// ended; empty if it did not.
+	Collapsed string
+}
+
+// Held is a world in which something waits for code that does not return.
+type Held struct {
+	At time.Time
+	// Call is the number of calls, Rev the revision and Step the step by then.
+	Call int
+	Rev  int64
+	Step int
+	// World is what there was.
+	World World
 }
 
 // Silence is what was seen while nothing should have happened.

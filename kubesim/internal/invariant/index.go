@@ -41,12 +41,13 @@ type known struct {
 	adopted map[thingID]bool
 	praise  map[string]map[string]bool // the messages of objects in order, by kind
 	kstatus map[string]bool            // kinds that say whether they get there by themselves
+	told    map[string]bool            // kinds whose objects have conditions
 }
 
 // reference returns the index of an undisturbed run. It is only read from then on.
 func reference(u *history.Run) *index {
 	x := newIndex(u)
-	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), praise: x.praises(), kstatus: x.kstatusKinds()}
+	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), praise: x.praises(), kstatus: x.kstatusKinds(), told: x.toldKinds()}
 	return x
 }
 

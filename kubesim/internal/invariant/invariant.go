@@ -38,6 +38,7 @@ func checks() []check {
 		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
 		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
 		{"I19", "status tells the present", "people read why an object is not as it should be", findMisreports},
+		{"I20", "a hang is told", "what waits for code that never returns waits until somebody is told", findUntold},
 		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
 		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
 		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},
@@ -47,7 +48,7 @@ func checks() []check {
 	}
 }
 
-// All returns the checks of one run: I1 to I10, I13 to I15, I17, I19.
+// All returns the checks of one run: I1 to I10, I13 to I15, I17, I19, I20.
 func All() []Check {
 	var all []Check
 	for _, c := range checks() {

@@ -274,6 +274,10 @@ func findRemains(r, _ *index) []history.Violation {
 			found = append(found, history.Violation{Call: history.Nobody, Detail: strings.Join(p.Panics, "\n\n"), Message: fmt.Sprintf(
 				"process %d panicked %s, first: %s", i, times(len(p.Panics)), first)})
 		}
+		if p.Collapsed != "" {
+			found = append(found, history.Violation{Call: history.Nobody, Message: fmt.Sprintf(
+				"process %d ended: the author's code panicked at %s, and nobody recovered it; recover wherever it is called", i, p.Collapsed)})
+		}
 		if p.Leaked != "" {
 			found = append(found, history.Violation{Call: history.Nobody, Detail: p.Leaked, Message: fmt.Sprintf(
 				"process %d ended and left %s behind; stop them when the manager's context ends", i, goroutines(p.Leaked))})

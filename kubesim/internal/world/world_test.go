@@ -189,6 +189,7 @@ func TestEqual(t *testing.T) {
 		"no time at all":       {"but its absence does", of(uid1, "q-7"), edited("lastSeen:", "other:"), world.Options{}, false},
 		"foreign field":        {"it is somebody else's", of(uid1, "q-7"), edited("lastSeen:", "other:"), world.Options{Foreign: []string{"status.lastSeen", "status.other"}}, true},
 		"foreign annotation":   {"keys have dots", of(uid1, "q-7"), edited("example.com/at: noon", "example.com/at: night"), world.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
+		"foreign alone":        {"the map that it made goes with it", edited("example.com/at: noon", "example.com/at: noon"), edited("  annotations:\n    fault.kubesim/touched: \"5\"\n    example.com/at: noon\n", ""), world.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
 		"foreign in a list":    {"the path means each element", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), world.Options{Foreign: []string{"status.conditions.reason"}}, true},
 		"foreign elsewhere":    {"a path is whole", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), world.Options{Foreign: []string{"status.reason", "conditions.reason"}}, false},
 		"behind":               {"an observed generation that is behind counts", of(uid1, "q-7"), edited("observedGeneration: 3\n", "observedGeneration: 2\n"), world.Options{}, false},

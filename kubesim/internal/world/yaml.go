@@ -50,7 +50,7 @@ func (p *printer) fields(indent int, m map[string]any, rules []string, in string
 	top := indent == 0
 	for _, key := range sortedKeys(m, p.dash) {
 		inner, drop := below(rules, key)
-		if drop || p.isNoise(in, key, m[key], indent) {
+		if drop || p.isNoise(in, key, m[key], indent) || isEmptied(m[key], inner) {
 			continue
 		}
 		v := m[key]
@@ -168,6 +168,21 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
 	}
 	return false
+}
+
+// isEmptied tells of a map of which nothing is left but what is left out: the first to write into it
+// made it.
+func isEmptied(v any, rules []string) bool {
+	m, ok := v.(map[string]any)
+	if !ok || len(m) == 0 || len(rules) == 0 {
+		return false
+	}
+	for key := range m {
+		if _, drop := below(rules, key); !drop && key != touched {
+			return false
+		}
+	}
+	return true
 }
 
 // observed says how far an observed generation is behind.
