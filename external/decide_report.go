@@ -193,11 +193,23 @@ func (v *voice) failed() {
 	switch {
 	case v.d.Show.Failed == ShowTrue:
 		v.is(api.ConditionFailed, v.reason, v.message)
-	case v.d.Show.Failed == ShowSame && v.f.Told.Failed:
+	case v.d.Show.Failed == ShowSame && v.f.Told.Failed && !v.isOver():
 		v.is(api.ConditionFailed, v.t.FailedReason, v.t.Failed)
 	default:
 		v.isNot(api.ConditionFailed, "NoFailure", "")
 	}
+}
+
+// isOver tells whether this pass has got past what failed before: one that came to no decision, or
+// to no look.
+func (v *voice) isOver() bool {
+	switch Reason(v.t.FailedReason) {
+	case ReasonReconcileFailed:
+		return true
+	case ReasonConnectFailed, ReasonCallHangs, ReasonUnreachable:
+		return v.f.Seen.Looked
+	}
+	return false
 }
 
 // circumstances says what surrounds the thing.

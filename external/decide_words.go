@@ -420,8 +420,25 @@ func (t texts) paused(f Facts) string {
 	switch {
 	case f.Last.Failed:
 		return fmt.Sprintf("%s; cannot %s %s: %s; retrying", t.Paused, verb(f.Last.Of), t.Thing, t.Error)
+	case f.Scope != ScopeOpen:
+		return t.Paused + "; " + t.unseen(f)
 	case t.Changes != "":
 		return t.Paused + "; differs: " + t.Changes
 	}
 	return t.Paused
+}
+
+// unseen says why the thing cannot be looked at.
+func (t texts) unseen(f Facts) string {
+	why := ReasonUnreachable
+	switch f.Scope {
+	case ScopeUnconnectable:
+		why = ReasonConnectFailed
+	case ScopeThrottled:
+		why = ReasonThrottled
+	case ScopeOccupied:
+		why = ReasonCallHangs
+	case ScopeDown, ScopeOpen:
+	}
+	return t.trouble(Decision{Reason: why}, f)
 }

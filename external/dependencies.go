@@ -43,17 +43,17 @@ type asked struct {
 
 // namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
 // that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
-func (e *engine[T, C, O]) namedByEmpty() []dependencyKind[T] {
+func (e *engine[T, C, O]) namedByEmpty() ([]dependencyKind[T], error) {
 	empty, _ := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
 	named, err := e.dependsOn(context.Background(), empty) //nolint:forbidigo // wiring happens before there is one
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	kinds := make([]dependencyKind[T], 0, len(named))
 	for _, n := range named {
 		kinds = append(kinds, dependencyKind[T]{to: n.To, asked: &asked{}})
 	}
-	return kinds
+	return kinds, nil
 }
 
 func unique[T client.Object](kinds []dependencyKind[T]) []dependencyKind[T] {
@@ -82,14 +82,14 @@ func (e *engine[T, C, O]) dependsOn(ctx context.Context, obj T) ([]Dependency, e
 	})
 }
 
-// names are the objects of this kind that obj needs. If the driver does not say, they are
-// none: the object's own pass meets the same mistake, and tells it. Whether a kind has
+// names are the objects of this kind that obj needs. If the driver does not say, neither does this:
+// it panics, and package loop wakes obj by all of them. Whether a kind has
 // namespaces is not known here, so what may have none is named without one too.
 func (e *engine[T, C, O]) names(k dependencyKind[T], obj T) []objectKey {
 	copied, _ := obj.DeepCopyObject().(T)
 	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo // the cache's index has none
 	if err != nil {
-		return nil
+		panic(fmt.Errorf("cannot tell what %s depends on: %w", client.ObjectKeyFromObject(obj), err))
 	}
 	var keys []objectKey
 	for _, n := range named {

@@ -39,7 +39,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	e.left.returned = func(key objectKey) { waker.Objects(key) }
 	options.Sources = append(options.Sources, trigger.Outside[T]{Waker: waker})
 	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
-	options.Problem = errors.Join(options.Problem, capability.Check(d,
+	options.Problem = errors.Join(options.Problem, e.problem, capability.Check(d,
 		reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
 		reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier]()))
 	return loop.New(e, options)
@@ -71,6 +71,8 @@ type engine[T Object, C, O any] struct {
 	classifier Classifier
 
 	dependencies []dependencyKind[T]
+	// problem is what makes the driver unusable.
+	problem error
 }
 
 func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T, C, O] {
@@ -110,7 +112,10 @@ func (e *engine[T, C, O]) dependencyKinds() []dependencyKind[T] {
 	if e.dependent == nil {
 		return nil
 	}
-	kinds := e.namedByEmpty()
+	kinds, err := e.namedByEmpty()
+	if err != nil && len(e.options.DependencyKinds) == 0 {
+		e.problem = fmt.Errorf("tell which kinds a %T depends on: %w; let DependsOn answer for an empty object, or name them in Options.DependencyKinds", e.driver, err)
+	}
 	for _, to := range e.options.DependencyKinds {
 		kinds = append(kinds, dependencyKind[T]{to: to, asked: &asked{}})
 	}

@@ -213,15 +213,14 @@ func (p *pass[T, C, O]) outdated(why error) error {
 
 // gather brings the facts up to date.
 func (p *pass[T, C, O]) gather() Facts {
+	p.gatherTold()
 	f := &p.facts
-	f.Deleting = !p.obj.GetDeletionTimestamp().IsZero()
 	f.Paused, f.Policy = p.settings.pause, p.settings.policy
 	f.Dependencies = DependenciesReady
 	if len(p.waiting) > 0 {
 		f.Dependencies = DependenciesUnready
 	}
-	f.Generation, f.Depends, f.LastTry = p.obj.GetGeneration(), p.e.dependent != nil, p.loop.Retry().Last
-	f.Told, f.ReadyFor = p.track.told, p.track.readyFor
+	f.Depends, f.LastTry = p.e.dependent != nil, p.loop.Retry().Last
 	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
 	f.MarkLater = p.e.options.MarkLater
 	f.CanMark, f.CanUnmark = p.e.marker != nil && !p.e.options.Unmarked, p.e.unmarker != nil

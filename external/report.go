@@ -64,8 +64,16 @@ func (p *pass[T, C, O]) report(ctx context.Context, d Decision) error {
 	return nil
 }
 
+// gatherTold brings up to date what every report needs, also that of a pass that decides nothing.
+func (p *pass[T, C, O]) gatherTold() {
+	f := &p.facts
+	f.Deleting, f.Generation = !p.obj.GetDeletionTimestamp().IsZero(), p.obj.GetGeneration()
+	f.Told, f.ReadyFor = p.track.told, p.track.readyFor
+}
+
 // broken reports on a pass that came to no decision.
 func (p *pass[T, C, O]) broken(ctx context.Context, cause error) error {
+	p.gatherTold()
 	d := Decision{State: StateFailed, Reason: ReasonReconcileFailed, Wake: WakeBackoff, Show: Show{Failed: ShowTrue}}
 	if p.facts.Deleting {
 		d = terminating(d)
@@ -102,6 +110,9 @@ func (p *pass[T, C, O]) outcome(d Decision) loop.Outcome {
 	if d.Wake != WakePoll && d.Wake != WakeSoon && d.Wake != WakeDependency && p.unreflected == nil {
 		p.track.rest()
 	}
+	if p.unreflected != nil && (d.Wake == WakeEvent || d.Wake == WakeDependency || d.Wake == WakeDrift) {
+		return loop.AgainAfter(p.track.poll(d.Row, cmp.Or(p.e.driftInterval(), mostPoll)))
+	}
 	switch d.Wake {
 	case WakeEvent:
 		return loop.Terminal(p.told.Reason, errors.New(p.told.Message))
@@ -134,8 +145,6 @@ func (p *pass[T, C, O]) settled(d Decision) loop.Outcome {
 		return loop.AgainAfter(max(time.Second, min(time.Until(p.settings.until), 10*time.Minute)))
 	case d.Row == 1:
 		return loop.WaitFor(string(d.Reason))
-	case p.unreflected != nil:
-		return loop.AgainAfter(p.track.poll(d.Row, cmp.Or(p.e.driftInterval(), mostPoll)))
 	case p.e.driftInterval() == 0:
 		return loop.Done()
 	}

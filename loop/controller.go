@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,6 +34,8 @@ type Controller[T client.Object] struct {
 	author  Reconciler[T]
 	options Options[T]
 	memory  *memory
+	// someUnknown: of an object nobody could tell what it refers to.
+	someUnknown atomic.Bool
 
 	// The rest is known once the controller is set up with a manager.
 	name      string

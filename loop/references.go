@@ -74,14 +74,19 @@ func (c *Controller[T]) matters(ref trigger.Reference[T], before, after client.O
 	return matters
 }
 
-// named asks the author which objects obj refers to. It runs in the cache, too: an object
-// whose references cannot be told has none, and its own pass meets the same mistake where it
-// is told.
+// unknown is the key under which the index has objects of which nobody could tell what they refer
+// to. It is no name.
+const unknown = "?"
+
+// named asks the author which objects obj refers to. It runs in the cache, too, and once for each
+// version of obj: one whose references cannot be told is woken by every object, and its own pass
+// meets the same mistake where it is told.
 func (c *Controller[T]) named(ref trigger.Reference[T], obj T) []string {
 	var names []types.NamespacedName
 	if err := guard(func() { names = ref.Names(obj) }); err != nil {
 		c.log.Error(err, "cannot tell what an object refers to: Names did not return", "object", client.ObjectKeyFromObject(obj), "stack", stackOf(err))
-		return nil
+		c.someUnknown.Store(true)
+		return []string{unknown}
 	}
 	keys := make([]string, 0, len(names))
 	for _, key := range names {
@@ -90,21 +95,30 @@ func (c *Controller[T]) named(ref trigger.Reference[T], obj T) []string {
 	return keys
 }
 
-// naming lists the objects that name key, by the index.
+// naming lists the objects that name key, by the index, and those of which nobody knows.
 func (c *Controller[T]) naming(ctx context.Context, index string, key types.NamespacedName) []reconcile.Request {
-	list, err := c.newList()
-	if err == nil {
-		err = c.client.List(ctx, list, client.MatchingFields{index: key.String()})
-	}
-	if err != nil {
-		c.log.Error(err, "cannot tell who refers to an object; the next visit will notice its change", "object", key)
-		return nil
+	found := c.indexed(ctx, index, key.String())
+	if c.someUnknown.Load() {
+		found = append(found, c.indexed(ctx, index, unknown)...)
 	}
 	var out []reconcile.Request
-	for _, k := range keysOf(list) {
+	for _, k := range found {
 		if c.memory.event(k) { // else all are visited once this process leads
 			out = append(out, reconcile.Request{NamespacedName: k})
 		}
 	}
 	return out
+}
+
+// indexed lists the objects that an index has under a value.
+func (c *Controller[T]) indexed(ctx context.Context, index, value string) []types.NamespacedName {
+	list, err := c.newList()
+	if err == nil {
+		err = c.client.List(ctx, list, client.MatchingFields{index: value})
+	}
+	if err != nil {
+		c.log.Error(err, "cannot tell who refers to an object; the next visit will notice its change", "object", value)
+		return nil
+	}
+	return keysOf(list)
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // TestNATS plays the NATS sample.
-func TestNATS(t *testing.T) { explore(t, scenarios.NATS()) }
+func TestNATS(t *testing.T) { explore(t, scenarios.NATS(), fault.Hangs) }
 
 // explore plays an operator's scenarios and counts the schedules.
-func explore(t *testing.T, all []fault.Scenario) {
+func explore(t *testing.T, all []fault.Scenario, more ...fault.Kind) {
 	t.Helper()
-	exploreBy(t, all, kinds()...)
+	exploreBy(t, all, kinds(more...)...)
 }
 
 // exploreBy is [explore] with options of its own.
@@ -31,24 +31,32 @@ func exploreBy(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
 }
 
+// Of the points at which the author's code can panic or hang so many are played, in each scenario.
+const (
+	mostPanics = 24
+	mostHangs  = 12
+)
+
 // kinds are the kinds of schedules that our samples are played with: all that are played unless
-// others are named. TRIMTAB_DEEP=1 forges statuses in each of the ways at each moment, not in turn.
-func kinds() []fault.Option {
-	opts := []fault.Option{fault.Only(
+// others are named, and more. TRIMTAB_DEEP=1 plays all there are, where the short form forges statuses
+// in turn and lets code panic and hang at a part of its points.
+func kinds(more ...fault.Kind) []fault.Option {
+	all := append([]fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
-	)}
+	}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
-		opts = append(opts, fault.Unpruned(fault.Alternating))
+		return []fault.Option{fault.Only(all...), fault.Unpruned(fault.Alternating)}
 	}
-	return opts
+	return []fault.Option{fault.Only(all...), fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs)}
 }
 
-// TestLoop plays a controller on the bare loop.
+// TestLoop plays a controller on the bare loop, which waits for its author's code for as long as that
+// takes.
 func TestLoop(t *testing.T) { explore(t, scenarios.Loop()) }
 
 // TestFolder plays the folder sample, on folders of the real disk.
 func TestFolder(t *testing.T) {
-	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()))
+	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()), fault.Hangs)
 }
 
 // TestCloud plays an API that takes two calls to make a thing.

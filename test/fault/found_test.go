@@ -43,6 +43,41 @@ func TestFound(t *testing.T) {
 			"v1/nats-lost/lag@38",
 			"lag at CONSUMER.INFO orders/billing",
 		},
+		"wired": {
+			"a driver that cannot name what it depends on when the operator starts does not run without watching it",
+			"v1/nats-life/panic@0",
+			"panic at DependsOn",
+		},
+		"indexed": {
+			"an object is woken by what it depends on, though the driver panicked when the cache asked for that",
+			"v1/nats-life/panic@13",
+			"panic at DependsOn",
+		},
+		"named": {
+			"the same on the bare loop",
+			"v1/loop-needs/panic@5",
+			"panic at Names",
+		},
+		"reflected": {
+			"what a panic kept out of the status of an object that is stopped is shown soon",
+			"v1/nats-access/panic@21",
+			"panic at Reflect",
+		},
+		"undecided": {
+			"a pass that comes to no decision does not take Ready from what works",
+			"v1/nats-invalid/panic@20",
+			"panic at ExternalName",
+		},
+		"decided": {
+			"what kept a pass from a decision is over when the next one has one, also while the object is paused",
+			"v1/nats-pause/panic@15",
+			"panic at ExternalName",
+		},
+		"hung": {
+			"who pauses an object whose driver hangs is told of both",
+			"v1/nats-pause/hang@16",
+			"hang at Observe",
+		},
 		"shown": {
 			"what is shown of a thing goes with it, and what was applied is known to who did it, whatever becomes of the status",
 			"v1/nats-lost/forged@35(5)",

@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), vendorMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -230,6 +230,17 @@ func statusMutants() []mutant {
 	}
 }
 
+// hangMutants are bugs in what becomes of the author's code where it never returns.
+func hangMutants() []mutant {
+	return []mutant{
+		{
+			what: "a call that does not return is waited for",
+			file: "external/calls.go", old: "		got = p.leave(a, late)\n", mutated: "		got = <-late\n",
+			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@6",
+		},
+	}
+}
+
 // forgedMutants are bugs in what becomes of a status that somebody writes.
 func forgedMutants() []mutant {
 	return []mutant{
@@ -252,12 +263,12 @@ func panicMutants() []mutant {
 		{
 			what: "a panic over a name is told as a name that is not valid",
 			file: "external/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@4+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@5+until@1",
 		},
 		{
 			what: "what a panic kept out of status stays out of it",
-			file: "external/report.go", old: "	case p.unreflected != nil:\n", mutated: "	case false:\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@13+until@1",
+			file: "external/report.go", old: "	if p.unreflected != nil && (d.Wake == WakeEvent || d.Wake == WakeDependency || d.Wake == WakeDrift) {\n", mutated: "	if false {\n",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1",
 		},
 	}
 }

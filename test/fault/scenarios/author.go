@@ -13,101 +13,137 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// panicking lets the driver of buckets come to the points at which an author's code can panic.
-func panicking(s fault.Scenario) fault.Scenario {
-	s.Operator = func(mgr ctrl.Manager, env *fault.Env) error {
-		c := nats.NewClient("nats://memory", carrier(env))
-		all := nats.Controllers(func(context.Context) (*nats.Client, error) { return c, nil }, 0, nil)
-		return setUp(mgr, append(all[:len(all)-1], bucketController(env, c)))
-	}
-	return s
+// natsOperator is the sample's operator on the server of the world. Its drivers come to the points at
+// which an author's code can panic, or never return.
+func natsOperator(mgr ctrl.Manager, env *fault.Env) error {
+	c := nats.NewClient("nats://memory", carrier(env))
+	return setUp(mgr, []operator.Controller{
+		external.New(streams(env), natsOptions[*v1alpha1.Stream](env, c)),
+		external.New(consumers(env), natsOptions[*v1alpha1.Consumer](env, c)),
+		external.New(buckets(env), natsOptions[*v1alpha1.KeyValue](env, c)),
+	})
 }
 
-// bucketController is the sample's controller of buckets, with its options.
-func bucketController(env *fault.Env, c *nats.Client) operator.Controller {
-	return external.New(buckets{env: env}, external.Options[*v1alpha1.KeyValue, *nats.Client]{
+// natsOptions are those of the sample.
+func natsOptions[T external.Object](env *fault.Env, c *nats.Client) external.Options[T, *nats.Client] {
+	return external.Options[T, *nats.Client]{
 		Connect: func(context.Context) (*nats.Client, error) { env.Author("Connect"); return c, nil },
 		Endpoint: func(context.Context, *nats.Client) (string, error) {
 			env.Author("Endpoint")
 			return "nats://memory", nil
 		},
 		CreateGrace: time.Second, UniqueNames: true,
-	})
+	}
 }
 
-// buckets is the sample's driver of buckets. Each of its methods is a point at which a schedule can
-// let it panic, and so is what comes after an effect.
-type buckets struct {
-	nats.KeyValues
-	env *fault.Env
+func streams(env *fault.Env) authored[*v1alpha1.Stream, *nats.LiveStream] {
+	return authored[*v1alpha1.Stream, *nats.LiveStream]{nats.Streams{}, env}
 }
 
-// ExternalName names the bucket's stream.
-func (b buckets) ExternalName(k *v1alpha1.KeyValue) (string, error) {
-	b.env.Author("ExternalName")
-	return b.KeyValues.ExternalName(k)
+func consumers(env *fault.Env) dependent[*v1alpha1.Consumer, *nats.LiveConsumer] {
+	return dependent[*v1alpha1.Consumer, *nats.LiveConsumer]{authored[*v1alpha1.Consumer, *nats.LiveConsumer]{nats.Consumers{}, env}, nats.Consumers{}}
 }
 
-// Observe looks at the bucket.
-func (b buckets) Observe(ctx context.Context, c *nats.Client, k *v1alpha1.KeyValue, ref external.Ref) (external.Observation[*nats.LiveStream], error) {
-	b.env.Author("Observe")
-	return b.KeyValues.Observe(ctx, c, k, ref)
+func buckets(env *fault.Env) authored[*v1alpha1.KeyValue, *nats.LiveStream] {
+	return authored[*v1alpha1.KeyValue, *nats.LiveStream]{nats.KeyValues{}, env}
 }
 
-// Compare compares the bucket.
-func (b buckets) Compare(k *v1alpha1.KeyValue, have *nats.LiveStream) external.Changes {
-	b.env.Author("Compare")
-	return b.KeyValues.Compare(k, have)
+// able is what each driver of the sample can do.
+type able[T external.Object, O any] interface {
+	external.Driver[T, *nats.Client, O]
+	external.Namer[T]
+	external.Updater[T, *nats.Client, O]
+	external.Marker[T, *nats.Client]
+	external.Unmarker[T, *nats.Client]
+	external.Classifier
+	external.Reflector[T, O]
 }
 
-// Create makes the bucket.
-func (b buckets) Create(ctx context.Context, c *nats.Client, k *v1alpha1.KeyValue, in external.CreateInput) (external.Result, error) {
-	b.env.Author("Create")
-	result, err := b.KeyValues.Create(ctx, c, k, in)
-	b.env.Author("after Create")
+// authored is a driver each of whose methods is a point at which a schedule can let it panic or hang,
+// and so is what comes after an effect.
+type authored[T external.Object, O any] struct {
+	driver able[T, O]
+	env    *fault.Env
+}
+
+// ExternalName names the thing.
+func (a authored[T, O]) ExternalName(obj T) (string, error) {
+	a.env.Author("ExternalName")
+	return a.driver.ExternalName(obj)
+}
+
+// Observe looks at the thing.
+func (a authored[T, O]) Observe(ctx context.Context, c *nats.Client, obj T, ref external.Ref) (external.Observation[O], error) {
+	a.env.Author("Observe")
+	return a.driver.Observe(ctx, c, obj, ref)
+}
+
+// Compare compares the thing.
+func (a authored[T, O]) Compare(obj T, have O) external.Changes {
+	a.env.Author("Compare")
+	return a.driver.Compare(obj, have)
+}
+
+// Create makes the thing.
+func (a authored[T, O]) Create(ctx context.Context, c *nats.Client, obj T, in external.CreateInput) (external.Result, error) {
+	a.env.Author("Create")
+	result, err := a.driver.Create(ctx, c, obj, in)
+	a.env.Author("after Create")
 	return result, err
 }
 
-// Update changes the bucket.
-func (b buckets) Update(ctx context.Context, c *nats.Client, k *v1alpha1.KeyValue, ref external.Ref, have *nats.LiveStream, changes external.Changes) (external.Result, error) {
-	b.env.Author("Update")
-	result, err := b.KeyValues.Update(ctx, c, k, ref, have, changes)
-	b.env.Author("after Update")
+// Update changes the thing.
+func (a authored[T, O]) Update(ctx context.Context, c *nats.Client, obj T, ref external.Ref, have O, changes external.Changes) (external.Result, error) {
+	a.env.Author("Update")
+	result, err := a.driver.Update(ctx, c, obj, ref, have, changes)
+	a.env.Author("after Update")
 	return result, err
 }
 
-// Delete removes the bucket.
-func (b buckets) Delete(ctx context.Context, c *nats.Client, k *v1alpha1.KeyValue, ref external.Ref) (external.Result, error) {
-	b.env.Author("Delete")
-	result, err := b.KeyValues.Delete(ctx, c, k, ref)
-	b.env.Author("after Delete")
+// Delete removes the thing.
+func (a authored[T, O]) Delete(ctx context.Context, c *nats.Client, obj T, ref external.Ref) (external.Result, error) {
+	a.env.Author("Delete")
+	result, err := a.driver.Delete(ctx, c, obj, ref)
+	a.env.Author("after Delete")
 	return result, err
 }
 
-// Mark marks the bucket.
-func (b buckets) Mark(ctx context.Context, c *nats.Client, k *v1alpha1.KeyValue, ref external.Ref, mark external.Mark) error {
-	b.env.Author("Mark")
-	err := b.KeyValues.Mark(ctx, c, k, ref, mark)
-	b.env.Author("after Mark")
+// Mark marks the thing.
+func (a authored[T, O]) Mark(ctx context.Context, c *nats.Client, obj T, ref external.Ref, mark external.Mark) error {
+	a.env.Author("Mark")
+	err := a.driver.Mark(ctx, c, obj, ref, mark)
+	a.env.Author("after Mark")
 	return err
 }
 
 // Unmark takes the mark off.
-func (b buckets) Unmark(ctx context.Context, c *nats.Client, k *v1alpha1.KeyValue, ref external.Ref) error {
-	b.env.Author("Unmark")
-	err := b.KeyValues.Unmark(ctx, c, k, ref)
-	b.env.Author("after Unmark")
+func (a authored[T, O]) Unmark(ctx context.Context, c *nats.Client, obj T, ref external.Ref) error {
+	a.env.Author("Unmark")
+	err := a.driver.Unmark(ctx, c, obj, ref)
+	a.env.Author("after Unmark")
 	return err
 }
 
 // Classify tells what an error means.
-func (b buckets) Classify(err error) external.Class {
-	b.env.Author("Classify")
-	return b.KeyValues.Classify(err)
+func (a authored[T, O]) Classify(err error) external.Class {
+	a.env.Author("Classify")
+	return a.driver.Classify(err)
 }
 
-// Reflect shows the bucket.
-func (b buckets) Reflect(k *v1alpha1.KeyValue, have *nats.LiveStream) {
-	b.env.Author("Reflect")
-	b.KeyValues.Reflect(k, have)
+// Reflect shows the thing.
+func (a authored[T, O]) Reflect(obj T, have O) {
+	a.env.Author("Reflect")
+	a.driver.Reflect(obj, have)
+}
+
+// dependent is such a driver of things that need others.
+type dependent[T external.Object, O any] struct {
+	authored[T, O]
+	on external.Dependent[T]
+}
+
+// DependsOn names what an object needs.
+func (d dependent[T, O]) DependsOn(obj T) []external.Dependency {
+	d.env.Author("DependsOn")
+	return d.on.DependsOn(obj)
 }

@@ -18,9 +18,17 @@ import (
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ sample, played map[string]bool }{
+		"streams": {
+			sample: capabilities[*v1alpha1.Stream, *nats.Client, *nats.LiveStream](nats.Streams{}),
+			played: capabilities[*v1alpha1.Stream, *nats.Client, *nats.LiveStream](streams(nil)),
+		},
+		"consumers": {
+			sample: capabilities[*v1alpha1.Consumer, *nats.Client, *nats.LiveConsumer](nats.Consumers{}),
+			played: capabilities[*v1alpha1.Consumer, *nats.Client, *nats.LiveConsumer](consumers(nil)),
+		},
 		"buckets": {
 			sample: capabilities[*v1alpha1.KeyValue, *nats.Client, *nats.LiveStream](nats.KeyValues{}),
-			played: capabilities[*v1alpha1.KeyValue, *nats.Client, *nats.LiveStream](buckets{}),
+			played: capabilities[*v1alpha1.KeyValue, *nats.Client, *nats.LiveStream](buckets(nil)),
 		},
 		"folders": {
 			sample: capabilities[*v1.Folder, *os.Root, fs.FileMode](folders{}),

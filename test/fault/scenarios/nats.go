@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
@@ -28,7 +27,7 @@ const drift = 12 * time.Minute
 func NATS() []fault.Scenario {
 	return []fault.Scenario{
 		racing(natsScenario("nats-life", Life("").Steps), pairRaces()...),
-		panicking(natsScenario("nats-bucket", bucketLife())),
+		natsScenario("nats-bucket", bucketLife()),
 		racing(natsScenario("nats-lost", lost()), pairRaces()...),
 		racing(natsScenario("nats-orphan", orphan()), orphanRaces()...),
 		racing(withStream(natsScenario("nats-adoption", adoption())), adoptionRaces()...),
@@ -99,12 +98,6 @@ func retrying(s fault.Scenario) fault.Scenario {
 func restless(s fault.Scenario) fault.Scenario {
 	s.Quiet = 8 * time.Second
 	return s
-}
-
-func natsOperator(mgr ctrl.Manager, env *fault.Env) error {
-	c := nats.NewClient("nats://memory", carrier(env))
-	connect := func(context.Context) (*nats.Client, error) { return c, nil }
-	return setUp(mgr, nats.Controllers(connect, 0, nil))
 }
 
 // carrier carries requests to the server of the world, and words failures as NATS does.

@@ -50,17 +50,12 @@ func Loop() []fault.Scenario {
 }
 
 func loopScenario(name string, steps []fault.Step) fault.Scenario {
-	//nolint:unparam // the error is that of operator.Options
-	controllers := func() ([]operator.Controller, error) { return []operator.Controller{keeperController()}, nil }
+	controllers := func() ([]operator.Controller, error) { return []operator.Controller{keeperController(nil)}, nil }
 	return fault.Scenario{
 		Name: name, CRDs: probe.CRDs, AddToScheme: probe.AddToScheme, Manager: managerOptions(),
 		RBAC: roles(operator.Options{Name: "keeper", AddToScheme: probe.AddToScheme, CRDs: probe.CRDs, Controllers: controllers}),
-		Operator: func(mgr ctrl.Manager, _ *fault.Env) error {
-			all, err := controllers()
-			if err != nil {
-				return err
-			}
-			return setUp(mgr, all)
+		Operator: func(mgr ctrl.Manager, env *fault.Env) error {
+			return setUp(mgr, []operator.Controller{keeperController(env)})
 		},
 		Steps: steps,
 	}
@@ -73,9 +68,13 @@ func electing(s fault.Scenario) fault.Scenario {
 	return s
 }
 
-func keeperController() operator.Controller {
-	return loop.New(keeper{}, loop.Options[*probe.Probe]{
-		Sources: []trigger.Source[*probe.Probe]{trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: needs}},
+func keeperController(env *fault.Env) operator.Controller {
+	names := func(p *probe.Probe) []types.NamespacedName {
+		env.Author("Names")
+		return needs(p)
+	}
+	return loop.New(keeper{env}, loop.Options[*probe.Probe]{
+		Sources: []trigger.Source[*probe.Probe]{trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: names}},
 		Needs: []loop.Need{{
 			GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 			Verbs:            []string{"list", "watch", "create", "patch", "delete"},
@@ -91,7 +90,7 @@ func needs(p *probe.Probe) []types.NamespacedName {
 }
 
 // keeper keeps a ConfigMap for each Probe.
-type keeper struct{}
+type keeper struct{ env *fault.Env }
 
 var _ interface {
 	loop.Reconciler[*probe.Probe]
@@ -99,7 +98,8 @@ var _ interface {
 } = keeper{}
 
 // Reconcile makes the ConfigMap or corrects it.
-func (keeper) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome {
+func (k keeper) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome {
+	k.env.Author("Reconcile")
 	for _, key := range needs(r.Obj) {
 		var other probe.Probe
 		err := r.Client().Get(ctx, key, &other)
@@ -114,6 +114,7 @@ func (keeper) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Out
 	if err := keep(ctx, r.Client(), r.Obj, size); err != nil {
 		return loop.Fail(err)
 	}
+	k.env.Author("after Reconcile")
 	r.Obj.Status.Note = "kept " + size
 	return loop.Done()
 }
@@ -148,11 +149,13 @@ func keep(ctx context.Context, c client.Client, obj *probe.Probe, size string) e
 }
 
 // Cleanup deletes the ConfigMap.
-func (keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.CleanupOutcome {
+func (k keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.CleanupOutcome {
+	k.env.Author("Cleanup")
 	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Obj.Namespace, Name: r.Obj.Name}}
 	if err := client.IgnoreNotFound(r.Client().Delete(ctx, gone)); err != nil {
 		return loop.CleanupFailed(err)
 	}
+	k.env.Author("after Cleanup")
 	return loop.Removed()
 }
 
