@@ -203,13 +203,9 @@ func (v *voice) failed() {
 // isOver tells whether this pass has got past what failed before: one that came to no decision, or
 // to no look.
 func (v *voice) isOver() bool {
-	switch Reason(v.t.FailedReason) {
-	case ReasonReconcileFailed:
-		return true
-	case ReasonConnectFailed, ReasonCallHangs, ReasonUnreachable:
-		return v.f.Seen.Looked
-	}
-	return false
+	before := Reason(v.t.FailedReason)
+	blind := before == ReasonConnectFailed || before == ReasonCallHangs || before == ReasonUnreachable
+	return before == ReasonReconcileFailed || blind && v.f.Seen.Looked
 }
 
 // circumstances says what surrounds the thing.

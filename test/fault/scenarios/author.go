@@ -49,7 +49,7 @@ func buckets(env *fault.Env) authored[*v1alpha1.KeyValue, *nats.LiveStream] {
 }
 
 // able is what each driver of the sample can do.
-type able[T external.Object, O any] interface {
+type able[T external.Object, O any] interface { //nolint:interfacebloat // each part is an interface of its own
 	external.Driver[T, *nats.Client, O]
 	external.Namer[T]
 	external.Updater[T, *nats.Client, O]
