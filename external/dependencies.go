@@ -165,7 +165,11 @@ func (e *engine[T, C, O]) lacking(ctx context.Context, r *loop.Run[T], obj T, d 
 	case d.Ready != nil:
 		return e.judged(ctx, obj, d, to)
 	}
-	if why := shortOf(to, gvk); why != "" {
+	seen := to
+	if ownRecord(obj).progress() != MarkerNone { // what is there has no need of the present spec of another
+		seen = asTold(to)
+	}
+	if why := shortOf(seen, gvk); why != "" {
 		return why, nil
 	}
 	if believed, err := e.believed(ctx, r.Live(), to); err != nil || !believed {
