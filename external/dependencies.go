@@ -165,11 +165,11 @@ func (e *engine[T, C, O]) lacking(ctx context.Context, r *loop.Run[T], obj T, d 
 	case d.Ready != nil:
 		return e.judged(ctx, obj, d, to)
 	}
-	seen := to
-	if ownRecord(obj).progress() != MarkerNone { // what is there has no need of the present spec of another
-		seen = asTold(to)
+	why := shortOf(to, gvk)
+	if why != "" && ownRecord(obj).progress() != MarkerNone { // what is there does not need the newest spec of another
+		why = shortOf(asTold(to), gvk)
 	}
-	if why := shortOf(seen, gvk); why != "" {
+	if why != "" {
 		return why, nil
 	}
 	if believed, err := e.believed(ctx, r.Live(), to); err != nil || !believed {

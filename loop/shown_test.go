@@ -228,38 +228,31 @@ func answering(code int, text string, match func(method, path, body string) bool
 // TestStatusThatCannotBeWritten is told, not swallowed.
 func TestStatusThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	t.Run("the CRD has no status subresource", func(t *testing.T) {
-		t.Parallel()
-		a := reporter(map[int]status.Report{0: report("Resting", "True", "Full", "the tank is full")})
-		w := newWorld(t, a, options{}, answering(http.StatusNotFound,
-			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`,
-			func(method, path, _ string) bool {
+	for _, test := range []struct {
+		name         string
+		code         int
+		reason, said string // of the API server
+		event, want  string
+	}{
+		{"the CRD has no status subresource", http.StatusNotFound, "NotFound", "not found", "StatusNotServed", "add the status subresource"},
+		{"the operator may not", http.StatusForbidden, "Forbidden", "no right to patch probes/status", "StatusForbidden", "no right to patch"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			a := reporter(map[int]status.Report{0: report("Resting", "True", "Full", "the tank is full")})
+			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, test.reason, test.code, test.said)
+			w := newWorld(t, a, options{}, answering(test.code, body, func(method, path, _ string) bool {
 				return method == http.MethodPatch && strings.HasSuffix(path, "/status")
 			}))
-		w.create("a")
-		w.next(a)
-		w.next(a) // it is tried again
-		told := w.eventually(func(told []string) bool { return len(told) > 0 })
-		if len(told) != 1 || !strings.HasPrefix(told[0], "Warning StatusNotServed") || !strings.Contains(told[0], "add the status subresource") {
-			t.Errorf("told %q", told)
-		}
-	})
-	t.Run("the operator may not", func(t *testing.T) {
-		t.Parallel()
-		a := reporter(map[int]status.Report{0: report("Resting", "True", "Full", "the tank is full")})
-		w := newWorld(t, a, options{}, answering(http.StatusForbidden,
-			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no right to patch probes/status"}`,
-			func(method, path, _ string) bool {
-				return method == http.MethodPatch && strings.HasSuffix(path, "/status")
-			}))
-		w.create("a")
-		w.next(a)
-		w.next(a) // it is tried again
-		told := w.eventually(func(told []string) bool { return len(told) > 0 })
-		if len(told) != 1 || !strings.HasPrefix(told[0], "Warning StatusForbidden") || !strings.Contains(told[0], "no right to patch") {
-			t.Errorf("told %q", told)
-		}
-	})
+			w.create("a")
+			w.next(a)
+			w.next(a) // it is tried again
+			told := w.eventually(func(told []string) bool { return len(told) > 0 })
+			if len(told) != 1 || !strings.HasPrefix(told[0], "Warning "+test.event) || !strings.Contains(told[0], test.want) {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
 	t.Run("the API server refuses a part of it", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
