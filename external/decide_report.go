@@ -4,15 +4,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 // tell says all that people are told of a decision: state and message, conditions, event. It
 // is pure, and nothing judges again what it says. All of it is about the present: what was
 // true before is told only of Ready, by the generation for which it was.
-func tell(d Decision, f Facts, t texts) status.Report {
+func tell(d Decision, f Facts, t texts) conditions.Report {
 	message := t.message(d, f)
-	r := status.Report{
+	r := conditions.Report{
 		State: string(stateOf(d, f)), Reason: t.reason(d), Message: message,
 		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
 	}
@@ -27,9 +27,9 @@ func tell(d Decision, f Facts, t texts) status.Report {
 		v.is(api.ConditionReconciling, r.Reason, message)
 	}
 	r.Conditions = v.conditions
-	r.Event = status.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
+	r.Event = conditions.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
 	if !r.Event.Warning && t.Problems != "" {
-		r.Event = status.Event{Warning: true, Reason: string(ReasonPolicyInvalid), Note: t.Problems}
+		r.Event = conditions.Event{Warning: true, Reason: string(ReasonPolicyInvalid), Note: t.Problems}
 	}
 	return r.Fit()
 }

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
-	"github.com/trimtab-dev/trimtab/status"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -68,7 +68,7 @@ type pass[T Object, C, O any] struct {
 	did     done
 	// holder names the object that stands in the way, for people.
 	holder string
-	told   status.Report
+	told   conditions.Report
 	wanted wish // when the thing was looked at
 }
 

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 var update = flag.Bool("update", false, "accept what is written now")
@@ -220,7 +220,7 @@ func ends() []situation {
 }
 
 // decide is what people are told of s, and the decision.
-func (s situation) decide() (Decision, status.Report) {
+func (s situation) decide() (Decision, conditions.Report) {
 	if s.name == "the API server failed in mid pass" {
 		d := Decision{State: StateFailed, Reason: ReasonReconcileFailed, Wake: WakeBackoff, Show: Show{Failed: ShowTrue}}
 		s.f.Seen, s.f.ReadyFor = Seen{}, 3
@@ -278,7 +278,7 @@ func TestStatusTable(t *testing.T) {
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // shownAs renders a report as people meet it.
-func shownAs(d Decision, r status.Report, f Facts) string {
+func shownAs(d Decision, r conditions.Report, f Facts) string {
 	var b strings.Builder
 	ready := r.Ready()
 	columns := []string{string(ready.Status), r.State, "5m", r.Message}
@@ -311,7 +311,7 @@ func shownAs(d Decision, r status.Report, f Facts) string {
 }
 
 // kstatus is what the rules of sigs.k8s.io/cli-utils make of a custom resource.
-func kstatus(r status.Report, f Facts) string {
+func kstatus(r conditions.Report, f Facts) string {
 	if f.Deleting {
 		return "Terminating"
 	}

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/loop"
-	"github.com/trimtab-dev/trimtab/status"
 )
 
 // track is what this process remembers about creating and changing one thing. It makes
@@ -391,7 +391,7 @@ func (t *track) poll(row Row, most time.Duration) time.Duration {
 }
 
 // tells notes what people are told of d.
-func (t *track) tells(r status.Report, d Decision, f Facts) {
+func (t *track) tells(r conditions.Report, d Decision, f Facts) {
 	t.readyFor, _ = f.readyFor(d)
 	t.told = Told{State: State(r.State)}
 	if f.lookFailed(d) {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/plain"
-	"github.com/trimtab-dev/trimtab/status"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -247,7 +247,7 @@ func (p *pass[T]) specChanged() (bool, error) {
 
 // told is the finished report of the pass: the author's own, or else what his outcome and the
 // conditions that he set come to.
-func (p *pass[T]) told(v verdict) status.Report {
+func (p *pass[T]) told(v verdict) conditions.Report {
 	if p.run.reported == nil {
 		state := v.stateBeside(p.run.conditions)
 		if p.run.stateSet {
@@ -256,7 +256,7 @@ func (p *pass[T]) told(v verdict) status.Report {
 		return v.report(p.run.conditions, state)
 	}
 	r := p.run.reported.Fit()
-	*p.run.conditions = status.SetOf(r.Conditions)
+	*p.run.conditions = conditions.SetOf(r.Conditions)
 	return r
 }
 
@@ -286,7 +286,7 @@ func (p *pass[T]) report(ctx context.Context, desired T, s *api.Status, v verdic
 
 // applied is the generation of the last pass that succeeded. A process that has reported on the
 // object knows it; another one goes by what the status says.
-func (p *pass[T]) applied(r status.Report, said int64) int64 {
+func (p *pass[T]) applied(r conditions.Report, said int64) int64 {
 	generation := p.base.GetGeneration()
 	if said > generation { // of a backup, or of somebody's making
 		said = 0

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 // statusOf returns obj's status as the API sees it; nil if it is empty.
@@ -76,9 +76,9 @@ func statusPatch(have, want map[string]any, version string) ([]byte, error) {
 	return client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}).Data(to)
 }
 
-func conditionsEqual(a, b *api.Status) bool { return status.Equal(a.Conditions, b.Conditions) }
+func conditionsEqual(a, b *api.Status) bool { return conditions.Equal(a.Conditions, b.Conditions) }
 
-func emptySet() status.Set { return status.Set{} }
+func emptySet() conditions.Set { return conditions.Set{} }
 
 func schemaResource(gvk schema.GroupVersionKind) schema.GroupResource {
 	return schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}

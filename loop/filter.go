@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 // ownAnnotations wake every controller when they change. The record of the external thing
@@ -51,7 +51,7 @@ func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) pred
 func statusChanged(before, after client.Object) bool {
 	a, ours := reporting(before)
 	b, _ := reporting(after)
-	return ours && (a.State != b.State || a.Message != b.Message || !status.Equal(status.Own(a.Conditions), status.Own(b.Conditions)))
+	return ours && (a.State != b.State || a.Message != b.Message || !conditions.Equal(conditions.Own(a.Conditions), conditions.Own(b.Conditions)))
 }
 
 // lost tells whether the finalizer was on before and is not on after.

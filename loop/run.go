@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 // Run is one pass over one object.
@@ -19,11 +19,11 @@ type Run[T client.Object] struct {
 	live       client.Reader
 	terms      Terms
 	sharing    func(ctx context.Context, key string) ([]T, error)
-	conditions *status.Set
+	conditions *conditions.Set
 	retry      RetryInfo
 	log        logr.Logger
 	stateSet   bool
-	reported   *status.Report
+	reported   *conditions.Report
 	vanished   bool
 	setState   func(state, reason, message string)
 	persist    func(context.Context) error
@@ -32,7 +32,7 @@ type Run[T client.Object] struct {
 
 func newRun[T client.Object](p *pass[T], retry RetryInfo, log logr.Logger) *Run[T] {
 	return &Run[T]{
-		client: p.c.client, live: p.c.live, conditions: &status.Set{}, retry: retry, log: log,
+		client: p.c.client, live: p.c.live, conditions: &conditions.Set{}, retry: retry, log: log,
 		setState: p.setState, persist: p.persist, event: p.event, terms: p.c.terms, sharing: p.c.sharing,
 	}
 }
@@ -62,7 +62,7 @@ func (r *Run[T]) Retry() RetryInfo { return r.retry }
 // Conditions are the object's conditions as this pass will report them. The set starts
 // empty: of trimtab's own types, what is not set again goes. Ready, Reconciling and
 // Stalled are filled in from the outcome if the author leaves them open.
-func (r *Run[T]) Conditions() *status.Set { return r.conditions }
+func (r *Run[T]) Conditions() *conditions.Set { return r.conditions }
 
 // Log is the pass's logger; it carries the object's identity.
 func (r *Run[T]) Log() logr.Logger { return r.log }
@@ -78,7 +78,7 @@ func (r *Run[T]) SetState(state, reason, message string) {
 // Report says all that people are to be told of the object: state, message, conditions,
 // event. Of what the pass says otherwise, by its outcome, by [Run.Conditions] or by
 // [Run.SetState], nothing is shown then. The last report counts.
-func (r *Run[T]) Report(report status.Report) { r.reported = &report }
+func (r *Run[T]) Report(report conditions.Report) { r.reported = &report }
 
 // Event records a Kubernetes event about the object: kind is Normal or Warning, reason is
 // CamelCase. Transitions of what status says record theirs without being asked.

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/plain"
-	"github.com/trimtab-dev/trimtab/status"
 )
 
 // shown is what people were told of an object last. The zero value is nothing.
 type shown struct {
-	news    status.News
+	news    conditions.News
 	message string
 	// kind, state and reason are how the object is counted.
 	kind, state, reason string
@@ -35,8 +35,8 @@ func (s *shown) forget() {
 
 // remember keeps what people are told by r and returns what they were told before: by this
 // process or, if it has told nothing yet, by the status that another one left.
-func (p *pass[T]) remember(r status.Report, observed *api.Status) shown {
-	before := shown{news: status.NewsOf(observed), message: observed.Message}
+func (p *pass[T]) remember(r conditions.Report, observed *api.Status) shown {
+	before := shown{news: conditions.NewsOf(observed), message: observed.Message}
 	now := shown{news: r.News(), message: r.Message, kind: p.c.gvk.Kind, state: r.State, reason: or(r.Known, r.Reason)}
 	p.c.memory.with(p.key, func(k *remembered) {
 		if k.shown.kind != "" {
@@ -51,7 +51,7 @@ func (p *pass[T]) remember(r status.Report, observed *api.Status) shown {
 
 // tell writes one line to the log and records one event for a transition that people can
 // see. A failure that repeats itself is none; one for another reason is told in the log.
-func (p *pass[T]) tell(r status.Report, before shown) {
+func (p *pass[T]) tell(r conditions.Report, before shown) {
 	moved := before.news != r.News()
 	if !moved && (before.message == r.Message || !r.Event.Warning) {
 		return

@@ -20,26 +20,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
-	"github.com/trimtab-dev/trimtab/status"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
 // reporter reports one thing after the other, by the size in the spec.
-func reporter(reports map[int]status.Report) *author {
+func reporter(reports map[int]conditions.Report) *author {
 	return newAuthor(func(_ context.Context, r *run) loop.Outcome {
 		r.Report(reports[r.Obj.Spec.Size])
 		return loop.Done()
 	})
 }
 
-func report(state, ready, reason, message string) status.Report {
-	return status.Report{
+func report(state, ready, reason, message string) conditions.Report {
+	return conditions.Report{
 		State: state, Reason: reason, Message: message, Known: reason,
 		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: reason, Message: message}},
-		Event:      status.Event{Warning: ready == "False", Reason: reason, Note: message},
+		Event:      conditions.Event{Warning: ready == "False", Reason: reason, Note: message},
 	}
 }
 
@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 	first, second := report("Working", "False", "Pumping", "the pump runs"), report("Resting", "True", "Full", "the tank is full")
 	first.Conditions = append(first.Conditions, metav1.Condition{Type: "Reconciling", Status: "True", Reason: "Pumping", Message: "the pump runs"})
 	second.Applied = true
-	a := reporter(map[int]status.Report{0: first, 1: second, 2: report("Empty", "False", "Leaking", "the tank leaks")})
+	a := reporter(map[int]conditions.Report{0: first, 1: second, 2: report("Empty", "False", "Leaking", "the tank leaks")})
 	w := newWorld(t, a, options{})
 	w.create("a")
 	got := w.await("a", "the first report", func(p *probe.Probe) bool { return p.Status.State == "Working" })
@@ -127,7 +127,7 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	failing := report("Failed", "False", "Broken", "cannot pump: no water")
 	other := report("Failed", "False", "Broken", "cannot pump: no power")
-	a := reporter(map[int]status.Report{0: failing, 1: failing, 2: other, 3: report("Resting", "True", "Full", "the tank is full")})
+	a := reporter(map[int]conditions.Report{0: failing, 1: failing, 2: other, 3: report("Resting", "True", "Full", "the tank is full")})
 	w := newWorld(t, a, options{})
 	w.stop()
 	var l lines
@@ -184,7 +184,7 @@ func counted(t *testing.T, state string) float64 {
 // TestObjectsAreCounted by what their status says, and no longer when they are gone.
 func TestObjectsAreCounted(t *testing.T) {
 	t.Parallel()
-	a := reporter(map[int]status.Report{0: report("CountedA", "False", "A", "a"), 1: report("CountedB", "True", "B", "b")})
+	a := reporter(map[int]conditions.Report{0: report("CountedA", "False", "A", "a"), 1: report("CountedB", "True", "B", "b")})
 	w := newWorld(t, a, options{})
 	w.create("a")
 	expect := func(why, state string, want float64) {
@@ -239,7 +239,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := reporter(map[int]status.Report{0: report("Resting", "True", "Full", "the tank is full")})
+			a := reporter(map[int]conditions.Report{0: report("Resting", "True", "Full", "the tank is full")})
 			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, test.reason, test.code, test.said)
 			w := newWorld(t, a, options{}, answering(test.code, body, func(method, path, _ string) bool {
 				return method == http.MethodPatch && strings.HasSuffix(path, "/status")
@@ -405,17 +405,17 @@ func TestConflictsThatNeverEnd(t *testing.T) {
 func TestStateBesideConditions(t *testing.T) {
 	t.Parallel()
 	tests := map[int]struct {
-		set  func(*status.Set)
+		set  func(*conditions.Set)
 		want string
 	}{
-		0: {func(*status.Set) {}, "Succeeded"},
-		1: {func(s *status.Set) { s.False("Ready", "NoWater", "the tank is empty") }, "Pending"},
-		2: {func(s *status.Set) { s.Unknown("Ready", "NoGauge", "nobody knows") }, "Pending"},
-		3: {func(s *status.Set) {
+		0: {func(*conditions.Set) {}, "Succeeded"},
+		1: {func(s *conditions.Set) { s.False("Ready", "NoWater", "the tank is empty") }, "Pending"},
+		2: {func(s *conditions.Set) { s.Unknown("Ready", "NoGauge", "nobody knows") }, "Pending"},
+		3: {func(s *conditions.Set) {
 			s.False("Ready", "NoPump", "there is no pump")
 			s.True("Stalled", "NoPump", "there is no pump")
 		}, "Failed"},
-		4: {func(s *status.Set) { s.True("Ready", "Full", "the tank is full") }, "Succeeded"},
+		4: {func(s *conditions.Set) { s.True("Ready", "Full", "the tank is full") }, "Succeeded"},
 	}
 	a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
 		tests[r.Obj.Spec.Size].set(r.Conditions())

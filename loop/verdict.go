@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/plain"
-	"github.com/trimtab-dev/trimtab/status"
 )
 
 // verdict is what an outcome means for people, where the author has not reported himself.
@@ -113,11 +113,11 @@ func (d Dep) String() string {
 
 // report is what people are told, together with the conditions in set, which the author gave.
 // What he said of Ready stays; what keeps the object from being reconciled is told beside it.
-func (v verdict) report(set *status.Set, state string) status.Report {
+func (v verdict) report(set *conditions.Set, state string) conditions.Report {
 	if set.Get(api.ConditionReady) == nil {
 		set.Set(api.ConditionReady, v.ready, v.reason, v.message)
 	}
-	r := status.Report{State: state, Reason: v.reason, Message: v.message, Known: v.known, Applied: v.succeeded}
+	r := conditions.Report{State: state, Reason: v.reason, Message: v.message, Known: v.known, Applied: v.succeeded}
 	if ready := set.Get(api.ConditionReady); !v.spoken {
 		r.Reason, r.Message = ready.Reason, ready.Message
 	}
@@ -128,7 +128,7 @@ func (v verdict) report(set *status.Set, state string) status.Report {
 		set.True(api.ConditionStalled, r.Reason, r.Message)
 	}
 	failed := set.Get(api.ConditionFailed)
-	r.Event = status.Event{
+	r.Event = conditions.Event{
 		Warning: v.failed || v.stalled || failed != nil && failed.Status == metav1.ConditionTrue,
 		Reason:  r.Reason, Note: r.Message,
 	}
@@ -138,7 +138,7 @@ func (v verdict) report(set *status.Set, state string) status.Report {
 
 // stateBeside is the state to show beside the author's own conditions: nothing has succeeded that
 // he says is not ready, or needs somebody.
-func (v verdict) stateBeside(set *status.Set) string {
+func (v verdict) stateBeside(set *conditions.Set) string {
 	is := func(t string, s metav1.ConditionStatus) bool { c := set.Get(t); return c != nil && c.Status == s }
 	switch {
 	case !v.succeeded:

@@ -14,7 +14,7 @@ import (
 func ranks() map[string]int {
 	return map[string]int{
 		"api": 0, "trace": 0,
-		"status": 1, "health": 1, "trigger": 1,
+		"conditions": 1, "health": 1, "trigger": 1,
 		"loop":     2,
 		"external": 3, "component": 3,
 		"operator": 4,

@@ -1,6 +1,6 @@
-// Package status keeps conditions: set during a pass, merged with what others wrote, and
+// Package conditions keeps conditions: set during a pass, merged with what others wrote, and
 // compared with what the server has, so that nothing unchanged is sent.
-package status
+package conditions
 
 import (
 	"slices"

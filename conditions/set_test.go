@@ -1,4 +1,4 @@
-package status_test
+package conditions_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/status"
+	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -24,12 +24,12 @@ func TestMerge(t *testing.T) {
 	later := noon.Add(time.Hour)
 	tests := map[string]struct {
 		why  string
-		set  func(*status.Set)
+		set  func(*conditions.Set)
 		want []metav1.Condition
 	}{
 		"E0-11 a status that stays keeps its time": {
 			why: "another reason is no transition",
-			set: func(s *status.Set) { s.False("Ready", "StillBroken", "") },
+			set: func(s *conditions.Set) { s.False("Ready", "StillBroken", "") },
 			want: []metav1.Condition{
 				{Type: "Ready", Status: "False", Reason: "StillBroken", LastTransitionTime: metav1.NewTime(noon), ObservedGeneration: 2},
 				{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
@@ -37,7 +37,7 @@ func TestMerge(t *testing.T) {
 		},
 		"what is about an earlier generation says so": {
 			why: "it works as it was asked for once, not as it is now",
-			set: func(s *status.Set) {
+			set: func(s *conditions.Set) {
 				s.Put(metav1.Condition{Type: "Ready", Status: "False", Reason: "not a reason", ObservedGeneration: 1})
 			},
 			want: []metav1.Condition{
@@ -46,20 +46,20 @@ func TestMerge(t *testing.T) {
 			},
 		},
 		"E0-11 a status that changes takes the time of now": {
-			why: "re-entry", set: func(s *status.Set) { s.True("Ready", "Fixed", "") },
+			why: "re-entry", set: func(s *conditions.Set) { s.True("Ready", "Fixed", "") },
 			want: []metav1.Condition{
 				{Type: "Ready", Status: "True", Reason: "Fixed", LastTransitionTime: metav1.NewTime(later), ObservedGeneration: 2},
 				{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)},
 			},
 		},
 		"E0-15 ours that is not set goes, others' stays": {
-			why: "Stalled is shown only while it is true", set: func(*status.Set) {},
+			why: "Stalled is shown only while it is true", set: func(*conditions.Set) {},
 			want: []metav1.Condition{{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(noon)}},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var s status.Set
+			var s conditions.Set
 			tc.set(&s)
 			if diff := cmp.Diff(tc.want, s.Merge(earlier, 2, later)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
@@ -75,7 +75,7 @@ func TestNoDuplicates(t *testing.T) {
 		types := []string{api.ConditionReady, api.ConditionFailed, api.ConditionCreating, "Mine", "Theirs"}
 		list := []metav1.Condition{{Type: "Theirs", Status: "True", Reason: "Because"}}
 		for i := range 10_000 {
-			var s status.Set
+			var s conditions.Set
 			for range random.IntN(4) {
 				s.Set(types[random.IntN(len(types))], []metav1.ConditionStatus{"True", "False", "Unknown"}[random.IntN(3)], "R", fmt.Sprint(i))
 			}
@@ -95,7 +95,7 @@ func TestNoDuplicates(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	var s status.Set
+	var s conditions.Set
 	s.Keep([]metav1.Condition{{Type: "Ready", Status: "True", Reason: "A"}, {Type: "Failed", Status: "False", Reason: "B"}}, "Ready")
 	if s.Get("Ready") != nil || s.Get("Failed") == nil {
 		t.Errorf("kept %v, %v; want Failed alone", s.Get("Ready"), s.Get("Failed"))
@@ -105,7 +105,7 @@ func TestKeep(t *testing.T) {
 func TestEqual(t *testing.T) {
 	one := metav1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(noon)}
 	other := metav1.Condition{Type: "B", Status: "True", Reason: "R", LastTransitionTime: metav1.NewTime(noon)}
-	if !status.Equal([]metav1.Condition{one, other}, []metav1.Condition{other, one}) {
+	if !conditions.Equal([]metav1.Condition{one, other}, []metav1.Condition{other, one}) {
 		t.Error("the order makes a difference")
 	}
 	changes := map[string]func(*metav1.Condition){
@@ -119,7 +119,7 @@ func TestEqual(t *testing.T) {
 	for what, change := range changes {
 		changed := one
 		change(&changed)
-		if status.Equal([]metav1.Condition{one}, []metav1.Condition{changed}) {
+		if conditions.Equal([]metav1.Condition{one}, []metav1.Condition{changed}) {
 			t.Errorf("a different %s makes no difference", what)
 		}
 	}

@@ -1,4 +1,4 @@
-package status
+package conditions
 
 import (
 	corev1 "k8s.io/api/core/v1"
