@@ -1,9 +1,10 @@
-// Package api holds the types that end up in users' custom resources: the common
-// status, condition types, and the annotations that trimtab reads and writes.
+// Package api defines the types that end up in users' custom resources: the common status,
+// the condition types, and the annotations that trimtab reads and writes.
 //
-// Embed [Status] (or [ExternalStatus] for something outside the cluster) in a kind's
-// status and return it from a method named TrimtabStatus; the rest is done by loop.
+// Embed [Status] in the status of a kind, or [ExternalStatus] if the kind stands for an
+// external resource, and implement [Object] or [ExternalObject]. Package loop fills in the
+// rest.
 //
-// The package imports apimachinery alone, so that an API module stays light. How
-// conditions are computed is not here; see package status.
+// The package imports only apimachinery, which keeps modules of API types small. Conditions
+// are computed in package conditions.
 package api

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Condition types. Ready, Reconciling and Stalled follow kstatus; the others are those of
-// an external resource and may be true side by side (Failed with any of them).
+// Condition types. Ready, Reconciling and Stalled follow kstatus. The others describe external
+// resources; several of them may be true at once, and Failed may be true with any of them.
 const (
 	ConditionReady       = "Ready"
 	ConditionReconciling = "Reconciling"
@@ -22,65 +22,74 @@ const (
 
 	ConditionDependenciesReady = "DependenciesReady"
 
-	// ConditionPolicyInvalid is true while an annotation that limits the operator cannot
-	// be understood; the safest meaning holds then.
+	// ConditionPolicyInvalid is true while an annotation that limits the operator has an
+	// invalid value or asks for more than the operator allows. An invalid value is treated
+	// as the most restrictive one.
 	ConditionPolicyInvalid = "PolicyInvalid"
 )
 
-// Annotations that people and programs put on an object. A change of one of these wakes
-// the loop; other annotations do not.
+// Annotations that users and programs set on an object. A change to one of them triggers a
+// pass; by default, changes to other annotations do not.
 const (
-	// AnnotationPaused stops mutation while observation and reporting go on. "true"
-	// pauses until removed, a time (RFC 3339) until then, "all" holds deletion too.
+	// AnnotationPaused stops changes to the external resource; it is still observed and
+	// reported. "true" pauses until the annotation is removed, an RFC 3339 time until that
+	// time. "all" is like "true" and also holds back deletion.
 	AnnotationPaused = "trimtab.dev/paused"
 
-	// AnnotationReconcile asks for a pass now. Its value is a token of the caller's
-	// choice, unlike the previous one.
+	// AnnotationReconcile requests a pass now. Its value is any token that differs from
+	// the previous one.
 	AnnotationReconcile = "trimtab.dev/reconcile"
 
-	// AnnotationAccess limits what the operator may do to the external thing: letters of
-	// "cud" (create, update, delete), or "none", or "read-only". Absent means all.
+	// AnnotationAccess limits what the operator may do to the external resource: letters
+	// from "cud" (create, update, delete), "none" or "read-only". If it is absent, the
+	// operator may do everything that its own limit allows.
 	AnnotationAccess = "trimtab.dev/access-permissions"
 
-	// AnnotationAdoption says when a thing that exists already is taken over: "never",
-	// "if-marked" (the default), "if-identical" or "always"; or "from:" with the UID in the
-	// thing's mark, to take it from that very owner. The operator's limit holds.
+	// AnnotationAdoption says when an external resource that already exists is taken over:
+	// "never", "if-marked" (the default), "if-identical" or "always", or "from:" followed by
+	// the UID in the resource's mark, to take it over from that owner only. The operator may
+	// allow less.
 	AnnotationAdoption = "trimtab.dev/adoption"
 
-	// AnnotationDeletion says what becomes of the external thing when the object is
-	// deleted: "delete" (the default) or "orphan".
+	// AnnotationDeletion says what happens to the external resource when the object is
+	// deleted: "delete" or "orphan". The default is "delete" unless the operator's author
+	// chose "orphan".
 	AnnotationDeletion = "trimtab.dev/deletion"
 
-	// AnnotationEndpoint names the endpoint that the operator talks to now, to say that a
-	// thing which was made at another one stays there, and a new one is made here.
+	// AnnotationEndpoint, set to the endpoint that the operator uses now, abandons an
+	// external resource that was created at another endpoint: it stays there, and a new one
+	// is created at this endpoint.
 	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
 
-// AnnotationExternal is the durable record of the external thing behind an object: its id,
-// its incarnation, and whether a create may be under way. trimtab writes it before it
-// creates and needs it to find the thing again; nobody else should.
+// AnnotationExternal is the durable record of an object's external resource: its id, its
+// incarnation, and whether a create may be in progress. trimtab writes it before it creates
+// the resource and needs it to find the resource again. Nothing else should write it.
 const AnnotationExternal = "trimtab.dev/external"
 
-// RecordKind is the kind under which RBAC grants the right to write [AnnotationExternal] on
-// living objects: verb update on records.trimtab.dev. No such objects exist.
+// RecordKind is the kind that RBAC rules name to allow writing [AnnotationExternal] on
+// objects that are not being deleted: the verb update on records.trimtab.dev. No objects of
+// this kind exist.
 func RecordKind() schema.GroupKind { return schema.GroupKind{Group: "trimtab.dev", Kind: "Record"} }
 
-// The words of [AnnotationAdoption], from the least to the most.
+// The values of [AnnotationAdoption], in ascending order of what they permit.
 const (
 	AdoptionNever       = "never"
 	AdoptionIfMarked    = "if-marked"
 	AdoptionIfIdentical = "if-identical"
 	AdoptionAlways      = "always"
-	// AdoptionFrom is followed by the UID in the mark of the owner from whom to take over.
+	// AdoptionFrom is a prefix; it is followed by the UID of the present owner, as the
+	// resource's mark gives it.
 	AdoptionFrom = "from:"
 )
 
-// access is the grammar of [AnnotationAccess], without commas and blanks.
+// access matches the values of [AnnotationAccess] without commas and blanks.
 var access = regexp.MustCompile(`^(none|read-only|[cud]{1,3})$`)
 
-// AccessLetters reads a value of [AnnotationAccess]: "CUD", "c,u", "none", "read-only". The
-// letters are lower case; none of them occurs twice, so that a word that happens to be made of
-// them grants nothing. It does not answer for the empty value.
+// AccessLetters parses a value of [AnnotationAccess] such as "CUD", "c,u", "none" or
+// "read-only" and returns its letters in lower case. A value in which a letter occurs twice is
+// not valid, so a word that happens to consist of these letters ("dud") grants nothing. The
+// empty value is not valid either.
 func AccessLetters(value string) (letters string, ok bool) {
 	v := strings.ToLower(strings.NewReplacer(",", "", " ", "", "\t", "").Replace(value))
 	if !access.MatchString(v) {

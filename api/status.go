@@ -2,84 +2,86 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Status is what every kind run by trimtab reports. Embed it inline in the kind's
-// status. It is a projection, written once per pass and never read to decide: tampering
-// with it changes nothing that the operator does.
+// Status is the status that all kinds have in common. Embed it inline in the kind's status.
+// It is written at most once per pass, and no decision depends on it: tampering with it does
+// not change what the operator does.
 //
 // +k8s:deepcopy-gen=true
 type Status struct {
-	// ObservedGeneration is the generation that the pass which wrote this status
-	// processed, whether it succeeded or not.
+	// ObservedGeneration is the generation of the spec that this status is about, whether
+	// or not it could be applied.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// AppliedGeneration is the generation of the last pass that succeeded.
+	// AppliedGeneration is the last generation of the spec that was applied successfully.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
-	// State is one word for people, derived at every pass: Pending, Creating, Succeeded
-	// and so on. It is free text; programs read conditions.
+	// State summarizes the status in one word, such as Pending, Creating or Succeeded. It
+	// is meant for people; programs should read the conditions.
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// Message says in one sentence why the state is what it is now, and what to do where a
-	// person is needed. It holds no secrets and nothing that differs from pass to pass.
+	// Message explains the current state in one sentence and says what to do if someone
+	// has to act. It contains no secrets.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// HandledReconcile echoes the token of the last annotation
-	// trimtab.dev/reconcile that a pass has honoured.
+	// HandledReconcile is the last value of the annotation trimtab.dev/reconcile that has
+	// been acted on.
 	// +optional
 	HandledReconcile string `json:"handledReconcile,omitempty"`
 
-	// Conditions hold Ready always, Reconciling and Stalled only while true, with the reason
-	// and message of the present, and the kind's own. Ready is true of the spec of its observedGeneration, which may be an earlier
-	// one. Types that others wrote are preserved.
+	// Conditions always include Ready; Reconciling and Stalled are present only while they
+	// are true. Ready refers to the spec of its own observedGeneration, which may be older
+	// than the current one. Conditions set by other programs are preserved.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// Object is a kind that carries a [Status].
+// Object is a kind that has a [Status].
 type Object interface {
-	// TrimtabStatus returns the kind's status for reading and writing, never nil.
+	// TrimtabStatus returns the object's status for reading and writing. It must not
+	// return nil.
 	TrimtabStatus() *Status
 }
 
-// ExternalStatus is the status of a kind that stands for one thing outside the cluster.
-// Embed it inline in the kind's status instead of [Status].
+// ExternalStatus is the status of a kind that stands for an external resource: one that
+// lives outside the cluster. Embed it inline in the kind's status instead of [Status].
 //
 // +k8s:deepcopy-gen=true
 type ExternalStatus struct {
 	Status `json:",inline"`
 
-	// External describes the thing outside, as last observed.
+	// External describes the external resource as it was last observed.
 	// +optional
 	External *ExternalObservation `json:"external,omitempty"`
 }
 
-// ExternalObservation is the last that was seen of the thing outside.
+// ExternalObservation is the last observation of an external resource.
 //
 // +k8s:deepcopy-gen=true
 type ExternalObservation struct {
-	// ID is the identity of the thing in its own system.
+	// ID identifies the resource in the external system.
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Status is the system's own word for the thing's state.
+	// Status is the resource's state in the words of the external system.
 	// +optional
 	Status string `json:"status,omitempty"`
 
-	// Incarnation counts how often the thing was created for this object; it grows when
-	// the thing is re-created.
+	// Incarnation is 1 for the first resource created for this object and grows by one
+	// each time the resource is created again.
 	// +optional
 	Incarnation int64 `json:"incarnation,omitempty"`
 }
 
-// ExternalObject is a kind that carries an [ExternalStatus].
+// ExternalObject is a kind that has an [ExternalStatus].
 type ExternalObject interface {
 	Object
-	// TrimtabExternal returns the kind's external status, never nil.
+	// TrimtabExternal returns the object's status for reading and writing. It must not
+	// return nil.
 	TrimtabExternal() *ExternalStatus
 }

@@ -1,5 +1,5 @@
-// Package probe is a kind without meaning, for tests of the loop: its controller does
-// whatever a test says.
+// Package probe defines a kind for tests of the loop. The kind has no meaning of its own: each
+// test brings the controller it needs.
 //
 // +kubebuilder:object:generate=true
 // +groupName=probe.trimtab.dev
@@ -16,15 +16,15 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// GroupVersion of the kinds in this package.
+// GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "probe.trimtab.dev", Version: "v1"}
 
-// CRDs holds the custom resource definition of Probe.
+// CRDs contains the CustomResourceDefinition of Probe.
 //
 //go:embed crds
 var CRDs embed.FS
 
-// Probe carries the common status.
+// Probe is a kind with the common status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -40,7 +40,7 @@ type Probe struct {
 	Status ProbeStatus `json:"status,omitempty"`
 }
 
-// ProbeSpec is what a test asks for.
+// ProbeSpec is the desired state.
 type ProbeSpec struct {
 	// +optional
 	Size int `json:"size,omitempty"`
@@ -49,7 +49,7 @@ type ProbeSpec struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// ProbeStatus is the common status and one field of its own.
+// ProbeStatus is the common status and one more field.
 type ProbeStatus struct {
 	api.Status `json:",inline"`
 	// +optional

@@ -1,5 +1,5 @@
-// Package thing is a kind that stands for a thing of a make-believe API, for tests of
-// external resources.
+// Package thing defines a kind for tests of external resources. A Thing stands for a resource
+// of an imaginary API.
 //
 // +kubebuilder:object:generate=true
 // +groupName=things.trimtab.dev
@@ -16,15 +16,15 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// GroupVersion of the kinds in this package.
+// GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "things.trimtab.dev", Version: "v1"}
 
-// CRDs holds the custom resource definition of Thing.
+// CRDs contains the CustomResourceDefinition of Thing.
 //
 //go:embed crds
 var CRDs embed.FS
 
-// Thing stands for one thing of the make-believe API.
+// Thing stands for one resource of the imaginary API.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -40,18 +40,19 @@ type Thing struct {
 	Status Status `json:"status,omitempty"`
 }
 
-// Spec is what is wanted of the thing.
+// Spec is the desired state of the resource.
 type Spec struct {
-	// Name in the API; empty leaves it to the operator.
+	// Name of the resource in its API. If empty, the operator chooses one.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Size can be changed in place.
 	// +optional
 	Size int `json:"size,omitempty"`
-	// Tier takes a new thing to change. Empty is not managed.
+	// Tier cannot be changed in place: a change requires a new resource. Empty means that
+	// it is not managed.
 	// +optional
 	Tier string `json:"tier,omitempty"`
-	// Version cannot be changed. Empty is not managed.
+	// Version cannot be changed at all. Empty means that it is not managed.
 	// +optional
 	Version string `json:"version,omitempty"`
 	// Needs names another Thing that must be Ready first.
@@ -59,10 +60,10 @@ type Spec struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// Status is what was seen of the thing.
+// Status is the last observation of the resource.
 type Status struct {
 	api.ExternalStatus `json:",inline"`
-	// Host is where the thing is reached.
+	// Host is the address of the resource.
 	// +optional
 	Host string `json:"host,omitempty"`
 }

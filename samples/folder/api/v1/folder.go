@@ -28,21 +28,21 @@ type Folder struct {
 	Status            api.ExternalStatus `json:"status,omitempty"`
 }
 
-// FolderSpec says what the folder is to be like.
+// FolderSpec is the desired state of a folder.
 type FolderSpec struct {
-	// ReadOnly keeps everybody from writing into it.
+	// ReadOnly removes write permission from the folder.
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
 // endregion: types
 
-// TrimtabStatus is where the loop reports.
+// TrimtabStatus implements api.Object.
 func (f *Folder) TrimtabStatus() *api.Status { return &f.Status.Status }
 
-// TrimtabExternal is where the engine of external things reports.
+// TrimtabExternal implements api.ExternalObject.
 func (f *Folder) TrimtabExternal() *api.ExternalStatus { return &f.Status }
 
-// FolderList is what the API answers to a list.
+// FolderList is a list of folders.
 //
 // +kubebuilder:object:root=true
 type FolderList struct {

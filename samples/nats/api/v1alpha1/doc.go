@@ -1,9 +1,9 @@
-// Package v1alpha1 holds the kinds of the NATS operator: [Stream], [Consumer] and
+// Package v1alpha1 defines the kinds of the NATS operator: [Stream], [Consumer] and
 // [KeyValue].
 //
-// One rule holds for every field of their specs: what is left out is not managed, so the
-// server's defaults and what others set there stay as they are. An empty value ({}, [], "",
-// false, 0s) asks for "none" and is kept that way.
+// One rule applies to every field of their specs. A field that is left out, or set to the
+// empty string, is not managed: the server's default, or what others have set, stays as it
+// is. Any other empty value ({}, [], false, 0s) means "none", and the operator enforces it.
 //
 // +kubebuilder:object:generate=true
 // +groupName=nats.trimtab.dev
@@ -18,7 +18,7 @@ import (
 // GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "nats.trimtab.dev", Version: "v1alpha1"}
 
-// AddToScheme adds the kinds of this package to a scheme.
+// AddToScheme adds the kinds of this package to s.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Stream{}, &StreamList{},

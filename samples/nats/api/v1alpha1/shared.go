@@ -2,15 +2,16 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RecreatePolicy says whether a thing may be deleted and created anew when a change needs it.
+// RecreatePolicy says whether a resource may be deleted and created again when a change
+// requires it.
 //
 // +kubebuilder:validation:Enum=Refused;Allowed
 type RecreatePolicy string
 
 const (
-	// RecreateRefused leaves the thing as it is and reports the change as impossible.
+	// RecreateRefused keeps the resource as it is and reports that the change is impossible.
 	RecreateRefused RecreatePolicy = "Refused"
-	// RecreateAllowed deletes the thing with all it holds and creates it anew.
+	// RecreateAllowed deletes the resource with everything in it and creates it again.
 	RecreateAllowed RecreatePolicy = "Allowed"
 )
 
@@ -19,7 +20,7 @@ const (
 // +kubebuilder:validation:Enum=file;memory
 type Storage string
 
-// Duration is a length of time as Go writes it, for example 1h30m or 250ms.
+// Duration is a length of time in Go's notation, for example 1h30m or 250ms.
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=40
@@ -27,16 +28,16 @@ type Storage string
 // +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="the duration is too long"
 type Duration struct{ metav1.Duration }
 
-// Placement guides on which servers of a NATS cluster something lives.
+// Placement restricts the servers of a NATS cluster on which a stream or bucket is stored.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.cluster) || size(self.cluster) > 0 || (has(self.tags) && size(self.tags) > 0)",message="an empty cluster asks for nothing; leave placement empty ({}) for any server"
+// +kubebuilder:validation:XValidation:rule="!has(self.cluster) || size(self.cluster) > 0 || (has(self.tags) && size(self.tags) > 0)",message="an empty cluster name selects nothing; for any server, leave placement empty ({})"
 type Placement struct {
 	// Name of the NATS cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Cluster string `json:"cluster,omitempty"`
 
-	// Tags that a server must have, all of them.
+	// Tags that a server must have. It must have all of them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -48,9 +49,9 @@ type Placement struct {
 // StreamSource is another stream to copy messages from.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.optStartSeq) || !has(self.optStartTime)",message="set optStartSeq or optStartTime, not both"
-// +kubebuilder:validation:XValidation:rule="!has(self.filterSubject) || !has(self.subjectTransforms) || size(self.subjectTransforms) == 0",message="filterSubject and subjectTransforms exclude each other: a transform's source filters already"
+// +kubebuilder:validation:XValidation:rule="!has(self.filterSubject) || !has(self.subjectTransforms) || size(self.subjectTransforms) == 0",message="set filterSubject or subjectTransforms, not both: the source of a transform is already a filter"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalDeliverPrefix) || has(self.externalApiPrefix)",message="externalDeliverPrefix needs externalApiPrefix"
-// +kubebuilder:validation:XValidation:rule="!has(self.consumer) || !(has(self.optStartSeq) || has(self.optStartTime) || has(self.filterSubject))",message="with a consumer of its own, where to start and what to filter is the consumer's matter: leave optStartSeq, optStartTime and filterSubject out"
+// +kubebuilder:validation:XValidation:rule="!has(self.consumer) || !(has(self.optStartSeq) || has(self.optStartTime) || has(self.filterSubject))",message="the consumer decides where to start and what to filter: with consumer, leave out optStartSeq, optStartTime and filterSubject"
 // +kubebuilder:validation:XValidation:rule="has(self.name) || !(has(self.optStartSeq) || has(self.optStartTime) || has(self.filterSubject) || has(self.subjectTransforms) || has(self.externalApiPrefix) || has(self.consumer))",message="name is required"
 type StreamSource struct {
 	// Name of the stream to copy from.
@@ -81,21 +82,21 @@ type StreamSource struct {
 	// +kubebuilder:validation:MaxItems=64
 	SubjectTransforms []SubjectTransform `json:"subjectTransforms,omitempty"`
 
-	// Prefix of the JetStream API of another account or domain, where the stream lives,
-	// for example $JS.hub.API.
+	// Prefix of the JetStream API of the other account or domain in which the stream is
+	// stored, for example $JS.hub.API.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	ExternalAPIPrefix string `json:"externalApiPrefix,omitempty"`
 
-	// Prefix of the subjects on which that account or domain delivers.
+	// Prefix of the subjects to which that account or domain delivers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	ExternalDeliverPrefix string `json:"externalDeliverPrefix,omitempty"`
 
 	// A durable push consumer of that stream to copy through, instead of one that the
-	// server makes for itself. Its ack policy must be flowControl.
+	// server creates. Its ack policy must be flowControl.
 	// +optional
 	Consumer *SourceConsumer `json:"consumer,omitempty"`
 }
@@ -108,7 +109,7 @@ type SourceConsumer struct {
 	// +kubebuilder:validation:Pattern=`^[^\s.*>/\\]+$`
 	Name string `json:"name"`
 
-	// Subject on which it delivers, without wildcards.
+	// Subject to which it delivers, without wildcards.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	DeliverSubject string `json:"deliverSubject"`
@@ -121,22 +122,23 @@ type SubjectTransform struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Source string `json:"source,omitempty"`
 
-	// What the subject becomes, with {{wildcard(1)}} and the like for parts of it.
+	// The new subject. {{wildcard(1)}} and similar functions insert parts of the old one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Dest string `json:"dest,omitempty"`
 }
 
-// Republish sends messages on under another subject once they are stored.
+// Republish publishes stored messages again under another subject.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.destination) || !(has(self.source) || has(self.headersOnly))",message="destination is required; leave republish empty ({}) to switch it off"
 type Republish struct {
-	// Pattern of the subjects to send on. Left out means all.
+	// Pattern of the subjects to publish again. If it is left out, all are.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Source string `json:"source,omitempty"`
 
-	// Subject to send them to, with {{wildcard(1)}} and the like for parts of the old one.
+	// Subject to send them to. {{wildcard(1)}} and similar functions insert parts of the
+	// old one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
