@@ -268,7 +268,7 @@ func TestPages(t *testing.T) {
 			names = append(names, p.GetName())
 		}
 		got = append(got, strings.Join(names, " "))
-		if len(got) == 1 { // later pages show the world of the first
+		if len(got) == 1 { // later pages show the cluster of the first
 			must(t, k.Create(t.Context(), pond(t, "bb", "")))
 		}
 		if list.GetContinue() == "" {

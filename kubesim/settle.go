@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/actor"
 )
 
-// maxSettle is more writes than the controllers of any sensible world want.
+// maxSettle is more writes than the controllers of any sensible cluster want.
 const maxSettle = 10_000
 
 // controllers are the cluster's own, one at a time.

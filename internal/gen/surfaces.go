@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,41 +18,55 @@ import (
 // is seen in a review without reading the code.
 const surfaceFile = "api.txt"
 
-// surfaces returns that list for each public package of the root module.
+// modules are the folders of the modules that users import, from the root. Module test is not one.
+func modules() []string { return []string{".", "devcluster", "kubesim"} }
+
+// surfaces returns that list for each public package.
 func surfaces(root string) (files, error) {
 	lists := map[string][]string{}
 	out := files{}
-	err := walk(root, func(name string) error {
-		dir, file := path.Split(name)
-		dir = strings.TrimSuffix(dir, "/")
-		switch {
-		case file == surfaceFile:
-			out[name] = nil // unless its package still is there
-			return nil
-		case path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || !public(dir):
-			return nil
-		}
-		fset := token.NewFileSet()
-		parsed, err := parser.ParseFile(fset, filepath.Join(root, filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
-		if err != nil {
+	for _, module := range modules() {
+		err := walk(filepath.Join(root, module), func(name string) error {
+			name = path.Join(module, name)
+			dir, file := path.Split(name)
+			dir = strings.TrimSuffix(dir, "/")
+			switch {
+			case file == surfaceFile:
+				out[name] = nil // unless its package still is there
+				return nil
+			case path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || !public(dir):
+				return nil
+			}
+			more, err := surface(filepath.Join(root, filepath.FromSlash(name)))
+			lists[dir] = append(lists[dir], more...)
 			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
-		if parsed.Name.Name != "main" && parsed.Name.Name != "trimtab" {
-			lists[dir] = append(lists[dir], exported(parsed)...)
-		}
-		return nil
-	})
-	for dir, lines := range lists {
-		slices.Sort(lines)
-		out[dir+"/"+surfaceFile] = []byte(strings.Join(lines, "\n") + "\n")
 	}
-	return out, err
+	for dir, lines := range lists {
+		if lines != nil {
+			slices.Sort(lines)
+			out[dir+"/"+surfaceFile] = []byte(strings.Join(lines, "\n") + "\n")
+		}
+	}
+	return out, nil
+}
+
+// surface lists what a file exports; nothing of commands and of the walk in the root package.
+func surface(file string) ([]string, error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil || parsed.Name.Name == "main" || parsed.Name.Name == "trimtab" {
+		return nil, err
+	}
+	return exported(parsed), nil
 }
 
 // public tells whether users can import a package, and have reason to.
 func public(dir string) bool {
 	parts := strings.Split(dir, "/")
-	return dir != "" && !slices.Contains(parts, "internal") && !slices.Contains([]string{"cmd", "samples"}, parts[0])
+	return dir != "" && !slices.Contains(parts, "internal") && !slices.Contains(parts, "examples") && !slices.Contains([]string{"cmd", "samples"}, parts[0])
 }
 
 // exported lists what a file exports.

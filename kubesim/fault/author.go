@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // visit is one of a run to a point in the author's code.
@@ -124,7 +124,7 @@ func (p *play) outlast() error {
 // has had all the time that it may take.
 func (p *play) noteHeld() {
 	if slices.ContainsFunc(p.schedule, func(d disturbance) bool { return d.kind == hangs }) && p.run.Held == nil {
-		p.run.Held = &history.Held{At: time.Now(), Call: len(p.run.Calls), Rev: p.db.Revision(), Step: p.step, World: p.present()}
+		p.run.Held = &history.Held{At: time.Now(), Call: len(p.run.Calls), Rev: p.db.Revision(), Step: p.step, State: p.present()}
 	}
 }
 
@@ -137,7 +137,7 @@ func (e *explorer) panicking(t *testing.T, p *plan) ([]job, error) {
 	}
 	var lost []job
 	for _, c := range p.reference.run.Calls {
-		if c.Side == history.Outside && c.Write && c.Changed {
+		if c.Side == history.External && c.Write && c.Changed {
 			lost = append(lost, job{schedule: schedule{{kind: lostAnswer, at: c.Index}}, like: p.reference.run})
 		}
 	}

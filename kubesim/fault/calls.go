@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 // operatorTransport carries the requests of one process. All of them come through here:
@@ -181,7 +181,7 @@ func (p *play) perform(pr *process, c *history.Call, effect func()) string {
 // effect runs what a call does and notes what it changed.
 func (p *play) effect(c *history.Call, effect func()) {
 	before := p.db.Revision()
-	if c.Side == history.Outside && p.lookOutside(history.Nobody) { // by its own clock
+	if c.Side == history.External && p.observe(history.Nobody) { // by its own clock
 		p.lastChange = time.Now()
 	}
 	effect()
@@ -190,7 +190,7 @@ func (p *play) effect(c *history.Call, effect func()) {
 		p.nameCreated(c)
 		p.mark(before, after, operatorName, c.Index)
 	}
-	if c.Side == history.Outside && p.lookOutside(c.Index) {
+	if c.Side == history.External && p.observe(c.Index) {
 		c.Changed = true
 	}
 	if c.Changed && !history.Housekeeping(c.Group, c.Resource) {
@@ -223,11 +223,11 @@ func (p *play) finish(c *history.Call, err error, response *http.Response) error
 }
 
 // call is Read and Write.
-func call[O Outside, R any](ctx context.Context, env *Env, what string, write bool, do func(O) (R, error)) (R, error) {
+func call[O ExternalAPI, R any](ctx context.Context, env *Env, what string, write bool, do func(O) (R, error)) (R, error) {
 	var zero, result R
 	pr := env.process
 	p := pr.play
-	c := history.Call{Side: history.Outside, Verb: "read", What: what, Write: write, Pass: passOf(ctx)}
+	c := history.Call{Side: history.External, Verb: "read", What: what, Write: write, Pass: passOf(ctx)}
 	if write {
 		c.Verb = "write"
 	}
@@ -237,7 +237,7 @@ func call[O Outside, R any](ctx context.Context, env *Env, what string, write bo
 	var err error
 	fault := p.perform(pr, &c, func() {
 		var o O
-		if o, err = outsideAs[O](p.outsideFor(&c), what); err != nil {
+		if o, err = externalAs[O](p.externalFor(&c), what); err != nil {
 			p.broken = err // an operator that copes with it would look right
 			return
 		}
@@ -246,7 +246,7 @@ func call[O Outside, R any](ctx context.Context, env *Env, what string, write bo
 			c.Code = response.StatusCode
 		}
 	})
-	if failure := outsideFailure(fault); failure != nil {
+	if failure := externalFailure(fault); failure != nil {
 		result, err = zero, p.worded(failure)
 	}
 	return result, p.finish(&c, err, nil)
@@ -260,7 +260,7 @@ func (p *play) worded(failure error) error {
 	return fmt.Errorf("%w (https://operator:%s@vendor.example.com/)", failure, p.scenario.Secrets[0])
 }
 
-func outsideFailure(fault string) error {
+func externalFailure(fault string) error {
 	switch fault {
 	case crashBefore, crashAfter:
 		return ErrDead
@@ -277,7 +277,7 @@ func outsideFailure(fault string) error {
 }
 
 // transport is HTTP.
-type transport[O Outside] struct {
+type transport[O ExternalAPI] struct {
 	env   *Env
 	serve func(O) http.Handler
 }

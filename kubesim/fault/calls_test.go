@@ -11,15 +11,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 )
 
 // TestVendorStatus proves that a report shows what a vendor answered over HTTP, and that such an
 // answer is no error of the call: it is the operator who reads it.
 func TestVendorStatus(t *testing.T) {
 	_, reference, _ := prepared(t, Scenario{
-		Name: "occupied", Outside: newShelf, Steps: []Step{Create(configMap("a"))},
+		Name: "occupied", ExternalAPI: newShelf, Steps: []Step{Create(configMap("a"))},
 		Operator: func(mgr ctrl.Manager, env *Env) error {
 			vendor := &http.Client{Transport: HTTP(env, func(*shelf) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
@@ -41,7 +41,7 @@ func TestVendorStatus(t *testing.T) {
 	if c := reference.run.Calls[i]; c.Code != http.StatusConflict || c.Err != "" {
 		t.Errorf("the call has status %d and error %q; want 409 and none", c.Code, c.Err)
 	}
-	text := report.Text(report.Input{Test: t.Name(), Run: reference.run, Violations: []Violation{{Invariant: "I1", Call: i}}})
+	text := report.Text(report.Input{Test: t.Name(), Run: reference.run, Violations: []history.Violation{{Invariant: "I1", Call: i}}})
 	row := slices.IndexFunc(strings.Split(text, "\n"), func(line string) bool {
 		return strings.Contains(line, "POST /boxes") && strings.HasSuffix(line, " 409 Conflict")
 	})

@@ -15,7 +15,7 @@
 // What breaks is reported with the shortest schedule, as a table of calls with the
 // disturbance in its place, with what differs in the world, and with a token that plays it again.
 //
-// A vendor outside of Kubernetes is a fake in memory, an [Outside]. The operator's calls to
+// A vendor outside of Kubernetes is a fake in memory, an [ExternalAPI]. The operator's calls to
 // it go through [HTTP], or through [Read] and [Write] in a wrapper of a few lines, so that they
 // can be lost like any other; [Env] is what they need. A fake that is a [Cloner] makes crashes
 // begin where they happen.

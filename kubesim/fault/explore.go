@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 )
 
 // Kind is a family of schedules.
@@ -51,7 +51,18 @@ const (
 const SampledPairs = 200
 
 // Violation is a broken invariant.
-type Violation = history.Violation
+type Violation struct {
+	// Invariant is its id: "I2".
+	Invariant string
+	// Title is its name: "no leak".
+	Title string
+	// Message is one sentence that says what is wrong, and with what.
+	Message string
+	// Detail is a difference or a list to be shown below the sentence. It may be empty.
+	Detail string
+	// Call is the number of the call at which it shows, as in the report's table; -1 for none.
+	Call int
+}
 
 // Report is what an exploration came to.
 type Report struct {

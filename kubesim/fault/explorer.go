@@ -24,11 +24,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
 )
 
 //arch:state a command line flag, which is one per process
@@ -47,14 +47,14 @@ type explorer struct {
 	account  user.Info
 	audit    apiserver.Audit
 
-	masked    []world.Field   // in which undisturbed runs differ
+	masked    []state.Field   // in which undisturbed runs differ
 	reference *play           // the undisturbed run
 	test      string          // its name
 	quietUses []apiserver.Use // of rights, in it
 	raced     map[int]bool    // the races that changed something; nil if none were played
 
 	mu     sync.Mutex
-	judges map[*history.Run]func(*history.Run) []Violation // by what they hold runs against
+	judges map[*history.Run]func(*history.Run) []history.Violation // by what they hold runs against
 }
 
 func newExplorer(s *Scenario, o options) (*explorer, error) {
@@ -188,8 +188,8 @@ func (e *explorer) undisturbed(t *testing.T) (result, error) {
 		if err != nil {
 			return second, err
 		}
-		if isSame(first.play.outside, second.play.outside) {
-			return first, misuse("Outside returned the same fake for two worlds; make a new one each time")
+		if isSame(first.play.external, second.play.external) {
+			return first, misuse("ExternalAPI returned the same fake for two worlds; make a new one each time")
 		}
 		what := firstDifference(first.run, second.run)
 		if what == "" {
@@ -226,7 +226,7 @@ func (e *explorer) wholly(t *testing.T, w *worker, j job) (result, error) {
 // mask leaves out the fields in which two undisturbed runs differ.
 func (e *explorer) mask(a, b *history.Run) {
 	for i := range min(len(a.Steps), len(b.Steps)) {
-		for _, f := range world.Mask(a.Steps[i].World, b.Steps[i].World) {
+		for _, f := range state.Mask(a.Steps[i].State, b.Steps[i].State) {
 			if !slices.Contains(e.masked, f) {
 				e.masked = append(e.masked, f)
 			}
@@ -271,8 +271,8 @@ func firstDifference(a, b *history.Run) string {
 		}
 	}
 	for i := range a.Steps {
-		if !sameWorld(a.Steps[i].World, b.Steps[i].World) {
-			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, world.Diff(a.Steps[i].World, b.Steps[i].World))
+		if !sameState(a.Steps[i].State, b.Steps[i].State) {
+			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, state.Diff(a.Steps[i].State, b.Steps[i].State))
 		}
 	}
 	return ""
@@ -297,8 +297,8 @@ func traceOf(r *history.Run) string {
 			fmt.Fprintln(h, c.Resource, c.Namespace, c.Name, c.By)
 		}
 	}
-	for _, v := range r.Outside {
-		fmt.Fprintln(h, v.Things)
+	for _, v := range r.External {
+		fmt.Fprintln(h, v.Resources)
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
@@ -401,7 +401,7 @@ func (e *explorer) quietRaces(t *testing.T, to *Report, reference result) (map[r
 		}
 		run := *r.run
 		run.Steps = slices.Clone(run.Steps[:j.last+1])
-		run.Steps[j.last].World = r.run.Steps[j.last+1].World
+		run.Steps[j.last].State = r.run.Steps[j.last+1].State
 		like[j.racing] = &run
 	})
 	return like, err

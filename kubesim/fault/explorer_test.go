@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // prepared returns an explorer that has played the undisturbed run, and that run.
@@ -75,8 +75,8 @@ func lines(r result) (all []string) {
 	}
 	for _, s := range r.run.Steps {
 		all = append(all, s.Name)
-		for _, key := range slices.Sorted(maps.Keys(s.World.Objects)) {
-			all = append(all, key+s.World.Objects[key])
+		for _, key := range slices.Sorted(maps.Keys(s.State.Objects)) {
+			all = append(all, key+s.State.Objects[key])
 		}
 	}
 	return all
@@ -271,8 +271,8 @@ func TestCommand(t *testing.T) {
 func TestOwnerFromTheStart(t *testing.T) {
 	prepared(t, Scenario{
 		Name: "tenants", Steps: []Step{Wait(time.Minute)},
-		Outside:  func() Outside { return &shelf{boxes: map[string]box{"box-1": {owner: "default"}}} },
-		Operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
+		ExternalAPI: func() ExternalAPI { return &shelf{boxes: map[string]box{"box-1": {owner: "default"}}} },
+		Operator:    configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // Status is what an operator tells, and anybody may write it who may write the object's status: a
@@ -154,8 +154,8 @@ func (t told) say(u *unstructured.Unstructured, isReady bool) map[string]any {
 
 // remind starts the operator anew, so that it looks at everything: what nobody is told of, and what
 // is held up by code that does not return, may stay wrong until then, but no longer.
-func (p *play) remind(wanted []history.World) error {
-	right := func(w history.World) bool { return sameWorld(p.present(), w) }
+func (p *play) remind(wanted []history.State) error {
+	right := func(w history.State) bool { return sameState(p.present(), w) }
 	if !slices.ContainsFunc(p.schedule, func(d disturbance) bool { return d.kind == forged || d.kind == hangs }) || slices.ContainsFunc(wanted, right) {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // TestForgedTokens proves that a token which names no way to forge a status is refused, and that

@@ -9,24 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // present returns what there is now on both sides, without what differs from run to run.
-func (p *play) present() history.World {
-	var objects []world.Object
+func (p *play) present() history.State {
+	var objects []state.Object
 	for _, row := range p.db.Rows() {
 		if d := p.object(row.Key, row.Data, row.Rev); d.object != nil {
-			objects = append(objects, world.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
+			objects = append(objects, state.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
 		}
 	}
-	return world.Of(objects, p.things(), world.Options{Foreign: p.scenario.Foreign, Masked: p.explorer.masked})
+	return state.Of(objects, p.resources(), state.Options{Foreign: p.scenario.Foreign, Masked: p.explorer.masked})
 }
 
-func sameWorld(a, b history.World) bool { return world.Equal(a, b) }
+func sameState(a, b history.State) bool { return state.Equal(a, b) }
 
 // judge holds a run against all invariants.
 func (e *explorer) judge(to *Report, r result, j job) {
@@ -37,7 +37,7 @@ func (e *explorer) judge(to *Report, r result, j job) {
 		return
 	}
 	like := j.closest(r.run)
-	var found []Violation
+	var found []history.Violation
 	if r.err != nil {
 		found = append(found, restless(r))
 	}
@@ -45,7 +45,7 @@ func (e *explorer) judge(to *Report, r result, j job) {
 		found = append(found, e.against(like)(r.run)...)
 	}
 	if j.endsRight(r.run) { // then an ordinary delete leaves the same
-		found = slices.DeleteFunc(found, func(v Violation) bool { return v.Invariant == "I2" })
+		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I2" })
 	}
 	if found = e.unwaived(found); len(found) > 0 {
 		to.Findings = append(to.Findings, e.finding(r, j, like, found))
@@ -53,16 +53,16 @@ func (e *explorer) judge(to *Report, r result, j job) {
 }
 
 // unwaived leaves out what the exploration is not to look at.
-func (e *explorer) unwaived(found []Violation) []Violation {
-	return slices.DeleteFunc(found, func(v Violation) bool { return slices.Contains(e.options.waived, v.Invariant) })
+func (e *explorer) unwaived(found []history.Violation) []history.Violation {
+	return slices.DeleteFunc(found, func(v history.Violation) bool { return slices.Contains(e.options.waived, v.Invariant) })
 }
 
 // against returns what judges runs that are held against a run.
-func (e *explorer) against(like *history.Run) func(*history.Run) []Violation {
+func (e *explorer) against(like *history.Run) func(*history.Run) []history.Violation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.judges == nil {
-		e.judges = map[*history.Run]func(*history.Run) []Violation{}
+		e.judges = map[*history.Run]func(*history.Run) []history.Violation{}
 	}
 	find, ok := e.judges[like]
 	if !ok {
@@ -73,11 +73,11 @@ func (e *explorer) against(like *history.Run) func(*history.Run) []Violation {
 }
 
 // restless is the violation of a run that could not be played to its end.
-func restless(r result) Violation {
+func restless(r result) history.Violation {
 	if errors.Is(r.err, errRestless) {
-		return Violation{Invariant: "I13", Title: "no hot loop", Message: r.err.Error() + ": " + busiest(r.run), Call: history.Nobody}
+		return history.Violation{Invariant: "I13", Title: "no hot loop", Message: r.err.Error() + ": " + busiest(r.run), Call: history.Nobody}
 	}
-	return Violation{Invariant: "I1", Title: "ends as without the disturbance", Message: r.err.Error(), Call: history.Nobody}
+	return history.Violation{Invariant: "I1", Title: "ends as without the disturbance", Message: r.err.Error(), Call: history.Nobody}
 }
 
 // judgeAccess holds the operator's roles against what it asked for in all runs.
@@ -85,7 +85,7 @@ func (e *explorer) judgeAccess(to *Report) {
 	if e.roles == nil {
 		return
 	}
-	to.access = e.roles.Access(e.audit.Uses())
+	to.access = (*history.Access)(e.roles.Access(e.audit.Uses()))
 	if len(to.Findings) > 0 {
 		return // what was broken may be because of it, or keep it from being asked
 	}
@@ -93,20 +93,20 @@ func (e *explorer) judgeAccess(to *Report) {
 	if len(found) > 0 {
 		v := found[0]
 		to.Findings = append(to.Findings, Finding{
-			Token: schedule(nil).token(e.scenario.Name), Violations: found, Text: v.Title + " (" + v.Invariant + "): " + v.Message,
+			Token: schedule(nil).token(e.scenario.Name), Violations: shown(found), Text: v.Title + " (" + v.Invariant + "): " + v.Message,
 		})
 	}
 }
 
 // check returns the invariant with the given id.
-func check(id string) func(r, undisturbed *history.Run) []Violation {
+func check(id string) func(r, undisturbed *history.Run) []history.Violation {
 	all := invariant.All()
 	return all[slices.IndexFunc(all, func(c invariant.Check) bool { return c.ID == id })].Find
 }
 
 // judgeSilences looks at each silence of a run that kept several.
 func (e *explorer) judgeSilences(to *Report, r result) {
-	var found []Violation
+	var found []history.Violation
 	for i := range r.run.Silences {
 		run := *r.run
 		run.Silence = &r.run.Silences[i]
@@ -117,12 +117,21 @@ func (e *explorer) judgeSilences(to *Report, r result) {
 	}
 }
 
-func (e *explorer) finding(r result, j job, like *history.Run, found []Violation) Finding {
+// shown are violations as users hold them.
+func shown(found []history.Violation) []Violation {
+	all := make([]Violation, len(found))
+	for i, v := range found {
+		all[i] = Violation(v)
+	}
+	return all
+}
+
+func (e *explorer) finding(r result, j job, like *history.Run, found []history.Violation) Finding {
 	token := j.schedule.token(e.scenario.Name)
 	text := report.Text(report.Input{
 		Run: r.run, Undisturbed: like, Violations: found, Token: token, Test: e.test, Package: ownPackage(),
 	})
-	return Finding{Token: token, Violations: found, Text: text, job: j, step: firstFault(r.run)}
+	return Finding{Token: token, Violations: shown(found), Text: text, job: j, step: firstFault(r.run)}
 }
 
 // ownPackage is the import path of the package that is tested, as the go command wrote it into

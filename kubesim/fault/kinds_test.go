@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // TestLag proves that reads which lag behind writes are played where a vendor has them, and
@@ -198,7 +198,7 @@ func TestCacheOptions(t *testing.T) {
 // shows there yet: an accepted request may take effect later.
 func TestHiddenEffects(t *testing.T) {
 	s := toyLife("")
-	s.Outside = func() Outside { return &shelf{boxes: map[string]box{}, hides: true} }
+	s.ExternalAPI = func() ExternalAPI { return &shelf{boxes: map[string]box{}, hides: true} }
 	_, reference, _ := prepared(t, s)
 	p := &plan{scenario: &s, reference: reference, pruned: map[Rule]int{}}
 	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // errRestless ends a run in which things go on happening without the clock moving on much.
@@ -165,9 +165,9 @@ func (p *play) do(by string, act func(ctx context.Context, w *World) error) erro
 	before := p.db.Revision()
 	err := act(context.Background(), p.world())
 	p.mark(before, p.db.Revision(), by, history.Nobody)
-	p.lookOutside(history.Nobody)
+	p.observe(history.Nobody)
 	p.lastChange = time.Now()
 	return err
 }
 
-func (p *play) world() *World { return &World{Client: p.admin, Outside: p.outside} }
+func (p *play) world() *World { return &World{Client: p.admin, ExternalAPI: p.external} }

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // misuse is a mistake in a scenario because of which less would be tried, or believed, than its
@@ -18,53 +18,53 @@ type misuse string
 
 func (m misuse) Error() string { return string(m) }
 
-// checkOutside finds mistakes in the outside of a new world.
-func (p *play) checkOutside() error {
-	_, copies := p.outside.(Cloner)
-	switch made := p.scenario.Outside != nil; {
-	case made && p.outside == nil:
-		return misuse("Outside returned nil; leave it out if there is nothing outside")
+// checkExternal finds mistakes in the outside of a new world.
+func (p *play) checkExternal() error {
+	_, copies := p.external.(Cloner)
+	switch made := p.scenario.ExternalAPI != nil; {
+	case made && p.external == nil:
+		return misuse("ExternalAPI returned nil; leave it out if there is nothing outside")
 	case p.scenario.Lag > 0 && !made:
-		return misuse("Lag is set, but there is no Outside whose reads could lag")
+		return misuse("Lag is set, but there is no ExternalAPI whose reads could lag")
 	case p.scenario.Lag > 0 && !copies:
-		return misuse(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", p.outside))
+		return misuse(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", p.external))
 	}
 	return nil
 }
 
 // isSame tells whether two outsides are one, so that a world begins with what is left of another.
-func isSame(a, b Outside) bool {
+func isSame(a, b ExternalAPI) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Pointer() == y.Pointer() && x.Type().Elem().Size() > 0
 }
 
 // checkCopy holds what a copy of the outside shows at the moment it was made for against what the
 // outside showed then.
-func (p *play) checkCopy(then []Thing) error {
-	now := p.things()
+func (p *play) checkCopy(then []history.Resource) error {
+	now := p.resources()
 	for _, t := range then {
 		if !slices.Contains(now, t) {
-			return misuse(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", p.outside, t.Kind, t.ID))
+			return misuse(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", p.external, t.Kind, t.ID))
 		}
 	}
 	for _, t := range now {
 		if !slices.Contains(then, t) {
-			return misuse(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", p.outside, t.Kind, t.ID))
+			return misuse(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", p.external, t.Kind, t.ID))
 		}
 	}
 	return nil
 }
 
-// outsideAs returns what a call or step named what is to look at.
-func outsideAs[O Outside](o Outside, what string) (O, error) {
+// externalAs returns what a call or step named what is to look at.
+func externalAs[O ExternalAPI](o ExternalAPI, what string) (O, error) {
 	as, ok := o.(O)
 	switch {
 	case ok:
 		return as, nil
 	case o == nil:
-		return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario has no Outside", what, reflect.TypeFor[O]()))
+		return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario has no ExternalAPI", what, reflect.TypeFor[O]()))
 	}
-	return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario's Outside is a %T", what, reflect.TypeFor[O](), o))
+	return as, misuse(fmt.Sprintf("%q wants the outside as %v, but the scenario's ExternalAPI is a %T", what, reflect.TypeFor[O](), o))
 }
 
 // checkShared finds names in Shared that are no kinds: neither of those of the beginning nor of a

@@ -28,9 +28,9 @@ type (
 // plainShelf has all that the toy wants, and no Clone.
 type plainShelf struct{ boxes map[string]box }
 
-func (s *plainShelf) Things() (all []Thing) {
+func (s *plainShelf) Resources() (all []Resource) {
 	for id, b := range s.boxes {
-		all = append(all, Thing{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
+		all = append(all, Resource{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
 	}
 	return all
 }
@@ -40,13 +40,13 @@ func (s *plainShelf) put(id string) (string, error) {
 	return id, nil
 }
 
-func (s shallow) Clone() Outside { return shallow{&plainShelf{boxes: s.boxes}} }
-func (s torn) Clone() Outside    { return torn{&plainShelf{boxes: map[string]box{}}} }
-func (s half) Clone() Outside    { return uncopied{&plainShelf{boxes: maps.Clone(s.boxes)}} }
+func (s shallow) Clone() ExternalAPI { return shallow{&plainShelf{boxes: s.boxes}} }
+func (s torn) Clone() ExternalAPI    { return torn{&plainShelf{boxes: map[string]box{}}} }
+func (s half) Clone() ExternalAPI    { return uncopied{&plainShelf{boxes: maps.Clone(s.boxes)}} }
 
 // storing is an operator that puts two boxes for the ConfigMap "a" on a shelf.
 func storing[O interface {
-	Outside
+	ExternalAPI
 	put(id string) (string, error)
 }](mgr ctrl.Manager, env *Env,
 ) error {
@@ -106,66 +106,66 @@ func TestMisuse(t *testing.T) {
 	}{
 		"nothing": {
 			why:      "a scenario without a mistake",
-			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Lag: time.Second, Shared: []string{"configmaps", "deployments.apps"}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Lag: time.Second, Shared: []string{"configmaps", "deployments.apps"}},
 		},
 		"no outside made": {
 			why:      "a forgotten return would look like a vendor without anything",
-			scenario: Scenario{Outside: func() Outside { return nil }, Operator: toyOperator("")},
-			want:     "Outside returned nil; leave it out if there is nothing outside",
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return nil }, Operator: toyOperator("")},
+			want:     "ExternalAPI returned nil; leave it out if there is nothing outside",
 		},
 		"the same outside": {
 			why:      "a world would begin with what is left of the one before",
-			scenario: Scenario{Outside: func() Outside { return same }, Operator: toyOperator("")},
-			want:     "Outside returned the same fake for two worlds; make a new one each time",
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return same }, Operator: toyOperator("")},
+			want:     "ExternalAPI returned the same fake for two worlds; make a new one each time",
 		},
 		"lag of nothing": {
 			why:      "no read outside would lag",
 			scenario: Scenario{Operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }), Lag: time.Second},
-			want:     "Lag is set, but there is no Outside whose reads could lag",
+			want:     "Lag is set, but there is no ExternalAPI whose reads could lag",
 		},
 		"lag without Clone": {
 			why:      "an earlier state that cannot be kept cannot be shown",
-			scenario: Scenario{Outside: func() Outside { return uncopied{empty()} }, Operator: storing[uncopied], Lag: time.Second},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: storing[uncopied], Lag: time.Second},
 			want:     "Lag is set, but no read can lag behind a fault.uncopied: it needs a method Clone",
 		},
 		"shallow Clone": {
 			why:      "a schedule would begin with what was made after it",
-			scenario: Scenario{Outside: func() Outside { return shallow{empty()} }, Operator: storing[shallow]},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return shallow{empty()} }, Operator: storing[shallow]},
 			want:     ", which came later; copy what is behind maps, slices and pointers",
 		},
 		"empty Clone": {
 			why:      "a schedule would begin without what there was",
-			scenario: Scenario{Outside: func() Outside { return torn{empty()} }, Operator: storing[torn]},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return torn{empty()} }, Operator: storing[torn]},
 			want:     "does not keep box box-1 as it was when it was made; copy what is behind maps, slices and pointers",
 		},
 		"another Clone": {
 			why:      "a copy has to be as good as what it is of",
-			scenario: Scenario{Outside: func() Outside { return half{empty()} }, Operator: storing[half]},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return half{empty()} }, Operator: storing[half]},
 			want:     "the Clone of a fault.half is a fault.uncopied, which has no method Clone itself; return what it was made of",
 		},
 		"another outside": {
 			why:      "an operator that takes the error for one of the vendor would look right",
-			scenario: Scenario{Outside: func() Outside { return uncopied{empty()} }, Operator: toyOperator("")},
-			want:     `"find" wants the outside as *fault.shelf, but the scenario's Outside is a fault.uncopied`,
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: toyOperator("")},
+			want:     `"find" wants the outside as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
 		"no outside": {
 			why:      "the same where there is none",
 			scenario: Scenario{Operator: toyOperator("")},
-			want:     `"find" wants the outside as *fault.shelf, but the scenario has no Outside`,
+			want:     `"find" wants the outside as *fault.shelf, but the scenario has no ExternalAPI`,
 		},
 		"a step outside": {
 			why:      "a step's outside is as wrong",
-			scenario: Scenario{Outside: func() Outside { return uncopied{empty()} }, Operator: storing[uncopied], Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
-			want:     `step 1, "clear": "clear" wants the outside as *fault.shelf, but the scenario's Outside is a fault.uncopied`,
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: storing[uncopied], Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
+			want:     `step 1, "clear": "clear" wants the outside as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
 		"shared misspelt": {
 			why:      "a name that is no kind has no effect",
-			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"configmaps", "deployment.apps"}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Shared: []string{"configmaps", "deployment.apps"}},
 			want:     `Shared names "deployment.apps", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
 		},
 		"shared came later": {
 			why:      "a user may bring a kind with him",
-			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"lakes.example.com"}, Steps: []Step{CreateYAML(lakes)}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Shared: []string{"lakes.example.com"}, Steps: []Step{CreateYAML(lakes)}},
 		},
 		"shared was brought": {
 			why:      "and so may the operator; what is gone in the end was a kind as well",
@@ -173,7 +173,7 @@ func TestMisuse(t *testing.T) {
 		},
 		"shared singular came later": {
 			why:      "what came has the same names as what was there",
-			scenario: Scenario{Outside: newShelf, Operator: toyOperator(""), Shared: []string{"lake.example.com"}, Steps: []Step{CreateYAML(lakes)}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Shared: []string{"lake.example.com"}, Steps: []Step{CreateYAML(lakes)}},
 			want:     `Shared names "lake.example.com", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
 		},
 	}

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
 )
 
 // notes tells what a scenario leaves unchecked although its author may think otherwise. Each may
 // be meant, so none is an error.
 func (e *explorer) notes(r *history.Run) []string {
-	return slices.Concat(e.stepNotes(r), e.operatorNotes(r), e.outsideNotes(r), e.exceptionNotes(r), e.raceNotes())
+	return slices.Concat(e.stepNotes(r), e.operatorNotes(r), e.externalNotes(r), e.exceptionNotes(r), e.raceNotes())
 }
 
 // stepNotes tells of steps that say or do nothing.
@@ -49,16 +49,16 @@ func (e *explorer) operatorNotes(r *history.Run) (all []string) {
 	return all
 }
 
-// outsideNotes tells of an outside that invariants cannot judge by.
-func (e *explorer) outsideNotes(r *history.Run) []string {
-	if e.scenario.Outside == nil {
+// externalNotes tells of an outside that invariants cannot judge by.
+func (e *explorer) externalNotes(r *history.Run) []string {
+	if e.scenario.ExternalAPI == nil {
 		return nil
 	}
-	called := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Side == history.Outside })
+	called := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Side == history.External })
 	seen, owned := map[[2]string]bool{}, map[[2]string]bool{}
 	var made [][2]string // by the operator
-	for _, v := range r.Outside {
-		for _, t := range v.Things {
+	for _, v := range r.External {
+		for _, t := range v.Resources {
 			id := [2]string{t.Kind, t.ID}
 			if !seen[id] && v.Call != history.Nobody {
 				made = append(made, id)
@@ -90,7 +90,7 @@ func (e *explorer) exceptionNotes(r *history.Run) (all []string) {
 		}
 	}
 	for _, path := range e.scenario.Foreign {
-		if !slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.After != nil && world.Has(c.After, path) }) {
+		if !slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.After != nil && state.Has(c.After, path) }) {
 			all = append(all, fmt.Sprintf("Foreign names %s, a field that no object had", path))
 		}
 	}

@@ -37,7 +37,7 @@ func TestNotes(t *testing.T) {
 		"nothing": {"a scenario that leaves nothing out", func(*Scenario) {}, nil},
 		"no steps": {
 			"what users do is what a scenario is about",
-			func(s *Scenario) { s.Steps, s.Operator, s.Outside = nil, lazy, nil },
+			func(s *Scenario) { s.Steps, s.Operator, s.ExternalAPI = nil, lazy, nil },
 			[]string{"there are no steps, so nothing but the start of the operator is played", didNothing},
 		},
 		"no expectation": {
@@ -54,13 +54,13 @@ func TestNotes(t *testing.T) {
 		},
 		"no controller": {
 			"a manager without controllers runs well",
-			func(s *Scenario) { s.Operator, s.Outside = idle, nil; s.Steps[2] = Delete(a).Gone(a) },
+			func(s *Scenario) { s.Operator, s.ExternalAPI = idle, nil; s.Steps[2] = Delete(a).Gone(a) },
 			[]string{didNothing},
 		},
 		"own requests": {
 			"what is not seen cannot be judged",
 			func(s *Scenario) {
-				s.Outside = nil
+				s.ExternalAPI = nil
 				s.Operator = func(mgr ctrl.Manager, _ *Env) error {
 					_, err := controller.NewTyped("keys", mgr, controller.TypedOptions[string]{
 						Reconciler: reconcile.TypedFunc[string](func(context.Context, string) (reconcile.Result, error) { return reconcile.Result{}, nil }),
@@ -75,7 +75,7 @@ func TestNotes(t *testing.T) {
 		},
 		"no write": {
 			"no write, no crash",
-			func(s *Scenario) { s.Operator, s.Outside = lazy, nil },
+			func(s *Scenario) { s.Operator, s.ExternalAPI = lazy, nil },
 			[]string{wroteNothing},
 		},
 		"no call outside": {
@@ -91,7 +91,7 @@ func TestNotes(t *testing.T) {
 		"no owner": {
 			"what is the operator's and does not say so is not missed",
 			func(s *Scenario) {
-				s.Outside = func() Outside { return uncopied{&plainShelf{boxes: map[string]box{}}} }
+				s.ExternalAPI = func() ExternalAPI { return uncopied{&plainShelf{boxes: map[string]box{}}} }
 				s.Operator = storing[uncopied]
 			},
 			[]string{"box box-1 was made by the operator and never had an Owner, so I2, I3, I4 and I8 do not look at it"},

@@ -26,17 +26,17 @@ func (timeout) Temporary() bool { return true }
 
 // Read makes a call to the outside that changes nothing. do gets the outside to look at,
 // which may be an earlier state of it; it must use no other.
-func Read[O Outside, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
+func Read[O ExternalAPI, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
 	return call(ctx, env, what, false, do)
 }
 
 // Write makes a call to the outside that may change something.
-func Write[O Outside, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
+func Write[O ExternalAPI, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
 	return call(ctx, env, what, true, do)
 }
 
 // HTTP returns a transport to a vendor with an HTTP API: put it into the vendor's client. GET,
 // HEAD and OPTIONS are reads, all else are writes.
-func HTTP[O Outside](env *Env, serve func(O) http.Handler) http.RoundTripper {
+func HTTP[O ExternalAPI](env *Env, serve func(O) http.Handler) http.RoundTripper {
 	return transport[O]{env, serve}
 }

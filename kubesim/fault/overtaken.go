@@ -10,7 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
@@ -198,7 +198,7 @@ func (e *explorer) overtaking(t *testing.T, all []overtakingDelete) ([]job, erro
 		}
 		run := *undisturbed
 		run.Steps = slices.Clone(run.Steps[:j.last+1])
-		run.Steps[j.last].World = r.run.Steps[j.last].World
+		run.Steps[j.last].State = r.run.Steps[j.last].State
 		ends[j.schedule[0]] = &run
 	})
 	for _, o := range all {
@@ -239,10 +239,10 @@ func (e *explorer) overtakenJob(t *testing.T, d disturbance, reference result) (
 }
 
 // wanted are the worlds that a step may end with.
-func (j job) wanted(step int) []history.World {
-	worlds := []history.World{j.like.Steps[step].World}
+func (j job) wanted(step int) []history.State {
+	worlds := []history.State{j.like.Steps[step].State}
 	for _, run := range j.alike {
-		worlds = append(worlds, run.Steps[step].World)
+		worlds = append(worlds, run.Steps[step].State)
 	}
 	return worlds
 }
@@ -265,5 +265,5 @@ func (j job) endsRight(r *history.Run) bool {
 
 func endsAs(r, run *history.Run) bool {
 	last := len(r.Steps) - 1
-	return last >= 0 && last < len(run.Steps) && sameWorld(run.Steps[last].World, r.Steps[last].World)
+	return last >= 0 && last < len(run.Steps) && sameState(run.Steps[last].State, r.Steps[last].State)
 }

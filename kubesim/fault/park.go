@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // The scheduler lets one thing happen at a time. Whoever in the operator wants to do

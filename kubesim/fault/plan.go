@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // plan lists the schedules to play, from what the undisturbed run did.
@@ -114,7 +114,7 @@ func faultsOf(c history.Call) []string {
 		kinds = append(kinds, lostAnswer)
 	}
 	switch {
-	case c.Side == history.Outside && c.Write:
+	case c.Side == history.External && c.Write:
 		kinds = append(kinds, failedAfter)
 	case c.Write && c.Name != "" && c.Verb != "create":
 		kinds = append(kinds, conflict)
@@ -142,7 +142,7 @@ func (p *plan) lags() []job {
 	var jobs []job
 	var changed time.Time
 	for _, c := range p.reference.run.Calls {
-		if c.Side != history.Outside {
+		if c.Side != history.External {
 			continue
 		}
 		if c.Write && c.Changed {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/actor"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
@@ -38,11 +38,11 @@ type play struct {
 	audit    *apiserver.Audit
 	decoded  map[string]decoded
 
-	db      *store.DB
-	outside Outside
-	earlier Outside // before the last write, for reads that lag
-	admin   client.Client
-	run     *history.Run
+	db       *store.DB
+	external ExternalAPI
+	earlier  ExternalAPI // before the last write, for reads that lag
+	admin    client.Client
+	run      *history.Run
 
 	processes  []*process // those that run
 	crashed    *process   // killed and not yet replaced

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // raceSteps are what users may do besides the scenario's steps.
@@ -51,9 +51,9 @@ type unfinished struct {
 
 // race lets a user act, now.
 func (p *play) race(step Step) error {
-	rev, views := p.db.Revision(), len(p.run.Outside)
+	rev, views := p.db.Revision(), len(p.run.External)
 	err := p.do(userName, step.Do)
-	p.raced = p.db.Revision() > rev || len(p.run.Outside) > views
+	p.raced = p.db.Revision() > rev || len(p.run.External) > views
 	if apierrors.IsNotFound(err) {
 		p.void = true // the user came too early or too late
 		return nil

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // TestReplicas plays two processes at a time, of which one leads.

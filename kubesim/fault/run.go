@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/actor"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
@@ -154,10 +154,10 @@ func (p *play) live(j job) error {
 // begin makes a fresh world.
 func (p *play) begin() error {
 	p.db = store.New()
-	if p.scenario.Outside != nil {
-		p.outside = p.scenario.Outside()
+	if p.scenario.ExternalAPI != nil {
+		p.external = p.scenario.ExternalAPI()
 	}
-	if err := p.checkOutside(); err != nil {
+	if err := p.checkExternal(); err != nil {
 		return err
 	}
 	if err := apiserver.Populate(p.db); err != nil {
@@ -171,7 +171,7 @@ func (p *play) begin() error {
 	if err := p.connect(); err != nil {
 		return err
 	}
-	p.lookOutside(history.Nobody)
+	p.observe(history.Nobody)
 	return nil
 }
 
@@ -207,12 +207,12 @@ func (p *play) resume(j job) error {
 	s, like, d := j.from, j.like, j.schedule[0]
 	time.Sleep(time.Until(s.at)) //nolint:forbidigo // of the simulated clock
 	p.db = s.db.Open()
-	if o, ok := s.outside.(Cloner); ok {
-		p.outside = o.Clone()
+	if o, ok := s.external.(Cloner); ok {
+		p.external = o.Clone()
 	}
 	p.run.Calls = slices.Clone(like.Calls[:s.calls+1])
 	p.run.Passes = slices.Clone(like.Passes[:s.passes])
-	p.run.Outside = slices.Clone(like.Outside[:s.views])
+	p.run.External = slices.Clone(like.External[:s.views])
 	p.run.Steps = slices.Clone(like.Steps[:s.steps])
 	p.run.Processes = []history.Process{{Started: like.Processes[0].Started, Crashed: true}}
 	p.marks = slices.Clone(p.explorer.reference.marks[:s.marks])
@@ -284,7 +284,7 @@ func (p *play) endStep(step Step, j job) error {
 		}
 	}
 	h := &p.run.Steps[p.step]
-	h.World = p.present()
+	h.State = p.present()
 	h.Settled, h.SettledCall, h.SettledRev = time.Now(), len(p.run.Calls), p.db.Revision()
 	if p.broken != nil {
 		return p.broken
@@ -311,9 +311,9 @@ func (e *stepError) Error() string { return fmt.Sprintf("step %d, %q: %v", e.num
 func (e *stepError) Unwrap() error { return e.err }
 
 // converge waits until the world is as one of those wanted.
-func (p *play) converge(wanted []history.World) error {
+func (p *play) converge(wanted []history.State) error {
 	end := time.Now().Add(p.scenario.patience())
-	for !slices.ContainsFunc(wanted, func(w history.World) bool { return sameWorld(p.present(), w) }) && time.Now().Before(end) {
+	for !slices.ContainsFunc(wanted, func(w history.State) bool { return sameState(p.present(), w) }) && time.Now().Before(end) {
 		seen := p.lastChange
 		err := p.until(func() time.Duration {
 			if p.lastChange.After(seen) {

@@ -9,8 +9,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 // A Scenario is a story that an operator must survive: a world, an operator, and what users
@@ -34,9 +32,9 @@ type Scenario struct {
 	// Operator sets up one process, as the operator's main does between making the manager
 	// and starting it. It is called for each start, so it must make everything anew.
 	Operator func(mgr ctrl.Manager, env *Env) error
-	// Outside makes the systems outside of a new world: the author's in-memory fake of a
+	// ExternalAPI makes the systems outside of a new world: the author's in-memory fake of a
 	// vendor. Nil means that the operator has none.
-	Outside func() Outside
+	ExternalAPI func() ExternalAPI
 	// Replicas is how many processes run at a time, with leader election. 0 means 1.
 	Replicas int
 	// Steps are what happens, one after another, each when the world is quiet again.
@@ -54,7 +52,7 @@ type Scenario struct {
 	// Reads is how many outside reads per hour a world at rest may cost. 0 means any number.
 	Reads int
 	// Lag is for how long reads of the outside may not show a change yet. 0 means that they
-	// always do. It needs an Outside that is a [Cloner].
+	// always do. It needs an ExternalAPI that is a [Cloner].
 	Lag time.Duration
 	// Shared lists kinds of users' objects whose content the operator is there to change, as
 	// "deployments.apps" or "configmaps": invariant I10 forbids that for kinds that are not the
@@ -69,25 +67,32 @@ type Scenario struct {
 	Foreign []string
 }
 
-// Outside is a system outside of Kubernetes, as a fake in memory. It must be safe for
+// ExternalAPI is a system outside of Kubernetes, as a fake in memory. It must be safe for
 // concurrent use.
-type Outside interface {
+type ExternalAPI interface {
 	// Things returns all that exists there, in any order. Invariants judge by it.
-	Things() []Thing
+	Resources() []Resource
 }
 
-// Cloner is an [Outside] that can be copied. With one, schedules start at their fault
+// Cloner is an [ExternalAPI] that can be copied. With one, schedules start at their fault
 // instead of at the beginning, and reads may show an earlier state.
 type Cloner interface {
-	Outside
-	Clone() Outside
+	ExternalAPI
+	Clone() ExternalAPI
 }
 
-// Thing is something outside that somebody made. Kind and ID name it: "stream", "orders".
-// Owner is the UID, or namespace/name, of the object that the operator made it for (an object of
-// the cluster has its name alone), and empty if it is not the operator's. State is what users care about and comes out the same without
-// disturbances; Ready tells whether it works.
-type Thing = history.Thing
+// Resource is one external resource, as a fake of its API lists it.
+type Resource struct {
+	// Kind and ID name it: "stream", "orders".
+	Kind, ID string
+	// Owner is the UID, or namespace/name, of the object that the operator made it for; an object
+	// without a namespace has its name alone. Empty means that it is not the operator's.
+	Owner string
+	// World is what users care about. It must come out the same in each undisturbed run.
+	State string
+	// Ready says that it works.
+	Ready bool
+}
 
 // Step is something that happens in the world, not by the operator.
 type Step struct {
@@ -111,8 +116,8 @@ type Step struct {
 type World struct {
 	// Client is an administrator's, without a cache.
 	Client client.Client
-	// Outside is the world's; nil if there is none.
-	Outside Outside
+	// ExternalAPI is the world's; nil if there is none.
+	ExternalAPI ExternalAPI
 }
 
 func (s *Scenario) quiet() time.Duration {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // until is no disturbance: it ends a run after the step of that number.

@@ -62,11 +62,11 @@ func Delete(obj client.Object) Step {
 }
 
 // Change acts on the outside as somebody else would.
-func Change[O Outside](name string, act func(O) error) Step {
+func Change[O ExternalAPI](name string, act func(O) error) Step {
 	return Step{
 		Name: name,
 		Do: func(_ context.Context, w *World) error {
-			o, err := outsideAs[O](w.Outside, name)
+			o, err := externalAs[O](w.ExternalAPI, name)
 			if err != nil {
 				return err
 			}

@@ -30,21 +30,21 @@ type shelf struct {
 
 type box struct{ owner, size string }
 
-func newShelf() Outside { return &shelf{boxes: map[string]box{}} }
+func newShelf() ExternalAPI { return &shelf{boxes: map[string]box{}} }
 
-func (s *shelf) Things() (all []Thing) {
+func (s *shelf) Resources() (all []Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, b := range s.boxes {
 		if s.hides {
 			continue
 		}
-		all = append(all, Thing{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
+		all = append(all, Resource{Kind: "box", ID: id, Owner: b.owner, State: b.size, Ready: true})
 	}
 	return all
 }
 
-func (s *shelf) Clone() Outside {
+func (s *shelf) Clone() ExternalAPI {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &shelf{boxes: maps.Clone(s.boxes), last: s.last, hides: s.hides}
@@ -219,7 +219,7 @@ func toyLife(bug string) Scenario {
 	cm := configMap("a")
 	cm.Data = map[string]string{"size": "1"}
 	return Scenario{
-		Name: "toy", Outside: newShelf, Operator: toyOperator(bug),
+		Name: "toy", ExternalAPI: newShelf, Operator: toyOperator(bug),
 		Steps: []Step{Create(cm), Merge(cm, `{"data":{"size":"2"}}`), Delete(cm).Gone(cm)},
 	}
 }

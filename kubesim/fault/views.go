@@ -6,44 +6,48 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
 // things lists what exists outside now, in order.
-func (p *play) things() []Thing {
-	if p.outside == nil {
+func (p *play) resources() []history.Resource {
+	if p.external == nil {
 		return nil
 	}
-	all := p.outside.Things()
-	slices.SortFunc(all, func(a, b Thing) int {
+	listed := p.external.Resources()
+	all := make([]history.Resource, len(listed))
+	for i, r := range listed {
+		all[i] = history.Resource(r)
+	}
+	slices.SortFunc(all, func(a, b history.Resource) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 	return all
 }
 
-// lookOutside notes what exists outside if it is not what it was, and reports whether.
-func (p *play) lookOutside(call int) bool {
-	now := p.things()
-	if last := p.run.Outside; len(last) > 0 && slices.Equal(last[len(last)-1].Things, now) {
+// observe notes what exists outside if it is not what it was, and reports whether.
+func (p *play) observe(call int) bool {
+	now := p.resources()
+	if last := p.run.External; len(last) > 0 && slices.Equal(last[len(last)-1].Resources, now) {
 		return false
 	}
-	p.run.Outside = append(p.run.Outside, history.View{At: time.Now(), Call: call, Step: p.step, Things: now})
+	p.run.External = append(p.run.External, history.View{At: time.Now(), Call: call, Step: p.step, Resources: now})
 	return true
 }
 
-// outsideFor returns the outside that a call sees: what is there, or for a read that lags,
+// externalFor returns the outside that a call sees: what is there, or for a read that lags,
 // what was there before the last change.
-func (p *play) outsideFor(c *history.Call) Outside {
+func (p *play) externalFor(c *history.Call) ExternalAPI {
 	if c.Write {
 		p.keepEarlier()
-		return p.outside
+		return p.external
 	}
 	if d, ok := p.schedule.find(c.Index, lag); ok && p.earlier != nil {
 		p.noteFault(d, c.Index, c.What)
 		return p.earlier
 	}
-	return p.outside
+	return p.external
 }
 
 // keepEarlier keeps what is outside before a write, for reads that lag behind it.
@@ -51,7 +55,7 @@ func (p *play) keepEarlier() {
 	if p.scenario.Lag == 0 {
 		return
 	}
-	if o, ok := p.outside.(Cloner); ok {
+	if o, ok := p.external.(Cloner); ok {
 		p.earlier = o.Clone()
 	}
 }
@@ -64,17 +68,17 @@ type point struct {
 
 // snapshot is all that outlives a crash, at one point of the undisturbed run.
 type snapshot struct {
-	db      *store.Snapshot
-	outside Outside
-	things  []Thing // that the outside showed
-	at      time.Time
-	step    int
-	waits   time.Time // until then the step itself lets time pass
-	calls   int
-	passes  int
-	views   int
-	steps   int
-	marks   int
+	db       *store.Snapshot
+	external ExternalAPI
+	things   []history.Resource // that the outside showed
+	at       time.Time
+	step     int
+	waits    time.Time // until then the step itself lets time pass
+	calls    int
+	passes   int
+	views    int
+	steps    int
+	marks    int
 }
 
 // snapshot keeps what is durable at a write, if schedules are to begin here.
@@ -84,16 +88,16 @@ func (p *play) snapshot(c *history.Call, after bool) {
 	}
 	s := &snapshot{
 		db: p.db.Snapshot(), at: time.Now(), step: p.step, waits: p.waitsUntil, calls: c.Index,
-		passes: len(p.run.Passes), views: len(p.run.Outside), steps: len(p.run.Steps), marks: len(p.marks),
+		passes: len(p.run.Passes), views: len(p.run.External), steps: len(p.run.Steps), marks: len(p.marks),
 	}
-	if p.outside != nil {
-		o, ok := p.outside.(Cloner)
+	if p.external != nil {
+		o, ok := p.external.(Cloner)
 		if !ok {
 			return
 		}
-		s.outside, s.things = o.Clone(), p.things()
-		if _, ok := s.outside.(Cloner); !ok {
-			p.broken = misuse(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", p.outside, s.outside))
+		s.external, s.things = o.Clone(), p.resources()
+		if _, ok := s.external.(Cloner); !ok {
+			p.broken = misuse(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", p.external, s.external))
 		}
 	}
 	p.snapshots[point{c.Index, after}] = s

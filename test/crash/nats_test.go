@@ -30,28 +30,28 @@ func (n realNATS) Request(subject string, body []byte) []byte {
 	return m.Data
 }
 
-// Things lists streams and consumers. What goes while it looks is left out.
-func (n realNATS) Things() []fault.Thing {
+// Resources lists streams and consumers. What goes while it looks is left out.
+func (n realNATS) Resources() []fault.Resource {
 	n.t.Helper()
 	js, err := jetstream.New(n.conn)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	var things []fault.Thing
+	var all []fault.Resource
 	streams := js.ListStreams(n.t.Context())
 	for info := range streams.Info() {
-		things = append(things, natsfake.StreamThing(info.Config))
+		all = append(all, natsfake.StreamResource(info.Config))
 		stream, err := js.Stream(n.t.Context(), info.Config.Name)
 		if err != nil {
 			continue
 		}
 		for c := range stream.ListConsumers(n.t.Context()).Info() {
-			things = append(things, natsfake.ConsumerThing(info.Config.Name, c.Config))
+			all = append(all, natsfake.ConsumerResource(info.Config.Name, c.Config))
 		}
 	}
 	if err := streams.Err(); err != nil {
 		n.t.Fatal(err)
 	}
-	natsfake.Sort(things)
-	return things
+	natsfake.Sort(all)
+	return all
 }

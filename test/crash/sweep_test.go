@@ -56,7 +56,7 @@ type outcome struct {
 // live plays the scenario with the operator killed at one point.
 func live(t *testing.T, cfg *rest.Config, binary operatortest.Binary, at point) outcome {
 	t.Helper()
-	w := newWorld(t, cfg, binary, at)
+	w := newInstallation(t, cfg, binary, at)
 	var middle state
 	for i, step := range w.story.Steps {
 		w.play(step)

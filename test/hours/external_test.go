@@ -16,7 +16,7 @@ import (
 
 func TestDependencyThatIsMissing(t *testing.T) {
 	t.Run("E1-09 a missing dependency is waited for as long as it takes, and is no failure", func(t *testing.T) {
-		inHours(t, nil, func(w *world) {
+		inHours(t, nil, func(w *simulation) {
 			w.create("a", "b")
 			for range 60 {
 				w.pass(time.Minute)
@@ -56,7 +56,7 @@ func TestDependencyThatIsMissing(t *testing.T) {
 
 func TestSlowCreates(t *testing.T) {
 	t.Run("E1-15 a thousand creates of ten minutes, one worker", func(t *testing.T) {
-		inHours(t, func(o *options) { o.Loop.Workers = 1 }, func(w *world) {
+		inHours(t, func(o *options) { o.Loop.Workers = 1 }, func(w *simulation) {
 			const n = 1000
 			w.vendor.takes = 10 * time.Minute
 			began := time.Now()
@@ -81,7 +81,7 @@ func TestSlowCreates(t *testing.T) {
 
 func TestNewSpec(t *testing.T) {
 	t.Run("E0-26 updating within a second of a new spec, with one update", func(t *testing.T) {
-		inHours(t, nil, func(w *world) {
+		inHours(t, nil, func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
 			w.vendor.with(func() { w.vendor.takes = time.Minute })
@@ -105,7 +105,7 @@ func TestNewSpec(t *testing.T) {
 func TestRoutineLooks(t *testing.T) {
 	every := func(d time.Duration) func(*options) { return func(o *options) { o.DriftInterval = d } }
 	t.Run("E0-34 looked at every interval with no event at all", func(t *testing.T) {
-		inHours(t, nil, func(w *world) {
+		inHours(t, nil, func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
 			began := time.Now()
@@ -122,7 +122,7 @@ func TestRoutineLooks(t *testing.T) {
 		})
 	})
 	t.Run("E0-07 the API's own word is shown within an interval", func(t *testing.T) {
-		inHours(t, nil, func(w *world) {
+		inHours(t, nil, func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
 			w.vendor.with(func() { w.vendor.items["a"].word = "IDLE" })
@@ -133,7 +133,7 @@ func TestRoutineLooks(t *testing.T) {
 		})
 	})
 	t.Run("E0-33 E1-22 without an interval there is no look, with one an outage shows", func(t *testing.T) {
-		inHours(t, every(-1), func(w *world) {
+		inHours(t, every(-1), func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
 			passes, began := len(records[trace.Start](w)), time.Now()
@@ -142,7 +142,7 @@ func TestRoutineLooks(t *testing.T) {
 				t.Errorf("looks %v", looks)
 			}
 		})
-		inHours(t, every(time.Second), func(w *world) {
+		inHours(t, every(time.Second), func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
 			w.vendor.with(func() { w.vendor.away = true })
@@ -156,7 +156,7 @@ func TestRoutineLooks(t *testing.T) {
 
 func TestNothingIsToldTwice(t *testing.T) {
 	t.Run("E1-73 an event for every transition and none while nothing changes", func(t *testing.T) {
-		inHours(t, func(o *options) { o.DriftInterval = time.Second }, func(w *world) {
+		inHours(t, func(o *options) { o.DriftInterval = time.Second }, func(w *simulation) {
 			w.vendor.takes = 30 * time.Second
 			before := 0
 			// phase makes one transition, and then time passes in which there is none.
@@ -197,7 +197,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 }
 
 // told is how often something was told about the folders. An event lives for an hour.
-func (w *world) told() int {
+func (w *simulation) told() int {
 	w.t.Helper()
 	n := 0
 	for _, e := range w.events() {
@@ -209,7 +209,7 @@ func (w *world) told() int {
 	return n
 }
 
-func (w *world) lastEvent() string {
+func (w *simulation) lastEvent() string {
 	w.t.Helper()
 	events := w.events()
 	slices.SortFunc(events, func(a, b eventsv1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })

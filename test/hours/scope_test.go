@@ -13,7 +13,7 @@ import (
 )
 
 // createMany makes n folders and returns their names.
-func (w *world) createMany(n int) []string {
+func (w *simulation) createMany(n int) []string {
 	w.t.Helper()
 	names := make([]string, n)
 	for i := range names {
@@ -24,7 +24,7 @@ func (w *world) createMany(n int) []string {
 }
 
 // well lists the folders that are Ready for their present spec and not Failed.
-func (w *world) well(names []string) []string {
+func (w *simulation) well(names []string) []string {
 	w.t.Helper()
 	var out []string
 	for _, name := range names {
@@ -55,7 +55,7 @@ var errSlowDown = errors.New("slow down")
 
 // TestThrottledBackend: what the API says to one object holds for all.
 func TestThrottledBackend(t *testing.T) {
-	inHours(t, nil, func(w *world) {
+	inHours(t, nil, func(w *simulation) {
 		w.vendor.meet(func(string, string) error { return external.Throttled(errSlowDown, 30*time.Second) })
 		began := time.Now()
 		names := w.createMany(40)
@@ -85,7 +85,7 @@ func TestThrottledBackend(t *testing.T) {
 
 // TestThrottledDeletion: reads and deletes are held back too, and nothing is let go.
 func TestThrottledDeletion(t *testing.T) {
-	inHours(t, nil, func(w *world) {
+	inHours(t, nil, func(w *simulation) {
 		names := w.createMany(20)
 		w.pass(time.Minute)
 		w.vendor.meet(func(string, string) error { return external.Throttled(errSlowDown, 30*time.Second) })
@@ -110,7 +110,7 @@ func TestThrottledDeletion(t *testing.T) {
 func TestOutage(t *testing.T) {
 	for name, fails := range map[string]error{"refused": errAway, "unauthorized": external.Denied(errors.New("wrong password"))} {
 		t.Run(name, func(t *testing.T) {
-			inHours(t, nil, func(w *world) {
+			inHours(t, nil, func(w *simulation) {
 				names := w.createMany(50)
 				w.pass(time.Minute)
 				if well := w.well(names); len(well) != len(names) {
@@ -167,7 +167,7 @@ func TestHints(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			inHours(t, nil, func(w *world) {
+			inHours(t, nil, func(w *simulation) {
 				w.vendor.with(func() { w.vendor.takes, w.vendor.hint = 24*time.Hour, test.hint })
 				if test.meets != nil {
 					w.vendor.meet(func(string, string) error { return test.meets })
@@ -236,7 +236,7 @@ func (s *stubborn) relent() {
 func TestACallThatDoesNotReturn(t *testing.T) {
 	for _, op := range []string{"observe", "create"} {
 		t.Run(op, func(t *testing.T) {
-			inHours(t, nil, func(w *world) {
+			inHours(t, nil, func(w *simulation) {
 				stuck := []string{"f00", "f01", "f02", "f03", "f04", "f05"} // more than there are workers
 				s := newStubborn(w.t, op, stuck...)
 				w.vendor.meet(s.meet)

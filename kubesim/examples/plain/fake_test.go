@@ -19,20 +19,20 @@ type Fake struct {
 	instances map[string]Instance // by tag
 }
 
-// region: things
+// region: resources
 
-// Things lists what exists at the vendor.
-func (f *Fake) Things() (all []fault.Thing) {
+// Resources lists what exists at the vendor.
+func (f *Fake) Resources() (all []fault.Resource) {
 	for _, i := range f.list() {
-		all = append(all, fault.Thing{Kind: "instance", ID: i.ID, Owner: i.Owner, State: fmt.Sprint(i.Engine, " ", i.Size), Ready: true})
+		all = append(all, fault.Resource{Kind: "instance", ID: i.ID, Owner: i.Owner, State: fmt.Sprint(i.Engine, " ", i.Size), Ready: true})
 	}
 	return all
 }
 
-// endregion: things
+// endregion: resources
 
 // Clone copies the vendor.
-func (f *Fake) Clone() fault.Outside {
+func (f *Fake) Clone() fault.ExternalAPI {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return &Fake{instances: maps.Clone(f.instances)}

@@ -18,7 +18,7 @@ func TestSurvivesEverything(t *testing.T) {
 	db := &Database{ObjectMeta: metav1.ObjectMeta{Name: "orders"}, Spec: DatabaseSpec{Size: 10}}
 	fault.Run(t, fault.Scenario{
 		Name: "orders", CRDs: os.DirFS("config/crd"), RBAC: os.DirFS("config/rbac"), AddToScheme: AddToScheme,
-		Outside: func() fault.Outside { return &Fake{} },
+		ExternalAPI: func() fault.ExternalAPI { return &Fake{} },
 		Operator: func(mgr ctrl.Manager, env *fault.Env) error {
 			r := &Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("databases")}
 			r.Vendor = &HTTPVendor{URL: "http://vendor", Client: &http.Client{Transport: fault.HTTP(env, (*Fake).Handler)}}
@@ -55,7 +55,7 @@ func scenario() fault.Scenario {
 		CRDs:        os.DirFS("config/crd"),
 		RBAC:        os.DirFS("config/rbac"),
 		AddToScheme: AddToScheme,
-		Outside:     func() fault.Outside { return &Fake{} },
+		ExternalAPI: func() fault.ExternalAPI { return &Fake{} },
 		Operator: func(mgr ctrl.Manager, env *fault.Env) error {
 			r := &Reconciler{Client: mgr.GetClient(), Vendor: wrapped{env}, Recorder: mgr.GetEventRecorder("databases")}
 			return r.SetupWithManager(mgr)

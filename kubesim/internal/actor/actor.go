@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// Actors are the controllers of one world. They and their actions are not safe for concurrent use.
+// Actors are the controllers of one cluster. They and their actions are not safe for concurrent use.
 type Actors struct {
 	graph   *graph
 	enabled []Action
@@ -36,13 +36,13 @@ type Action struct {
 // Do makes the write. An action overtaken by other changes does nothing and is no error.
 func (a Action) Do(ctx context.Context) error { return a.do(ctx) }
 
-// New returns the actors of a world.
+// New returns the actors of a cluster.
 func New(server *apiserver.Server, db *store.DB) *Actors {
 	return &Actors{graph: newGraph(server, db)}
 }
 
 // Enabled returns what the actors want to do now, in an order that is the same in equal
-// runs; any of it may come first. It costs next to nothing while the world does not change.
+// runs; any of it may come first. It costs next to nothing while the cluster does not change.
 //
 // An action that was done and changed nothing, or failed, is not offered again before
 // something else changes.

@@ -22,8 +22,8 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// world is one that tests write to and in which actors act.
-type world struct {
+// cluster is one that tests write to and in which actors act.
+type cluster struct {
 	t      *testing.T
 	server *apiserver.Server
 	db     *store.DB
@@ -31,8 +31,8 @@ type world struct {
 	uids   map[string]string // by name
 }
 
-// newWorld has Stones, as they are defined by default or by the definitions given.
-func newWorld(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) *world {
+// newCluster has Stones, as they are defined by default or by the definitions given.
+func newCluster(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) *cluster {
 	t.Helper()
 	if definitions == nil {
 		definitions = append(definitions, stone())
@@ -45,7 +45,7 @@ func newWorld(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefini
 	if err := apiserver.Populate(db); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t, server, db, New(server, db), map[string]string{}}
+	return &cluster{t, server, db, New(server, db), map[string]string{}}
 }
 
 // stone is a custom kind.
@@ -66,7 +66,7 @@ func stone() *apiextensionsv1.CustomResourceDefinition {
 }
 
 // send makes a request as an administrator; path is below the API's root.
-func (w *world) send(method, path string, body any) map[string]any {
+func (w *cluster) send(method, path string, body any) map[string]any {
 	w.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *world) send(method, path string, body any) map[string]any {
 
 // owner is "name" of an object made before, with "!" in front if it is blocked by the
 // dependent; a name that was never made is one that is gone.
-func (w *world) owners(owners []string) []any {
+func (w *cluster) owners(owners []string) []any {
 	var refs []any
 	for _, o := range owners {
 		name, blocks := strings.CutPrefix(o, "!")
@@ -114,9 +114,9 @@ func (w *world) owners(owners []string) []any {
 }
 
 // make creates a ConfigMap, or a Stone if the name says so.
-func (w *world) make(name string, owners ...string) { w.makeIn("default", name, nil, owners...) }
+func (w *cluster) make(name string, owners ...string) { w.makeIn("default", name, nil, owners...) }
 
-func (w *world) makeIn(namespace, name string, finalizers []string, owners ...string) {
+func (w *cluster) makeIn(namespace, name string, finalizers []string, owners ...string) {
 	w.t.Helper()
 	created := w.send(http.MethodPost, strings.TrimSuffix(path(namespace, name), "/"+name), map[string]any{
 		"apiVersion": kindOf(name)[0], "kind": kindOf(name)[1],
@@ -140,18 +140,18 @@ func path(namespace, name string) string {
 }
 
 // own gives an object other owners.
-func (w *world) own(name string, owners ...string) {
+func (w *cluster) own(name string, owners ...string) {
 	w.t.Helper()
 	w.send(http.MethodPatch, path("default", name), map[string]any{"metadata": map[string]any{"ownerReferences": w.owners(owners)}})
 }
 
-func (w *world) delete(name string, policy metav1.DeletionPropagation) {
+func (w *cluster) delete(name string, policy metav1.DeletionPropagation) {
 	w.t.Helper()
 	w.send(http.MethodDelete, path("default", name), map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy})
 }
 
 // settle lets the actors do all they want, always the first thing, and returns what it was.
-func (w *world) settle() []string {
+func (w *cluster) settle() []string {
 	w.t.Helper()
 	var did []string
 	for range 50 {
@@ -169,7 +169,7 @@ func (w *world) settle() []string {
 }
 
 // left lists the ConfigMaps and Stones with their owners.
-func (w *world) left() []string {
+func (w *cluster) left() []string {
 	w.t.Helper()
 	var left []string
 	for _, p := range []string{"/api/v1/configmaps", "/apis/example.com/v1/stones"} {
@@ -194,18 +194,18 @@ func (w *world) left() []string {
 func TestGarbage(t *testing.T) {
 	tests := map[string]struct {
 		why  string
-		do   func(*world)
+		do   func(*cluster)
 		want []string
 		left []string
 	}{
 		"nothing to do": {
 			why:  "owners that exist hold what they own",
-			do:   func(w *world) { w.make("a"); w.make("b", "a"); w.make("c") },
+			do:   func(w *cluster) { w.make("a"); w.make("b", "a"); w.make("c") },
 			left: []string{"a", "b <- a", "c"},
 		},
 		"background": {
 			why: "the owner goes at once, then what it owned, generation by generation",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b", "a")
 				w.make("c", "b")
@@ -218,36 +218,36 @@ func TestGarbage(t *testing.T) {
 		},
 		"never existed": {
 			why:  "a reference to nothing is a reference to something gone",
-			do:   func(w *world) { w.make("b", "a") },
+			do:   func(w *cluster) { w.make("b", "a") },
 			want: []string{"delete configmaps default/b, whose owner is gone"},
 		},
 		"same name, other object": {
 			why:  "owners are known by UID",
-			do:   func(w *world) { w.make("b", "a"); w.make("a") },
+			do:   func(w *cluster) { w.make("b", "a"); w.make("a") },
 			want: []string{"delete configmaps default/b, whose owner is gone"},
 			left: []string{"a"},
 		},
 		"another namespace": {
 			why:  "an owner in another namespace is absent",
-			do:   func(w *world) { w.make("a"); w.makeIn("kube-public", "b", nil, "a") },
+			do:   func(w *cluster) { w.make("a"); w.makeIn("kube-public", "b", nil, "a") },
 			want: []string{"delete configmaps kube-public/b, whose owner is gone"},
 			left: []string{"a"},
 		},
 		"one of two owners is gone": {
 			why:  "the other holds it; the dead reference goes",
-			do:   func(w *world) { w.make("a"); w.make("c", "a", "b") },
+			do:   func(w *cluster) { w.make("a"); w.make("c", "a", "b") },
 			want: []string{"drop owners of configmaps default/c that are gone"},
 			left: []string{"a", "c <- a"},
 		},
 		"one of two owners is gone, custom kind": {
 			why:  "custom resources take another patch",
-			do:   func(w *world) { w.make("a"); w.make("stone", "a", "b") },
+			do:   func(w *cluster) { w.make("a"); w.make("stone", "a", "b") },
 			want: []string{"drop owners of stones.example.com default/stone that are gone"},
 			left: []string{"a", "stone <- a"},
 		},
 		"orphan": {
 			why: "dependents are freed before the owner goes",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b", "a")
 				w.make("stone", "!a")
@@ -262,7 +262,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"foreground": {
 			why: "the owner waits for what blocks it",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b", "!a")
 				w.delete("a", metav1.DeletePropagationForeground)
@@ -274,7 +274,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"foreground without blocking": {
 			why: "what does not block is collected later or earlier, as it comes",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b", "a")
 				w.delete("a", metav1.DeletePropagationForeground)
@@ -286,7 +286,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"foreground, deep": {
 			why: "a dependent with dependents waits for them in turn",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b", "!a")
 				w.make("c", "!b")
@@ -301,7 +301,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"foreground, held by another": {
 			why: "an owner that stays holds it; the one that waits is let go",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b")
 				w.make("c", "!a", "b")
@@ -315,7 +315,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"foreground, dependent with a finalizer": {
 			why: "the owner waits for as long as somebody holds the dependent",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.makeIn("default", "b", []string{"example.com/hold"}, "!a")
 				w.delete("a", metav1.DeletePropagationForeground)
@@ -325,7 +325,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"deleted owner that does not wait": {
 			why: "an owner that somebody else holds still holds what it owns",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.makeIn("default", "a", []string{"example.com/hold"})
 				w.make("b", "a")
 				w.delete("a", metav1.DeletePropagationBackground)
@@ -334,7 +334,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"circle, background": {
 			why: "nothing holds the rest of a broken circle",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("b", "a")
 				w.own("a", "b")
@@ -344,7 +344,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"circle, foreground": {
 			why: "a circle whose members block each other is cut",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.make("a")
 				w.make("stone", "!a")
 				w.own("a", "!stone")
@@ -358,7 +358,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"unserved kind": {
 			why: "what cannot be looked up may exist",
-			do: func(w *world) {
+			do: func(w *cluster) {
 				w.makeIn("default", "b", nil)
 				w.send(http.MethodPatch, path("default", "b"), map[string]any{"metadata": map[string]any{"ownerReferences": []any{
 					map[string]any{"apiVersion": "no.example.com/v1", "kind": "Such", "name": "x", "uid": "y"},
@@ -369,7 +369,7 @@ func TestGarbage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newCluster(t)
 			test.do(w)
 			if d := cmp.Diff(test.want, w.settle()); d != "" {
 				t.Errorf("%s: actions (-want +got):\n%s", test.why, d)
@@ -382,7 +382,7 @@ func TestGarbage(t *testing.T) {
 }
 
 func TestNamespaceGoesWithItsContent(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	w.send(http.MethodPost, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "n"}})
 	w.makeIn("n", "a", nil)
 	w.makeIn("n", "b", nil, "a")
@@ -412,7 +412,7 @@ func TestNamespaceGoesWithItsContent(t *testing.T) {
 }
 
 func TestClaimsStayWhileTheyAreUsed(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	claims, pods := "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/namespaces/default/pods"
 	w.send(http.MethodPost, claims, map[string]any{"metadata": map[string]any{"name": "c"}, "spec": map[string]any{
 		"accessModes": []string{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
@@ -443,7 +443,7 @@ func TestClaimsStayWhileTheyAreUsed(t *testing.T) {
 }
 
 func TestClaimsOfPodsThatNeverRanGo(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	claims := "/api/v1/namespaces/default/persistentvolumeclaims"
 	w.send(http.MethodPost, claims, map[string]any{"metadata": map[string]any{"name": "c"}, "spec": map[string]any{
 		"accessModes": []string{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
@@ -460,7 +460,7 @@ func TestClaimsOfPodsThatNeverRanGo(t *testing.T) {
 }
 
 func TestPodsLeaveANamespaceFirst(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	w.send(http.MethodPost, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "n"}})
 	w.makeIn("n", "a", nil)
 	w.send(http.MethodPost, "/api/v1/namespaces/n/pods", map[string]any{
@@ -478,7 +478,7 @@ func TestPodsLeaveANamespaceFirst(t *testing.T) {
 }
 
 func TestEventsAreNoGarbage(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	w.send(http.MethodPost, "/api/v1/namespaces/default/events", map[string]any{
 		"metadata": map[string]any{"name": "e", "ownerReferences": w.owners([]string{"a"})}, "involvedObject": map[string]any{"namespace": "default"},
 	})
@@ -489,7 +489,7 @@ func TestEventsAreNoGarbage(t *testing.T) {
 
 // An action that fails or changes nothing must not be done for ever.
 func TestFailedActionIsNotOfferedAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	_ = w.actors.Enabled()
 	broken := errors.New("broken")
 	w.actors.add("somebody", []write{
@@ -510,7 +510,7 @@ func TestFailedActionIsNotOfferedAgain(t *testing.T) {
 	}
 }
 
-// Kinds may come and go while a world lives.
+// Kinds may come and go while a cluster lives.
 func TestGarbageOfKindsThatCameLater(t *testing.T) {
 	server, err := apiserver.New(nil)
 	if err != nil {
@@ -520,9 +520,9 @@ func TestGarbageOfKindsThatCameLater(t *testing.T) {
 	if err := apiserver.Populate(db); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t, server, db, New(server, db), map[string]string{}}
+	w := &cluster{t, server, db, New(server, db), map[string]string{}}
 	if did := w.settle(); did != nil {
-		t.Errorf("actions in an empty world: %q", did)
+		t.Errorf("actions in an empty cluster: %q", did)
 	}
 	w.send(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", stone())
 	w.make("stone")
@@ -560,7 +560,7 @@ func TestWritesThroughThePreferredVersion(t *testing.T) {
 			}},
 		})
 	}
-	w := newWorld(t, crd)
+	w := newCluster(t, crd)
 	w.makeIn("default", "stone", []string{"example.com/keep"})
 	w.delete("stone", metav1.DeletePropagationOrphan)
 	if d := cmp.Diff([]string{"remove finalizer orphan of stones.example.com default/stone"}, w.settle()); d != "" {
@@ -571,9 +571,9 @@ func TestWritesThroughThePreferredVersion(t *testing.T) {
 	}
 }
 
-// An action is computed from a world that may be another when it is done.
+// An action is computed from a cluster that may be another when it is done.
 func TestOvertakenActionDoesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	w.make("b", "a")
 	late := w.actors.Enabled()
 	if len(late) != 1 {
@@ -590,7 +590,7 @@ func TestOvertakenActionDoesNothing(t *testing.T) {
 }
 
 func TestEachWorldHasItsOwnActors(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	w.make("b", "a")
 	fork := *w
 	fork.db = w.db.Snapshot().Open()

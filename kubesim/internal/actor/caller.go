@@ -24,7 +24,7 @@ const userAgent = "kube-controller-manager/v1.37.1"
 type caller struct{ transport http.RoundTripper }
 
 // newCaller returns a caller for one of the cluster's own service accounts. They may do
-// anything: a world holds no roles for them.
+// anything: a cluster holds no roles for them.
 func newCaller(g *graph, account string) caller {
 	who := &user.DefaultInfo{
 		Name:   "system:serviceaccount:kube-system:" + account,
@@ -132,7 +132,7 @@ func (c caller) send(ctx context.Context, method, url, contentType string, body 
 	return apierrors.FromObject(&status)
 }
 
-// overtaken drops errors that say only that the world is no longer as it was seen.
+// overtaken drops errors that say only that the cluster is no longer as it was seen.
 func overtaken(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -45,7 +45,7 @@ func (n *node) deletingDependents() bool {
 	return n.deleting() && n.has(metav1.FinalizerDeleteDependents)
 }
 
-// graph knows the metadata of all objects of a world. It follows the world's history, so that
+// graph knows the metadata of all objects of a cluster. It follows the cluster's history, so that
 // each revision is decoded once.
 type graph struct {
 	server     *apiserver.Server
@@ -125,7 +125,7 @@ func metadata(key string, data []byte) metav1.ObjectMeta {
 	return o.ObjectMeta
 }
 
-// kindNamed returns a kind that the world serves. Built-in ones stay for ever.
+// kindNamed returns a kind that the cluster serves. Built-in ones stay for ever.
 func (g *graph) kindNamed(name schema.GroupVersionKind) (apiserver.Kind, bool) {
 	if k, ok := g.builtin[name]; ok {
 		return k, true

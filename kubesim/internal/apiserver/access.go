@@ -32,7 +32,7 @@ type Use struct {
 }
 
 // Audit collects the rights that clients needed. It may be shared by any number of clients
-// and worlds. The zero value is ready.
+// and clusters. The zero value is ready.
 type Audit struct {
 	mu   sync.Mutex
 	uses map[Use]struct{}
@@ -71,8 +71,8 @@ func withAudit(ctx context.Context, a *Audit) context.Context {
 	return context.WithValue(ctx, auditKey{}, a)
 }
 
-// access decides by the roles and bindings in the request's world, with the real server's
-// authorizer. It serves all worlds.
+// access decides by the roles and bindings in the request's cluster, with the real server's
+// authorizer. It serves all clusters.
 type access struct{ rbac *rbac.RBACAuthorizer }
 
 // byRoles returns what decides all requests, and the further questions that registries ask
@@ -144,7 +144,7 @@ func guarded(next http.Handler, by authorizer.Authorizer) http.Handler {
 	return impersonation.WithImpersonation(allowed, by, legacyscheme.Codecs)
 }
 
-// policy is all that is said about access in one world.
+// policy is all that is said about access in one cluster.
 type policy struct {
 	roles           map[string]*rbacv1.Role // by namespace/name
 	clusterRoles    map[string]*rbacv1.ClusterRole
@@ -152,7 +152,7 @@ type policy struct {
 	clusterBindings []*rbacv1.ClusterRoleBinding
 }
 
-//arch:state it names a computation; its results are kept in each world
+//arch:state it names a computation; its results are kept in each cluster
 var policyOf = store.NewMemo(newPolicy, "/roles/", "/rolebindings/", "/clusterroles/", "/clusterrolebindings/")
 
 func newPolicy(stored []store.Stored) *policy {
@@ -185,7 +185,7 @@ func decodeStored(s store.Stored) runtime.Object {
 	return obj
 }
 
-// policies shows the real authorizer the policy of the request's world.
+// policies shows the real authorizer the policy of the request's cluster.
 type policies struct{}
 
 func (policies) GetRole(ctx context.Context, namespace, name string) (*rbacv1.Role, error) {

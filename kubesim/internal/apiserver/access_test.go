@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
@@ -69,14 +68,14 @@ metadata: {name: controller}
 	"kustomization.txt": {Data: []byte("not read")},
 }
 
-// accessWorld is a populated world with clients for it.
-type accessWorld struct {
+// guardedCluster is a populated cluster with clients for it.
+type guardedCluster struct {
 	t      *testing.T
 	server *Server
 	db     *store.DB
 }
 
-func newAccessWorld(t *testing.T) accessWorld {
+func newGuardedCluster(t *testing.T) guardedCluster {
 	t.Helper()
 	server, err := New(nil)
 	if err != nil {
@@ -86,10 +85,10 @@ func newAccessWorld(t *testing.T) accessWorld {
 	if err := Populate(db); err != nil {
 		t.Fatal(err)
 	}
-	return accessWorld{t, server, db}
+	return guardedCluster{t, server, db}
 }
 
-func (w accessWorld) as(who user.Info, audit *Audit, impersonate rest.ImpersonationConfig) kubernetes.Interface {
+func (w guardedCluster) as(who user.Info, audit *Audit, impersonate rest.ImpersonationConfig) kubernetes.Interface {
 	w.t.Helper()
 	transport := &Transport{Server: w.server, Client: Client{DB: w.db, User: who, Audit: audit}}
 	c, err := kubernetes.NewForConfig(&rest.Config{Host: "http://kubesim", Transport: transport, QPS: -1, Impersonate: impersonate})
@@ -99,9 +98,11 @@ func (w accessWorld) as(who user.Info, audit *Audit, impersonate rest.Impersonat
 	return c
 }
 
-func (w accessWorld) admin() kubernetes.Interface { return w.as(nil, nil, rest.ImpersonationConfig{}) }
+func (w guardedCluster) admin() kubernetes.Interface {
+	return w.as(nil, nil, rest.ImpersonationConfig{})
+}
 
-func installed(t *testing.T, w accessWorld) (*Roles, user.Info) {
+func installed(t *testing.T, w guardedCluster) (*Roles, user.Info) {
 	t.Helper()
 	roles, err := ReadRoles(operatorRoles)
 	if err != nil {
@@ -115,7 +116,7 @@ func installed(t *testing.T, w accessWorld) (*Roles, user.Info) {
 }
 
 func TestRolesDecide(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	roles, who := installed(t, w)
 	if want := "system:serviceaccount:system:controller"; who.GetName() != want {
 		t.Errorf("runs as %q, want %q", who.GetName(), want)
@@ -143,7 +144,7 @@ func TestRolesDecide(t *testing.T) {
 	_, err = c.CoordinationV1().Leases("default").Get(t.Context(), "l", get)
 	wantMessage(t, err, `leases.coordination.k8s.io "l" is forbidden: User "system:serviceaccount:system:controller" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "default"`)
 
-	want := &history.Access{
+	want := &Access{
 		Denied: []string{
 			"delete secrets", "get leases.coordination.k8s.io", "get serviceaccounts", "list nodes", "patch deployments.apps/scale",
 		},
@@ -166,7 +167,7 @@ func TestRolesDecide(t *testing.T) {
 
 // An apply that creates needs the verb create too, as in the real server.
 func TestApplyThatCreatesNeedsCreate(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	roles, err := ReadRoles(fstest.MapFS{"r.json": {Data: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole",
 		"metadata":{"name":"r"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["patch"]}]}`)}})
 	if err != nil {
@@ -186,9 +187,9 @@ func TestApplyThatCreatesNeedsCreate(t *testing.T) {
 }
 
 func TestRolesChangeAtOnceAndPerWorld(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	_, who := installed(t, w)
-	other := accessWorld{t, w.server, w.db.Snapshot().Open()}
+	other := guardedCluster{t, w.server, w.db.Snapshot().Open()}
 	if err := w.admin().RbacV1().ClusterRoleBindings().Delete(t.Context(), "manager", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestRolesChangeAtOnceAndPerWorld(t *testing.T) {
 }
 
 func TestNobodyGrantsWhatHeHasNot(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	roles, err := ReadRoles(fstest.MapFS{"r.yaml": {Data: []byte(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -236,7 +237,7 @@ rules:
 }
 
 func TestImpersonation(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	_, who := installed(t, w)
 	asOperator := rest.ImpersonationConfig{UserName: who.GetName()}
 	list := metav1.ListOptions{}
@@ -252,7 +253,7 @@ func TestImpersonation(t *testing.T) {
 }
 
 func TestNamespacesGuardTheirContent(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	c := w.admin()
 	create := func(namespace string) error {
 		_, err := c.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})

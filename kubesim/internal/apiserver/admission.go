@@ -37,9 +37,9 @@ func admissionChain() admission.Interface {
 	)
 }
 
-// phases are the namespaces of a world with their phases.
+// phases are the namespaces of a cluster with their phases.
 //
-//arch:state it names a computation; its results are kept in each world
+//arch:state it names a computation; its results are kept in each cluster
 var phases = store.NewMemo(func(stored []store.Stored) map[string]corev1.NamespacePhase {
 	m := map[string]corev1.NamespacePhase{}
 	for _, s := range stored {
@@ -51,7 +51,7 @@ var phases = store.NewMemo(func(stored []store.Stored) map[string]corev1.Namespa
 }, "/namespaces/")
 
 // namespaces keeps objects out of namespaces that are missing or going. The real plugin works
-// on a cache and waits a while for it, which a world without delays cannot show; its rules and
+// on a cache and waits a while for it, which a cluster without delays cannot show; its rules and
 // messages are kept.
 type namespaces struct{ *admission.Handler }
 

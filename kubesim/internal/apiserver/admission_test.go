@@ -22,7 +22,7 @@ func pod(name string) *corev1.Pod {
 
 // A pod gets what a real cluster gives it: an account with its token, tolerations, a priority.
 func TestPodsAreCompleted(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	_, err := w.admin().CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
 		AutomountServiceAccountToken: new(false),
@@ -84,7 +84,7 @@ func TestPodsAreRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w, p := newAccessWorld(t), pod("p")
+			w, p := newGuardedCluster(t), pod("p")
 			test.edit(p)
 			_, err := w.admin().CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
 			wantMessage(t, err, test.want)
@@ -93,7 +93,7 @@ func TestPodsAreRefused(t *testing.T) {
 }
 
 func TestDefaultClasses(t *testing.T) {
-	w := newAccessWorld(t)
+	w := newGuardedCluster(t)
 	c, create := w.admin(), metav1.CreateOptions{}
 	_, err := c.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "fast", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}, Provisioner: "p",
@@ -135,7 +135,7 @@ func TestDefaultClasses(t *testing.T) {
 
 func TestGeneratedNamesAreTheSameInEachRun(t *testing.T) {
 	run := func() (names []string) {
-		w := newAccessWorld(t)
+		w := newGuardedCluster(t)
 		for range 3 {
 			m, err := w.admin().CoreV1().ConfigMaps("default").Create(t.Context(),
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}}, metav1.CreateOptions{})

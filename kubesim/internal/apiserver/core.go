@@ -22,7 +22,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// core serves the built-in kinds. It holds no data, so one serves all worlds of a process;
+// core serves the built-in kinds. It holds no data, so one serves all clusters of a process;
 // it is made outside any bubble, because it costs tens of milliseconds.
 type core struct {
 	handler http.Handler

@@ -116,7 +116,7 @@ func (k coreKinds) podStorage(nodes *nodestore.NodeStorage, loop *restclient.Con
 }
 
 // evictions is the real registry, which asks for disruption budgets without the context of the
-// request, and so without its world. Each eviction gets one of its own world.
+// request, and so without its cluster. Each eviction gets one of its own cluster.
 type evictions struct {
 	*podstore.EvictionREST
 	of func(context.Context) (podstore.PodStorage, error)

@@ -32,17 +32,17 @@ const (
 	crdPrefix   = "/" + apiextensionsv1.GroupName + "/" + crdResource
 )
 
-// definition is a CRD in a world.
+// definition is a CRD in a cluster.
 type definition struct {
 	*apiextensionsv1.CustomResourceDefinition
 	// print is the same for definitions that are served in the same way.
 	print [sha256.Size]byte
 }
 
-// definitions are those of a world, sorted by name. They must not be modified.
+// definitions are those of a cluster, sorted by name. They must not be modified.
 type definitions []*definition
 
-//arch:state it names a computation; its results are kept in each world
+//arch:state it names a computation; its results are kept in each cluster
 var definitionsOf = store.NewMemo(newDefinitions, crdPrefix+"/")
 
 func newDefinitions(stored []store.Stored) definitions {
@@ -100,7 +100,7 @@ func (d *definition) served() bool {
 	return apihelpers.IsCRDConditionTrue(d.CustomResourceDefinition, apiextensionsv1.Established)
 }
 
-// definitions returns the CRDs of a world. One that never had any shows those of the server.
+// definitions returns the CRDs of a cluster. One that never had any shows those of the server.
 func (s *Server) definitions(db *store.DB) definitions {
 	if all := definitionsOf.Of(db); len(all) > 0 || !s.lend {
 		return all
@@ -108,7 +108,7 @@ func (s *Server) definitions(db *store.DB) definitions {
 	return s.lent
 }
 
-// custom returns the handler of a resource of a world.
+// custom returns the handler of a resource of a cluster.
 func (s *Server) custom(db *store.DB, gr schema.GroupResource) (http.Handler, error) {
 	d := s.definitions(db).byName(gr.Resource + "." + gr.Group)
 	if d == nil || !d.served() {
@@ -154,7 +154,7 @@ func definitionCodec() runtime.Codec {
 }
 
 // install makes CRDs as a user would, so that a wrong one is refused as it is by a cluster,
-// and keeps what is stored for the worlds to come.
+// and keeps what is stored for the clusters to come.
 func (s *Server) install(crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if len(crds) == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (s *Server) install(crds []*apiextensionsv1.CustomResourceDefinition) error
 // longAgo is before any bubble's clock begins.
 func longAgo() metav1.Time { return metav1.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) }
 
-// aged returns a CRD as it is stored in each world from the start: older than the world,
+// aged returns a CRD as it is stored in each cluster from the start: older than the cluster,
 // wherever it was made.
 func aged(crd *apiextensionsv1.CustomResourceDefinition) store.Stored {
 	crd = crd.DeepCopy()
@@ -200,8 +200,8 @@ func aged(crd *apiextensionsv1.CustomResourceDefinition) store.Stored {
 	return store.Stored{Key: crdPrefix + "/" + crd.Name, Data: data}
 }
 
-// Furnish puts the server's CRDs into an empty world, where clients can see, change and delete
-// them. A world without serves them too, but does not show them.
+// Furnish puts the server's CRDs into an empty cluster, where clients can see, change and delete
+// them. One without them serves them too, but does not show them.
 func (s *Server) Furnish(db *store.DB) {
 	for _, g := range s.given {
 		db.Load(g.Key, g.Data)

@@ -93,7 +93,7 @@ func serveGroups(list *apidiscoveryv2.APIGroupDiscoveryList, by runtime.Negotiat
 	aggregated.ServeHTTPWithETag(list, hex.EncodeToString(hash[:]), apidiscoveryv2.SchemeGroupVersion, by, w, r)
 }
 
-// discover answers requests for what there is if the answer depends on the world, and reports
+// discover answers requests for what there is if the answer depends on the cluster, and reports
 // whether it did.
 func (s *Server) discover(db *store.DB, w http.ResponseWriter, r *http.Request) bool {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

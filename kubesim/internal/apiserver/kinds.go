@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// Kind is a kind of objects that a world serves.
+// Kind is a kind of objects that a cluster serves.
 type Kind struct {
 	Resource   schema.GroupVersionResource
 	Kind       schema.GroupVersionKind
@@ -31,7 +31,7 @@ func (k Kind) Key(namespace, name string) string {
 	return k.Prefix + "/" + name
 }
 
-// KindOf returns the kind of the object that is stored under a key of a world.
+// KindOf returns the kind of the object that is stored under a key of a cluster.
 func (s *Server) KindOf(db *store.DB, key string) (Kind, bool) {
 	k, ok := s.kindOf(key)
 	if !ok || k.codec == nil {
@@ -65,7 +65,7 @@ func (s *Server) customKindOf(db *store.DB, key string) (Kind, bool) {
 	return d.public(preferred), preferred != ""
 }
 
-// KindNamed returns a kind that a world serves, by name.
+// KindNamed returns a kind that a cluster serves, by name.
 func (s *Server) KindNamed(db *store.DB, name schema.GroupVersionKind) (Kind, bool) {
 	for _, d := range s.definitions(db) {
 		if d.Spec.Group == name.Group && d.Spec.Names.Kind == name.Kind {

@@ -25,7 +25,7 @@ import (
 )
 
 // plugin is one of the real server's. The real server has one that looks at caches; here each
-// request makes one that looks at its world.
+// request makes one that looks at its cluster.
 type plugin struct {
 	*admission.Handler
 	name    string
@@ -49,7 +49,7 @@ func (p plugin) of(ctx context.Context, a admission.Attributes) (admission.Inter
 	if !slices.Contains(p.kinds, a.GetResource().GroupResource().String()) {
 		return nil, nil
 	}
-	made, err := p.plugins.InitPlugin(p.name, nil, inWorld{store.From(ctx)})
+	made, err := p.plugins.InitPlugin(p.name, nil, inCluster{store.From(ctx)})
 	if err != nil || !made.Handles(a.GetOperation()) {
 		return nil, err
 	}
@@ -107,11 +107,11 @@ func renameTokenVolume(db *store.DB, pod *api.Pod) {
 	}
 }
 
-// inWorld shows plugins the objects of one world where they expect informers and a client.
-type inWorld struct{ db *store.DB }
+// inCluster shows plugins the objects of one cluster where they expect informers and a client.
+type inCluster struct{ db *store.DB }
 
 // Initialize gives a plugin what it wants.
-func (w inWorld) Initialize(p admission.Interface) {
+func (w inCluster) Initialize(p admission.Interface) {
 	if p, ok := p.(initializer.WantsFeatures); ok {
 		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	}
@@ -128,7 +128,7 @@ func (w inWorld) Initialize(p admission.Interface) {
 
 // pluginObjects are the objects that plugins look up.
 //
-//arch:state it names a computation; its results are kept in each world
+//arch:state it names a computation; its results are kept in each cluster
 var pluginObjects = store.NewMemo(func(rows []store.Stored) []runtime.Object {
 	var all []runtime.Object
 	for _, r := range rows {
@@ -137,7 +137,7 @@ var pluginObjects = store.NewMemo(func(rows []store.Stored) []runtime.Object {
 	return all
 }, "/serviceaccounts/", "/priorityclasses/", "/storageclasses/", "/ingressclasses/", "/namespaces/")
 
-// informersOf returns informers that know a world as it is now and never run. Each namespace
+// informersOf returns informers that know a cluster as it is now and never run. Each namespace
 // has an account "default", which a controller makes soon after the namespace.
 func informersOf(db *store.DB) informers.SharedInformerFactory {
 	f := informers.NewSharedInformerFactory(nil, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
-// Populate puts into an empty world what a new cluster has: its first namespaces and
+// Populate puts into an empty cluster what a new cluster has: its first namespaces and
 // priority classes.
 func Populate(db *store.DB) error {
 	first, err := firstObjects()
@@ -28,7 +28,7 @@ func Populate(db *store.DB) error {
 	return nil
 }
 
-// firstObjects encodes once what each world begins with.
+// firstObjects encodes once what each cluster begins with.
 var firstObjects = sync.OnceValues(func() ([]store.Stored, error) {
 	var all []store.Stored
 	for _, name := range []string{metav1.NamespaceDefault, corev1.NamespaceNodeLease, metav1.NamespacePublic, metav1.NamespaceSystem} {
@@ -57,8 +57,8 @@ func newNamespace(name string) *corev1.Namespace {
 	}
 }
 
-// seed encodes an object as if it had been there long before a world begins. The same object
-// gets the same UID in each world.
+// seed encodes an object as if it had been there long before a cluster begins. The same object
+// gets the same UID in each cluster.
 func seed(resource string, obj runtime.Object) (store.Stored, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {

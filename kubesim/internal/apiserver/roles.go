@@ -149,7 +149,7 @@ func (r *Roles) account() (namespace, name string) {
 	return namespace, name
 }
 
-// Install puts the roles into a world, binds all of them to one service account and returns
+// Install puts the roles into a cluster, binds all of them to one service account and returns
 // that account's user. Call [Populate] before.
 func (r *Roles) Install(db *store.DB) (user.Info, error) {
 	namespace, name := r.account()
@@ -193,7 +193,7 @@ func (r *Roles) load(db *store.DB, namespace, name string) error {
 	return errors.Join(errs...)
 }
 
-// missing returns the namespaces that the roles need and the world lacks, sorted.
+// missing returns the namespaces that the roles need and the cluster lacks, sorted.
 func (r *Roles) missing(db *store.DB, account string) []string {
 	needed := maps.Clone(r.namespaces)
 	needed[account] = true

@@ -27,7 +27,7 @@ import (
 )
 
 // Server serves the built-in kinds and some custom ones. It holds no objects: each request
-// brings its world. One that was used in a bubble must not be used in another one at the same
+// brings its cluster. One that was used in a bubble must not be used in another one at the same
 // time, and in a later one only after [Server.LeaveBubble].
 type Server struct {
 	core    *core
@@ -38,7 +38,7 @@ type Server struct {
 	byPrefix map[string]kind // stored
 
 	given []store.Stored // the CRDs that it was made with
-	lent  definitions    // the same, for worlds without
+	lent  definitions    // the same, for clusters without
 	lend  bool
 
 	mu       sync.Mutex
@@ -81,7 +81,7 @@ func (s *Server) LeaveBubble() error {
 
 // Client says on whose behalf requests come and what becomes of them.
 type Client struct {
-	// DB is the world. Required.
+	// DB is the cluster. Required.
 	DB *store.DB
 	// User is who asks. Nil means an administrator.
 	User user.Info

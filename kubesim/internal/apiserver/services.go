@@ -45,12 +45,12 @@ func (k coreKinds) services(pods podstore.PodStorage) error {
 	return nil
 }
 
-// numbers gives out what services of a world must not share. It keeps nothing: what is in use
+// numbers gives out what services of a cluster must not share. It keeps nothing: what is in use
 // is read from the services themselves. The number that a service gets depends on its name and
 // on what is taken, so that equal runs make equal services, and nearly equal ones do nearly
 // always.
 //
-// The registry does not tell its allocators which world a request is for, so one request at a
+// The registry does not tell its allocators which cluster a request is for, so one request at a
 // time may allocate.
 type numbers struct {
 	mu   sync.Mutex
@@ -88,7 +88,7 @@ func (n *numbers) begin(ctx context.Context, obj runtime.Object, begin func() (g
 	}, nil
 }
 
-//arch:state it names a computation; its results are kept in each world
+//arch:state it names a computation; its results are kept in each cluster
 var numbersOf = store.NewMemo(func(stored []store.Stored) map[string]bool {
 	used := map[string]bool{}
 	for _, s := range stored {

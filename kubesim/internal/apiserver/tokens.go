@@ -91,7 +91,7 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-//arch:state it names a computation; its results are kept in each world
+//arch:state it names a computation; its results are kept in each cluster
 var accountsOf = store.NewMemo(func(stored []store.Stored) map[string]string {
 	uids := map[string]string{}
 	for _, s := range stored {
@@ -191,7 +191,7 @@ func (p authenticationProvider) NewRESTStorage(c serverstorage.APIResourceConfig
 }
 
 // reviews is the real registry, which forgets the context of a request before it asks about
-// a token, and with it the world.
+// a token, and with it the cluster.
 type reviews struct{ *tokenreview.REST }
 
 // Create reviews a token.
@@ -199,7 +199,7 @@ func (reviews) Create(ctx context.Context, obj runtime.Object, validate rest.Val
 	return tokenreview.NewREST(within{store.From(ctx)}, audiences()).Create(ctx, obj, validate, o)
 }
 
-// within knows the tokens of one world.
+// within knows the tokens of one cluster.
 type within struct{ db *store.DB }
 
 // AuthenticateRequest tells whose token a request bears.

@@ -56,8 +56,8 @@ func (t *Transport) CancelRequest(*http.Request) {}
 // inner carries the registries' own requests.
 type inner struct {
 	server *Server
-	// db is their world. Nil means that of the request that they serve; without one they see
-	// an empty world: the built-in kinds.
+	// db is their cluster. Nil means that of the request that they serve; without one they see
+	// an empty cluster: the built-in kinds.
 	db *store.DB
 }
 

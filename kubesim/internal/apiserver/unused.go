@@ -8,14 +8,23 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
+
+// Access is how roles were used.
+type Access struct {
+	// Denied are requests that no role allows: "patch streams/status".
+	Denied []string
+	// Unused are rules that no request needed: "get secrets".
+	Unused []string
+	// Needless are entries of annotations that justify unused rights and of which each right was
+	// used: "* secrets".
+	Needless []string
+}
 
 // Access holds the roles against what was asked for: what no role allows, and what a role
 // grants but nothing needed. Each rule is taken apart into single grants; a wildcard counts
 // as one and is used if anything it covers was.
-func (r *Roles) Access(uses []Use) *history.Access {
+func (r *Roles) Access(uses []Use) *Access {
 	denied, unused := map[string]bool{}, map[string]bool{}
 	needless, needed := map[string]bool{}, map[string]bool{} // what justifies rights, by whether all of those were used
 	for _, u := range uses {
@@ -35,7 +44,7 @@ func (r *Roles) Access(uses []Use) *history.Access {
 		}
 	}
 	maps.DeleteFunc(needless, func(by string, _ bool) bool { return needed[by] })
-	return &history.Access{
+	return &Access{
 		Denied: slices.Sorted(maps.Keys(denied)), Unused: slices.Sorted(maps.Keys(unused)), Needless: slices.Sorted(maps.Keys(needless)),
 	}
 }

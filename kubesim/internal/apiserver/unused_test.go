@@ -5,8 +5,6 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
 )
 
 func TestAccess(t *testing.T) {
@@ -50,7 +48,7 @@ rules: [{` + test.rule + `}]
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &history.Access{Unused: test.want, Denied: test.wantsDenied, Needless: test.needless}
+			want := &Access{Unused: test.want, Denied: test.wantsDenied, Needless: test.needless}
 			if d := cmp.Diff(want, roles.Access(test.uses)); d != "" {
 				t.Errorf("%s (-want +got):\n%s", test.why, d)
 			}

@@ -2,7 +2,7 @@
 // etcd stands under the real one: the server's registries run on it unchanged.
 //
 // A [DB] travels in the context of each request, so one set of registries serves any number
-// of worlds, and a fresh world costs nothing.
+// of clusters, and a fresh cluster costs nothing.
 package store
 
 import (
@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// DB is one world's data: what etcd would hold, with its history. The zero value is not
+// DB is one cluster's data: what etcd would hold, with its history. The zero value is not
 // usable; [New] makes one.
 type DB struct {
 	mu        sync.Mutex
@@ -53,12 +53,12 @@ type Change struct {
 	before, after entry
 }
 
-// New returns an empty world.
+// New returns an empty cluster.
 func New() *DB {
 	return &DB{rev: 1, entries: map[string]entry{}}
 }
 
-// Snapshot is a world at one moment. It is immutable and cheap: bytes are shared.
+// Snapshot is a cluster at one moment. It is immutable and cheap: bytes are shared.
 type Snapshot struct {
 	rev, compacted, serial int64
 	entries                map[string]entry
@@ -78,7 +78,7 @@ func (d *DB) Snapshot() *Snapshot {
 	}
 }
 
-// Open returns a new world that begins as s.
+// Open returns a new cluster that begins as s.
 func (s *Snapshot) Open() *DB {
 	return &DB{
 		rev: s.rev, compacted: s.compacted, serial: s.serial,
@@ -92,23 +92,23 @@ type contextKey struct{}
 // With returns a context whose requests go to d.
 func With(ctx context.Context, d *DB) context.Context { return context.WithValue(ctx, contextKey{}, d) }
 
-// From returns the world that a request goes to. It panics without one: a request that
+// From returns the cluster that a request goes to. It panics without one: a request that
 // did not come through the simulated server has lost its way.
 func From(ctx context.Context) *DB {
 	d, ok := Of(ctx)
 	if !ok {
-		panic("kubesim: a request without a world reached the storage")
+		panic("kubesim: a request without a cluster reached the storage")
 	}
 	return d
 }
 
-// Of returns the world that a request goes to, if it has one.
+// Of returns the cluster that a request goes to, if it has one.
 func Of(ctx context.Context) (*DB, bool) {
 	d, ok := ctx.Value(contextKey{}).(*DB)
 	return d, ok
 }
 
-// Serial returns 1, 2, 3 and so on: what makes names and UIDs differ within a world and
+// Serial returns 1, 2, 3 and so on: what makes names and UIDs differ within a cluster and
 // agree between equal runs.
 func (d *DB) Serial() int64 {
 	d.mu.Lock()
@@ -124,7 +124,7 @@ func (d *DB) Revision() int64 {
 	return d.rev
 }
 
-// History returns the changes since the world began, the oldest first. It must not be
+// History returns the changes since the cluster began, the oldest first. It must not be
 // modified.
 func (d *DB) History() []Change {
 	d.lock()
@@ -287,7 +287,7 @@ func (d *DB) asOf(rev int64) map[string]entry {
 	return entries
 }
 
-// String names the world's size, for messages.
+// String names the cluster's size, for messages.
 func (d *DB) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A Memo is something computed from what is stored under some prefixes. Each world keeps its
-// result until one of those keys changes; worlds opened from a snapshot begin with the
+// A Memo is something computed from what is stored under some prefixes. Each cluster keeps its
+// result until one of those keys changes; clusters opened from a snapshot begin with the
 // snapshot's, so results must never be modified. Create one with [NewMemo] and keep it.
 type Memo[T any] struct{ m *memo }
 
@@ -21,7 +21,7 @@ func NewMemo[T any](compute func([]Stored) T, prefixes ...string) *Memo[T] {
 	return &Memo[T]{&memo{prefixes, func(rows []Stored) any { return compute(rows) }}}
 }
 
-// Of returns the result for a world.
+// Of returns the result for a cluster.
 func (m *Memo[T]) Of(d *DB) T {
 	d.lock()
 	defer d.mu.Unlock()

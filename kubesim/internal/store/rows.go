@@ -31,7 +31,7 @@ func (d *DB) rows(wanted func(key string) bool) []Stored {
 	return rows
 }
 
-// Load stores data as it is, past any API: for what a world begins with.
+// Load stores data as it is, past any API: for what a cluster begins with.
 func (d *DB) Load(key string, data []byte) {
 	d.lock()
 	defer d.mu.Unlock()

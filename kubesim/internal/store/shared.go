@@ -10,7 +10,7 @@ import (
 
 // shared keeps what a revision of an object was decoded to. Decoding applies a schema's
 // defaults and costs more than all else a request does, so all who look at the same revision
-// share it: requests, watches, and worlds opened from one snapshot.
+// share it: requests, watches, and clusters opened from one snapshot.
 type shared struct{ last atomic.Pointer[decoded] }
 
 // decoded is an object as one resource's codec reads it. It is never modified; readers get

@@ -49,7 +49,7 @@ var versioner = storage.APIObjectVersioner{}
 
 func (s *resource) Versioner() storage.Versioner { return versioner }
 
-// Create stores a new object. Its UID is the world's next, not a random one: equal runs
+// Create stores a new object. Its UID is the cluster's next, not a random one: equal runs
 // make equal objects.
 func (s *resource) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
 	key, err := storage.PrepareKey(s.prefix, key, false)
@@ -81,7 +81,7 @@ func (s *resource) Create(ctx context.Context, key string, obj, out runtime.Obje
 	return s.read(e, out)
 }
 
-// identify replaces a random UID by the world's next.
+// identify replaces a random UID by the cluster's next.
 func identify(db *DB, key string, obj runtime.Object) {
 	m, err := meta.Accessor(obj)
 	if err == nil && m.GetUID() != "" && !strings.Contains(string(m.GetUID()), unlikely) {

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// shelf is the storage of one kind in one world.
+// shelf is the storage of one kind in one cluster.
 type shelf struct {
 	*testing.T
 	*resource
@@ -46,7 +46,7 @@ func newShelf(t *testing.T) shelf {
 	return shelf{t, s.(*resource), nil, nil, &decodes}.in(New())
 }
 
-// in returns the same storage in another world.
+// in returns the same storage in another cluster.
 func (s shelf) in(db *DB) shelf {
 	s.db, s.ctx = db, With(s.T.Context(), db)
 	return s
@@ -458,7 +458,7 @@ func TestWorldsAreIndependent(t *testing.T) {
 	two := one.in(New())
 	one.create("a", "1")
 	if _, err := two.get("a"); !storage.IsNotFound(err) {
-		t.Errorf("in another world: %v, want not found", err)
+		t.Errorf("in another cluster: %v, want not found", err)
 	}
 	snapshot := one.db.Snapshot()
 	one.update("a", "2")

@@ -54,30 +54,30 @@ var _ fault.Cloner = (*Cloud)(nil)
 func New() *Cloud { return &Cloud{items: map[string]Item{}} }
 
 // Clone returns a copy that shares nothing with c.
-func (c *Cloud) Clone() fault.Outside {
+func (c *Cloud) Clone() fault.ExternalAPI {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The tags of an item are replaced, never changed.
 	return &Cloud{items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned}
 }
 
-// Things returns the items, and a ban if there were too many calls during an outage. An item
+// Resources returns the items, and a ban if there were too many calls during an outage. An item
 // belongs to the object that its mark names, or else to the one that it was made for.
-func (c *Cloud) Things() []fault.Thing {
+func (c *Cloud) Resources() []fault.Resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []fault.Thing
+	var all []fault.Resource
 	for name, i := range c.items {
 		marked, state := external.MarkOf(i.Tags)[external.MarkUID], fmt.Sprintf("size %d", i.Size)
 		if marked != "" {
 			state += ", marked"
 		}
-		all = append(all, fault.Thing{Kind: "item", ID: name, Owner: cmp.Or(marked, i.madeFor), State: state, Ready: true})
+		all = append(all, fault.Resource{Kind: "item", ID: name, Owner: cmp.Or(marked, i.madeFor), State: state, Ready: true})
 	}
 	if c.banned {
-		all = append(all, fault.Thing{Kind: "ban", ID: "too many calls during an outage"})
+		all = append(all, fault.Resource{Kind: "ban", ID: "too many calls during an outage"})
 	}
-	slices.SortFunc(all, func(a, b fault.Thing) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b fault.Resource) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
 	return all
 }
 

@@ -51,7 +51,7 @@ var _ fault.Cloner = (*Server)(nil)
 func New() *Server { return &Server{streams: map[string]*stream{}, entrusted: map[string]string{}} }
 
 // Clone returns a copy that shares nothing with s.
-func (s *Server) Clone() fault.Outside {
+func (s *Server) Clone() fault.ExternalAPI {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := New()
@@ -67,52 +67,52 @@ func (s *Server) Clone() fault.Outside {
 	return c
 }
 
-// Things returns the streams and consumers. Each belongs to the object of its ownership
+// Resources returns the streams and consumers. Each belongs to the object of its ownership
 // mark.
-func (s *Server) Things() []fault.Thing {
+func (s *Server) Resources() []fault.Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var things []fault.Thing
+	var all []fault.Resource
 	for name, st := range s.streams {
-		made := StreamThing(st.config)
+		made := StreamResource(st.config)
 		if owner, agreed := s.entrusted[name]; agreed {
 			made.Owner = owner
 		}
-		things = append(things, made)
+		all = append(all, made)
 		for _, c := range st.consumers {
-			things = append(things, ConsumerThing(name, c.config))
+			all = append(all, ConsumerResource(name, c.config))
 		}
 	}
-	Sort(things)
-	return things
+	Sort(all)
+	return all
 }
 
-// Sort orders things by kind and name.
-func Sort(things []fault.Thing) {
-	slices.SortFunc(things, func(a, b fault.Thing) int {
+// Sort orders resources by kind and name.
+func Sort(all []fault.Resource) {
+	slices.SortFunc(all, func(a, b fault.Resource) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// StreamThing is a stream as invariants see it.
-func StreamThing(c jetstream.StreamConfig) fault.Thing {
+// StreamResource is a stream as invariants see it.
+func StreamResource(c jetstream.StreamConfig) fault.Resource {
 	metadata := c.Metadata
 	c.Metadata = nil
-	return thing("stream", c.Name, metadata, c)
+	return resource("stream", c.Name, metadata, c)
 }
 
-// ConsumerThing is a consumer as invariants see it.
-func ConsumerThing(stream string, c jetstream.ConsumerConfig) fault.Thing {
+// ConsumerResource is a consumer as invariants see it.
+func ConsumerResource(stream string, c jetstream.ConsumerConfig) fault.Resource {
 	metadata := c.Metadata
 	c.Metadata = nil
-	return thing("consumer", stream+"/"+c.Durable, metadata, c)
+	return resource("consumer", stream+"/"+c.Durable, metadata, c)
 }
 
-// thing describes what users care about: settings and labels of their own.
-func thing(kind, id string, metadata map[string]string, config any) fault.Thing {
+// resource describes what users care about: settings and labels of their own.
+func resource(kind, id string, metadata map[string]string, config any) fault.Resource {
 	labels := external.Unmark(metadata)
 	maps.DeleteFunc(labels, func(k, _ string) bool { return strings.HasPrefix(k, serverKeys) })
-	return fault.Thing{
+	return fault.Resource{
 		Kind: kind, ID: id, Owner: external.MarkOf(metadata)[external.MarkUID],
 		State: text(config) + " " + text(labels), Ready: true,
 	}

@@ -44,16 +44,16 @@ func cloudScenario(name string, later bool, steps []fault.Step) fault.Scenario {
 			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
 			Controllers: func() ([]operator.Controller, error) { return controllers(nil), nil },
 		}),
-		Operator: func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
-		Outside:  func() fault.Outside { return cloudfake.New() },
-		Steps:    steps, Patience: 5 * time.Minute, Lag: behind, Foreign: []string{record, incarnation},
+		Operator:    func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
+		ExternalAPI: func() fault.ExternalAPI { return cloudfake.New() },
+		Steps:       steps, Patience: 5 * time.Minute, Lag: behind, Foreign: []string{record, incarnation},
 		Reads: 21,
 	}
 }
 
 // withItem lets somebody have made an item before.
 func withItem(s fault.Scenario) fault.Scenario {
-	s.Outside = func() fault.Outside {
+	s.ExternalAPI = func() fault.ExternalAPI {
 		c := cloudfake.New()
 		c.Put("a", cloudfake.Item{Size: 7})
 		return c
@@ -136,9 +136,9 @@ func resize(t *thing.Thing) fault.Step { return fault.Merge(t, `{"spec":{"size":
 func onCloud(step fault.Step, act func(*cloudfake.Cloud)) fault.Step {
 	do := step.Do
 	step.Do = func(ctx context.Context, w *fault.World) error {
-		c, ok := w.Outside.(*cloudfake.Cloud)
+		c, ok := w.ExternalAPI.(*cloudfake.Cloud)
 		if !ok {
-			return fmt.Errorf("the outside is a %T", w.Outside)
+			return fmt.Errorf("the external API is a %T", w.ExternalAPI)
 		}
 		act(c)
 		return do(ctx, w)
@@ -150,7 +150,7 @@ func onCloud(step fault.Step, act func(*cloudfake.Cloud)) fault.Step {
 func cloudHas(want ...string) func(context.Context, *fault.World) error {
 	return func(_ context.Context, w *fault.World) error {
 		var got []string
-		for _, t := range w.Outside.Things() {
+		for _, t := range w.ExternalAPI.Resources() {
 			got = append(got, t.ID+" "+t.State)
 		}
 		if strings.Join(got, "; ") != strings.Join(want, "; ") {

@@ -60,9 +60,9 @@ func folderScenario(name string, crds fs.FS, dir string, steps []fault.Step) fau
 			Name: "folder", AddToScheme: v1.AddToScheme, CRDs: crds,
 			Controllers: func() ([]operator.Controller, error) { return controllers(nil), nil },
 		}),
-		Operator: func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
-		Outside:  func() fault.Outside { return newDisk(dir) },
-		Steps:    steps, Patience: 5 * time.Minute, Reads: 7, Foreign: []string{record, incarnation},
+		Operator:    func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
+		ExternalAPI: func() fault.ExternalAPI { return newDisk(dir) },
+		Steps:       steps, Patience: 5 * time.Minute, Reads: 7, Foreign: []string{record, incarnation},
 	}
 }
 
@@ -90,19 +90,19 @@ func newDisk(dir string) *disk {
 	return &disk{dir: dir, path: path, root: root, owners: map[string]string{}}
 }
 
-// Things are the folders.
-func (d *disk) Things() []fault.Thing {
+// Resources are the folders.
+func (d *disk) Resources() []fault.Resource {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var things []fault.Thing
+	var all []fault.Resource
 	for name, mode := range d.entries() {
-		things = append(things, fault.Thing{Kind: "folder", ID: name, Owner: d.owners[name], State: mode.String(), Ready: true})
+		all = append(all, fault.Resource{Kind: "folder", ID: name, Owner: d.owners[name], State: mode.String(), Ready: true})
 	}
-	return things
+	return all
 }
 
 // Clone copies the folders, which are empty.
-func (d *disk) Clone() fault.Outside {
+func (d *disk) Clone() fault.ExternalAPI {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newDisk(d.dir)
@@ -144,7 +144,7 @@ func (d *disk) owned(name, owner string) {
 func diskHas(want ...string) func(context.Context, *fault.World) error {
 	return func(_ context.Context, w *fault.World) error {
 		var got []string
-		for _, t := range w.Outside.Things() {
+		for _, t := range w.ExternalAPI.Resources() {
 			got = append(got, t.ID+" "+t.State)
 		}
 		if strings.Join(got, ", ") != strings.Join(want, ", ") {

@@ -18,7 +18,7 @@ import (
 
 // Bystander is a NATS server, in memory or real, that somebody besides the operator uses.
 type Bystander interface {
-	fault.Outside
+	fault.ExternalAPI
 	// Request sends one request to the JetStream API and returns the answer.
 	Request(subject string, body []byte) []byte
 }
@@ -87,18 +87,18 @@ func asked(b Bystander, request, body string) error {
 // natsHas expects a thing, by kind and name, with something in its state.
 func natsHas(what, state string) func(context.Context, *fault.World) error {
 	return func(_ context.Context, w *fault.World) error {
-		for _, t := range w.Outside.Things() {
+		for _, t := range w.ExternalAPI.Resources() {
 			if t.Kind+" "+t.ID == what && strings.Contains(t.State, state) {
 				return nil
 			}
 		}
-		return fmt.Errorf("there is no %s with %s in NATS; it has %+v", what, state, w.Outside.Things())
+		return fmt.Errorf("there is no %s with %s in NATS; it has %+v", what, state, w.ExternalAPI.Resources())
 	}
 }
 
 func natsEmpty(_ context.Context, w *fault.World) error {
-	if things := w.Outside.Things(); len(things) > 0 {
-		return fmt.Errorf("NATS still has %+v", things)
+	if all := w.ExternalAPI.Resources(); len(all) > 0 {
+		return fmt.Errorf("NATS still has %+v", all)
 	}
 	return nil
 }
@@ -106,9 +106,9 @@ func natsEmpty(_ context.Context, w *fault.World) error {
 // owned expects a number of things that belong to an object.
 func owned(want int) func(context.Context, *fault.World) error {
 	return func(_ context.Context, w *fault.World) error {
-		things := slices.DeleteFunc(w.Outside.Things(), func(t fault.Thing) bool { return t.Owner == "" })
-		if len(things) != want {
-			return fmt.Errorf("%d things have owners instead of %d: %+v", len(things), want, things)
+		all := slices.DeleteFunc(w.ExternalAPI.Resources(), func(t fault.Resource) bool { return t.Owner == "" })
+		if len(all) != want {
+			return fmt.Errorf("%d external resources have owners instead of %d: %+v", len(all), want, all)
 		}
 		return nil
 	}

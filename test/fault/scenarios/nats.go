@@ -50,7 +50,7 @@ func natsScenario(name string, steps []fault.Step) fault.Scenario {
 	return fault.Scenario{
 		Name: name, CRDs: nats.CRDs, RBAC: roles(nats.Operator()), AddToScheme: v1alpha1.AddToScheme,
 		Manager: managerOptions(), Operator: natsOperator, Steps: steps,
-		Outside: func() fault.Outside { return natsfake.New() },
+		ExternalAPI: func() fault.ExternalAPI { return natsfake.New() },
 		// Shorter than the time until the next look, so that what is put right is put right
 		// because of the fault, not by chance.
 		Patience: 5 * time.Minute,
@@ -69,7 +69,7 @@ const reads = 2 * 7
 
 // withStream lets somebody have made a stream before.
 func withStream(s fault.Scenario) fault.Scenario {
-	s.Outside = func() fault.Outside {
+	s.ExternalAPI = func() fault.ExternalAPI {
 		server := natsfake.New()
 		ask(server, "STREAM.CREATE.orders", `{"name":"orders","subjects":["theirs.>"]}`)
 		return server
@@ -79,7 +79,7 @@ func withStream(s fault.Scenario) fault.Scenario {
 
 // showingLate lets NATS deny what was made a moment ago.
 func showingLate(s fault.Scenario) fault.Scenario {
-	s.Outside = func() fault.Outside {
+	s.ExternalAPI = func() fault.ExternalAPI {
 		server := natsfake.New()
 		server.ShowLate(behind)
 		return server
@@ -296,9 +296,9 @@ func entrust(owner string, step fault.Step) fault.Step {
 func onServer(step fault.Step, act func(*natsfake.Server)) fault.Step {
 	do := step.Do
 	step.Do = func(ctx context.Context, w *fault.World) error {
-		s, ok := w.Outside.(*natsfake.Server)
+		s, ok := w.ExternalAPI.(*natsfake.Server)
 		if !ok {
-			return fmt.Errorf("the outside is a %T", w.Outside)
+			return fmt.Errorf("the external API is a %T", w.ExternalAPI)
 		}
 		act(s)
 		return do(ctx, w)

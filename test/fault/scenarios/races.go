@@ -52,7 +52,7 @@ func made(s *v1alpha1.Stream) condition {
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		b, ok := w.Outside.(Bystander)
+		b, ok := w.ExternalAPI.(Bystander)
 		if err != nil || !ok || !o.GetDeletionTimestamp().IsZero() {
 			return ok, err
 		}

@@ -41,7 +41,7 @@ func copying() []fault.Step {
 		fault.Create(mirror).Expecting(reason(mirror, "MirrorFails")),
 		made.Becomes(mirror, api.ConditionReady),
 		fault.Create(mixed).Becomes(mixed, api.ConditionReady),
-		together("delete both", fault.Delete(mixed), fault.Delete(mirror)).Gone(mirror).Gone(mixed).Expecting(things(1)),
+		together("delete both", fault.Delete(mixed), fault.Delete(mirror)).Gone(mirror).Gone(mixed).Expecting(resources(1)),
 	}
 }
 
@@ -66,7 +66,7 @@ func together(name string, steps ...fault.Step) fault.Step {
 func forged() []fault.Step {
 	s, c := ordersStream(), billingConsumer()
 	waits := func(step fault.Step) fault.Step {
-		return step.Expecting(reason(c, "DependenciesNotReady")).Expecting(natsHas("stream orders", `theirs.>`)).Expecting(things(1))
+		return step.Expecting(reason(c, "DependenciesNotReady")).Expecting(natsHas("stream orders", `theirs.>`)).Expecting(resources(1))
 	}
 	return []fault.Step{
 		waits(together("create orders and billing", fault.Create(s), fault.Create(c))).Expecting(reason(s, "NotOurs")),
@@ -113,11 +113,11 @@ func says(obj client.Object, text string) func(context.Context, *fault.World) er
 	}
 }
 
-// things expects a number of things outside.
-func things(want int) func(context.Context, *fault.World) error {
+// resources expects a number of external resources.
+func resources(want int) func(context.Context, *fault.World) error {
 	return func(_ context.Context, w *fault.World) error {
-		if all := w.Outside.Things(); len(all) != want {
-			return fmt.Errorf("%d things are outside instead of %d: %+v", len(all), want, all)
+		if all := w.ExternalAPI.Resources(); len(all) != want {
+			return fmt.Errorf("%d external resources exist instead of %d: %+v", len(all), want, all)
 		}
 		return nil
 	}

@@ -41,13 +41,13 @@ var (
 )
 
 // NewCloud returns an empty cloud whose machines work at once.
-func NewCloud() fault.Outside { return &Cloud{} }
+func NewCloud() fault.ExternalAPI { return &Cloud{} }
 
-// Things implements fault.Outside.
-func (c *Cloud) Things() []fault.Thing {
-	var all []fault.Thing
+// Things implements fault.ExternalAPI.
+func (c *Cloud) Resources() []fault.Resource {
+	var all []fault.Resource
 	for _, m := range c.List("") {
-		all = append(all, fault.Thing{
+		all = append(all, fault.Resource{
 			Kind: "machine", ID: m.ID, Owner: m.Owner, State: fmt.Sprintf("size %d, started %t", m.Size, m.Started), Ready: m.ready(),
 		})
 	}
@@ -57,7 +57,7 @@ func (c *Cloud) Things() []fault.Thing {
 func (m Machine) ready() bool { return m.Started && !time.Now().Before(m.Up) }
 
 // Clone implements fault.Cloner.
-func (c *Cloud) Clone() fault.Outside {
+func (c *Cloud) Clone() fault.ExternalAPI {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &Cloud{made: c.made, machines: maps.Clone(c.machines), Boot: c.Boot}

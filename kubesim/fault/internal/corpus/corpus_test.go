@@ -25,7 +25,7 @@ func story(name string, operator func(ctrl.Manager, *fault.Env) error) fault.Sce
 		Name:        name,
 		CRDs:        os.DirFS("crds"),
 		AddToScheme: AddToScheme,
-		Outside:     NewCloud,
+		ExternalAPI: NewCloud,
 		Operator:    operator,
 		Steps: []fault.Step{
 			fault.Create(i),

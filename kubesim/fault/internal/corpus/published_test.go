@@ -123,7 +123,7 @@ func elected() fault.Scenario {
 
 func slow() fault.Scenario {
 	s := story("slow vendor", SetupPoller)
-	s.Outside = func() fault.Outside { return &Cloud{Boot: 20 * time.Second} }
+	s.ExternalAPI = func() fault.ExternalAPI { return &Cloud{Boot: 20 * time.Second} }
 	s.Steps = slices.Delete(s.Steps, 1, 2)
 	return s
 }

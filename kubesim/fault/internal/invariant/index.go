@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 const operator = "operator"
@@ -38,7 +38,7 @@ type known struct {
 	goals   map[string][]goal
 	kinds   map[string]bool
 	removed map[string]bool // marks that the operator removed: "databases label x"
-	adopted map[thingID]bool
+	adopted map[externalID]bool
 	praise  map[string]map[string]bool // the messages of objects in order, by kind
 	kstatus map[string]bool            // kinds that say whether they get there by themselves
 	told    map[string]bool            // kinds whose objects have conditions
@@ -79,7 +79,7 @@ func newIndex(r *history.Run) *index {
 		x.live(i, c)
 	}
 	before := 0
-	for _, v := range r.Outside {
+	for _, v := range r.External {
 		if v.Call != history.Nobody {
 			before = v.Call
 		} else {
@@ -109,7 +109,7 @@ func (x *index) live(i int, c *history.Change) {
 	l := x.lives[uid]
 	if l == nil {
 		full := nameOf(c.Namespace, c.Name)
-		l = &life{key: world.Key(c.Group, c.Resource, c.Namespace, c.Name), group: c.Group, resource: c.Resource, name: full, uid: uid, by: c.By}
+		l = &life{key: state.Key(c.Group, c.Resource, c.Namespace, c.Name), group: c.Group, resource: c.Resource, name: full, uid: uid, by: c.By}
 		x.lives[uid] = l
 		x.all = append(x.all, l)
 		x.named[full] = append(x.named[full], l)
@@ -165,7 +165,7 @@ func (x *index) before(l *life, call int) *unstructured.Unstructured {
 
 // owner finds the object that a thing was made for, by UID or namespace/name, as of a number of
 // calls. It is nil if there never was one.
-func (x *index) owner(t history.Thing, call int) *life {
+func (x *index) owner(t history.Resource, call int) *life {
 	if l := x.lives[t.Owner]; l != nil {
 		return l
 	}
@@ -181,18 +181,18 @@ func (x *index) owner(t history.Thing, call int) *life {
 	return found
 }
 
-// thingID identifies a thing outside.
-type thingID struct{ kind, id string }
+// externalID identifies a thing outside.
+type externalID struct{ kind, id string }
 
-func idOf(t history.Thing) thingID { return thingID{t.Kind, t.ID} }
+func idOf(t history.Resource) externalID { return externalID{t.Kind, t.ID} }
 
-func (id thingID) String() string { return strings.TrimSpace(id.kind + " " + id.id) }
+func (id externalID) String() string { return strings.TrimSpace(id.kind + " " + id.id) }
 
 // viewed returns the things of a view by their identity; of the view before the first, none.
-func (x *index) viewed(i int) map[thingID]history.Thing {
-	m := map[thingID]history.Thing{}
+func (x *index) viewed(i int) map[externalID]history.Resource {
+	m := map[externalID]history.Resource{}
 	if i >= 0 {
-		for _, t := range x.run.Outside[i].Things {
+		for _, t := range x.run.External[i].Resources {
 			m[idOf(t)] = t
 		}
 	}

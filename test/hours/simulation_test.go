@@ -41,9 +41,9 @@ func TestMain(m *testing.M) {
 
 type options = external.Options[*v1.Folder, *vendor]
 
-// world is a simulated cluster, a vendor, and an operator between them, in a bubble of
+// simulation is a simulated cluster, a vendor, and an operator between them, in a bubble of
 // simulated time.
-type world struct {
+type simulation struct {
 	t      *testing.T
 	vendor *vendor
 	client client.Client
@@ -55,7 +55,7 @@ type world struct {
 }
 
 // inHours runs a test in a bubble of simulated time.
-func inHours(t *testing.T, change func(*options), f func(*world)) {
+func inHours(t *testing.T, change func(*options), f func(*simulation)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cluster := kubesim.New(t, kubesim.Options{CRDs: os.DirFS("../../samples/folder/crds")})
@@ -64,7 +64,7 @@ func inHours(t *testing.T, change func(*options), f func(*world)) {
 		must(t, eventsv1.AddToScheme(scheme))
 		k, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
 		must(t, err)
-		w := &world{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name())}
+		w := &simulation{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name())}
 		w.start(cluster, scheme, change)
 		f(w)
 	})
@@ -78,7 +78,7 @@ func controllerName(test string) string {
 }
 
 // start runs the operator until the test ends.
-func (w *world) start(cluster *kubesim.Cluster, scheme *runtime.Scheme, change func(*options)) {
+func (w *simulation) start(cluster *kubesim.Cluster, scheme *runtime.Scheme, change func(*options)) {
 	mgr, err := ctrl.NewManager(cluster.Config(), ctrl.Options{
 		Scheme: scheme, Logger: funcr.New(w.log, funcr.Options{}),
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
@@ -118,7 +118,7 @@ func (m cold) Add(r manager.Runnable) error {
 }
 
 // log keeps what is logged as an error; funcr marks other lines with their level.
-func (w *world) log(_, args string) {
+func (w *simulation) log(_, args string) {
 	if strings.Contains(args, `"level"=`) {
 		return
 	}
@@ -128,14 +128,14 @@ func (w *world) log(_, args string) {
 }
 
 // Record implements trace.Sink.
-func (w *world) Record(r trace.Record) {
+func (w *simulation) Record(r trace.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.traced = append(w.traced, r)
 }
 
 // records are the events of one type that were traced.
-func records[E trace.Event](w *world) []E {
+func records[E trace.Event](w *simulation) []E {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []E
@@ -148,12 +148,12 @@ func records[E trace.Event](w *world) []E {
 }
 
 // pass lets simulated time pass, and whatever is due in it happen.
-func (w *world) pass(d time.Duration) {
+func (w *simulation) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func (w *world) create(name, needs string) {
+func (w *simulation) create(name, needs string) {
 	w.t.Helper()
 	f := &v1.Folder{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	if needs != "" {
@@ -162,14 +162,14 @@ func (w *world) create(name, needs string) {
 	must(w.t, w.client.Create(w.t.Context(), f))
 }
 
-func (w *world) get(name string) *v1.Folder {
+func (w *simulation) get(name string) *v1.Folder {
 	w.t.Helper()
 	f := &v1.Folder{}
 	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, f))
 	return f
 }
 
-func (w *world) setReadOnly(name string) {
+func (w *simulation) setReadOnly(name string) {
 	w.t.Helper()
 	f := w.get(name)
 	f.Spec.ReadOnly = true
@@ -177,7 +177,7 @@ func (w *world) setReadOnly(name string) {
 }
 
 // events are the Kubernetes events about folders.
-func (w *world) events() []eventsv1.Event {
+func (w *simulation) events() []eventsv1.Event {
 	w.t.Helper()
 	var list eventsv1.EventList
 	must(w.t, w.client.List(w.t.Context(), &list))
@@ -185,7 +185,7 @@ func (w *world) events() []eventsv1.Event {
 }
 
 // errors is how many passes controller-runtime counted as failed.
-func (w *world) errors() float64 {
+func (w *simulation) errors() float64 {
 	w.t.Helper()
 	families, err := metrics.Registry.Gather()
 	must(w.t, err)

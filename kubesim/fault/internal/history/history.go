@@ -17,9 +17,9 @@ type Run struct {
 	Calls []Call
 	// Changes are all revisions of objects in Kubernetes, whoever made them, oldest first.
 	Changes []Change
-	// Outside is what existed outside: the first entry at the start, one more after each call
+	// External is what existed there: the first entry at the start, one more after each call
 	// or step that changed it.
-	Outside []View
+	External []View
 	// Passes are the reconciles, in the order in which they began.
 	Passes []Pass
 	// Steps are the scenario's, in order.
@@ -49,7 +49,7 @@ type Side int
 // The two sides.
 const (
 	Kubernetes Side = iota
-	Outside
+	External
 )
 
 // Nobody is the index of a call, pass, step or process that does not exist.
@@ -105,8 +105,8 @@ type Change struct {
 	Step int
 }
 
-// Thing is something outside that somebody made.
-type Thing struct {
+// Resource is one external resource, whoever made it.
+type Resource struct {
 	// Kind and ID identify it: "stream", "orders".
 	Kind, ID string
 	// Owner is the UID, or namespace/name, of the object for which the operator made it;
@@ -122,9 +122,9 @@ type Thing struct {
 type View struct {
 	At time.Time
 	// Call is the operator's call that made it so, [Nobody] for a step or the start.
-	Call   int
-	Step   int
-	Things []Thing // sorted by Kind and ID
+	Call      int
+	Step      int
+	Resources []Resource // sorted by Kind and ID
 }
 
 // Pass is one reconcile.
@@ -158,17 +158,17 @@ type Step struct {
 	// SettledCall and SettledRev are the number of calls and the revision then.
 	SettledCall int
 	SettledRev  int64
-	// World is what there was then.
-	World World
+	// State is what there was then.
+	State State
 }
 
-// World is both sides at one moment, without what differs from run to run: see package
+// State is both sides at one moment, without what differs from run to run: see package
 // world.
-type World struct {
+type State struct {
 	// Objects are normalized YAML by "resource.group namespace/name".
 	Objects map[string]string
 	// Things are what existed outside, sorted.
-	Things []Thing
+	Resources []Resource
 }
 
 // Process is one life of the operator.
@@ -197,8 +197,8 @@ type Held struct {
 	Call int
 	Rev  int64
 	Step int
-	// World is what there was.
-	World World
+	// State is what there was.
+	State State
 }
 
 // Silence is what was seen while nothing should have happened.

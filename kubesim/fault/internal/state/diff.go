@@ -1,4 +1,4 @@
-package world
+package state
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // Diff shows what differs, as lines of YAML: "-" what only a has, "+" what only b has. It is
 // empty if nothing does.
-func Diff(a, b history.World) string {
+func Diff(a, b history.State) string {
 	x, y := sheets(a), sheets(b)
 	keys := slices.Sorted(maps.Keys(x))
 	for key := range y {
@@ -41,17 +41,17 @@ func Diff(a, b history.World) string {
 }
 
 // sheets returns all that a world holds, as YAML by key.
-func sheets(w history.World) map[string]string {
+func sheets(w history.State) map[string]string {
 	all := maps.Clone(w.Objects)
 	if all == nil {
 		all = map[string]string{}
 	}
-	for _, t := range w.Things {
-		key := thingKey(t)
+	for _, t := range w.Resources {
+		key := externalKey(t)
 		for n := 2; all[key] != ""; n++ {
-			key = fmt.Sprintf("%s (%d)", thingKey(t), n)
+			key = fmt.Sprintf("%s (%d)", externalKey(t), n)
 		}
-		all[key] = thingYAML(t)
+		all[key] = externalYAML(t)
 	}
 	return all
 }
@@ -138,7 +138,7 @@ func script(a, b []string) []edit {
 
 // Mask lists the fields in which two undisturbed runs differ: what an operator takes from
 // random numbers. Objects that only one of them has are no fields.
-func Mask(a, b history.World) []Field {
+func Mask(a, b history.State) []Field {
 	var found []Field
 	x, y := sheets(a), sheets(b)
 	for _, key := range slices.Sorted(maps.Keys(x)) {

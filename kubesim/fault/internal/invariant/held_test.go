@@ -4,20 +4,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // hold notes what there is while code does not return.
 func (s *story) hold() {
-	var all []world.Object
+	var all []state.Object
 	for key, u := range s.objects {
 		resource, _, _ := strings.Cut(key, " ")
 		resource, group, _ := strings.Cut(resource, ".")
-		all = append(all, world.Object{Group: group, Resource: resource, Object: u})
+		all = append(all, state.Object{Group: group, Resource: resource, Object: u})
 	}
 	s.run.Held = &history.Held{
-		At: s.now, Call: len(s.run.Calls), Rev: s.rev, Step: len(s.run.Steps) - 1, World: world.Of(all, s.things, world.Options{}),
+		At: s.now, Call: len(s.run.Calls), Rev: s.rev, Step: len(s.run.Steps) - 1, State: state.Of(all, s.things, state.Options{}),
 	}
 }
 
@@ -26,15 +26,15 @@ func TestUntold(t *testing.T) {
 	silent := "I20: default/shop is not as it should be while code of the author's does not return"
 	judge(t, map[string]tale{
 		"blocked":         {why: "nobody has looked at the new spec", run: first("update", (*story).hold), want: []string{silent}},
-		"told":            {why: "it says what it waits for", run: first("update", func(s *story) { put("operator", shop, state(2, mark, notReady(2)))(s); s.hold() })},
-		"told of before":  {why: "that is about another spec", run: first("update", func(s *story) { put("operator", shop, state(2, mark, notReady(1)))(s); s.hold() }), want: []string{silent}},
+		"told":            {why: "it says what it waits for", run: first("update", func(s *story) { put("operator", shop, database(2, mark, notReady(2)))(s); s.hold() })},
+		"told of before":  {why: "that is about another spec", run: first("update", func(s *story) { put("operator", shop, database(2, mark, notReady(1)))(s); s.hold() }), want: []string{silent}},
 		"as it should be": {why: "nothing waits for it", run: add("resized", (*story).hold)},
 		"lost outside": {
 			why: "the object looks as it should, what it stands for does not", want: []string{"I20: what is outside is not as it should be while code of the author's does not return, and no object says so"},
 			run: add("resized", func(s *story) {
-				s.outside("user")
+				s.external("user")
 				s.hold()
-				s.outside("operator", s.queue("q-1", 2))
+				s.external("operator", s.queue("q-1", 2))
 			}),
 		},
 	})

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
 )
 
 // TestWrongOwner proves that an owner which fits nothing is told with what would fit, and that
@@ -19,7 +19,7 @@ func TestWrongOwner(t *testing.T) {
 			s.instead["make"] = func(s *story) {
 				q := s.queue("q-1", 1)
 				q.Owner = owner(s)
-				s.outside("operator", q)
+				s.external("operator", q)
 			}
 		}
 	}
@@ -45,13 +45,13 @@ func TestWrongOwner(t *testing.T) {
 			func(s *story) {
 				uid := ""
 				s.before["user deletes"] = func(s *story) { uid = s.uidOf(shop) }
-				s.after["deleted"] = func(s *story) { s.outside("user", history.Thing{Kind: "tombstone", ID: "q-1", Owner: uid}) }
+				s.after["deleted"] = func(s *story) { s.external("user", history.Resource{Kind: "tombstone", ID: "q-1", Owner: uid}) }
 			}, "",
 		},
 		"a user's": {
 			"no reconcile made it, so there is nothing to say of what would fit",
 			add("created", func(s *story) {
-				s.outside("user", s.queue("q-1", 1), history.Thing{Kind: "queue", ID: "q-9", Owner: "them"})
+				s.external("user", s.queue("q-1", 1), history.Resource{Kind: "queue", ID: "q-9", Owner: "them"})
 			}),
 			`queue q-9 outside has the owner "them"` + wrong + others,
 		},

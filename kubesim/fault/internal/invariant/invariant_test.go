@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
 )
 
 // on does f at a moment instead of what is usual.
@@ -90,7 +90,7 @@ func tell(found []history.Violation) string {
 	return b.String()
 }
 
-func TestOutside(t *testing.T) {
+func TestExternal(t *testing.T) {
 	judge(t, map[string]tale{
 		"good": {why: "a good life breaks nothing"},
 		"leak": {
@@ -103,37 +103,37 @@ func TestOutside(t *testing.T) {
 		},
 		"somebody else's": {
 			why:   "what has no owner may stay",
-			usual: on("remove", func(s *story) { s.outside("operator", history.Thing{Kind: "queue", ID: "other"}) }),
-			run:   on("remove", func(s *story) { s.outside("operator", history.Thing{Kind: "queue", ID: "other"}) }),
+			usual: on("remove", func(s *story) { s.external("operator", history.Resource{Kind: "queue", ID: "other"}) }),
+			run:   on("remove", func(s *story) { s.external("operator", history.Resource{Kind: "queue", ID: "other"}) }),
 		},
 		"owner by name": {
 			why: "an owner may be named", want: []string{"I2: databases.demo.dev default/shop, is gone", "I1"},
 			run: on("remove", func(s *story) {
-				s.outside("operator", history.Thing{Kind: "queue", ID: "q-1", Owner: "default/shop", State: "size 2", Ready: true})
+				s.external("operator", history.Resource{Kind: "queue", ID: "q-1", Owner: "default/shop", State: "size 2", Ready: true})
 			}),
 		},
 		"another state": {
 			why: "the world ends up different", want: []string{"I1: resize", "I8"},
-			run: on("update", func(s *story) { s.outside("operator", s.queue("q-1", 1)) }),
+			run: on("update", func(s *story) { s.external("operator", s.queue("q-1", 1)) }),
 		},
 		"made twice": {
 			why: "the answer was lost and the operator made another", want: []string{"I3: 2 things of kind \"queue\" outside at once (q-1, q-2)"},
-			run: both(add("make", func(s *story) { s.outside("operator", s.queue("q-1", 1), s.queue("q-2", 1)) }),
-				add("config", func(s *story) { s.outside("operator", s.queue("q-1", 1)) })),
+			run: both(add("make", func(s *story) { s.external("operator", s.queue("q-1", 1), s.queue("q-2", 1)) }),
+				add("config", func(s *story) { s.external("operator", s.queue("q-1", 1)) })),
 		},
 		"made again": {
 			why: "what it made is thrown away and made again", want: []string{"I3: made 3 times"},
 			run: add("make", func(s *story) {
-				s.outside("operator")
-				s.outside("operator", s.queue("q-2", 1))
-				s.outside("operator", s.queue("q-1", 1))
+				s.external("operator")
+				s.external("operator", s.queue("q-2", 1))
+				s.external("operator", s.queue("q-1", 1))
 			}),
 		},
 		"made again after somebody removed it": {
 			why: "that is what operators are for",
 			run: add("make", func(s *story) {
-				s.outside("user")
-				s.outside("operator", s.queue("q-1", 1))
+				s.external("user")
+				s.external("operator", s.queue("q-1", 1))
 			}),
 		},
 		"a new object": {
@@ -141,32 +141,32 @@ func TestOutside(t *testing.T) {
 			run: add("created", func(s *story) {
 				s.put("user", shop, deleting(mark))
 				s.begin("default/shop")
-				s.outside("operator")
+				s.external("operator")
 				s.put("operator", shop, "")
 				s.end("")
-				s.put("user", shop, state(1, "", ""))
+				s.put("user", shop, database(1, "", ""))
 				s.begin("default/shop")
-				s.put("operator", shop, state(1, mark, ""))
-				s.outside("operator", s.queue("q-1", 1))
-				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.put("operator", shop, database(1, mark, ""))
+				s.external("operator", s.queue("q-1", 1))
+				s.put("operator", shop, database(1, mark, readyAt(1)))
 				s.end("")
 			}),
 		},
 		"replaced in another order": {
 			why: "for a moment both names exist, as the delete came late",
 			usual: on("update", func(s *story) {
-				s.outside("operator")
-				s.outside("operator", s.queue("r-1", 2))
+				s.external("operator")
+				s.external("operator", s.queue("r-1", 2))
 			}),
 			run: on("update", func(s *story) {
-				s.outside("operator", s.queue("q-1", 1), s.queue("r-1", 2))
-				s.outside("operator", s.queue("r-1", 2))
+				s.external("operator", s.queue("q-1", 1), s.queue("r-1", 2))
+				s.external("operator", s.queue("r-1", 2))
 			}),
 		},
 		"tagged later": {
 			why: "make and tag are two calls of one making",
 			run: first("make", func(s *story) {
-				s.outside("operator", history.Thing{Kind: "queue", ID: "q-1", State: "size 1", Ready: true})
+				s.external("operator", history.Resource{Kind: "queue", ID: "q-1", State: "size 1", Ready: true})
 			}),
 		},
 		"stuck": {
@@ -189,21 +189,21 @@ func TestEarlyEffects(t *testing.T) {
 	loose := "{data: {a: b}}"
 	owned := "{metadata: {ownerReferences: [{apiVersion: demo.dev/v1, kind: Database, name: shop, uid: x}]}, data: {a: b}}"
 	bare := both(on("finalizer", nothing), on("make", nothing), on("update", nothing),
-		on("ready", put("operator", shop, state(1, "", readyAt(1)))), on("user resizes", put("user", shop, state(2, "", readyAt(1)))),
-		on("ready again", put("operator", shop, state(2, "", readyAt(2)))), on("user deletes", put("user", shop, "")), on("let go", nothing),
+		on("ready", put("operator", shop, database(1, "", readyAt(1)))), on("user resizes", put("user", shop, database(2, "", readyAt(1)))),
+		on("ready again", put("operator", shop, database(2, "", readyAt(2)))), on("user deletes", put("user", shop, "")), on("let go", nothing),
 		on("remove", nothing))
 	taken := func(kind string) func(*story) {
 		return add("deleted", func(s *story) {
-			s.put("user", shop, state(1, "", ""))
+			s.put("user", shop, database(1, "", ""))
 			queue := s.queue("q-1", 1)
 			s.begin("default/shop")
-			s.put("operator", shop, state(1, mark, ""))
+			s.put("operator", shop, database(1, mark, ""))
 			s.fault(kind)
 			s.put("user", shop, "")
-			s.outside("operator", queue)
+			s.external("operator", queue)
 			s.end("")
 			s.begin("default/shop")
-			s.outside("operator")
+			s.external("operator")
 			s.end("")
 		})
 	}
@@ -214,20 +214,20 @@ func TestEarlyEffects(t *testing.T) {
 		},
 		"finalizer afterwards": {
 			why: "a crash between leaves a queue that nobody removes", want: []string{"I4: queue q-1 was made outside before databases.demo.dev default/shop had a finalizer"},
-			run: both(on("finalizer", nothing), add("make", put("operator", shop, state(1, mark, "")))),
+			run: both(on("finalizer", nothing), add("make", put("operator", shop, database(1, mark, "")))),
 		},
 		"another's finalizer": {
 			why: "the operator does not know it", want: []string{"I4: had a finalizer"},
-			run: both(on("finalizer", put("foreign", shop, state(1, "other.dev/f", ""))), add("make", put("operator", shop, state(1, mark+", other.dev/f", ""))),
-				on("ready", put("operator", shop, state(1, mark+", other.dev/f", readyAt(1)))), add("ready", put("foreign", shop, state(1, mark, readyAt(1))))),
+			run: both(on("finalizer", put("foreign", shop, database(1, "other.dev/f", ""))), add("make", put("operator", shop, database(1, mark+", other.dev/f", ""))),
+				on("ready", put("operator", shop, database(1, mark+", other.dev/f", readyAt(1)))), add("ready", put("foreign", shop, database(1, mark, readyAt(1))))),
 		},
 		"finalizer in the manifest": {
-			why: "users may write it down", run: both(on("user creates", put("user", shop, state(1, mark, ""))), on("finalizer", nothing)),
+			why: "users may write it down", run: both(on("user creates", put("user", shop, database(1, mark, ""))), on("finalizer", nothing)),
 		},
 		"no object": {
 			why: "it was gone already", want: []string{"I4: did not exist", "I2", "I3", "I1"},
 			run: add("let go", func(s *story) {
-				s.outside("operator", history.Thing{Kind: "queue", ID: "q-9", Owner: s.run.Outside[1].Things[0].Owner})
+				s.external("operator", history.Resource{Kind: "queue", ID: "q-9", Owner: s.run.External[1].Resources[0].Owner})
 			}),
 		},
 		"loose child": {
@@ -250,98 +250,98 @@ func TestEarlyEffects(t *testing.T) {
 func TestStatus(t *testing.T) {
 	flap := func(between func(*story)) func(*story) {
 		return add("ready", func(s *story) {
-			s.put("operator", shop, state(1, mark, notReady(1)))
+			s.put("operator", shop, database(1, mark, notReady(1)))
 			between(s)
 			s.tick(time.Second)
-			s.put("operator", shop, state(1, mark, readyAt(1)))
+			s.put("operator", shop, database(1, mark, readyAt(1)))
 		})
 	}
 	judge(t, map[string]tale{
 		"ahead": {
 			why: "generation 2 does not exist yet", want: []string{"I7: became 2; the object's generation is 1"},
-			run: first("ready", put("operator", shop, state(1, mark, "observedGeneration: 2"))),
+			run: first("ready", put("operator", shop, database(1, mark, "observedGeneration: 2"))),
 		},
 		"back": {
 			why: "an old copy was written", want: []string{"I7: status.observedGeneration of databases.demo.dev default/shop went back from 2 to 1"},
 			run: add("ready again", func(s *story) {
-				s.put("operator", shop, state(2, mark, strings.Replace(readyAt(2), "observedGeneration: 2, cond", "observedGeneration: 1, cond", 1)))
-				s.put("operator", shop, state(2, mark, readyAt(2)))
+				s.put("operator", shop, database(2, mark, strings.Replace(readyAt(2), "observedGeneration: 2, cond", "observedGeneration: 1, cond", 1)))
+				s.put("operator", shop, database(2, mark, readyAt(2)))
 			}),
 		},
 		"back by another": {
 			why: "the operator did not write it",
 			run: add("ready again", func(s *story) {
-				s.put("foreign", shop, state(2, mark, readyAt(1)))
-				s.put("operator", shop, state(2, mark, readyAt(2)))
+				s.put("foreign", shop, database(2, mark, readyAt(1)))
+				s.put("operator", shop, database(2, mark, readyAt(2)))
 			}),
 		},
 		"ready too early": {
 			why: "Ready for generation 2 before the queue was resized", want: []string{"I8: says Ready=True for generation 2, but at no time of that reconcile was it so outside: queue q-1 is \"size 1\""},
-			run: first("update", put("operator", shop, state(2, mark, readyAt(2)))),
+			run: first("update", put("operator", shop, database(2, mark, readyAt(2)))),
 		},
 		"ready without a thing": {
 			why: "Ready before anything was made", want: []string{"I8: there was nothing"},
-			run: first("make", put("operator", shop, state(1, mark, readyAt(1)))),
+			run: first("make", put("operator", shop, database(1, mark, readyAt(1)))),
 		},
 		"ready of a thing that is not": {
 			why: "the queue is not up yet", want: []string{"I8: ready: false"},
 			run: both(on("make", func(s *story) {
 				q := s.queue("q-1", 1)
 				q.Ready = false
-				s.outside("operator", q)
-			}), add("ready", func(s *story) { s.tick(time.Second); s.outside("vendor", s.queue("q-1", 1)) })),
+				s.external("operator", q)
+			}), add("ready", func(s *story) { s.tick(time.Second); s.external("vendor", s.queue("q-1", 1)) })),
 		},
 		"metadata of a ready object": {
 			why: "status is left as it was while the thing is away",
 			run: add("created", func(s *story) {
 				s.tick(time.Second)
-				s.outside("user")
+				s.external("user")
 				s.tick(time.Second)
 				s.begin("default/shop")
-				s.put("operator", shop, strings.Replace(state(1, mark, readyAt(1)), "metadata: {", "metadata: {annotations: {seen: now}, ", 1))
-				s.outside("operator", s.queue("q-1", 1))
-				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.put("operator", shop, strings.Replace(database(1, mark, readyAt(1)), "metadata: {", "metadata: {annotations: {seen: now}, ", 1))
+				s.external("operator", s.queue("q-1", 1))
+				s.put("operator", shop, database(1, mark, readyAt(1)))
 				s.end("")
 			}),
 		},
 		"ready of the last generation": {
 			why: "it does not claim to know the present one",
-			run: first("update", put("operator", shop, strings.Replace(state(2, mark, readyAt(1)), "Available", "Resizing", 1))),
+			run: first("update", put("operator", shop, strings.Replace(database(2, mark, readyAt(1)), "Available", "Resizing", 1))),
 		},
 		"ready for a spec that is still applied": {
 			why: "Ready claims generation 2 beside Reconciling", want: []string{"I8: says Ready=True for generation 2"},
-			run: first("update", put("operator", shop, state(2, mark, reconciling(readyAt(2))))),
+			run: first("update", put("operator", shop, database(2, mark, reconciling(readyAt(2))))),
 		},
 		"ready while it is applied": {
 			why: "without a generation of its own Ready only says that what there is works",
-			run: first("update", put("operator", shop, state(2, mark, strings.Replace(reconciling(readyAt(2)), "t1, observedGeneration: 2", "t1", 1)))),
+			run: first("update", put("operator", shop, database(2, mark, strings.Replace(reconciling(readyAt(2)), "t1, observedGeneration: 2", "t1", 1)))),
 		},
 		"ready as before, though nobody can look": {
 			why: "what was claimed earlier is no new claim",
 			run: add("created", func(s *story) {
 				s.tick(time.Second)
-				s.outside("user")
+				s.external("user")
 				s.tick(time.Second)
 				s.begin("default/shop")
-				s.put("operator", shop, state(1, mark, reconciling(readyAt(1))))
-				s.outside("operator", s.queue("q-1", 1))
-				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.put("operator", shop, database(1, mark, reconciling(readyAt(1))))
+				s.external("operator", s.queue("q-1", 1))
+				s.put("operator", shop, database(1, mark, readyAt(1)))
 				s.end("")
 			}),
 		},
 		"time without change": {
 			why: "the time of a transition without a transition", want: []string{"I9: lastTransitionTime of condition Ready"},
 			run: add("ready", func(s *story) {
-				s.put("operator", shop, state(1, mark, strings.Replace(readyAt(1), "t1", "t5", 1)))
-				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.put("operator", shop, database(1, mark, strings.Replace(readyAt(1), "t1", "t5", 1)))
+				s.put("operator", shop, database(1, mark, readyAt(1)))
 			}),
 		},
 		"reason": {
 			why: "a sentence is no reason", want: []string{"I9: has the reason \"is not there\""},
-			run: first("ready", put("operator", shop, state(1, mark, strings.Replace(notReady(1), "Failing", "is not there", 1)))),
+			run: first("ready", put("operator", shop, database(1, mark, strings.Replace(notReady(1), "Failing", "is not there", 1)))),
 		},
 		"flapping":              {why: "nothing happened between", want: []string{"I9: went from True to False and back"}, run: flap(nothing)},
-		"flapping with a cause": {why: "somebody removed the queue", run: flap(func(s *story) { s.outside("user"); s.outside("user", s.queue("q-1", 1)) })},
+		"flapping with a cause": {why: "somebody removed the queue", run: flap(func(s *story) { s.external("user"); s.external("user", s.queue("q-1", 1)) })},
 		"flapping with a fault": {why: "a fault came between", run: flap(func(s *story) { s.fault("failed") })},
 		"flapping after a step": {
 			why:   "what the step did to the vendor cannot be seen, so it may be the cause",
@@ -349,12 +349,12 @@ func TestStatus(t *testing.T) {
 			run: add("created", func(s *story) {
 				s.rest()
 				s.step("vendor fails for a minute")
-				s.put("operator", shop, state(1, mark, notReady(1)))
+				s.put("operator", shop, database(1, mark, notReady(1)))
 				s.tick(time.Minute)
-				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.put("operator", shop, database(1, mark, readyAt(1)))
 			}),
 		},
-		"flapping after a change": {why: "a user's change is a cause, and a new status within another step", run: first("update", put("operator", shop, state(2, mark, notReady(2))))},
+		"flapping after a change": {why: "a user's change is a cause, and a new status within another step", run: first("update", put("operator", shop, database(2, mark, notReady(2))))},
 	})
 }
 
@@ -372,12 +372,12 @@ func TestOwnership(t *testing.T) {
 	theirs := first("user creates", put("user", other, "{data: {a: b}}"))
 	marked := func(by, metadata string) func(*story) {
 		return both(
-			add("make", put(by, shop, strings.Replace(state(1, mark, ""), "metadata: {", "metadata: {"+metadata+", ", 1))),
+			add("make", put(by, shop, strings.Replace(database(1, mark, ""), "metadata: {", "metadata: {"+metadata+", ", 1))),
 		)
 	}
-	busy := func(by string) func(*story) { return put(by, shop, state(1, mark+", demo.dev/busy", "")) }
-	idle := func(by string) func(*story) { return put(by, shop, state(1, mark, "")) }
-	labelled := strings.Replace(state(1, mark, ""), "metadata: {", "metadata: {labels: {team: a}, ", 1)
+	busy := func(by string) func(*story) { return put(by, shop, database(1, mark+", demo.dev/busy", "")) }
+	idle := func(by string) func(*story) { return put(by, shop, database(1, mark, "")) }
+	labelled := strings.Replace(database(1, mark, ""), "metadata: {", "metadata: {labels: {team: a}, ", 1)
 	judge(t, map[string]tale{
 		"deletes theirs":           {why: "it may be anybody's", usual: both(theirs, add("ready", del(other, ""))), run: both(theirs, add("ready", del(other, ""))), want: []string{"I10: deleted without a UID precondition"}},
 		"deletes what it has seen": {why: "the precondition says which one is meant", usual: both(theirs, add("ready", del(other, "u"))), run: both(theirs, add("ready", del(other, "u")))},
@@ -391,8 +391,8 @@ func TestOwnership(t *testing.T) {
 			run:   both(theirs, add("ready", put("operator", other, "{metadata: {labels: {used: by}}, data: {a: b}}"))),
 		},
 		"drops another's label":     {why: "the whole list was written back", run: marked("foreign", "labels: {team: a}"), want: []string{"I10: the label team of databases.demo.dev default/shop is gone; another controller had put it there"}},
-		"drops another's finalizer": {why: "it may guard something", run: add("make", put("foreign", shop, state(1, mark+", other.dev/f", ""))), want: []string{"I10: the finalizer other.dev/f"}},
-		"drops another's condition": {why: "all conditions were written", run: add("make", put("foreign", shop, state(1, mark, `conditions: [{type: Theirs, status: "True", reason: X}]`))), want: []string{"I10: the condition Theirs"}},
+		"drops another's finalizer": {why: "it may guard something", run: add("make", put("foreign", shop, database(1, mark+", other.dev/f", ""))), want: []string{"I10: the finalizer other.dev/f"}},
+		"drops another's condition": {why: "all conditions were written", run: add("make", put("foreign", shop, database(1, mark, `conditions: [{type: Theirs, status: "True", reason: X}]`))), want: []string{"I10: the condition Theirs"}},
 		"eats a user's annotation":  {why: "as it does without a disturbance", usual: marked("user", "annotations: {demo.dev/again: x}"), run: marked("user", "annotations: {demo.dev/again: x}")},
 		"drops a user's annotation": {why: "it does not without a disturbance", run: marked("user", "annotations: {demo.dev/again: x}"), want: []string{"I10: a user had put it there"}},
 		"removes its own finalizer": {why: "that is how objects go"},
@@ -403,19 +403,19 @@ func TestOwnership(t *testing.T) {
 		"removes its label that another had once": {
 			why: "who put it there last is whose it is",
 			run: add("make", both(
-				put("foreign", shop, labelled), put("foreign", shop, state(1, mark, "")),
-				put("operator", shop, labelled), put("operator", shop, state(1, mark, "")))),
+				put("foreign", shop, labelled), put("foreign", shop, database(1, mark, "")),
+				put("operator", shop, labelled), put("operator", shop, database(1, mark, "")))),
 		},
 		"removes its finalizer that it never added": {
 			why:   "another controller wrote it from a backup; the undisturbed run shows whose it is",
 			usual: add("make", both(busy("operator"), idle("operator"))),
 			run:   add("make", both(busy("foreign"), idle("operator"))),
 		},
-		"takes over a thing":         {why: "it was not told to", run: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "q-1", State: "x"}) }), want: []string{"I10: queue q-1 outside was taken over"}},
-		"takes over a thing usually": {why: "it is meant to", usual: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "q-1", State: "x"}) }), run: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "q-1", State: "x"}) })},
+		"takes over a thing":         {why: "it was not told to", run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) }), want: []string{"I10: queue q-1 outside was taken over"}},
+		"takes over a thing usually": {why: "it is meant to", usual: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) }), run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) })},
 		"removes a foreign thing": {
-			why: "nobody's things are not the operator's", usual: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "zz"}) }),
-			run: first("make", func(s *story) { s.outside("user", history.Thing{Kind: "queue", ID: "zz"}) }), want: []string{"I10: queue zz outside was removed"},
+			why: "nobody's things are not the operator's", usual: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "zz"}) }),
+			run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "zz"}) }), want: []string{"I10: queue zz outside was removed"},
 		},
 	})
 }
@@ -438,7 +438,7 @@ func TestLoops(t *testing.T) {
 			s.tick(5 * time.Millisecond << i)
 		}
 	}
-	read := func(s *story) { s.call(history.Call{Side: history.Outside, Verb: "read", What: "look"}) }
+	read := func(s *story) { s.call(history.Call{Side: history.External, Verb: "read", What: "look"}) }
 	tick := func(s *story) { s.tick(time.Minute) }
 	kube := func(c history.Call, inPass bool) func(*story) {
 		return on("silence", func(s *story) {
@@ -458,26 +458,28 @@ func TestLoops(t *testing.T) {
 		})
 	}
 	judge(t, map[string]tale{
-		"hot":                   {why: "twelve reconciles in no time", run: both(add("created", func(s *story) { s.tick(time.Minute); passes(12, 0, "", nothing)(s) })), want: []string{"I13: reconciled default/shop 11 times within a second"}},
-		"warm":                  {why: "ten are allowed", run: add("created", func(s *story) { s.tick(time.Minute); passes(10, 0, "", nothing)(s) })},
-		"polling":               {why: "each second one", run: add("created", passes(60, time.Second, "", read))},
-		"back-off":              {why: "it grows", run: add("created", func(s *story) { s.tick(time.Minute); backoff(s) })},
-		"no back-off":           {why: "every 200 ms", run: add("created", passes(30, 200*time.Millisecond, "no", nothing)), want: []string{"I13: the back-off has to grow: no"}},
-		"failing slowly":        {why: "every two seconds is no hurry", run: add("created", passes(30, 2*time.Second, "no", nothing))},
-		"write at rest":         {why: "a status write on each resync", run: kube(history.Call{Verb: "patch", Group: "demo.dev", Resource: "databases", Subresource: "status", Namespace: "default", Name: "shop", Write: true}, true), want: []string{"I5: wrote to Kubernetes once in 15m0s, first: patch databases.demo.dev/status default/shop"}},
-		"lease at rest":         {why: "leases are renewed", run: kube(history.Call{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Write: true}, false)},
-		"read at rest":          {why: "past the cache", run: kube(history.Call{Verb: "get", Resource: "secrets", Namespace: "default", Name: "s"}, true), want: []string{"I5: read objects from the API server, past its caches, once"}},
-		"informer at rest":      {why: "a watch is renewed", run: kube(history.Call{Verb: "list", Resource: "secrets"}, false)},
-		"outside write at rest": {why: "the same again and again", run: on("silence", func(s *story) { s.call(history.Call{Side: history.Outside, Verb: "write", What: "put q", Write: true}) }), want: []string{"I5: wrote outside once in 15m0s, first: put q"}},
-		"reads as declared":     {why: "two of two", run: declared(2, 2)},
-		"any number of reads":   {why: "none declared", run: declared(20, -1)},
-		"too many reads":        {why: "three of two", run: declared(3, 2), want: []string{"I5: read 3 times outside in 15m0s; the scenario allows 2"}},
-		"denied":                {why: "a role lacks it", run: func(s *story) { s.run.Access = &history.Access{Denied: []string{"get secrets"}} }, want: []string{"I15: no role of the operator allows get secrets"}},
-		"unused":                {why: "that is judged over all runs", run: func(s *story) { s.run.Access = &history.Access{Unused: []string{"get secrets"}} }},
-		"leaked":                {why: "a goroutine is left", run: func(s *story) { s.run.Processes[0].Leaked = "goroutine 7\nx\n\ngoroutine 8\ny" }, want: []string{"I17: left 2 goroutines behind"}},
-		"panicked":              {why: "a bug is a bug", run: func(s *story) { s.run.Processes[0].Panics = []string{"nil map\nstack"} }, want: []string{"I17: panicked once, first: nil map"}},
-		"fenced":                {why: "a dead process may try", run: func(s *story) { s.run.Processes[0].Fenced = []string{"patch x"} }},
-		"slow":                  {why: "waiting is no loop", run: add("created", tick)},
+		"hot":              {why: "twelve reconciles in no time", run: both(add("created", func(s *story) { s.tick(time.Minute); passes(12, 0, "", nothing)(s) })), want: []string{"I13: reconciled default/shop 11 times within a second"}},
+		"warm":             {why: "ten are allowed", run: add("created", func(s *story) { s.tick(time.Minute); passes(10, 0, "", nothing)(s) })},
+		"polling":          {why: "each second one", run: add("created", passes(60, time.Second, "", read))},
+		"back-off":         {why: "it grows", run: add("created", func(s *story) { s.tick(time.Minute); backoff(s) })},
+		"no back-off":      {why: "every 200 ms", run: add("created", passes(30, 200*time.Millisecond, "no", nothing)), want: []string{"I13: the back-off has to grow: no"}},
+		"failing slowly":   {why: "every two seconds is no hurry", run: add("created", passes(30, 2*time.Second, "no", nothing))},
+		"write at rest":    {why: "a status write on each resync", run: kube(history.Call{Verb: "patch", Group: "demo.dev", Resource: "databases", Subresource: "status", Namespace: "default", Name: "shop", Write: true}, true), want: []string{"I5: wrote to Kubernetes once in 15m0s, first: patch databases.demo.dev/status default/shop"}},
+		"lease at rest":    {why: "leases are renewed", run: kube(history.Call{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Write: true}, false)},
+		"read at rest":     {why: "past the cache", run: kube(history.Call{Verb: "get", Resource: "secrets", Namespace: "default", Name: "s"}, true), want: []string{"I5: read objects from the API server, past its caches, once"}},
+		"informer at rest": {why: "a watch is renewed", run: kube(history.Call{Verb: "list", Resource: "secrets"}, false)},
+		"outside write at rest": {why: "the same again and again", run: on("silence", func(s *story) {
+			s.call(history.Call{Side: history.External, Verb: "write", What: "put q", Write: true})
+		}), want: []string{"I5: wrote outside once in 15m0s, first: put q"}},
+		"reads as declared":   {why: "two of two", run: declared(2, 2)},
+		"any number of reads": {why: "none declared", run: declared(20, -1)},
+		"too many reads":      {why: "three of two", run: declared(3, 2), want: []string{"I5: read 3 times outside in 15m0s; the scenario allows 2"}},
+		"denied":              {why: "a role lacks it", run: func(s *story) { s.run.Access = &history.Access{Denied: []string{"get secrets"}} }, want: []string{"I15: no role of the operator allows get secrets"}},
+		"unused":              {why: "that is judged over all runs", run: func(s *story) { s.run.Access = &history.Access{Unused: []string{"get secrets"}} }},
+		"leaked":              {why: "a goroutine is left", run: func(s *story) { s.run.Processes[0].Leaked = "goroutine 7\nx\n\ngoroutine 8\ny" }, want: []string{"I17: left 2 goroutines behind"}},
+		"panicked":            {why: "a bug is a bug", run: func(s *story) { s.run.Processes[0].Panics = []string{"nil map\nstack"} }, want: []string{"I17: panicked once, first: nil map"}},
+		"fenced":              {why: "a dead process may try", run: func(s *story) { s.run.Processes[0].Fenced = []string{"patch x"} }},
+		"slow":                {why: "waiting is no loop", run: add("created", tick)},
 	})
 }
 
@@ -538,9 +540,9 @@ func BenchmarkJudge(b *testing.B) {
 		s.after["created"] = func(s *story) {
 			for i := range 30 {
 				s.begin("default/shop")
-				s.call(history.Call{Side: history.Outside, Verb: "read", What: "look"})
-				s.outside("operator", s.queue("q-1", 1+i%2))
-				s.put("operator", shop, state(1, mark, readyAt(1)))
+				s.call(history.Call{Side: history.External, Verb: "read", What: "look"})
+				s.external("operator", s.queue("q-1", 1+i%2))
+				s.put("operator", shop, database(1, mark, readyAt(1)))
 				s.end("")
 				s.tick(time.Second)
 			}

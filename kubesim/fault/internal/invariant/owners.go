@@ -3,7 +3,7 @@ package invariant
 import (
 	"fmt"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // WrongOwner says which thing outside has an owner that fits no object that there ever was, and
@@ -11,8 +11,8 @@ import (
 // waited for: I2, I3, I4 and I8 would be silent about it.
 func WrongOwner(r *history.Run) string {
 	x := newIndex(r)
-	for _, v := range r.Outside {
-		for _, t := range v.Things {
+	for _, v := range r.External {
+		for _, t := range v.Resources {
 			if t.Owner == "" || x.lives[t.Owner] != nil || len(x.named[t.Owner]) > 0 {
 				continue
 			}
@@ -25,13 +25,13 @@ func WrongOwner(r *history.Run) string {
 }
 
 // likely names, for example, the object whose reconcile made a thing; nothing if none did.
-func (x *index) likely(id thingID) string {
+func (x *index) likely(id externalID) string {
 	made := x.madeBy(id)
 	p := x.passOf(made)
 	if p == nil {
 		return ""
 	}
-	l := x.owner(history.Thing{Owner: p.Object}, made)
+	l := x.owner(history.Resource{Owner: p.Object}, made)
 	if l == nil {
 		return ""
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // story writes the record of a run by hand.
@@ -24,7 +24,7 @@ type story struct {
 	pass    int
 	objects map[string]*unstructured.Unstructured // by "resource.group namespace/name"
 	births  int
-	things  []history.Thing
+	things  []history.Resource
 	// instead replaces what happens at a named moment of the life cycle, before and after add to it.
 	instead, before, after map[string]func(*story)
 }
@@ -36,7 +36,7 @@ func newStory(t testing.TB) *story {
 		run:     &history.Run{Scenario: "life", Processes: []history.Process{{}}},
 		instead: map[string]func(*story){}, before: map[string]func(*story){}, after: map[string]func(*story){},
 	}
-	s.outside("setup")
+	s.external("setup")
 	return s
 }
 
@@ -64,14 +64,14 @@ func (s *story) step(name string) {
 // rest ends a step.
 func (s *story) rest() {
 	s.tick(time.Minute)
-	var all []world.Object
+	var all []state.Object
 	for key, u := range s.objects {
 		resource, _, _ := strings.Cut(key, " ")
 		resource, group, _ := strings.Cut(resource, ".")
-		all = append(all, world.Object{Group: group, Resource: resource, Object: u})
+		all = append(all, state.Object{Group: group, Resource: resource, Object: u})
 	}
 	h := &s.run.Steps[len(s.run.Steps)-1]
-	h.World, h.Settled, h.SettledCall, h.SettledRev = world.Of(all, s.things, world.Options{}), s.now, len(s.run.Calls), s.rev
+	h.State, h.Settled, h.SettledCall, h.SettledRev = state.Of(all, s.things, state.Options{}), s.now, len(s.run.Calls), s.rev
 }
 
 // begin and end are of a reconcile.
@@ -155,14 +155,14 @@ func (s *story) put(by, key, manifest string) {
 }
 
 // outside says what exists outside from now on.
-func (s *story) outside(by string, things ...history.Thing) {
+func (s *story) external(by string, things ...history.Resource) {
 	index := history.Nobody
 	if by == "operator" {
-		index = s.call(history.Call{Side: history.Outside, Verb: "write", What: "write outside", Write: true, Changed: true}).Index
+		index = s.call(history.Call{Side: history.External, Verb: "write", What: "write outside", Write: true, Changed: true}).Index
 	}
-	slices.SortFunc(things, func(a, b history.Thing) int { return strings.Compare(a.Kind+a.ID, b.Kind+b.ID) })
+	slices.SortFunc(things, func(a, b history.Resource) int { return strings.Compare(a.Kind+a.ID, b.Kind+b.ID) })
 	s.things = things
-	s.run.Outside = append(s.run.Outside, history.View{At: s.now, Call: index, Step: max(len(s.run.Steps)-1, 0), Things: things})
+	s.run.External = append(s.run.External, history.View{At: s.now, Call: index, Step: max(len(s.run.Steps)-1, 0), Resources: things})
 }
 
 func (s *story) silence() {
@@ -178,13 +178,13 @@ const (
 	cfg  = "configmaps default/shop-config"
 )
 
-// state writes a database: its generation, size, finalizer and status.
-func state(generation int, finalizers, status string) string {
+// database writes a database: its generation, size, finalizer and status.
+func database(generation int, finalizers, status string) string {
 	return fmt.Sprintf("{metadata: {generation: %d, finalizers: [%s]}, spec: {size: %d}, status: {%s}}", generation, finalizers, generation, status)
 }
 
 func deleting(finalizers string) string {
-	return strings.Replace(state(2, finalizers, readyAt(2)), "metadata: {", `metadata: {deletionTimestamp: "2000-01-01T00:00:09Z", `, 1)
+	return strings.Replace(database(2, finalizers, readyAt(2)), "metadata: {", `metadata: {deletionTimestamp: "2000-01-01T00:00:09Z", `, 1)
 }
 
 const mark = "demo.dev/finalizer"
@@ -204,34 +204,34 @@ func reconciling(status string) string {
 }
 
 // queue is what the operator makes for a database.
-func (s *story) queue(id string, size int) history.Thing {
-	return history.Thing{Kind: "queue", ID: id, Owner: s.uidOf(shop), State: fmt.Sprint("size ", size), Ready: true}
+func (s *story) queue(id string, size int) history.Resource {
+	return history.Resource{Kind: "queue", ID: id, Owner: s.uidOf(shop), State: fmt.Sprint("size ", size), Ready: true}
 }
 
 // live plays the life of a database under a good operator.
 func (s *story) live() *history.Run {
 	s.step("create")
-	s.at("user creates", func() { s.put("user", shop, state(1, "", "")) })
+	s.at("user creates", func() { s.put("user", shop, database(1, "", "")) })
 	s.begin("default/shop")
-	s.at("finalizer", func() { s.put("operator", shop, state(1, mark, "")) })
-	s.at("make", func() { s.outside("operator", s.queue("q-1", 1)) })
+	s.at("finalizer", func() { s.put("operator", shop, database(1, mark, "")) })
+	s.at("make", func() { s.external("operator", s.queue("q-1", 1)) })
 	s.at("config", func() { s.put("operator", cfg, "{metadata: {labels: {database: shop}}, data: {a: b}}") })
-	s.at("ready", func() { s.put("operator", shop, state(1, mark, readyAt(1))) })
+	s.at("ready", func() { s.put("operator", shop, database(1, mark, readyAt(1))) })
 	s.end("")
 	s.at("created", func() {})
 	s.rest()
 	s.step("resize")
-	s.at("user resizes", func() { s.put("user", shop, state(2, mark, readyAt(1))) })
+	s.at("user resizes", func() { s.put("user", shop, database(2, mark, readyAt(1))) })
 	s.begin("default/shop")
-	s.at("update", func() { s.outside("operator", s.queue("q-1", 2)) })
-	s.at("ready again", func() { s.put("operator", shop, state(2, mark, readyAt(2))) })
+	s.at("update", func() { s.external("operator", s.queue("q-1", 2)) })
+	s.at("ready again", func() { s.put("operator", shop, database(2, mark, readyAt(2))) })
 	s.end("")
 	s.at("resized", func() {})
 	s.rest()
 	s.step("delete")
 	s.at("user deletes", func() { s.put("user", shop, deleting(mark)) })
 	s.begin("default/shop")
-	s.at("remove", func() { s.outside("operator") })
+	s.at("remove", func() { s.external("operator") })
 	s.at("remove config", func() { s.put("operator", cfg, "") })
 	s.at("let go", func() { s.put("operator", shop, "") })
 	s.end("")

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // findTrespasses is I10: what is not the operator's is left alone.
@@ -39,7 +39,7 @@ func findTrespasses(r, u *index) []history.Violation {
 		}
 		noteMarks(writers, c)
 	}
-	return append(found, r.findOutsideTrespasses(u)...)
+	return append(found, r.findExternalTrespasses(u)...)
 }
 
 // removedMarks are the marks that the operator removes from objects.
@@ -68,7 +68,7 @@ func (x *index) findBlindDeletes() []history.Violation {
 		if c.Side != history.Kubernetes || c.Verb != "delete" || c.PreconditionUID+c.PreconditionRV != "" || c.Subresource != "" || history.Housekeeping(c.Group, c.Resource) {
 			continue
 		}
-		key := world.Key(c.Group, c.Resource, c.Namespace, c.Name)
+		key := state.Key(c.Group, c.Resource, c.Namespace, c.Name)
 		for _, l := range x.named[nameOf(c.Namespace, c.Name)] {
 			if l.key == key && x.before(l, i) != nil && !x.owns(l, i) {
 				tell(i, l)
@@ -218,7 +218,7 @@ func (x *index) findDropped(c *history.Change, writers map[string]string, u *ind
 			continue
 		}
 		found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
-			"the %s of %s is gone; %s had put it there and the operator removed it", m, world.Key(c.Group, c.Resource, c.Namespace, c.Name), who(by))})
+			"the %s of %s is gone; %s had put it there and the operator removed it", m, state.Key(c.Group, c.Resource, c.Namespace, c.Name), who(by))})
 	}
 	return found
 }
@@ -233,12 +233,12 @@ func who(by string) string {
 	return "the " + by
 }
 
-// findOutsideTrespasses finds calls that change things outside that are nobody's or others'.
+// findExternalTrespasses finds calls that change things outside that are nobody's or others'.
 // What the operator takes over without a disturbance, it is meant to take over.
-func (x *index) findOutsideTrespasses(u *index) []history.Violation {
+func (x *index) findExternalTrespasses(u *index) []history.Violation {
 	var found []history.Violation
-	made := map[thingID]bool{}
-	for i, v := range x.run.Outside {
+	made := map[externalID]bool{}
+	for i, v := range x.run.External {
 		before, now := x.viewed(i-1), x.viewed(i)
 		for id := range now {
 			if _, was := before[id]; !was {
@@ -248,7 +248,7 @@ func (x *index) findOutsideTrespasses(u *index) []history.Violation {
 		if v.Call == history.Nobody {
 			continue
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(before), func(a, b thingID) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, id := range slices.SortedFunc(maps.Keys(before), func(a, b externalID) int { return strings.Compare(a.String(), b.String()) }) {
 			was := before[id]
 			is, still := now[id]
 			if was.Owner != "" || made[id] || still && (is == was || is.Owner != "" && u.known.adopted[id]) {
@@ -269,11 +269,11 @@ func (x *index) findOutsideTrespasses(u *index) []history.Violation {
 }
 
 // adopted are the things that get an owner though somebody else made them.
-func (x *index) adopted() map[thingID]bool {
-	all := map[thingID]bool{}
-	for i, v := range x.run.Outside {
+func (x *index) adopted() map[externalID]bool {
+	all := map[externalID]bool{}
+	for i, v := range x.run.External {
 		before := x.viewed(i - 1)
-		for _, t := range v.Things {
+		for _, t := range v.Resources {
 			if was, ok := before[idOf(t)]; ok && was.Owner == "" && t.Owner != "" {
 				all[idOf(t)] = true
 			}

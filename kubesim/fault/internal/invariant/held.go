@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // findUntold is I20: while code of the author's does not return, whatever is not as it should be says
@@ -17,7 +17,7 @@ func findUntold(r, u *index) []history.Violation {
 	if h == nil || h.Step >= len(u.run.Steps) {
 		return nil
 	}
-	wanted := u.run.Steps[h.Step].World
+	wanted := u.run.Steps[h.Step].State
 	var found []history.Violation
 	told := false
 	for _, l := range r.all {
@@ -27,12 +27,12 @@ func findUntold(r, u *index) []history.Violation {
 		}
 		says := isTroubled(o)
 		told = told || says
-		if h.World.Objects[l.key] != wanted.Objects[l.key] && !says {
+		if h.State.Objects[l.key] != wanted.Objects[l.key] && !says {
 			found = append(found, history.Violation{Call: h.Call - 1, Message: fmt.Sprintf(
 				"%s is not as it should be while code of the author's does not return, and its status does not say so; leave such a call behind after its deadline", l.key)})
 		}
 	}
-	if len(found) == 0 && !told && len(u.known.told) > 0 && !slices.Equal(h.World.Things, wanted.Things) {
+	if len(found) == 0 && !told && len(u.known.told) > 0 && !slices.Equal(h.State.Resources, wanted.Resources) {
 		found = append(found, history.Violation{Call: h.Call - 1, Message: "what is outside is not as it should be while code of the author's does not return, and no object says so; leave such a call behind after its deadline"})
 	}
 	return found

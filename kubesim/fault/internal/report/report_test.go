@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 )
 
 var update = flag.Bool("update", false, "accept what is told now into testdata")
@@ -32,10 +32,10 @@ func run(kind string) *history.Run {
 			Verb: verb, Resource: resource, Subresource: sub, Namespace: "default", Name: "shop", Write: write, Changed: write, Code: 200,
 		}
 		if verb == "read" {
-			c.Side, c.What, c.Changed = history.Outside, resource, false
+			c.Side, c.What, c.Changed = history.External, resource, false
 		}
 		if verb == "write" {
-			c.Side, c.What = history.Outside, resource
+			c.Side, c.What = history.External, resource
 		}
 		r.Calls = append(r.Calls, c)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // findGenerationErrors is I7: what was observed is never ahead of what is wanted, and never goes
@@ -96,7 +96,7 @@ func claims(c *history.Change) bool {
 // goal is what there is outside of an object when the undisturbed run has come to rest with it.
 type goal struct {
 	spec   any
-	things []history.Thing
+	things []history.Resource
 }
 
 // goals returns what belongs outside to objects that are ready, by their key: all that the
@@ -109,7 +109,7 @@ func (x *index) goals() map[string][]goal {
 		}
 	}
 	if n := len(x.run.Changes); n > 0 {
-		x.addGoals(all, x.run.Changes[n-1].Rev, len(x.run.Outside)-1)
+		x.addGoals(all, x.run.Changes[n-1].Rev, len(x.run.External)-1)
 	}
 	return all
 }
@@ -119,8 +119,8 @@ func (x *index) addGoals(all map[string][]goal, rev int64, view int) {
 	if view < 0 {
 		return
 	}
-	things := map[*life][]history.Thing{}
-	for _, t := range x.run.Outside[view].Things {
+	things := map[*life][]history.Resource{}
+	for _, t := range x.run.External[view].Resources {
 		if l := x.owner(t, x.viewAt[view]); t.Owner != "" && l != nil {
 			things[l] = append(things[l], t)
 		}
@@ -135,7 +135,7 @@ func (x *index) addGoals(all map[string][]goal, rev int64, view int) {
 // lastView is the last view of a step or of those before it; -1 if there is none.
 func (x *index) lastView(step int) int {
 	last := -1
-	for i, v := range x.run.Outside {
+	for i, v := range x.run.External {
 		if v.Step <= step {
 			last = i
 		}
@@ -158,7 +158,7 @@ func (x *index) stateAt(l *life, rev int64) *unstructured.Unstructured {
 func (x *index) reached(l *life, g goal, view int, owners map[string]*life) bool {
 	for _, want := range g.things {
 		ok := false
-		for _, t := range x.run.Outside[view].Things {
+		for _, t := range x.run.External[view].Resources {
 			if t.Kind != want.Kind || t.Owner == "" || want.Ready && !t.Ready || x.owner(t, x.viewAt[view]) != l {
 				continue
 			}
@@ -195,14 +195,14 @@ func findUntruths(r, u *index) []history.Violation {
 				continue
 			}
 			known = true
-			for v := range r.run.Outside {
+			for v := range r.run.External {
 				reached = reached || r.inForce(v, p, c.Call) && r.reached(l, g, v, u.lives)
 			}
 		}
 		if known && !reached {
 			found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
 				"%s says Ready=True for generation %d, but at no time of that reconcile was it so outside: %s",
-				l.key, c.After.GetGeneration(), r.thingsOf(l, c.Call))})
+				l.key, c.After.GetGeneration(), r.resourcesOf(l, c.Call))})
 		}
 	}
 	return found
@@ -217,22 +217,22 @@ func (x *index) writesStatus(c *history.Change) bool {
 // inForce tells whether a view was what existed at some moment from the beginning of a pass until
 // a call of it.
 func (x *index) inForce(view int, p *history.Pass, call int) bool {
-	if x.viewAt[view] > call || x.run.Outside[view].At.After(x.run.Calls[call].At) {
+	if x.viewAt[view] > call || x.run.External[view].At.After(x.run.Calls[call].At) {
 		return false
 	}
 	next := view + 1
-	return next == len(x.run.Outside) || x.viewAt[next] >= p.First || !x.run.Outside[next].At.Before(p.Begin)
+	return next == len(x.run.External) || x.viewAt[next] >= p.First || !x.run.External[next].At.Before(p.Begin)
 }
 
-// thingsOf tells what existed of an object at a call.
-func (x *index) thingsOf(l *life, call int) string {
+// resourcesOf tells what existed of an object at a call.
+func (x *index) resourcesOf(l *life, call int) string {
 	var all []string
-	for i, v := range x.run.Outside {
+	for i, v := range x.run.External {
 		if x.viewAt[i] > call || v.At.After(x.run.Calls[call].At) {
 			break
 		}
 		all = nil
-		for _, t := range v.Things {
+		for _, t := range v.Resources {
 			if t.Owner != "" && x.owner(t, x.viewAt[i]) == l {
 				all = append(all, fmt.Sprintf("%s is %q, ready: %v", idOf(t), t.State, t.Ready))
 			}
@@ -343,7 +343,7 @@ func (x *index) moved(l *life, from, to int) bool {
 	}
 	first, last := x.at[from], x.at[to]
 	begin, end := x.run.Changes[from].At, x.run.Changes[to].At
-	for i, v := range x.run.Outside {
+	for i, v := range x.run.External {
 		mine := v.Call != history.Nobody && v.Call > first && v.Call < last
 		others := i > 0 && v.Call == history.Nobody && x.viewAt[i] <= last && within(v.At, begin, end) &&
 			(i+1 == len(x.viewAt) || x.viewAt[i+1] > first)

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // findDivergence is I1: each step ends as in the undisturbed run. A step that did not end has no
@@ -19,13 +19,13 @@ func findDivergence(r, u *index) []history.Violation {
 		if i >= len(u.run.Steps) {
 			break
 		}
-		want := u.run.Steps[i].World
-		if s.World.Objects == nil || want.Objects == nil || world.Equal(want, s.World) {
+		want := u.run.Steps[i].State
+		if s.State.Objects == nil || want.Objects == nil || state.Equal(want, s.State) {
 			continue
 		}
 		return []history.Violation{{
 			Message: fmt.Sprintf("step %q does not end as it does without the disturbance", s.Name),
-			Detail:  world.Diff(want, s.World), Call: history.Nobody,
+			Detail:  state.Diff(want, s.State), Call: history.Nobody,
 		}}
 	}
 	return nil
@@ -33,12 +33,12 @@ func findDivergence(r, u *index) []history.Violation {
 
 // findLeaks is I2: nothing that was made for an object outlives it.
 func findLeaks(r, _ *index) []history.Violation {
-	last := len(r.run.Outside) - 1
+	last := len(r.run.External) - 1
 	if last < 0 {
 		return nil
 	}
 	var found []history.Violation
-	for _, t := range r.run.Outside[last].Things {
+	for _, t := range r.run.External[last].Resources {
 		l := r.owner(t, len(r.run.Calls))
 		if t.Owner == "" || l == nil || !l.gone {
 			continue
@@ -54,10 +54,10 @@ func findLeaks(r, _ *index) []history.Violation {
 }
 
 // madeBy returns the call that made a thing last.
-func (x *index) madeBy(id thingID) int {
+func (x *index) madeBy(id externalID) int {
 	call := history.Nobody
 	was := false
-	for i, v := range x.run.Outside {
+	for i, v := range x.run.External {
 		_, is := x.viewed(i)[id]
 		if is && !was {
 			call = v.Call
@@ -79,9 +79,9 @@ type making struct {
 
 // makings returns what was made outside, in order.
 func (x *index) makings() []*making {
-	c := census{index: x, fresh: map[thingID]bool{}}
+	c := census{index: x, fresh: map[externalID]bool{}}
 	before := x.viewed(-1)
-	for i, v := range x.run.Outside {
+	for i, v := range x.run.External {
 		now := x.viewed(i)
 		c.count(i, before)
 		if v.Call == history.Nobody {
@@ -96,11 +96,11 @@ func (x *index) makings() []*making {
 type census struct {
 	*index
 	all   []*making
-	fresh map[thingID]bool // made by the operator, not yet counted
+	fresh map[externalID]bool // made by the operator, not yet counted
 }
 
 // of returns the making that a thing belongs to.
-func (c *census) of(t history.Thing, view int) *making {
+func (c *census) of(t history.Resource, view int) *making {
 	owner, uid := t.Owner, ""
 	if l := c.owner(t, c.viewAt[view]); l != nil {
 		owner, uid = l.key, l.uid
@@ -115,10 +115,10 @@ func (c *census) of(t history.Thing, view int) *making {
 
 // count counts what is new in a view, and how many of a kind there are at once. What gets its
 // owner later was made when it got it.
-func (c *census) count(view int, before map[thingID]history.Thing) {
-	call := c.run.Outside[view].Call
+func (c *census) count(view int, before map[externalID]history.Resource) {
+	call := c.run.External[view].Call
 	present := map[*making][]string{}
-	for _, t := range c.run.Outside[view].Things {
+	for _, t := range c.run.External[view].Resources {
 		id := idOf(t)
 		if _, was := before[id]; !was {
 			c.fresh[id] = call != history.Nobody
@@ -139,7 +139,7 @@ func (c *census) count(view int, before map[thingID]history.Thing) {
 }
 
 // countLost counts what had an owner before a view and is gone in it.
-func (c *census) countLost(view int, before, now map[thingID]history.Thing) {
+func (c *census) countLost(view int, before, now map[externalID]history.Resource) {
 	for id, t := range before {
 		if _, is := now[id]; !is && t.Owner != "" {
 			c.of(t, view).lost++
@@ -149,7 +149,7 @@ func (c *census) countLost(view int, before, now map[thingID]history.Thing) {
 
 // findDuplicates is I3: for one object no more is made than in the undisturbed run.
 func findDuplicates(r, u *index) []history.Violation {
-	if len(r.run.Outside) < 2 {
+	if len(r.run.External) < 2 {
 		return nil
 	}
 	usual := u.made
@@ -192,7 +192,7 @@ func findEarlyEffects(r, _ *index) []history.Violation {
 			continue
 		}
 		for i, call := range m.calls {
-			id := thingID{m.kind, m.ids[i]}
+			id := externalID{m.kind, m.ids[i]}
 			switch u := r.before(l, call); {
 			case u == nil && r.underWay(call):
 			case u == nil:
@@ -236,7 +236,7 @@ func (x *index) findLooseChildren() []history.Violation {
 		if p == nil {
 			continue
 		}
-		owner := x.owner(history.Thing{Owner: p.Object}, c.Call)
+		owner := x.owner(history.Resource{Owner: p.Object}, c.Call)
 		if owner == nil || names(c.After, owner) {
 			continue
 		}
@@ -245,7 +245,7 @@ func (x *index) findLooseChildren() []history.Violation {
 		}
 		found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
 			"%s was created with neither an owner reference nor a label that names %s, which has no finalizer: nothing finds it again when that is deleted",
-			world.Key(c.Group, c.Resource, c.Namespace, c.Name), owner.key)})
+			state.Key(c.Group, c.Resource, c.Namespace, c.Name), owner.key)})
 	}
 	return found
 }

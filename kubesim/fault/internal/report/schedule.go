@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // How much of a schedule is shown.
@@ -183,21 +183,21 @@ func clock(r *history.Run, t time.Time) string {
 
 // target says what a call is about.
 func target(c *history.Call) string {
-	if c.Side == history.Outside {
+	if c.Side == history.External {
 		return c.What
 	}
 	resource := c.Resource
 	if c.Subresource != "" {
 		resource += "/" + c.Subresource
 	}
-	return c.Verb + " " + strings.TrimSpace(world.Key("", resource, c.Namespace, c.Name))
+	return c.Verb + " " + strings.TrimSpace(state.Key("", resource, c.Namespace, c.Name))
 }
 
 func answerOf(c *history.Call) string {
 	switch {
 	case c.Err != "":
 		return c.Err
-	case c.Side == history.Outside && c.Code != 0 && c.Code/100 != 2:
+	case c.Side == history.External && c.Code != 0 && c.Code/100 != 2:
 		return strings.TrimSpace(fmt.Sprintf("%d %s", c.Code, http.StatusText(c.Code)))
 	case c.Write && !c.Changed:
 		return "ok, nothing changed"
@@ -269,5 +269,5 @@ func (s *selection) want(i int) bool {
 
 // telling tells whether a call may matter to a reader: not informers, leases and events.
 func telling(c *history.Call) bool {
-	return c.Side == history.Outside || c.Resource != "leases" && c.Resource != "events" && (c.Write || c.Pass != history.Nobody)
+	return c.Side == history.External || c.Resource != "leases" && c.Resource != "events" && (c.Write || c.Pass != history.Nobody)
 }

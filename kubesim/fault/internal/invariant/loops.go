@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/world"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // findNoise is I5: an operator at rest writes nothing and reads from its caches.
@@ -32,9 +32,9 @@ func findNoise(r, _ *index) []history.Violation {
 		n := (*noise)(nil)
 		switch {
 		case vain[c.Pass]:
-		case c.Side == history.Outside && c.Write:
+		case c.Side == history.External && c.Write:
 			n = outside
-		case c.Side == history.Outside:
+		case c.Side == history.External:
 			looks++
 		case r.isAnnouncement(c):
 			n = writes
@@ -105,7 +105,7 @@ func (x *index) vainTries(s *history.Silence) map[int]bool {
 	passes, tried := map[int]bool{}, map[string]bool{}
 	for i := max(s.Call, 0); s.Restarted != history.Nobody && i < min(s.LastCall, len(x.run.Calls)); i++ {
 		c := &x.run.Calls[i]
-		if c.Side == history.Outside && c.Write && !c.Changed && c.Process >= s.Restarted && c.Pass != history.Nobody && !tried[c.What] {
+		if c.Side == history.External && c.Write && !c.Changed && c.Process >= s.Restarted && c.Pass != history.Nobody && !tried[c.What] {
 			passes[c.Pass], tried[c.What] = true, true
 		}
 	}
@@ -131,7 +131,7 @@ func times(n int) string {
 
 // target says what a call is about: "patch databases.demo.dev/status default/shop".
 func target(c *history.Call) string {
-	if c.Side == history.Outside {
+	if c.Side == history.External {
 		return c.What
 	}
 	resource := c.Resource
@@ -141,7 +141,7 @@ func target(c *history.Call) string {
 	if c.Subresource != "" {
 		resource += "/" + c.Subresource
 	}
-	return c.Verb + " " + strings.TrimSpace(world.Key("", resource, c.Namespace, c.Name))
+	return c.Verb + " " + strings.TrimSpace(state.Key("", resource, c.Namespace, c.Name))
 }
 
 // The limits of I13.
@@ -216,7 +216,7 @@ func (x *index) stirs() []time.Time {
 			all = append(all, c.At)
 		}
 	}
-	for _, v := range x.run.Outside {
+	for _, v := range x.run.External {
 		all = append(all, v.At)
 	}
 	for _, f := range x.run.Faults {
@@ -247,8 +247,8 @@ func (x *index) excused(from, to time.Time) bool {
 			return true
 		}
 	}
-	for i := range x.run.Outside {
-		if v := &x.run.Outside[i]; v.Call == history.Nobody && within(v.At, from, to) {
+	for i := range x.run.External {
+		if v := &x.run.External[i]; v.Call == history.Nobody && within(v.At, from, to) {
 			return true
 		}
 	}

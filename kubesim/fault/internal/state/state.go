@@ -1,6 +1,6 @@
-// Package world brings what there is at one moment into a form in which two runs can be
-// compared: names that the server chose, times and book-keeping are taken out.
-package world
+// Package state brings what exists at one moment, in Kubernetes and at the external API, into a form
+// in which two runs can be compared: names that a server chose, times and book-keeping are left out.
+package state
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // Object is one object of Kubernetes.
@@ -36,7 +36,7 @@ type Options struct {
 
 // Field is one field of one object.
 type Field struct {
-	// Object is its key in [history.World].Objects.
+	// Object is its key in [history.State].Objects.
 	Object string
 	// Path leads to the field: "data.password". An element of a list is [N].
 	Path string
@@ -48,12 +48,12 @@ func (f Field) String() string { return f.Object + " " + f.Path }
 // Of returns the world that the given objects and things are. Leases and events are not part of
 // it. Names that a server or vendor chose become those of their owners, so that they are the same
 // in each run as long as they name what lives.
-func Of(objects []Object, things []history.Thing, o Options) history.World {
+func Of(objects []Object, things []history.Resource, o Options) history.State {
 	n := newNames(objects)
 	objects = slices.DeleteFunc(slices.Clone(objects), skipped)
 	n.nameGenerated(objects, o)
-	n.nameThings(objects, things)
-	w := history.World{Objects: make(map[string]string, len(objects)), Things: make([]history.Thing, 0, len(things))}
+	n.nameResources(objects, things)
+	w := history.State{Objects: make(map[string]string, len(objects)), Resources: make([]history.Resource, 0, len(things))}
 	for _, x := range objects {
 		w.Objects[n.key(x)] = n.yaml(x, o)
 	}
@@ -64,23 +64,23 @@ func Of(objects []Object, things []history.Thing, o Options) history.World {
 		} else {
 			t.ID = n.text(t.ID)
 		}
-		if slices.ContainsFunc(o.Masked, func(f Field) bool { return f.Object == thingKey(t) && f.Path == "state" }) {
+		if slices.ContainsFunc(o.Masked, func(f Field) bool { return f.Object == externalKey(t) && f.Path == "state" }) {
 			t.State = ""
 		}
-		w.Things = append(w.Things, t)
+		w.Resources = append(w.Resources, t)
 	}
-	slices.SortFunc(w.Things, compareThings)
+	slices.SortFunc(w.Resources, compareResources)
 	return w
 }
 
 // skipped tells of what is no part of a world.
 func skipped(x Object) bool { return history.Housekeeping(x.Group, x.Resource) }
 
-func compareThings(a, b history.Thing) int {
+func compareResources(a, b history.Resource) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.State, b.State))
 }
 
-// Key names an object as [history.World] does: "databases.demo.dev default/shop".
+// Key names an object as [history.State] does: "databases.demo.dev default/shop".
 func Key(group, resource, namespace, name string) string {
 	if group != "" {
 		resource += "." + group
@@ -91,15 +91,17 @@ func Key(group, resource, namespace, name string) string {
 	return resource + " " + name
 }
 
-// thingKey names a thing in a difference: "outside stream orders".
-func thingKey(t history.Thing) string { return strings.TrimSpace("outside " + t.Kind + " " + t.ID) }
-
-// Equal tells whether two worlds are the same.
-func Equal(a, b history.World) bool {
-	return maps.Equal(a.Objects, b.Objects) && slices.Equal(a.Things, b.Things)
+// externalKey names a thing in a difference: "outside stream orders".
+func externalKey(t history.Resource) string {
+	return strings.TrimSpace("outside " + t.Kind + " " + t.ID)
 }
 
-// thingYAML shows a thing as an object is shown.
-func thingYAML(t history.Thing) string {
+// Equal tells whether two worlds are the same.
+func Equal(a, b history.State) bool {
+	return maps.Equal(a.Objects, b.Objects) && slices.Equal(a.Resources, b.Resources)
+}
+
+// externalYAML shows a thing as an object is shown.
+func externalYAML(t history.Resource) string {
 	return fmt.Sprintf("owner: %s\nready: %v\nstate: %s\n", scalar(t.Owner), t.Ready, scalar(t.State))
 }

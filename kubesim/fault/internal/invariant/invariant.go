@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // Check is one invariant.

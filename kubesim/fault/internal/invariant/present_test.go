@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
 )
 
 // orderly is a status of a kind with state and message that is as it should be.
@@ -27,8 +27,8 @@ func says(state, message, status string) string {
 // Each misreport is found by this invariant alone, and what looks like it and is right is not.
 func TestPresent(t *testing.T) {
 	tells := both(
-		on("ready", put("operator", shop, state(1, mark, orderly(1)))), on("user resizes", put("user", shop, state(2, mark, orderly(1)))),
-		on("ready again", put("operator", shop, state(2, mark, orderly(2)))), on("user deletes", put("user", shop, strings.Replace(deleting(mark), readyAt(2), orderly(2), 1))),
+		on("ready", put("operator", shop, database(1, mark, orderly(1)))), on("user resizes", put("user", shop, database(2, mark, orderly(1)))),
+		on("ready again", put("operator", shop, database(2, mark, orderly(2)))), on("user deletes", put("user", shop, strings.Replace(deleting(mark), readyAt(2), orderly(2), 1))),
 	)
 	const away = "cannot observe queue: connection refused; retrying"
 	// passing is a status that is written, and then the one in order again.
@@ -36,10 +36,10 @@ func TestPresent(t *testing.T) {
 		return both(tells, add("created", func(s *story) {
 			s.fault("failed")
 			s.begin("default/shop")
-			s.put("operator", shop, state(1, mark, status))
+			s.put("operator", shop, database(1, mark, status))
 			s.end("")
 			s.begin("default/shop")
-			s.put("operator", shop, state(1, mark, orderly(1)))
+			s.put("operator", shop, database(1, mark, orderly(1)))
 			s.end("")
 		}))
 	}
@@ -64,7 +64,7 @@ func TestPresent(t *testing.T) {
 			why: "what there is works, and the new spec is refused", usual: tells,
 			run: both(tells, first("update", func(s *story) {
 				s.fault("failed")
-				s.put("operator", shop, state(2, mark, says("Failed", "too large", problem(orderly(1), "Stalled", "Refused", "too large"))))
+				s.put("operator", shop, database(2, mark, says("Failed", "too large", problem(orderly(1), "Stalled", "Refused", "too large"))))
 			})),
 		},
 		"in the words of Ready": {
@@ -111,7 +111,7 @@ func TestPresent(t *testing.T) {
 // An object that is as it should be, at rest and undisturbed, says so: the other half of I8.
 func TestModesty(t *testing.T) {
 	modest := func(status string) func(*story) {
-		return both(on("ready", put("operator", shop, state(1, mark, status))), on("user resizes", put("user", shop, state(2, mark, status))))
+		return both(on("ready", put("operator", shop, database(1, mark, status))), on("user resizes", put("user", shop, database(2, mark, status))))
 	}
 	no := func(message string) string {
 		return strings.Replace(notReady(1), "reason: Failing", `reason: Failing, message: "`+message+`"`, 1)
@@ -127,12 +127,12 @@ func TestModesty(t *testing.T) {
 		},
 		"in the words of an object in order": {
 			why:  "the same without a state",
-			run:  both(modest(no("works")), on("ready again", put("operator", shop, state(2, mark, strings.Replace(readyAt(2), "reason: Available", "reason: Available, message: works", 1))))),
+			run:  both(modest(no("works")), on("ready again", put("operator", shop, database(2, mark, strings.Replace(readyAt(2), "reason: Available", "reason: Available, message: works", 1))))),
 			want: []string{`I8: is at rest with Ready=False, but its message is "works", as when it is`},
 		},
 		"says why": {why: "it works on it", run: modest(unready)},
 		"used to say why": {
-			why: "it tells of work and stuckness elsewhere, and here of neither", run: both(modest(no("away")), first("ready", put("operator", shop, state(1, mark, unready)))),
+			why: "it tells of work and stuckness elsewhere, and here of neither", run: both(modest(no("away")), first("ready", put("operator", shop, database(1, mark, unready)))),
 			want: []string{"I8: it says neither Reconciling nor Stalled"},
 		},
 	} {
@@ -162,23 +162,23 @@ func TestCredulity(t *testing.T) {
 	forged := func(more func(*story)) func(*story) {
 		return first("update", func(s *story) {
 			s.fault("forged")
-			s.put("user", shop, state(2, mark, strings.Replace(readyAt(2), "t1", "t9", 1)))
+			s.put("user", shop, database(2, mark, strings.Replace(readyAt(2), "t1", "t9", 1)))
 			more(s)
 		})
 	}
 	judge(t, map[string]tale{
-		"written over": {why: "the operator goes on from what it knew: generation 1, with its own time", run: forged(put("operator", shop, state(2, mark, readyAt(1))))},
+		"written over": {why: "the operator goes on from what it knew: generation 1, with its own time", run: forged(put("operator", shop, database(2, mark, readyAt(1))))},
 		"believed": {
 			why: "it did something that it does not do otherwise", want: []string{"I19: \"write outside\" was called because a user had written a status"},
-			run: forged(func(s *story) { s.outside("operator", s.queue("q-1", 2)); s.outside("operator", s.queue("q-1", 1)) }),
+			run: forged(func(s *story) { s.external("operator", s.queue("q-1", 2)); s.external("operator", s.queue("q-1", 1)) }),
 		},
 		"looked up": {
 			why: "who wrote a status only the API server says, once for each version",
-			run: both(forged(put("operator", shop, state(2, mark, readyAt(1)))), on("silence", lookUp(1))),
+			run: both(forged(put("operator", shop, database(2, mark, readyAt(1)))), on("silence", lookUp(1))),
 		},
 		"looked up again": {
 			why: "nothing has changed since", want: []string{"I5: read objects from the API server, past its caches, once"},
-			run: both(forged(put("operator", shop, state(2, mark, readyAt(1)))), on("silence", lookUp(2))),
+			run: both(forged(put("operator", shop, database(2, mark, readyAt(1)))), on("silence", lookUp(2))),
 		},
 		"looked up without a forgery": {
 			why: "nobody wrote what was not to be there", want: []string{"I5: read objects from the API server, past its caches, once"},
@@ -188,8 +188,8 @@ func TestCredulity(t *testing.T) {
 			why: "other faults make an operator repeat calls",
 			run: first("update", func(s *story) {
 				s.fault("failed")
-				s.outside("operator", s.queue("q-1", 2))
-				s.outside("operator", s.queue("q-1", 1))
+				s.external("operator", s.queue("q-1", 2))
+				s.external("operator", s.queue("q-1", 1))
 			}),
 		},
 	})
@@ -213,8 +213,8 @@ func TestSpilled(t *testing.T) {
 		"in a Secret": {why: "that is what they are for", run: both(declared, add("created", put("operator", "secrets default/shop", "{metadata: {labels: {database: shop}}, stringData: {password: hunter2}}"))), want: []string{"I1: create"}},
 		"in status": {
 			why: "the vendor's error quotes it", want: []string{"I14: in status.conditions[0].message of databases default/shop"},
-			run: both(declared, first("ready", put("operator", shop, state(1, mark, strings.Replace(notReady(1), "reason: Failing", "reason: Failing, message: 'postgres://a:hunter2@db'", 1)))), first("ready", func(s *story) {
-				s.put("operator", shop, state(1, mark, strings.Replace(notReady(1), "reason: Failing", "reason: Failing, message: 'postgres://a:hunter2@db'", 1)))
+			run: both(declared, first("ready", put("operator", shop, database(1, mark, strings.Replace(notReady(1), "reason: Failing", "reason: Failing, message: 'postgres://a:hunter2@db'", 1)))), first("ready", func(s *story) {
+				s.put("operator", shop, database(1, mark, strings.Replace(notReady(1), "reason: Failing", "reason: Failing, message: 'postgres://a:hunter2@db'", 1)))
 			})),
 		},
 		"in an event":      {why: "whoever may read events may read it", run: both(declared, add("created", put("operator", "events.events.k8s.io default/a", "{note: hunter2}"))), want: []string{"I14: in note of events default/a"}},

@@ -1,4 +1,4 @@
-package world
+package state
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // names are what replaces strings that a server or vendor chose.
@@ -92,15 +92,15 @@ func (n *names) rename() {
 	}
 }
 
-// nameThings names the things that an operator made, if a vendor seems to have numbered them,
+// nameResources names the things that an operator made, if a vendor seems to have numbered them,
 // after their owners.
-func (n *names) nameThings(objects []Object, things []history.Thing) {
+func (n *names) nameResources(objects []Object, things []history.Resource) {
 	named := map[string]bool{}
 	for _, x := range objects {
 		named[x.Object.GetName()] = true
 	}
 	type family struct{ kind, owner string }
-	families := map[family][]history.Thing{}
+	families := map[family][]history.Resource{}
 	for _, t := range things {
 		numbered := len(t.ID) > 2 && strings.ContainsAny(t.ID, "0123456789")
 		if t.Owner != "" && numbered && !named[t.ID] {
@@ -112,7 +112,7 @@ func (n *names) nameThings(objects []Object, things []history.Thing) {
 		return
 	}
 	for f, members := range families {
-		slices.SortStableFunc(members, func(a, b history.Thing) int { return cmp.Compare(n.text(a.State), n.text(b.State)) })
+		slices.SortStableFunc(members, func(a, b history.Resource) int { return cmp.Compare(n.text(a.State), n.text(b.State)) })
 		owner := strings.TrimSuffix(strings.TrimPrefix(f.owner, "uid("), ")")
 		for i, t := range members {
 			id := fmt.Sprintf("id(%s of %s)", f.kind, owner)

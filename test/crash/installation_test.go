@@ -29,8 +29,8 @@ const (
 	driftInterval = 150 * time.Millisecond
 )
 
-// world is one run: a namespace, a NATS server, and an operator between them.
-type world struct {
+// installation is the setting of one run: a namespace, a NATS server, and an operator between them.
+type installation struct {
 	t         *testing.T
 	admin     client.WithWatch
 	namespace string
@@ -41,9 +41,9 @@ type world struct {
 	story     scenarios.Story
 }
 
-func newWorld(t *testing.T, cfg *rest.Config, binary operatortest.Binary, at point) *world {
+func newInstallation(t *testing.T, cfg *rest.Config, binary operatortest.Binary, at point) *installation {
 	t.Helper()
-	w := &world{t: t, admin: testenv.Client(t, cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, cfg)}
+	w := &installation{t: t, admin: testenv.Client(t, cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, cfg)}
 	w.gate = &gate{at: at, kill: func() { w.operator.kill() }}
 	w.startNATS()
 	user := testenv.User(t, cfg, rules(t)...)
@@ -71,7 +71,7 @@ func rules(t *testing.T) []rbacv1.PolicyRule {
 }
 
 // startNATS starts a server whose clients' writes pass through the gate.
-func (w *world) startNATS() {
+func (w *installation) startNATS() {
 	w.t.Helper()
 	var numbers sync.Map // of the operator's writes whose answers are awaited, by what they are
 	ours := func(c natsserver.Call) bool { return c.Client != bystander && c.Mutating() }
@@ -109,9 +109,9 @@ func (w *world) startNATS() {
 }
 
 // play plays a step and waits until what it wants holds and nothing is written.
-func (w *world) play(step fault.Step) {
+func (w *installation) play(step fault.Step) {
 	w.t.Helper()
-	world := &fault.World{Client: w.admin, Outside: w.outside}
+	world := &fault.World{Client: w.admin, ExternalAPI: w.outside}
 	if err := step.Do(w.t.Context(), world); err != nil {
 		w.t.Fatalf("%s: %v", step.Name, err)
 	}
@@ -137,7 +137,7 @@ func (w *world) play(step fault.Step) {
 
 // silence waits until nothing is written for some drift intervals. An operator that never
 // falls silent fails the test.
-func (w *world) silence() {
+func (w *installation) silence() {
 	w.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -155,13 +155,13 @@ func (w *world) silence() {
 
 // state is what is compared between runs.
 type state struct {
-	Things []fault.Thing
+	Resources []fault.Resource
 	// Stream and Consumer are the states of the objects, without what differs from run to
 	// run.
 	Stream, Consumer string
 }
 
-func (w *world) state() state {
+func (w *installation) state() state {
 	w.t.Helper()
 	stream, consumer := w.story.Stream.DeepCopy(), w.story.Consumer.DeepCopy()
 	for _, obj := range []client.Object{stream, consumer} {
@@ -169,17 +169,17 @@ func (w *world) state() state {
 			w.t.Fatal(err)
 		}
 	}
-	things := w.outside.Things()
-	for i := range things {
-		if things[i].Owner == "" {
-			w.t.Errorf("%s %s bears no ownership mark", things[i].Kind, things[i].ID)
+	all := w.outside.Resources()
+	for i := range all {
+		if all[i].Owner == "" {
+			w.t.Errorf("%s %s bears no ownership mark", all[i].Kind, all[i].ID)
 		}
-		things[i].Owner = "" // a UID
+		all[i].Owner = "" // a UID
 	}
 	return state{
-		Things:   things,
-		Stream:   summary(w.t, stream.TrimtabExternal(), stream.Finalizers),
-		Consumer: summary(w.t, consumer.TrimtabExternal(), consumer.Finalizers),
+		Resources: all,
+		Stream:    summary(w.t, stream.TrimtabExternal(), stream.Finalizers),
+		Consumer:  summary(w.t, consumer.TrimtabExternal(), consumer.Finalizers),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trimtab-dev/trimtab/kubesim/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // The conditions by which kstatus tells whether an object gets there by itself.
@@ -64,13 +64,13 @@ func (x *index) findCredulity(u *index) []history.Violation {
 	}
 	usual := map[string]int{}
 	for _, c := range u.run.Calls[:u.run.Steps[last].SettledCall] {
-		if c.Side == history.Outside && c.Write && c.Changed {
+		if c.Side == history.External && c.Write && c.Changed {
 			usual[c.What]++
 		}
 	}
 	var found []history.Violation
 	for _, c := range x.run.Calls[:x.run.Steps[last].SettledCall] {
-		if c.Side != history.Outside || !c.Write || !c.Changed {
+		if c.Side != history.External || !c.Write || !c.Changed {
 			continue
 		}
 		if usual[c.What]--; usual[c.What] == -1 {

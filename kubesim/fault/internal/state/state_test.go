@@ -1,0 +1,278 @@
+package state_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+)
+
+const (
+	uid1 = "0a1b2c3d-0000-4000-8000-000000000001"
+	uid2 = "0a1b2c3d-0000-4000-8000-000000000002" // the same object, made again
+	uid3 = "99999999-0000-4000-8000-000000000003"
+)
+
+// object reads a manifest; resource is "databases.demo.dev".
+func object(t testing.TB, resource, manifest string) state.Object {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	b, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.UnmarshalJSON(b); err != nil {
+		t.Fatal(err)
+	}
+	resource, group, _ := strings.Cut(resource, ".")
+	return state.Object{Group: group, Resource: resource, Object: u}
+}
+
+const database = `
+apiVersion: demo.dev/v1
+kind: Database
+metadata:
+  name: shop
+  namespace: default
+  uid: UID
+  resourceVersion: "17"
+  generation: 3
+  creationTimestamp: "2000-01-01T00:00:00Z"
+  managedFields: [{manager: me}]
+  finalizers: [z.dev/b, demo.dev/a]
+  annotations:
+    fault.kubesim/touched: "5"
+    example.com/at: noon
+spec: {size: 3, name: "yes", zones: [b, a], empty: {}, none: []}
+status:
+  observedGeneration: 3
+  id: q-7
+  lastSeen: "2000-01-01T00:03:20.5+00:00"
+  text: |
+    two
+    lines
+  conditions:
+  - {type: Synced, status: "True", reason: Fine, message: "q-7 since 2000-01-01T00:00:09Z", lastTransitionTime: "2000-01-01T00:00:09Z", observedGeneration: 2}
+  - {type: Ready, status: "True", reason: Fine, message: "", lastTransitionTime: "2000-01-01T00:00:09Z", observedGeneration: 3}
+`
+
+const secret = `
+apiVersion: v1
+kind: Secret
+metadata:
+  name: shop-UID
+  namespace: default
+  ownerReferences: [{apiVersion: demo.dev/v1, kind: Database, name: shop, uid: UID}]
+data: {id: cS03, raw: /w==}
+`
+
+func with(manifest, uid string) string { return strings.ReplaceAll(manifest, "UID", uid) }
+
+func TestOf(t *testing.T) {
+	lease := object(t, "leases.coordination.k8s.io", "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: l}}")
+	event := object(t, "events", "{apiVersion: v1, kind: Event, metadata: {name: e}}")
+	service := object(t, "services", "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7], ports: [{port: 1, nodePort: 30001}]}}")
+	headless := object(t, "services", "{apiVersion: v1, kind: Service, metadata: {name: h}, spec: {clusterIP: None}}")
+	got := state.Of([]state.Object{
+		lease, event, service, headless,
+		object(t, "databases.demo.dev", with(database, uid1)), object(t, "secrets", with(secret, uid1)),
+	}, []history.Resource{{Kind: "queue", ID: "q-7", Owner: uid1, State: "size 3, tag " + uid1, Ready: true}, {Kind: "queue", ID: "p-1"}}, state.Options{})
+	want := history.State{
+		Objects: map[string]string{
+			"services s": "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\nspec:\n  ports:\n  - port: 1\n",
+			"services h": "apiVersion: v1\nkind: Service\nmetadata:\n  name: h\nspec:\n  clusterIP: None\n",
+			"secrets default/shop-uid(databases.demo.dev default/shop)": `apiVersion: v1
+data:
+  id: id(queue of databases.demo.dev default/shop)
+  raw: /w==
+kind: Secret
+metadata:
+  name: shop-uid(databases.demo.dev default/shop)
+  namespace: default
+  ownerReferences:
+  - name: shop
+    apiVersion: demo.dev/v1
+    kind: Database
+    uid: uid(databases.demo.dev default/shop)
+`,
+			"databases.demo.dev default/shop": `apiVersion: demo.dev/v1
+kind: Database
+metadata:
+  annotations:
+    example.com/at: noon
+  finalizers:
+  - demo.dev/a
+  - z.dev/b
+  name: shop
+  namespace: default
+spec:
+  empty: {}
+  name: "yes"
+  none: []
+  size: 3
+  zones:
+  - b
+  - a
+status:
+  conditions:
+  - type: Ready
+    lastTransitionTime: T
+    message: ""
+    observedGeneration: current
+    reason: Fine
+    status: "True"
+  - type: Synced
+    lastTransitionTime: T
+    message: id(queue of databases.demo.dev default/shop) since T
+    observedGeneration: behind by 1
+    reason: Fine
+    status: "True"
+  id: id(queue of databases.demo.dev default/shop)
+  lastSeen: T
+  observedGeneration: current
+  text: |
+    two
+    lines
+`,
+		},
+		Resources: []history.Resource{
+			{Kind: "queue", ID: "id(queue of databases.demo.dev default/shop)", Owner: "uid(databases.demo.dev default/shop)", State: "size 3, tag uid(databases.demo.dev default/shop)", Ready: true},
+			{Kind: "queue", ID: "p-1"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("world (-want +got):\n%s", diff)
+	}
+}
+
+// What means the same is equal, what does not is not.
+func TestEqual(t *testing.T) {
+	things := func(id, owner string) []history.Resource {
+		return []history.Resource{{Kind: "queue", ID: id, Owner: owner, State: "on", Ready: true}}
+	}
+	generated := func(name, text string) state.Object {
+		return object(t, "pods", "{apiVersion: v1, kind: Pod, metadata: {generateName: job-, name: "+name+"}, spec: {text: "+text+"}}")
+	}
+	base := func(uid, id string) ([]state.Object, []history.Resource) {
+		return []state.Object{object(t, "databases.demo.dev", strings.ReplaceAll(with(database, uid), "q-7", id))}, things(id, uid)
+	}
+	type side struct {
+		objects []state.Object
+		things  []history.Resource
+	}
+	of := func(uid, id string) side { o, th := base(uid, id); return side{o, th} }
+	edited := func(old, with string) side {
+		return side{[]state.Object{object(t, "databases.demo.dev", strings.Replace(strings.ReplaceAll(database, "UID", uid1), old, with, 1))}, things("q-7", uid1)}
+	}
+	tests := map[string]struct {
+		why  string
+		a, b side
+		o    state.Options
+		want bool
+	}{
+		"made again":           {"a new UID and a new id of the vendor mean nothing", of(uid1, "q-7"), of(uid2, "q-8"), state.Options{}, true},
+		"names the old thing":  {"the recorded id is not of what lives", of(uid1, "q-7"), side{of(uid1, "q-7").objects, things("q-8", uid1)}, state.Options{}, false},
+		"part of a word":       {"q-77 is not q-7", edited("id: q-7", "id: q-77"), edited("id: q-7", "id: q-78"), state.Options{}, false},
+		"end of a word":        {"faq-7 is not q-7", edited("id: q-7", "id: faq-7"), side{[]state.Object{object(t, "databases.demo.dev", strings.ReplaceAll(strings.Replace(with(database, uid1), "id: q-7", "id: faq-8", 1), "q-7 since", "q-8 since"))}, things("q-8", uid1)}, state.Options{}, false},
+		"owner of before":      {"the thing's tag names an incarnation that is gone", of(uid1, "q-7"), side{of(uid2, "q-7").objects, things("q-7", uid1)}, state.Options{}, false},
+		"another spec":         {"size is what the user wants", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{}, false},
+		"a number as a string": {"3 is not \"3\"", of(uid1, "q-7"), edited("size: 3", `size: "3"`), state.Options{}, false},
+		"order of a list":      {"zones may have an order", of(uid1, "q-7"), edited("[b, a]", "[a, b]"), state.Options{}, false},
+		"order of finalizers":  {"they are a set", of(uid1, "q-7"), edited("[z.dev/b, demo.dev/a]", "[demo.dev/a, z.dev/b]"), state.Options{}, true},
+		"deleting":             {"deletionTimestamp counts, its time does not", of(uid1, "q-7"), edited("generation: 3", `deletionTimestamp: "2000-01-01T00:00:00Z"`), state.Options{}, false},
+		"later":                {"a time means nothing", of(uid1, "q-7"), edited("00:03:20.5+00:00", "00:03:21Z"), state.Options{}, true},
+		"no time at all":       {"but its absence does", of(uid1, "q-7"), edited("lastSeen:", "other:"), state.Options{}, false},
+		"foreign field":        {"it is somebody else's", of(uid1, "q-7"), edited("lastSeen:", "other:"), state.Options{Foreign: []string{"status.lastSeen", "status.other"}}, true},
+		"foreign annotation":   {"keys have dots", of(uid1, "q-7"), edited("example.com/at: noon", "example.com/at: night"), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
+		"foreign alone":        {"the map that it made goes with it", edited("example.com/at: noon", "example.com/at: noon"), edited("  annotations:\n    fault.kubesim/touched: \"5\"\n    example.com/at: noon\n", ""), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
+		"foreign in a list":    {"the path means each element", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.conditions.reason"}}, true},
+		"foreign elsewhere":    {"a path is whole", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.reason", "conditions.reason"}}, false},
+		"behind":               {"an observed generation that is behind counts", of(uid1, "q-7"), edited("observedGeneration: 3\n", "observedGeneration: 2\n"), state.Options{}, false},
+		"generation":           {"how often the spec was written does not", of(uid1, "q-7"), edited("generation: 3\n", "generation: 3 \n"), state.Options{}, true},
+		"generated name":       {"the server makes it up", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b"), generated("job-z3zzz", "a")}}, state.Options{}, true},
+		"generated content":    {"one object more is one more", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b")}}, state.Options{}, false},
+		"masked":               {"the undisturbed runs differ there", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.size"}}}, true},
+		"masked of another":    {"a mask is of one object", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/bar", Path: "spec.size"}}}, false},
+		"masked element":       {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"}}}, true},
+		"masked neighbour":     {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[0]"}}}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a, b := state.Of(tt.a.objects, tt.a.things, tt.o), state.Of(tt.b.objects, tt.b.things, tt.o)
+			diff := state.Diff(a, b)
+			if got := state.Equal(a, b); got != tt.want {
+				t.Errorf("equal: %v, want %v, as %s\n%s", got, tt.want, tt.why, diff)
+			}
+			if (diff == "") != tt.want {
+				t.Errorf("the difference is %q, want empty: %v", diff, tt.want)
+			}
+		})
+	}
+}
+
+func TestDiff(t *testing.T) {
+	a := state.Of([]state.Object{object(t, "databases.demo.dev", with(database, uid1)), object(t, "secrets", with(secret, uid3))},
+		[]history.Resource{{Kind: "queue", ID: "q", Owner: uid1, State: "on", Ready: true}}, state.Options{})
+	changed := strings.Replace(strings.Replace(database, `status: "True"`, `status: "False"`, 1), "size: 3, ", "", 1)
+	b := state.Of([]state.Object{object(t, "databases.demo.dev", with(changed, uid1))},
+		[]history.Resource{{Kind: "queue", ID: "q", Owner: uid1, State: "off"}, {Kind: "queue", ID: "r"}}, state.Options{})
+	want := `  databases.demo.dev default/shop
+      spec:
+-       size: 3
+      status:
+        conditions:
+        - type: Synced
+-         status: "True"
++         status: "False"
+  outside queue q
+-     ready: true
+-     state: on
++     ready: false
++     state: off
++ outside queue r (owner: "", ready: false, state: "")
+- secrets default/shop-uid(gone)
+`
+	got := state.Diff(a, b)
+	if diff := cmp.Diff(want, strings.ReplaceAll(strings.ReplaceAll(got, `"on"`, "on"), `"off"`, "off")); diff != "" {
+		t.Errorf("difference (-want +got):\n%s", diff)
+	}
+}
+
+func TestMask(t *testing.T) {
+	a := state.Of([]state.Object{object(t, "databases.demo.dev", with(database, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "x"}}, state.Options{})
+	changed := strings.Replace(strings.Replace(database, "reason: Fine", "reason: Good", 1), "[b, a]", "[b, c]", 1)
+	b := state.Of([]state.Object{object(t, "databases.demo.dev", with(changed, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "y"}}, state.Options{})
+	want := []state.Field{
+		{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"},
+		{Object: "databases.demo.dev default/shop", Path: "status.conditions[1].reason"},
+		{Object: "outside queue q", Path: "state"},
+	}
+	got := state.Mask(a, b)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("mask (-want +got):\n%s", diff)
+	}
+	o := state.Options{Masked: got}
+	x := state.Of([]state.Object{object(t, "databases.demo.dev", with(database, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "x"}}, o)
+	y := state.Of([]state.Object{object(t, "databases.demo.dev", with(changed, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "y"}}, o)
+	if diff := state.Diff(x, y); diff != "" {
+		t.Errorf("masked worlds differ:\n%s", diff)
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	var objects []state.Object
+	var things []history.Resource
+	for range 10 {
+		objects = append(objects, object(b, "databases.demo.dev", with(database, uid1)), object(b, "secrets", with(secret, uid1)))
+		things = append(things, history.Resource{Kind: "queue", ID: "q-7", Owner: uid1, State: "on"})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		state.Of(objects, things, state.Options{Foreign: []string{"status.lastSeen"}})
+	}
+}
