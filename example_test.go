@@ -42,31 +42,33 @@ type records struct{}
 // ExternalName says under which name the vendor knows the record.
 func (records) ExternalName(r *Record) (string, error) { return r.Name + ".example.org", nil }
 
-func (records) Observe(_ context.Context, z *zone, _ *Record, ref external.Ref) (external.Observation[entry], error) {
-	e, found := z.get(ref.ID)
+func (records) Observe(_ context.Context, r external.ObserveRequest[*Record, *zone]) (external.Observation[entry], error) {
+	e, found := r.Client.get(r.ID)
 	if !found {
 		return external.Missing[entry](), nil
 	}
 	return external.Available(e, external.MarkOf(e.labels)), nil
 }
 
-func (records) Compare(r *Record, have entry) external.Changes {
+func (records) Compare(r external.CompareRequest[*Record, entry]) external.Changes {
 	return external.Diff(
-		external.Field("spec.address", r.Spec.Address, have.address),
-		external.Field("spec.ttl", r.Spec.TTL, have.ttl), // nil is not compared
+		external.Field("spec.address", r.Object.Spec.Address, r.Have.address),
+		external.Field("spec.ttl", r.Object.Spec.TTL, r.Have.ttl), // nil is not compared
 	)
 }
 
-func (records) Create(_ context.Context, z *zone, r *Record, in external.CreateInput) (external.Result, error) {
-	return external.Result{}, z.put(in.Name, entry{address: r.Spec.Address, ttl: r.ttl(300), labels: in.Mark.On(nil)})
+func (records) Create(_ context.Context, r external.CreateRequest[*Record, *zone]) (external.CreateResponse[entry], error) {
+	want := entry{address: r.Object.Spec.Address, ttl: r.Object.ttl(300), labels: r.Mark.On(nil)}
+	return external.CreateResponse[entry]{}, r.Client.put(r.ID, want)
 }
 
-func (records) Update(_ context.Context, z *zone, r *Record, ref external.Ref, have entry, _ external.Changes) (external.Result, error) {
-	return external.Result{}, z.put(ref.ID, entry{address: r.Spec.Address, ttl: r.ttl(have.ttl), labels: have.labels})
+func (records) Update(_ context.Context, r external.UpdateRequest[*Record, *zone, entry]) (external.UpdateResponse[entry], error) {
+	want := entry{address: r.Object.Spec.Address, ttl: r.Object.ttl(r.Have.ttl), labels: r.Have.labels}
+	return external.UpdateResponse[entry]{}, r.Client.put(r.ID, want)
 }
 
-func (records) Delete(_ context.Context, z *zone, _ *Record, ref external.Ref) (external.Result, error) {
-	return external.Result{}, z.remove(ref.ID)
+func (records) Delete(_ context.Context, r external.DeleteRequest[*Record, *zone]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, r.Client.remove(r.ID)
 }
 
 func (r *Record) ttl(unset int) int {

@@ -13,15 +13,17 @@ import (
 // idle is a driver that is never asked.
 type idle struct{}
 
-func (idle) Observe(context.Context, int, *things.Thing, Ref) (Observation[int], error) {
+func (idle) Observe(context.Context, ObserveRequest[*things.Thing, int]) (Observation[int], error) {
 	return Missing[int](), nil
 }
-func (idle) Compare(*things.Thing, int) Changes { return nil }
-func (idle) Create(context.Context, int, *things.Thing, CreateInput) (Result, error) {
-	return Result{}, nil
+func (idle) Compare(CompareRequest[*things.Thing, int]) Changes { return nil }
+func (idle) Create(context.Context, CreateRequest[*things.Thing, int]) (CreateResponse[int], error) {
+	return CreateResponse[int]{}, nil
 }
 
-func (idle) Delete(context.Context, int, *things.Thing, Ref) (Result, error) { return Result{}, nil }
+func (idle) Delete(context.Context, DeleteRequest[*things.Thing, int]) (DeleteResponse, error) {
+	return DeleteResponse{}, nil
+}
 
 // leftBehindOf is what the gauge says of a kind.
 func leftBehindOf(t *testing.T, kind string) float64 {

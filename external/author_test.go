@@ -57,45 +57,45 @@ func (w *wild) times() int {
 	return w.met
 }
 
-func (w *wild) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
+func (w *wild) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
 	w.comes("Observe")
-	return w.named.Observe(ctx, c, t, ref)
+	return w.named.Observe(ctx, r)
 }
 
-func (w *wild) Compare(t *thing.Thing, have item) external.Changes {
+func (w *wild) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
 	w.comes("Compare")
-	return w.named.Compare(t, have)
+	return w.named.Compare(r)
 }
 
-func (w *wild) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	r, err := w.named.Create(ctx, c, t, in)
+func (w *wild) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	response, err := w.named.Create(ctx, r)
 	w.comes("Create") // the worst moment: it is made, and nobody has been told
-	return r, err
+	return response, err
 }
 
-func (w *wild) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, all external.Changes) (external.Result, error) {
+func (w *wild) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
 	w.comes("Update")
-	return w.named.Update(ctx, c, t, ref, have, all)
+	return w.named.Update(ctx, r)
 }
 
-func (w *wild) Delete(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (external.Result, error) {
+func (w *wild) Delete(ctx context.Context, r external.DeleteRequest[*thing.Thing, *cloudClient]) (external.DeleteResponse, error) {
 	w.comes("Delete")
-	return w.named.Delete(ctx, c, t, ref)
+	return w.named.Delete(ctx, r)
 }
 
-func (w *wild) Unmark(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) error {
+func (w *wild) Unmark(ctx context.Context, r external.UnmarkRequest[*thing.Thing, *cloudClient]) (external.UnmarkResponse, error) {
 	w.comes("Unmark")
-	return w.named.Unmark(ctx, c, t, ref)
+	return w.named.Unmark(ctx, r)
 }
 
-func (w *wild) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+func (w *wild) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *cloudClient]) (external.MarkResponse, error) {
 	w.comes("Mark")
 	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
-		return err
+	if err := r.Client.call(ctx, http.MethodGet, r.ID, nil, &i); err != nil {
+		return external.MarkResponse{}, err
 	}
-	i.Tags = mark.On(i.Tags)
-	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
+	i.Tags = r.Mark.On(i.Tags)
+	return external.MarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID, &i, nil)
 }
 
 func (w *wild) ExternalName(t *thing.Thing) (string, error) {
@@ -103,9 +103,9 @@ func (w *wild) ExternalName(t *thing.Thing) (string, error) {
 	return w.named.ExternalName(t)
 }
 
-func (w *wild) Reflect(t *thing.Thing, have item) {
+func (w *wild) Reflect(r external.ReflectRequest[*thing.Thing, item]) {
 	w.comes("Reflect")
-	w.named.Reflect(t, have)
+	w.named.Reflect(r)
 }
 
 func (w *wild) DependsOn(t *thing.Thing) []external.Dependency {
@@ -223,12 +223,12 @@ func (n *nothing) Error() string { return n.text }
 // typed returns a nil pointer for an error from a create that has succeeded.
 type typed struct{ named }
 
-func (d typed) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	if _, err := d.named.Create(ctx, c, t, in); err != nil {
-		return external.Result{}, err
+func (d typed) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	if _, err := d.named.Create(ctx, r); err != nil {
+		return external.CreateResponse[item]{}, err
 	}
 	var none *nothing
-	return external.Result{}, none
+	return external.CreateResponse[item]{}, none
 }
 
 // asserting classifies errors by an assertion that does not hold for all.

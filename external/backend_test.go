@@ -110,19 +110,19 @@ type deaf struct {
 	let   chan struct{}
 }
 
-func (d *deaf) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
+func (d *deaf) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
 	d.mu.Lock()
-	d.out[t.Name]++
-	d.twice = d.twice || d.out[t.Name] > 1
+	d.out[r.Object.Name]++
+	d.twice = d.twice || d.out[r.Object.Name] > 1
 	d.mu.Unlock()
-	if strings.HasPrefix(t.Name, "many-0") { // ten of them
+	if strings.HasPrefix(r.Object.Name, "many-0") { // ten of them
 		<-d.let
 		ctx = context.WithoutCancel(ctx)
 	}
-	o, err := d.named.Observe(ctx, c, t, ref)
+	o, err := d.named.Observe(ctx, r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.out[t.Name]--
+	d.out[r.Object.Name]--
 	return o, err
 }
 

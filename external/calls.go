@@ -183,9 +183,10 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	var seen Observation[O]
 	var changes Changes
 	wanted, known := wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
-	driver, c, ref := p.e.driver, p.client.client, p.ref()
+	driver, r := p.e.driver, ObserveRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
 	p.ask(ctx, ActionObserve, func(ctx context.Context, obj T) (string, error) {
-		o, err := driver.Observe(ctx, c, obj, ref)
+		r.Object = obj
+		o, err := driver.Observe(ctx, r)
 		if err != nil {
 			return "", err
 		}
@@ -230,7 +231,7 @@ func (e *engine[T, C, O]) understand(obj T, o Observation[O]) (Changes, error) {
 	case PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting:
 		return nil, nil
 	case PhaseAvailable, PhaseDegraded, PhaseFailed:
-		return guard("Compare", func() (Changes, error) { return e.driver.Compare(obj, o.Have), nil })
+		return guard("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj, Have: o.Have}), nil })
 	}
 	return nil, Terminal(fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %T", o.Phase, e.driver))
 }
@@ -282,8 +283,7 @@ func (p *pass[T, C, O]) wished() {
 // wants is what obj, and what it refers to, ask for, told by what a thing without anything
 // lacks. Of a driver that cannot compare with such a thing only the generation is known.
 func (e *engine[T, C, O]) wants(obj T) string {
-	var nothing O
-	all, err := guard("Compare", func() (Changes, error) { return e.driver.Compare(obj, nothing), nil })
+	all, err := guard("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj}), nil })
 	if err != nil {
 		return "unknown"
 	}
@@ -326,14 +326,14 @@ func (p *pass[T, C, O]) markOf(obj T, incarnation int64) Mark {
 // code does, a create is not forgotten.
 func (p *pass[T, C, O]) create(ctx context.Context) {
 	p.facts.Did.Create = true
-	in := CreateInput{Name: p.id, Mark: p.mark()}
-	driver, c := p.e.driver, p.client.client
+	driver, r := p.e.driver, CreateRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation(), Mark: p.mark()}
 	p.track.createBegins(time.Now())
 	given := &assigned{}
 	p.track.given = given
 	class := p.change(ctx, ActionCreate, func(ctx context.Context, obj T) error {
-		result, err := driver.Create(ctx, c, obj, in)
-		given.take(in.Name, result)
+		r.Object = obj
+		response, err := driver.Create(ctx, r)
+		given.take(r.ID, response.ID)
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
@@ -347,12 +347,15 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 func (p *pass[T, C, O]) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(InPlace).hash()
-	updater, c, ref, have := p.e.updater, p.client.client, p.ref(), p.seen.Have
+	updater, r := p.e.updater, UpdateRequest[T, C, O]{
+		Client: p.client.client, ID: p.id, Incarnation: p.incarnation(), Have: p.seen.Have, Changes: wanted,
+	}
 	given := &assigned{}
 	p.track.given = given
 	p.change(ctx, ActionUpdate, func(ctx context.Context, obj T) error {
-		result, err := updater.Update(ctx, c, obj, ref, have, wanted)
-		given.take(ref.ID, result)
+		r.Object = obj
+		response, err := updater.Update(ctx, r)
+		given.take(r.ID, response.ID)
 		return err
 	})
 	if p.facts.Last.Failed {
@@ -368,9 +371,10 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 func (p *pass[T, C, O]) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
-	driver, c, ref := p.e.driver, p.client.client, p.ref()
+	driver, r := p.e.driver, DeleteRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
 	p.change(ctx, ActionDelete, func(ctx context.Context, obj T) error {
-		_, err := driver.Delete(ctx, c, obj, ref)
+		r.Object = obj
+		_, err := driver.Delete(ctx, r)
 		return err
 	})
 	p.track.deleteAnswered(p.facts.Last.Failed || p.last.absent)
@@ -384,9 +388,11 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 // putMark puts our mark on.
 func (p *pass[T, C, O]) putMark(ctx context.Context) {
 	p.facts.Did.Mark = true
-	marker, c, ref, mark := p.e.marker, p.client.client, p.ref(), p.mark()
+	marker, r := p.e.marker, MarkRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation(), Mark: p.mark()}
 	p.change(ctx, ActionMark, func(ctx context.Context, obj T) error {
-		return marker.Mark(ctx, c, obj, ref, mark)
+		r.Object = obj
+		_, err := marker.Mark(ctx, r)
+		return err
 	})
 	if !p.facts.Last.Failed {
 		p.track.markAnswered(p.obj.GetGeneration(), time.Now())
@@ -396,9 +402,11 @@ func (p *pass[T, C, O]) putMark(ctx context.Context) {
 // unmark takes our mark off.
 func (p *pass[T, C, O]) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
-	unmarker, c, ref := p.e.unmarker, p.client.client, p.ref()
+	unmarker, r := p.e.unmarker, UnmarkRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
 	p.change(ctx, ActionUnmark, func(ctx context.Context, obj T) error {
-		return unmarker.Unmark(ctx, c, obj, ref)
+		r.Object = obj
+		_, err := unmarker.Unmark(ctx, r)
+		return err
 	})
 }
 

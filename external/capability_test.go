@@ -20,23 +20,27 @@ type (
 // incapable is a driver that can do no more than it must.
 type incapable struct{}
 
-func (incapable) Observe(context.Context, shelf, *thing.Thing, external.Ref) (external.Observation[box], error) {
+func (incapable) Observe(context.Context, external.ObserveRequest[*thing.Thing, shelf]) (external.Observation[box], error) {
 	return external.Missing[box](), nil
 }
-func (incapable) Compare(*thing.Thing, box) external.Changes { return nil }
-func (incapable) Create(context.Context, shelf, *thing.Thing, external.CreateInput) (external.Result, error) {
-	return external.Result{}, nil
+func (incapable) Compare(external.CompareRequest[*thing.Thing, box]) external.Changes { return nil }
+func (incapable) Create(context.Context, external.CreateRequest[*thing.Thing, shelf]) (external.CreateResponse[box], error) {
+	return external.CreateResponse[box]{}, nil
 }
 
-func (incapable) Delete(context.Context, shelf, *thing.Thing, external.Ref) (external.Result, error) {
-	return external.Result{}, nil
+func (incapable) Delete(context.Context, external.DeleteRequest[*thing.Thing, shelf]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, nil
 }
 
-func (oldUpdate) Update(context.Context, shelf, *thing.Thing, external.Ref, box) error { return nil }
+func (oldUpdate) Update(context.Context, external.UpdateRequest[*thing.Thing, shelf, *box]) error {
+	return nil
+}
 
-func (misspelt) UnMark(context.Context, shelf, *thing.Thing, external.Ref) error { return nil }
+func (misspelt) UnMark(context.Context, external.UnmarkRequest[*thing.Thing, shelf]) (external.UnmarkResponse, error) {
+	return external.UnmarkResponse{}, nil
+}
 
-func (*byPointer) Reflect(*thing.Thing, box) {}
+func (*byPointer) Reflect(external.ReflectRequest[*thing.Thing, box]) {}
 
 func (namedTwice) ExternalName(*thing.Thing) string { return "" }
 
@@ -50,10 +54,13 @@ func TestCapabilities(t *testing.T) {
 		{boxes{}, nil},
 		{incapable{}, nil},
 		{oldUpdate{}, []string{
-			"Update(context.Context, external_test.shelf, *thing.Thing, external.Ref, external_test.box) error",
-			"Update(context.Context, external_test.shelf, *thing.Thing, external.Ref, external_test.box, external.Changes) (external.Result, error)",
+			"Update(context.Context, external.UpdateRequest[*thing.Thing, external_test.shelf, *external_test.box]) error",
+			"that of external.Updater[*thing.Thing, external_test.shelf, external_test.box] is",
+			"Update(context.Context, external.UpdateRequest[*thing.Thing, external_test.shelf, external_test.box]) (external.UpdateResponse[external_test.box], error)",
 		}},
-		{misspelt{}, []string{"UnMark", "Unmark(context.Context, external_test.shelf, *thing.Thing, external.Ref) error"}},
+		{misspelt{}, []string{
+			"UnMark", "Unmark(context.Context, external.UnmarkRequest[*thing.Thing, external_test.shelf]) (external.UnmarkResponse, error)",
+		}},
 		{byPointer{}, []string{"&byPointer{...}"}},
 		{&byPointer{}, nil},
 		{namedTwice{}, []string{"ExternalName(*thing.Thing) string", "ExternalName(*thing.Thing) (string, error)"}},

@@ -269,56 +269,59 @@ type things struct{}
 
 type observation = external.Observation[item]
 
-func (things) Observe(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (observation, error) {
+func (things) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
 	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
+	if err := r.Client.call(ctx, http.MethodGet, r.ID, nil, &i); err != nil {
 		return observation{}, err // a 404 is Missing by the default rules
 	}
-	o := external.ByStatus(i, external.MarkOf(i.Tags), i.State, i.Detail, external.Phases{
-		"ONLINE": external.PhaseAvailable, "IDLE": external.PhaseAvailable,
-		"CREATING": external.PhaseCreating, "UPDATING": external.PhaseUpdating, "DELETING": external.PhaseDeleting,
-		"LIMPING": external.PhaseDegraded, "ERROR": external.PhaseFailed, "BROKEN": external.PhaseFailed,
-	})
-	o.Recoverable = i.State == "ERROR"
-	o.PollAfter = 20 * time.Millisecond
+	o := observation{
+		External: i.State, Have: i, Mark: external.MarkOf(i.Tags), Message: i.Detail,
+		Recoverable: i.State == "ERROR", PollAfter: 20 * time.Millisecond,
+	}
 	if i.State == "ERROR" || i.State == "BROKEN" {
 		o.Reason = "OutOfStock"
 	}
-	return o, nil
+	return external.ByStatus(external.Phases{
+		"ONLINE": external.PhaseAvailable, "IDLE": external.PhaseAvailable,
+		"CREATING": external.PhaseCreating, "UPDATING": external.PhaseUpdating, "DELETING": external.PhaseDeleting,
+		"LIMPING": external.PhaseDegraded, "ERROR": external.PhaseFailed, "BROKEN": external.PhaseFailed,
+	}, o), nil
 }
 
-func (things) Compare(t *thing.Thing, have item) external.Changes {
+func (things) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
 	return external.Diff(
-		external.Field("spec.size", t.Spec.Size, have.Size),
-		external.Recreates(external.Optional("spec.tier", t.Spec.Tier, have.Tier)),
-		external.Refused(external.Optional("spec.version", t.Spec.Version, have.Version)),
+		external.Field("spec.size", r.Object.Spec.Size, r.Have.Size),
+		external.Recreates(external.Optional("spec.tier", r.Object.Spec.Tier, r.Have.Tier)),
+		external.Refused(external.Optional("spec.version", r.Object.Spec.Version, r.Have.Version)),
 	)
 }
 
-func (things) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	i := item{Size: t.Spec.Size, Tier: t.Spec.Tier, Version: t.Spec.Version, Tags: in.Mark}
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &i, nil)
+func (things) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	i := item{Size: r.Object.Spec.Size, Tier: r.Object.Spec.Tier, Version: r.Object.Spec.Version, Tags: r.Mark}
+	return external.CreateResponse[item]{}, r.Client.call(ctx, http.MethodPost, r.ID, &i, nil)
 }
 
-func (things) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
-	have.Size = t.Spec.Size
-	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, &have, nil)
+func (things) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
+	r.Have.Size = r.Object.Spec.Size
+	return external.UpdateResponse[item]{}, r.Client.call(ctx, http.MethodPut, r.ID, &r.Have, nil)
 }
 
-func (things) Delete(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Result, error) {
-	return external.Result{}, c.call(ctx, http.MethodDelete, ref.ID, nil, nil)
+func (things) Delete(ctx context.Context, r external.DeleteRequest[*thing.Thing, *cloudClient]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, r.Client.call(ctx, http.MethodDelete, r.ID, nil, nil)
 }
 
-func (things) Unmark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) error {
+func (things) Unmark(ctx context.Context, r external.UnmarkRequest[*thing.Thing, *cloudClient]) (external.UnmarkResponse, error) {
 	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
-		return err
+	if err := r.Client.call(ctx, http.MethodGet, r.ID, nil, &i); err != nil {
+		return external.UnmarkResponse{}, err
 	}
 	i.Tags = external.Unmark(i.Tags)
-	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
+	return external.UnmarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID, &i, nil)
 }
 
-func (things) Reflect(t *thing.Thing, have item) { t.Status.Host = have.Host }
+func (things) Reflect(r external.ReflectRequest[*thing.Thing, item]) {
+	r.Object.Status.Host = r.Have.Host
+}
 
 func (things) DependsOn(t *thing.Thing) []external.Dependency {
 	if t.Spec.Needs == "" && t.Name != "" {

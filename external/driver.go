@@ -6,66 +6,68 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Driver is all that the author of an external resource must write. T is the custom
-// resource, C the client of the external API, O the external thing exactly as that API
-// returns it. Every method may be called again after any crash.
+// Driver is all that you must write for a kind of external resource. T is the custom
+// resource, C the client of the external API, O the external resource exactly as that API
+// returns it. Methods take a request and return a response, which may get more fields.
+// Every method may be called again after any crash.
 type Driver[T client.Object, C, O any] interface {
-	// Observe reads the thing that ref names. It changes nothing. A thing that does not
+	// Observe reads the external resource. It changes nothing. A resource that does not
 	// exist is [Missing], not an error.
-	Observe(ctx context.Context, c C, obj T, ref Ref) (Observation[O], error)
+	Observe(ctx context.Context, r ObserveRequest[T, C]) (Observation[O], error)
 
-	// Compare tells how the thing differs from what obj asks for. It is pure: no I/O, no
+	// Compare returns how the external resource differs from the spec. It is pure: no I/O, no
 	// clock, no randomness. What the spec leaves unset is not managed and not compared. It is
-	// also called with the zero O, to learn what obj asks for; a panic there is harmless.
-	Compare(obj T, have O) Changes
+	// also called with the zero O, to learn what the spec asks for; a panic there is harmless.
+	Compare(r CompareRequest[T, O]) Changes
 
-	// Create starts creation under in.Name, carrying in.Mark if the API can hold it. Once
-	// the API accepted it, nothing in here may fail: what takes a second call is for Mark and
-	// [Options.MarkLater], or for Update.
-	Create(ctx context.Context, c C, obj T, in CreateInput) (Result, error)
+	// Create starts creation under r.ID, with r.Mark if the API can hold it. Once the API has
+	// accepted it, nothing in here may fail: a second call to the API belongs into Mark, with
+	// [Options.MarkLater], or into Update.
+	Create(ctx context.Context, r CreateRequest[T, C]) (CreateResponse[O], error)
 
-	// Delete starts deletion. Absent is success.
-	Delete(ctx context.Context, c C, obj T, ref Ref) (Result, error)
+	// Delete starts deletion. A resource that does not exist is success.
+	Delete(ctx context.Context, r DeleteRequest[T, C]) (DeleteResponse, error)
 }
 
-// Unmarker is a [Driver] that can take the ownership mark off a thing. It is called when an
-// object is deleted and its thing is to stay ("orphan"); without it the mark stays too, and
-// whoever takes the thing over removes it.
-type Unmarker[T client.Object, C any] interface {
-	// Unmark removes the mark and changes nothing else. Absent is success.
-	Unmark(ctx context.Context, c C, obj T, ref Ref) error
-}
-
-// Marker is a [Driver] that can put the ownership mark on a thing that exists: one that was
-// there before its object, or whose create cannot carry the mark. Without it only the object
-// knows that such a thing is its own, and nobody else can see it.
-type Marker[T client.Object, C any] interface {
-	// Mark puts the ownership mark on the thing, in place of one that it may bear, and
-	// changes nothing else. It is safe to repeat. A thing that does not exist is an error.
-	Mark(ctx context.Context, c C, obj T, ref Ref, mark Mark) error
-}
-
-// Updater is a [Driver] of things that can be changed in place. Without it a change with
-// effect [InPlace] counts as [Unsupported].
+// Updater is a [Driver] of external resources that can be changed in place. Without it a
+// change with effect [InPlace] counts as [Unsupported].
 type Updater[T client.Object, C, O any] interface {
-	// Update changes the thing to what obj asks for, given what was observed and how it
-	// differs.
-	Update(ctx context.Context, c C, obj T, ref Ref, have O, changes Changes) (Result, error)
+	// Update changes the external resource to what the spec asks for.
+	Update(ctx context.Context, r UpdateRequest[T, C, O]) (UpdateResponse[O], error)
 }
 
-// Namer is a [Driver] that names things itself. Without it a thing is named
+// Marker is a [Driver] that can put the ownership mark on an external resource that exists:
+// one that was there before its object, or whose create cannot carry the mark. Without it
+// only the object knows that such a resource is its own, and nobody else can see it.
+type Marker[T client.Object, C any] interface {
+	// Mark puts r.Mark on the external resource, in place of a mark that it may bear, and
+	// changes nothing else. It is safe to repeat. A resource that does not exist is an error.
+	Mark(ctx context.Context, r MarkRequest[T, C]) (MarkResponse, error)
+}
+
+// Unmarker is a [Driver] that can take the ownership mark off an external resource. It is
+// called when an object is deleted and its resource is to stay ("orphan"); without it the
+// mark stays too, and whoever takes the resource over removes it.
+type Unmarker[T client.Object, C any] interface {
+	// Unmark removes the mark and changes nothing else. A resource that does not exist is
+	// success.
+	Unmark(ctx context.Context, r UnmarkRequest[T, C]) (UnmarkResponse, error)
+}
+
+// Reflector is a [Driver] that shows in the object's status what it observed.
+type Reflector[T client.Object, O any] interface {
+	// Reflect writes the status of r.Object, nothing else. It is pure, and is called after each
+	// observation of an external resource that is ours. If it is gone or not ours, the
+	// status fields of the kind are emptied.
+	Reflect(r ReflectRequest[T, O])
+}
+
+// Namer is a [Driver] that names external resources itself. Without it they are named
 // <kind>-<uid of the object>, lower case, as the Crossplane controller guide has it.
 type Namer[T client.Object] interface {
-	// ExternalName returns the name, always the same for one object. An error is final
-	// until the spec changes, and nothing outside is called.
+	// ExternalName returns the name, always the same for one object. Pure. An error is final
+	// until the spec changes, and the external API is not called.
 	ExternalName(obj T) (string, error)
-}
-
-// Reflector is a [Driver] that shows what it observed in the object's status.
-type Reflector[T client.Object, O any] interface {
-	// Reflect writes obj's status, nothing else. Pure. It is called after each look at a thing that
-	// is ours; of one that is gone or not ours, the kind's own status fields are emptied.
-	Reflect(obj T, have O)
 }
 
 // Dependent is a [Driver] whose objects need other objects to be ready first.
@@ -78,33 +80,6 @@ type Dependent[T client.Object] interface {
 // Classifier is a [Driver] that knows what its API's errors mean. Errors that it leaves
 // [ClassUnknown], and those of drivers without it, are classified by the default rules.
 type Classifier interface{ Classify(err error) Class }
-
-// Ref names one external thing.
-type Ref struct {
-	// ID is its identity in its own system, never empty.
-	ID string
-	// Incarnation counts creations for one object, from 1.
-	Incarnation int64
-}
-
-// CreateInput is what a creation must use, so that the thing can be found again.
-type CreateInput struct {
-	// Name is the thing's name: deterministic, durable before Create is called.
-	Name string
-	// Mark tells whose the thing is. Put it into labels, tags or metadata, and return it
-	// in [Observation.Mark].
-	Mark Mark
-}
-
-// Result is the answer to a mutating call that the API accepted. The zero value says:
-// done or under way, look.
-type Result struct {
-	// ID is the thing's identity if the API assigned another one than CreateInput.Name. Things
-	// with such identities are not managed yet: the id is recorded, nothing is created again,
-	// status says so, and when the object is deleted the thing is, by this id. Empty means
-	// the name.
-	ID string
-}
 
 // Dependency is an object that must be ready first. One of trimtab's kinds is ready if its
 // operator wrote so, another one if its condition Ready says so. Without that condition kstatus

@@ -96,7 +96,7 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 	e.marker, _ = any(d).(Marker[T, C])
 	if o.MarkLater && (e.marker == nil || o.Unmarked) {
 		panic("external: Options.MarkLater needs a Driver that is a Marker, and no Options.Unmarked; " +
-			"give it Mark(ctx, client, object, Ref, Mark) error with the very types of its other methods")
+			"give it Mark(context.Context, MarkRequest[T, C]) (MarkResponse, error) with the T and C of its other methods")
 	}
 	e.unmarker, _ = any(d).(Unmarker[T, C])
 	e.namer, _ = any(d).(Namer[T])

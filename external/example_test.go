@@ -25,31 +25,31 @@ type box struct {
 // boxes is the whole driver. T is the custom resource, C the API's client, O the thing.
 type boxes struct{}
 
-func (boxes) Observe(_ context.Context, s shelf, _ *thing.Thing, ref external.Ref) (external.Observation[box], error) {
-	b, found := s[ref.ID]
+func (boxes) Observe(_ context.Context, r external.ObserveRequest[*thing.Thing, shelf]) (external.Observation[box], error) {
+	b, found := r.Client[r.ID]
 	if !found {
 		return external.Missing[box](), nil
 	}
 	return external.Available(b, external.MarkOf(b.labels)), nil
 }
 
-func (boxes) Compare(t *thing.Thing, have box) external.Changes {
-	return external.Diff(external.Field("spec.size", t.Spec.Size, have.size))
+func (boxes) Compare(r external.CompareRequest[*thing.Thing, box]) external.Changes {
+	return external.Diff(external.Field("spec.size", r.Object.Spec.Size, r.Have.size))
 }
 
-func (boxes) Create(_ context.Context, s shelf, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	s[in.Name] = box{size: t.Spec.Size, labels: in.Mark.On(nil)}
-	return external.Result{}, nil
+func (boxes) Create(_ context.Context, r external.CreateRequest[*thing.Thing, shelf]) (external.CreateResponse[box], error) {
+	r.Client[r.ID] = box{size: r.Object.Spec.Size, labels: r.Mark.On(nil)}
+	return external.CreateResponse[box]{}, nil
 }
 
-func (boxes) Update(_ context.Context, s shelf, t *thing.Thing, ref external.Ref, have box, _ external.Changes) (external.Result, error) {
-	s[ref.ID] = box{size: t.Spec.Size, labels: have.labels}
-	return external.Result{}, nil
+func (boxes) Update(_ context.Context, r external.UpdateRequest[*thing.Thing, shelf, box]) (external.UpdateResponse[box], error) {
+	r.Client[r.ID] = box{size: r.Object.Spec.Size, labels: r.Have.labels}
+	return external.UpdateResponse[box]{}, nil
 }
 
-func (boxes) Delete(_ context.Context, s shelf, _ *thing.Thing, ref external.Ref) (external.Result, error) {
-	delete(s, ref.ID)
-	return external.Result{}, nil
+func (boxes) Delete(_ context.Context, r external.DeleteRequest[*thing.Thing, shelf]) (external.DeleteResponse, error) {
+	delete(r.Client, r.ID)
+	return external.DeleteResponse{}, nil
 }
 
 // A driver and its client make a controller, which any manager runs. What it calls can be
@@ -63,13 +63,16 @@ func Example() {
 
 	ctx, driver := context.Background(), boxes{}
 	object := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Name: "parcel", UID: types.UID("4711")}, Spec: thing.Spec{Size: 3}}
-	ref := external.Ref{ID: "thing-4711", Incarnation: 1}
-	_, _ = driver.Create(ctx, store, object, external.CreateInput{Name: ref.ID, Mark: external.Mark{external.MarkUID: "4711"}})
+	_, _ = driver.Create(ctx, external.CreateRequest[*thing.Thing, shelf]{
+		Client: store, Object: object, ID: "thing-4711", Incarnation: 1, Mark: external.Mark{external.MarkUID: "4711"},
+	})
 	fmt.Println(slices.Collect(maps.Keys(store)))
 
 	object.Spec.Size = 5
-	seen, _ := driver.Observe(ctx, store, object, ref)
-	fmt.Println(seen.Phase, driver.Compare(object, seen.Have))
+	seen, _ := driver.Observe(ctx, external.ObserveRequest[*thing.Thing, shelf]{
+		Client: store, Object: object, ID: "thing-4711", Incarnation: 1,
+	})
+	fmt.Println(seen.Phase, driver.Compare(external.CompareRequest[*thing.Thing, box]{Object: object, Have: seen.Have}))
 	// Output:
 	// *loop.Controller[*github.com/trimtab-dev/trimtab/internal/thing.Thing]
 	// [thing-4711]

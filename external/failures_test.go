@@ -243,7 +243,9 @@ func TestThrottled(t *testing.T) {
 // panicky is a driver with a bug.
 type panicky struct{ things }
 
-func (panicky) Compare(*thing.Thing, item) external.Changes { panic("nil map") }
+func (panicky) Compare(_ external.CompareRequest[*thing.Thing, item]) external.Changes {
+	panic("nil map")
+}
 
 func TestPanic(t *testing.T) {
 	w := newWorld(t, panicky{})

@@ -17,10 +17,10 @@ import (
 // made another thing, whenever it comes.
 type assigned struct{ id atomic.Pointer[string] }
 
-// take notes the answer to a call about the thing of a name.
-func (a *assigned) take(name string, r Result) {
-	if r.ID != "" && r.ID != name {
-		a.id.Store(&r.ID)
+// take notes the identity in the answer to a call about the external resource of a name.
+func (a *assigned) take(name, id string) {
+	if id != "" && id != name {
+		a.id.Store(&id)
 	}
 }
 

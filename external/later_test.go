@@ -19,18 +19,18 @@ import (
 // later are things whose API takes a second call for their tags.
 type later struct{ named }
 
-func (later) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	i := item{Size: t.Spec.Size}
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &i, nil)
+func (later) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	i := item{Size: r.Object.Spec.Size}
+	return external.CreateResponse[item]{}, r.Client.call(ctx, http.MethodPost, r.ID, &i, nil)
 }
 
-func (later) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+func (later) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *cloudClient]) (external.MarkResponse, error) {
 	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
-		return err
+	if err := r.Client.call(ctx, http.MethodGet, r.ID, nil, &i); err != nil {
+		return external.MarkResponse{}, err
 	}
-	i.Tags = mark.On(i.Tags)
-	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
+	i.Tags = r.Mark.On(i.Tags)
+	return external.MarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID, &i, nil)
 }
 
 // endregion: later
@@ -122,7 +122,7 @@ func TestMarkLater(t *testing.T) {
 	t.Run("it needs a driver that can mark", func(t *testing.T) {
 		t.Parallel()
 		defer func() {
-			if said, _ := recover().(string); !strings.Contains(said, "Mark(ctx") {
+			if said, _ := recover().(string); !strings.Contains(said, "Mark(context.Context, MarkRequest") {
 				t.Errorf("New says %q", said)
 			}
 		}()
@@ -134,10 +134,10 @@ func TestMarkLater(t *testing.T) {
 // vendorIDs are things to which the API assigns ids, and a driver that returns them.
 type vendorIDs struct{ named }
 
-func (vendorIDs) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	id := "i-" + in.Name + "-" + strings.Repeat("x", len(c.base)%2) // not the name
-	i := item{Size: t.Spec.Size, Tags: in.Mark}
-	return external.Result{ID: id}, c.call(ctx, http.MethodPost, id, &i, nil)
+func (vendorIDs) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	id := "i-" + r.ID + "-" + strings.Repeat("x", len(r.Client.base)%2) // not the name
+	i := item{Size: r.Object.Spec.Size, Tags: r.Mark}
+	return external.CreateResponse[item]{ID: id}, r.Client.call(ctx, http.MethodPost, id, &i, nil)
 }
 
 // TestAssignedID: a driver that returns another id than the name is told so, and nothing is
@@ -214,13 +214,13 @@ func TestAssignedID(t *testing.T) {
 // replaced are things that cannot be changed: the driver's Update makes another one.
 type replaced struct{ named }
 
-func (replaced) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
-	have.Size = t.Spec.Size
-	id := ref.ID + "-2"
-	if err := c.call(ctx, http.MethodPost, id, &have, nil); err != nil {
-		return external.Result{}, err
+func (replaced) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
+	r.Have.Size = r.Object.Spec.Size
+	id := r.ID + "-2"
+	if err := r.Client.call(ctx, http.MethodPost, id, &r.Have, nil); err != nil {
+		return external.UpdateResponse[item]{}, err
 	}
-	return external.Result{ID: id}, c.call(ctx, http.MethodDelete, ref.ID, nil, nil)
+	return external.UpdateResponse[item]{ID: id}, r.Client.call(ctx, http.MethodDelete, r.ID, nil, nil)
 }
 
 // TestAssignedByUpdate: an update that answers with another id is told so, and nothing is made

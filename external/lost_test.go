@@ -176,8 +176,8 @@ func TestDependsOnPanics(t *testing.T) {
 // forgetful does not return the mark of a thing.
 type forgetful struct{ named }
 
-func (f forgetful) Observe(ctx context.Context, c *cloudClient, o *thing.Thing, ref external.Ref) (observation, error) {
-	seen, err := f.named.Observe(ctx, c, o, ref)
+func (f forgetful) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
+	seen, err := f.named.Observe(ctx, r)
 	seen.Mark = nil
 	return seen, err
 }

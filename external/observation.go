@@ -2,13 +2,13 @@ package external
 
 import "time"
 
-// Phase is where an external thing stands in its life. The set is closed.
+// Phase is where an external resource stands in its life. The set is closed.
 type Phase string
 
 const (
 	// PhaseMissing: it does not exist.
 	PhaseMissing Phase = "Missing"
-	// PhaseCreating, PhaseUpdating and PhaseDeleting: its system is at work on it.
+	// PhaseCreating, PhaseUpdating and PhaseDeleting: its API is at work on it.
 	PhaseCreating Phase = "Creating"
 	PhaseUpdating Phase = "Updating"
 	PhaseDeleting Phase = "Deleting"
@@ -16,82 +16,70 @@ const (
 	PhaseAvailable Phase = "Available"
 	// PhaseDegraded: it exists and can be changed, but is not fully usable.
 	PhaseDegraded Phase = "Degraded"
-	// PhaseFailed: its system gave up on it.
+	// PhaseFailed: its API gave up on it.
 	PhaseFailed Phase = "Failed"
 )
 
-// Observation is what one read of an external thing showed.
+// Observation is what one read of an external resource showed. [Missing], [Available] and
+// [ByStatus] make the usual ones; the others are literals:
+//
+//	external.Observation[*Database]{Phase: external.PhaseCreating, Have: db, Mark: mark}
 type Observation[O any] struct {
-	// Phase is where the thing stands. The empty phase is a mistake of the driver and
-	// fails the pass.
+	// Phase is where the external resource stands. The empty phase is a mistake of the driver
+	// and fails the pass.
 	Phase Phase
-	// Have is the thing as its API returned it; the zero value when Missing.
+	// Have is the external resource as its API returned it; the zero value when Missing.
 	Have O
-	// Mark is the ownership mark found on the thing. Nil and empty mean that it carries
-	// none, and that it is not ours; an API that cannot hold marks is declared by
+	// Mark is the ownership mark found on the external resource. Nil and empty mean that it
+	// carries none, and that it is not ours; an API that cannot hold marks is declared by
 	// [Options.Unmarked].
 	Mark Mark
-	// External is the system's own word for the state, for people.
+	// External is the API's own word for the state, shown in status. Empty means that it
+	// has none.
 	External string
-	// Reason (CamelCase) and Message explain PhaseDegraded and PhaseFailed.
+	// Reason (CamelCase) and Message explain PhaseDegraded and PhaseFailed. Empty means that
+	// there is nothing more to say.
 	Reason, Message string
-	// Recoverable tells for PhaseFailed whether trying again can help.
+	// Recoverable says, for PhaseFailed, that trying again can help.
 	Recoverable bool
-	// PollAfter is a hint for the next look while the system is at work. Zero means 1 s,
+	// PollAfter is a hint when to observe again while the API is at work. Zero means 1 s,
 	// growing to 30 s. It counts as at least 100 ms, growing to 5 s where the work never ends,
 	// and at most the drift interval, or 10 min where there is none.
 	PollAfter time.Duration
 }
 
-// compared tells whether the thing is complete enough to be compared.
+// compared reports whether the external resource is complete enough to be compared.
 func (o Observation[O]) compared() bool {
 	return o.Phase == PhaseAvailable || o.Phase == PhaseDegraded || o.Phase == PhaseFailed
 }
 
-// Missing says that the thing does not exist.
+// Missing says that the external resource does not exist.
 func Missing[O any]() Observation[O] { return Observation[O]{Phase: PhaseMissing} }
 
-// Available says that the thing is there and can be used. mark is what it carries; nil if
-// its API cannot hold marks.
+// Available says that the external resource exists and can be used. mark is what it carries;
+// nil if its API cannot hold marks.
 func Available[O any](have O, mark Mark) Observation[O] {
 	return Observation[O]{Phase: PhaseAvailable, Have: have, Mark: mark}
 }
 
-// Busy says that its system is at work on the thing: p is Creating, Updating or Deleting.
-func Busy[O any](p Phase, have O, mark Mark) Observation[O] {
-	return Observation[O]{Phase: p, Have: have, Mark: mark}
-}
-
-// Degraded says that the thing can be changed but is not fully usable.
-func Degraded[O any](have O, mark Mark, reason, message string) Observation[O] {
-	return Observation[O]{Phase: PhaseDegraded, Have: have, Mark: mark, Reason: reason, Message: message}
-}
-
-// Failed says that its system gave up on the thing.
-func Failed[O any](have O, mark Mark, reason, message string, recoverable bool) Observation[O] {
-	return Observation[O]{
-		Phase: PhaseFailed, Have: have, Mark: mark,
-		Reason: reason, Message: message, Recoverable: recoverable,
-	}
-}
-
-// Phases translates an API's own words for the state of a thing.
+// Phases translates an API's own words for the state of an external resource.
 type Phases map[string]Phase
 
-// ByStatus makes an observation of an API that tells a thing's state in one word. Several
-// words may mean one phase. A word that phases does not hold counts as
-// [PhaseDegraded], with the word in the message, so that a new word of the API is seen and
-// never taken for usable.
-func ByStatus[O any](have O, mark Mark, word, message string, phases Phases) Observation[O] {
-	o := Observation[O]{Have: have, Mark: mark, External: word, Message: message}
-	p, known := phases[word]
+// ByStatus completes the observation of an API that reports the state in one word:
+// o.External becomes o.Phase. Several words may mean one phase. A word that phases does not
+// hold counts as [PhaseDegraded], with the word in the message, so that a new word of the API
+// is seen and never taken for usable.
+//
+//	external.ByStatus(phases, external.Observation[*Database]{External: db.Status, Have: db, Mark: mark})
+func ByStatus[O any](phases Phases, o Observation[O]) Observation[O] {
+	p, known := phases[o.External]
 	if !known {
 		o.Phase, o.Reason = PhaseDegraded, "UnknownStatus"
-		o.Message = "the external system reports the status \"" + word + "\", which this operator does not know"
+		o.Message = "the external system reports the status \"" + o.External + "\", which this operator does not know"
 		return o
 	}
 	o.Phase = p
-	if p == PhaseFailed || p == PhaseDegraded {
+	if o.Reason == "" && (p == PhaseFailed || p == PhaseDegraded) {
 		o.Reason = "External" + string(p)
 	}
 	return o

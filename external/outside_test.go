@@ -15,8 +15,8 @@ import (
 // garbled are things of which the API tells in bytes that are no text.
 type garbled struct{ named }
 
-func (garbled) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
-	o, err := named{}.Observe(ctx, c, t, ref)
+func (garbled) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
+	o, err := named{}.Observe(ctx, r)
 	o.External, o.Have.Host = "ON\xffLINE", "host\xff"
 	return o, err
 }
@@ -69,24 +69,24 @@ func TestNameThatCannotBeRecorded(t *testing.T) {
 // seesaw are things of which an update of one field resets another one.
 type seesaw struct{ named }
 
-func (seesaw) Compare(t *thing.Thing, have item) external.Changes {
+func (seesaw) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
 	return external.Diff(
-		external.Field("spec.size", t.Spec.Size, have.Size),
-		external.Field("spec.version", t.Spec.Version, have.Version),
+		external.Field("spec.size", r.Object.Spec.Size, r.Have.Size),
+		external.Field("spec.version", r.Object.Spec.Version, r.Have.Version),
 	)
 }
 
-func (seesaw) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &item{Size: t.Spec.Size, Tags: in.Mark}, nil)
+func (seesaw) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	return external.CreateResponse[item]{}, r.Client.call(ctx, http.MethodPost, r.ID, &item{Size: r.Object.Spec.Size, Tags: r.Mark}, nil)
 }
 
-func (seesaw) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, changes external.Changes) (external.Result, error) {
-	if changes.Has("spec.size") {
-		have.Size, have.Version = t.Spec.Size, ""
+func (seesaw) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
+	if r.Changes.Has("spec.size") {
+		r.Have.Size, r.Have.Version = r.Object.Spec.Size, ""
 	} else {
-		have.Size, have.Version = 0, t.Spec.Version
+		r.Have.Size, r.Have.Version = 0, r.Object.Spec.Version
 	}
-	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, &have, nil)
+	return external.UpdateResponse[item]{}, r.Client.call(ctx, http.MethodPut, r.ID, &r.Have, nil)
 }
 
 // TestSeesaw: two fields of a spec exclude each other, and each update is accepted and brings
@@ -106,8 +106,8 @@ func TestSeesaw(t *testing.T) {
 // oneTier are things that the API makes in a tier of its own.
 type oneTier struct{ named }
 
-func (oneTier) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &item{Size: t.Spec.Size, Tier: "gold", Tags: in.Mark}, nil)
+func (oneTier) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	return external.CreateResponse[item]{}, r.Client.call(ctx, http.MethodPost, r.ID, &item{Size: r.Object.Spec.Size, Tier: "gold", Tags: r.Mark}, nil)
 }
 
 // TestRecreationThatChangesNothing: each new thing is as the one before. That is not gone on

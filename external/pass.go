@@ -484,8 +484,7 @@ func (p *pass[T, C, O]) persist(ctx context.Context, value string) error {
 	return nil
 }
 
-func (p *pass[T, C, O]) ref() Ref {
-	return Ref{ID: p.id, Incarnation: max(1, p.record.Incarnation)}
-}
+// incarnation counts the creations for the object, from 1, and counts the one to come.
+func (p *pass[T, C, O]) incarnation() int64 { return max(1, p.record.Incarnation) }
 
 func (p *pass[T, C, O]) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }

@@ -22,13 +22,13 @@ import (
 // markable are things that can be marked when they exist.
 type markable struct{ named }
 
-func (markable) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+func (markable) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *cloudClient]) (external.MarkResponse, error) {
 	var i item
-	if err := c.call(ctx, http.MethodGet, ref.ID, nil, &i); err != nil {
-		return err
+	if err := r.Client.call(ctx, http.MethodGet, r.ID, nil, &i); err != nil {
+		return external.MarkResponse{}, err
 	}
-	i.Tags = mark.On(external.Unmark(i.Tags))
-	return c.call(ctx, http.MethodPut, ref.ID, &i, nil)
+	i.Tags = r.Mark.On(external.Unmark(i.Tags))
+	return external.MarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID, &i, nil)
 }
 
 // markIn is the mark that an object of the world's namespace would have in a cluster.

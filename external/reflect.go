@@ -22,7 +22,7 @@ func (p *pass[T, C, O]) reflect(ctx context.Context) {
 	shown, _ := p.obj.DeepCopyObject().(T)
 	reflector, have := p.e.reflector, p.seen.Have
 	_, err := pure(ctx, &p.e.left, subjectOf(p.obj), "Reflect", func() (struct{}, error) {
-		reflector.Reflect(shown, have)
+		reflector.Reflect(ReflectRequest[T, O]{Object: shown, Have: have})
 		return struct{}{}, nil
 	})
 	if err != nil {

@@ -129,11 +129,11 @@ func shortName(uid types.UID) string {
 }
 
 // Observe looks under the name, as an API does that allows no other.
-func (limited) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
-	if !fits.MatchString(ref.ID) {
-		return observation{}, external.Invalid(fmt.Errorf("no name: %q", ref.ID))
+func (limited) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
+	if !fits.MatchString(r.ID) {
+		return observation{}, external.Invalid(fmt.Errorf("no name: %q", r.ID))
 	}
-	return things{}.Observe(ctx, c, t, ref)
+	return things{}.Observe(ctx, r)
 }
 
 // TestLimitedNames: the API limits length and characters of names.

@@ -30,11 +30,11 @@ type settling struct {
 	compared *atomic.Int64
 }
 
-func (s settling) Compare(t *thing.Thing, have item) external.Changes {
+func (s settling) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
 	s.compared.Add(1)
 	return external.Diff(
-		external.Field("spec.size", t.Spec.Size, have.Size),
-		external.Ignore(external.Optional("spec.tier", t.Spec.Tier, "gold")),
+		external.Field("spec.size", r.Object.Spec.Size, r.Have.Size),
+		external.Ignore(external.Optional("spec.tier", r.Object.Spec.Tier, "gold")),
 	)
 }
 
@@ -422,8 +422,8 @@ func TestTextsFromOutside(t *testing.T) {
 // odd gives reasons that no API server takes.
 type odd struct{ things }
 
-func (odd) Observe(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref) (observation, error) {
-	o, err := things{}.Observe(ctx, c, t, ref)
+func (odd) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
+	o, err := things{}.Observe(ctx, r)
 	if o.Phase == external.PhaseFailed {
 		o.Reason = "Quota exceeded! " + strings.Repeat("x", 2000)
 	}
@@ -436,10 +436,10 @@ type secretive struct {
 	want *atomic.Value
 }
 
-func (s secretive) Compare(t *thing.Thing, have item) external.Changes {
+func (s secretive) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
 	return external.Diff(
-		external.Field("spec.size", t.Spec.Size, have.Size),
-		external.Secret(external.Field("spec.passwordSecretRef", s.want.Load(), have.Tags["password"])),
+		external.Field("spec.size", r.Object.Spec.Size, r.Have.Size),
+		external.Secret(external.Field("spec.passwordSecretRef", s.want.Load(), r.Have.Tags["password"])),
 	)
 }
 
@@ -450,14 +450,14 @@ func (s secretive) tags(have map[string]string) map[string]string {
 	return tags
 }
 
-func (s secretive) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
-	i := item{Size: t.Spec.Size, Tags: s.tags(in.Mark)}
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, &i, nil)
+func (s secretive) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	i := item{Size: r.Object.Spec.Size, Tags: s.tags(r.Mark)}
+	return external.CreateResponse[item]{}, r.Client.call(ctx, http.MethodPost, r.ID, &i, nil)
 }
 
-func (s secretive) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, have item, _ external.Changes) (external.Result, error) {
-	have.Size, have.Tags = t.Spec.Size, s.tags(have.Tags)
-	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, &have, nil)
+func (s secretive) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
+	r.Have.Size, r.Have.Tags = r.Object.Spec.Size, s.tags(r.Have.Tags)
+	return external.UpdateResponse[item]{}, r.Client.call(ctx, http.MethodPut, r.ID, &r.Have, nil)
 }
 
 // TestWhoChangedIt: what we want ourselves is not told as somebody else's doing.

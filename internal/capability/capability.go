@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -35,20 +36,30 @@ func missed(t, wanted reflect.Type, m reflect.Method) error {
 	if has, ok := t.MethodByName(m.Name); ok {
 		if got, want := signature(has.Type, 1), signature(m.Type, 0); got != want {
 			return fmt.Errorf("%s has the method\n\t%s%s\nwhich is not called, because that of %s is\n\t%s%s",
-				t, m.Name, got, wanted, m.Name, want)
+				name(t), m.Name, got, name(wanted), m.Name, want)
 		}
 		return nil // another method of the interface is missing
 	}
 	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(wanted) {
-		return fmt.Errorf("%s of %s has a pointer receiver and is not called of a value: pass a pointer, &%s{...}", m.Name, t, t.Name())
+		return fmt.Errorf("%s of %s has a pointer receiver and is not called of a value: pass a pointer, &%s{...}", m.Name, name(t), short(t.Name()))
 	}
 	for has := range t.Methods() {
 		if strings.EqualFold(has.Name, m.Name) {
 			return fmt.Errorf("%s has the method %s, which is not called: that of %s is %s%s",
-				t, has.Name, wanted, m.Name, signature(m.Type, 0))
+				name(t), has.Name, name(wanted), m.Name, signature(m.Type, 0))
 		}
 	}
 	return nil
+}
+
+// folders are those of an import path, which package reflect puts before the names of type arguments.
+var folders = regexp.MustCompile(`[\w.~-]+/`)
+
+// name is how an author writes a type.
+func name(t reflect.Type) string { return short(t.String()) }
+
+func short(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(folders.ReplaceAllString(name, ""), ", ", ","), ",", ", ")
 }
 
 // signature is that of a method without its name, from parameter first on; the receiver of a
@@ -56,14 +67,14 @@ func missed(t, wanted reflect.Type, m reflect.Method) error {
 func signature(method reflect.Type, first int) string {
 	var in, out []string
 	for i := first; i < method.NumIn(); i++ {
-		p := method.In(i).String()
+		p := name(method.In(i))
 		if method.IsVariadic() && i == method.NumIn()-1 {
-			p = "..." + method.In(i).Elem().String()
+			p = "..." + name(method.In(i).Elem())
 		}
 		in = append(in, p)
 	}
 	for o := range method.Outs() {
-		out = append(out, o.String())
+		out = append(out, name(o))
 	}
 	results := strings.Join(out, ", ")
 	switch len(out) {

@@ -23,8 +23,8 @@ type folders struct{}
 
 func (folders) ExternalName(f *v1.Folder) (string, error) { return f.Name, nil }
 
-func (folders) Observe(_ context.Context, disk *os.Root, _ *v1.Folder, ref external.Ref) (external.Observation[fs.FileMode], error) {
-	info, err := disk.Stat(ref.ID)
+func (folders) Observe(_ context.Context, r external.ObserveRequest[*v1.Folder, *os.Root]) (external.Observation[fs.FileMode], error) {
+	info, err := r.Client.Stat(r.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return external.Missing[fs.FileMode](), nil
 	}
@@ -34,20 +34,22 @@ func (folders) Observe(_ context.Context, disk *os.Root, _ *v1.Folder, ref exter
 	return external.Available(info.Mode(), nil), nil
 }
 
-func (folders) Compare(f *v1.Folder, have fs.FileMode) external.Changes {
-	return external.Field("spec.readOnly", f.Spec.ReadOnly, have&0o222 == 0)
+func (folders) Compare(r external.CompareRequest[*v1.Folder, fs.FileMode]) external.Changes {
+	return external.Field("spec.readOnly", r.Object.Spec.ReadOnly, r.Have&0o222 == 0)
 }
 
-func (folders) Create(_ context.Context, disk *os.Root, _ *v1.Folder, in external.CreateInput) (external.Result, error) {
-	return external.Result{}, external.Conflict(disk.Mkdir(in.Name, 0o755)) // an error means that nothing was made
+func (folders) Create(_ context.Context, r external.CreateRequest[*v1.Folder, *os.Root]) (external.CreateResponse[fs.FileMode], error) {
+	err := r.Client.Mkdir(r.ID, 0o755)
+	return external.CreateResponse[fs.FileMode]{}, external.Conflict(err) // an error means that nothing was made
 }
 
-func (folders) Update(_ context.Context, disk *os.Root, f *v1.Folder, ref external.Ref, _ fs.FileMode, _ external.Changes) (external.Result, error) {
-	return external.Result{}, disk.Chmod(ref.ID, map[bool]fs.FileMode{false: 0o755, true: 0o555}[f.Spec.ReadOnly])
+func (folders) Update(_ context.Context, r external.UpdateRequest[*v1.Folder, *os.Root, fs.FileMode]) (external.UpdateResponse[fs.FileMode], error) {
+	mode := map[bool]fs.FileMode{false: 0o755, true: 0o555}[r.Object.Spec.ReadOnly]
+	return external.UpdateResponse[fs.FileMode]{}, r.Client.Chmod(r.ID, mode)
 }
 
-func (folders) Delete(_ context.Context, disk *os.Root, _ *v1.Folder, ref external.Ref) (external.Result, error) {
-	return external.Result{}, disk.RemoveAll(ref.ID)
+func (folders) Delete(_ context.Context, r external.DeleteRequest[*v1.Folder, *os.Root]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, r.Client.RemoveAll(r.ID)
 }
 
 //go:embed crds

@@ -58,7 +58,7 @@ func TestReplicasInACluster(t *testing.T) {
 // vanish deletes a thing. A cluster may show it for a moment more.
 func vanish[T client.Object, O any](t *testing.T, b bench[T, O], obj T) {
 	t.Helper()
-	if _, err := b.driver.Delete(t.Context(), b.client, obj, b.ref(t, obj)); err != nil {
+	if err := b.delete(t, obj); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t.Context(), t, "what was deleted is gone", func() bool { return b.observe(t, obj).Phase == external.PhaseMissing })

@@ -61,15 +61,13 @@ func (Consumers) DependsOn(o *v1alpha1.Consumer) []external.Dependency {
 }
 
 // Observe asks for the consumer. One whose stream is gone is gone too.
-func (Consumers) Observe(ctx context.Context, c *Client, _ *v1alpha1.Consumer, ref external.Ref) (external.Observation[*LiveConsumer], error) {
-	stream, name := split(ref.ID)
-	have := &LiveConsumer{}
-	err := c.read(ctx, "CONSUMER.INFO."+stream+"."+name, nil, have)
-	switch {
-	case isCode(err, codeConsumerNotFound, codeStreamNotFound):
-		return external.Missing[*LiveConsumer](), nil
-	case err != nil:
+func (Consumers) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha1.Consumer, *Client]) (external.Observation[*LiveConsumer], error) {
+	have, err := readConsumer(ctx, r.Client, r.ID)
+	if err != nil {
 		return external.Observation[*LiveConsumer]{}, err
+	}
+	if have == nil {
+		return external.Missing[*LiveConsumer](), nil
 	}
 	seen := external.Available(have, external.MarkOf(have.Config.Metadata))
 	if have.Paused {
@@ -79,89 +77,104 @@ func (Consumers) Observe(ctx context.Context, c *Client, _ *v1alpha1.Consumer, r
 }
 
 // Compare goes through the table.
-func (Consumers) Compare(o *v1alpha1.Consumer, have *LiveConsumer) external.Changes {
-	cfg := have.Config
-	return differences(consumerTable(o.Spec, &cfg, have.TimeStamp), o.Spec.Recreate)
+func (Consumers) Compare(r external.CompareRequest[*v1alpha1.Consumer, *LiveConsumer]) external.Changes {
+	cfg := r.Have.Config
+	return differences(consumerTable(r.Object.Spec, &cfg, r.Have.TimeStamp), r.Object.Spec.Recreate)
 }
 
 // Create asks for a new durable consumer.
-func (Consumers) Create(ctx context.Context, c *Client, o *v1alpha1.Consumer, in external.CreateInput) (external.Result, error) {
-	stream, name := split(in.Name)
+func (Consumers) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.Consumer, *Client]) (external.CreateResponse[*LiveConsumer], error) {
+	stream, name := split(r.ID)
 	cfg := jetstream.ConsumerConfig{Name: name, Durable: name}
-	applyAll(consumerTable(o.Spec, &cfg, time.Time{}))
-	cfg.Metadata = in.Mark.On(cfg.Metadata)
+	applyAll(consumerTable(r.Object.Spec, &cfg, time.Time{}))
+	cfg.Metadata = r.Mark.On(cfg.Metadata)
 	body, err := json.Marshal(cfg)
 	if err != nil {
-		return external.Result{}, fmt.Errorf("encode the configuration: %w", err)
+		return external.CreateResponse[*LiveConsumer]{}, fmt.Errorf("encode the configuration: %w", err)
 	}
-	return external.Result{}, sendConsumer(ctx, c, "create", stream, cfg, body)
+	return external.CreateResponse[*LiveConsumer]{}, sendConsumer(ctx, r.Client, "create", stream, cfg, body)
 }
 
 // Update sends the configuration that is there with the spec's settings over it. NATS
 // pauses and resumes by a request of its own and takes no pause from a configuration.
-func (Consumers) Update(ctx context.Context, c *Client, o *v1alpha1.Consumer, _ external.Ref, have *LiveConsumer, changes external.Changes) (external.Result, error) {
-	cfg := have.Config
-	applyAll(consumerTable(o.Spec, &cfg, have.TimeStamp))
-	if changes.Has(pausePath) {
-		if err := pauseConsumer(ctx, c, have, cfg.PauseUntil); err != nil {
-			return external.Result{}, err
+func (Consumers) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.Consumer, *Client, *LiveConsumer]) (external.UpdateResponse[*LiveConsumer], error) {
+	cfg := r.Have.Config
+	applyAll(consumerTable(r.Object.Spec, &cfg, r.Have.TimeStamp))
+	if r.Changes.Has(pausePath) {
+		if err := pauseConsumer(ctx, r.Client, r.Have, cfg.PauseUntil); err != nil {
+			return external.UpdateResponse[*LiveConsumer]{}, err
 		}
-		if len(changes.With(external.InPlace)) == 1 {
-			return external.Result{}, nil
+		if len(r.Changes.With(external.InPlace)) == 1 {
+			return external.UpdateResponse[*LiveConsumer]{}, nil
 		}
 	}
-	cfg.PauseUntil = have.Config.PauseUntil
-	return external.Result{}, updateConsumer(ctx, c, have, cfg)
+	cfg.PauseUntil = r.Have.Config.PauseUntil
+	return external.UpdateResponse[*LiveConsumer]{}, updateConsumer(ctx, r.Client, r.Have, cfg)
 }
 
 // Delete removes the consumer with its position in the stream.
-func (Consumers) Delete(ctx context.Context, c *Client, _ *v1alpha1.Consumer, ref external.Ref) (external.Result, error) {
-	stream, name := split(ref.ID)
-	err := c.change(ctx, "CONSUMER.DELETE."+stream+"."+name, nil, &struct{}{})
+func (Consumers) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.Consumer, *Client]) (external.DeleteResponse, error) {
+	stream, name := split(r.ID)
+	err := r.Client.change(ctx, "CONSUMER.DELETE."+stream+"."+name, nil, &struct{}{})
 	if isCode(err, codeConsumerNotFound, codeStreamNotFound) {
 		err = nil
 	}
-	return external.Result{}, err
+	return external.DeleteResponse{}, err
 }
 
 // Mark puts the ownership mark on a consumer that was there before its object.
-func (d Consumers) Mark(ctx context.Context, c *Client, o *v1alpha1.Consumer, ref external.Ref, mark external.Mark) error {
-	seen, err := d.Observe(ctx, c, o, ref)
+func (Consumers) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.Consumer, *Client]) (external.MarkResponse, error) {
+	have, err := readConsumer(ctx, r.Client, r.ID)
 	switch {
 	case err != nil:
-		return err
-	case seen.Phase == external.PhaseMissing:
-		return errGone
+		return external.MarkResponse{}, err
+	case have == nil:
+		return external.MarkResponse{}, errGone
 	}
-	cfg := seen.Have.Config
-	cfg.Metadata = mark.On(external.Unmark(cfg.Metadata))
-	return updateConsumer(ctx, c, seen.Have, cfg)
+	cfg := have.Config
+	cfg.Metadata = r.Mark.On(external.Unmark(cfg.Metadata))
+	return external.MarkResponse{}, updateConsumer(ctx, r.Client, have, cfg)
 }
 
 // Unmark takes the ownership mark off a consumer that is to stay.
-func (d Consumers) Unmark(ctx context.Context, c *Client, o *v1alpha1.Consumer, ref external.Ref) error {
-	seen, err := d.Observe(ctx, c, o, ref)
-	if err != nil || seen.Mark == nil {
-		return err
+func (Consumers) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.Consumer, *Client]) (external.UnmarkResponse, error) {
+	have, err := readConsumer(ctx, r.Client, r.ID)
+	if have == nil || err != nil || external.MarkOf(have.Config.Metadata) == nil {
+		return external.UnmarkResponse{}, err
 	}
-	cfg := seen.Have.Config
+	cfg := have.Config
 	cfg.Metadata = external.Unmark(cfg.Metadata)
-	return updateConsumer(ctx, c, seen.Have, cfg)
+	return external.UnmarkResponse{}, updateConsumer(ctx, r.Client, have, cfg)
 }
 
 // Classify tells what NATS's errors mean.
 func (Consumers) Classify(err error) external.Class { return classify(err) }
 
 // Reflect shows what a consumer is; where it stands changes too often to be written here.
-func (Consumers) Reflect(o *v1alpha1.Consumer, have *LiveConsumer) {
-	o.Status.Stream = have.Stream
-	o.Status.Name = have.Name
-	o.Status.Mode = "pull"
+func (Consumers) Reflect(r external.ReflectRequest[*v1alpha1.Consumer, *LiveConsumer]) {
+	status, have := &r.Object.Status, r.Have
+	status.Stream = have.Stream
+	status.Name = have.Name
+	status.Mode = "pull"
 	if have.Config.DeliverSubject != "" {
-		o.Status.Mode = "push"
+		status.Mode = "push"
 	}
-	o.Status.AckPolicy = wordFor(ackPolicies, have.Config.AckPolicy)
-	o.Status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
+	status.AckPolicy = wordFor(ackPolicies, have.Config.AckPolicy)
+	status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
+}
+
+// readConsumer returns nil for a consumer that does not exist.
+func readConsumer(ctx context.Context, c *Client, id string) (*LiveConsumer, error) {
+	stream, name := split(id)
+	have := &LiveConsumer{}
+	err := c.read(ctx, "CONSUMER.INFO."+stream+"."+name, nil, have)
+	switch {
+	case isCode(err, codeConsumerNotFound, codeStreamNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return have, nil
 }
 
 func updateConsumer(ctx context.Context, c *Client, have *LiveConsumer, cfg jetstream.ConsumerConfig) error {

@@ -35,13 +35,13 @@ func TestConsumerChanges(t *testing.T) {
 
 			obj.Spec = tc.next
 			obj.Spec.Stream, obj.Spec.Recreate = "events", v1alpha1.RecreateAllowed
-			wantChanges(t, tc, "spec."+field, b.driver.Compare(obj, before))
+			wantChanges(t, tc, "spec."+field, b.compare(obj, before))
 			err := b.tryUpdate(t, obj)
 			changed(seen, leaves(t, before.Reported), leaves(t, b.observe(t, obj).Have.Reported))
 			wantEffect(t, tc, err, b.changes(t, obj))
 
 			obj.Spec.Recreate = ""
-			if refused := b.driver.Compare(obj, before).With(external.Unsupported); tc.effect == external.Recreate && len(refused) == 0 {
+			if refused := b.compare(obj, before).With(external.Unsupported); tc.effect == external.Recreate && len(refused) == 0 {
 				t.Errorf("%s: re-creation is not refused by default", tc.why)
 			}
 			if tc.effect == external.Recreate { // what the new thing would be

@@ -191,6 +191,6 @@ func wantRefusedForLong(t *testing.T, s *natsserver.Server, c *nats.Client, when
 // look asks for a stream, whether it is there or not.
 func look(t *testing.T, c *nats.Client) error {
 	t.Helper()
-	_, err := nats.Streams{}.Observe(t.Context(), c, stream("any", v1alpha1.StreamSpec{}), external.Ref{ID: "any"})
+	_, err := streams(c).tryObserve(t, stream("any", v1alpha1.StreamSpec{}))
 	return err
 }

@@ -107,12 +107,12 @@ func life[T client.Object, O any](t *testing.T, s *natsserver.Server, b bench[T,
 		t.Fatalf("after the creation: %s, %s", seen.Phase, seen.Message)
 	}
 	wantDiff(t, "mark", testMark, seen.Mark)
-	wantNothing(t, "after the creation", b.driver.Compare(obj, seen.Have))
+	wantNothing(t, "after the creation", b.compare(obj, seen.Have))
 
 	if err := b.tryCreate(t, obj); err != nil {
 		t.Errorf("creating again under the same mark: %v", err)
 	}
-	_, err := b.driver.Create(t.Context(), b.client, obj, external.CreateInput{Name: b.ref(t, obj).ID, Mark: external.Mark{external.MarkUID: "0815"}})
+	err := b.createAs(t, obj, external.Mark{external.MarkUID: "0815"})
 	if err == nil || b.driver.Classify(err) != external.ClassConflict {
 		t.Errorf("creating again under another mark: %v, want a conflict", err)
 	}
@@ -122,29 +122,29 @@ func life[T client.Object, O any](t *testing.T, s *natsserver.Server, b bench[T,
 	wantDiff(t, "configuration after an update without a difference",
 		leaves(t, b.config(seen.Have)), leaves(t, b.config(b.observe(t, obj).Have)))
 
-	if err := b.driver.Unmark(t.Context(), b.client, obj, b.ref(t, obj)); err != nil {
+	if err := b.unmark(t, obj); err != nil {
 		t.Errorf("take the mark off: %v", err)
 	}
 	unmarked := b.observe(t, obj)
 	wantDiff(t, "mark", external.Mark(nil), unmarked.Mark)
-	wantNothing(t, "without the mark", b.driver.Compare(obj, unmarked.Have))
+	wantNothing(t, "without the mark", b.compare(obj, unmarked.Have))
 
 	other := external.Mark{external.MarkUID: "0815"}
 	for range 2 {
-		if err := b.driver.Mark(t.Context(), b.client, obj, b.ref(t, obj), other); err != nil {
+		if err := b.mark(t, obj, other); err != nil {
 			t.Errorf("put a mark on it: %v", err)
 		}
 	}
 	marked := b.observe(t, obj)
 	wantDiff(t, "mark", other, marked.Mark)
-	wantNothing(t, "under another mark", b.driver.Compare(obj, marked.Have))
+	wantNothing(t, "under another mark", b.compare(obj, marked.Have))
 
 	b.remove(t, obj)
 	b.remove(t, obj)
-	if err := b.driver.Mark(t.Context(), b.client, obj, b.ref(t, obj), testMark); err == nil {
+	if err := b.mark(t, obj, testMark); err == nil {
 		t.Error("what is gone takes a mark")
 	}
-	if err := b.driver.Unmark(t.Context(), b.client, obj, b.ref(t, obj)); err != nil {
+	if err := b.unmark(t, obj); err != nil {
 		t.Errorf("take the mark off what is gone: %v", err)
 	}
 }
@@ -249,7 +249,7 @@ func TestABucketIsWhatClientsMake(t *testing.T) {
 			delete(ours, "metadata")
 			delete(theirs, "metadata")
 			wantDiff(t, tc.why+": configuration", theirs, ours)
-			wantNothing(t, tc.why, b.driver.Compare(obj, have))
+			wantNothing(t, tc.why, b.compare(obj, have))
 		})
 	}
 }
@@ -375,7 +375,7 @@ func TestNATSThatIsAwayAndComesBack(t *testing.T) {
 
 	want := "NATS at nats://" + where + " does not answer: connection refused; start it, or correct the operator's --nats-url"
 	eventually(t.Context(), t, "the client notices", func() bool {
-		_, err := b.driver.Observe(t.Context(), c, obj, b.ref(t, obj))
+		_, err := b.tryObserve(t, obj)
 		return err != nil && err.Error() == want
 	})
 	err := b.tryCreate(t, stream("late", v1alpha1.StreamSpec{}))
@@ -385,7 +385,7 @@ func TestNATSThatIsAwayAndComesBack(t *testing.T) {
 
 	again, _ := startNATS(t, natsserver.Options{Dir: dir, Port: port})
 	eventually(t.Context(), t, "the client is back", func() bool {
-		seen, err := b.driver.Observe(t.Context(), c, obj, b.ref(t, obj))
+		seen, err := b.tryObserve(t, obj)
 		return err == nil && seen.Phase == external.PhaseAvailable
 	})
 	for _, call := range again.Mutations() {
@@ -403,7 +403,9 @@ func TestAnAnswerThatIsLostIsAmbiguous(t *testing.T) {
 	defer close(held)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err := nats.Streams{}.Create(ctx, c, stream("orders", v1alpha1.StreamSpec{}), external.CreateInput{Name: "orders", Mark: testMark})
+	_, err := nats.Streams{}.Create(ctx, external.CreateRequest[*v1alpha1.Stream, *nats.Client]{
+		Client: c, Object: stream("orders", v1alpha1.StreamSpec{}), ID: "orders", Mark: testMark,
+	})
 	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassAmbiguous {
 		t.Errorf("error %v, want it ambiguous", err)
 	}
@@ -417,7 +419,7 @@ func TestARequestEndsWithItsConnection(t *testing.T) {
 	}})
 	failed := make(chan error, 1)
 	go func() {
-		_, err := nats.Streams{}.Delete(t.Context(), c, nil, external.Ref{ID: "orders"})
+		_, err := nats.Streams{}.Delete(t.Context(), external.DeleteRequest[*v1alpha1.Stream, *nats.Client]{Client: c, ID: "orders"})
 		failed <- err
 	}()
 	<-answered
@@ -452,11 +454,11 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	addr := ns.Addr().String()
 	b, obj := streams(connect(t, "nats://operator:hunter2@"+addr)), stream("orders", v1alpha1.StreamSpec{})
 	eventually(t.Context(), t, "the operator may read", func() bool {
-		_, err := b.driver.Observe(t.Context(), b.client, obj, b.ref(t, obj))
+		_, err := b.tryObserve(t, obj)
 		return err == nil
 	})
 
-	_, err = b.driver.Create(t.Context(), b.client, obj, external.CreateInput{Name: "orders"})
+	err = b.tryCreate(t, obj)
 	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassDenied {
 		t.Errorf("error %v, want it denied", err)
 	}
@@ -466,7 +468,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 
 func TestNoPasswordInMessages(t *testing.T) {
 	c := connect(t, "nats://operator:hunter2@127.0.0.1:1, nats://operator:hunter2@127.0.0.1:2")
-	_, err := streams(c).driver.Observe(t.Context(), c, stream("a", v1alpha1.StreamSpec{}), external.Ref{ID: "a"})
+	_, err := streams(c).tryObserve(t, stream("a", v1alpha1.StreamSpec{}))
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "nats://127.0.0.1:1,nats://127.0.0.1:2") {
 		t.Errorf("error %v", err)
 	}

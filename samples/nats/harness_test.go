@@ -65,13 +65,13 @@ func consumers(c *nats.Client) bench[*v1alpha1.Consumer, *nats.LiveConsumer] {
 	return bench[*v1alpha1.Consumer, *nats.LiveConsumer]{nats.Consumers{}, c, func(l *nats.LiveConsumer) json.RawMessage { return l.Reported }}
 }
 
-func (b bench[T, O]) ref(t *testing.T, obj T) external.Ref {
+func (b bench[T, O]) id(t *testing.T, obj T) string {
 	t.Helper()
 	name, err := b.driver.ExternalName(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return external.Ref{ID: name, Incarnation: 1}
+	return name
 }
 
 func (b bench[T, O]) create(t *testing.T, obj T) {
@@ -83,13 +83,45 @@ func (b bench[T, O]) create(t *testing.T, obj T) {
 
 func (b bench[T, O]) tryCreate(t *testing.T, obj T) error {
 	t.Helper()
-	_, err := b.driver.Create(t.Context(), b.client, obj, external.CreateInput{Name: b.ref(t, obj).ID, Mark: testMark})
+	return b.createAs(t, obj, testMark)
+}
+
+func (b bench[T, O]) createAs(t *testing.T, obj T, mark external.Mark) error {
+	t.Helper()
+	_, err := b.driver.Create(t.Context(), external.CreateRequest[T, *nats.Client]{
+		Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1, Mark: mark,
+	})
 	return err
+}
+
+func (b bench[T, O]) delete(t *testing.T, obj T) error {
+	t.Helper()
+	_, err := b.driver.Delete(t.Context(), external.DeleteRequest[T, *nats.Client]{Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1})
+	return err
+}
+
+func (b bench[T, O]) mark(t *testing.T, obj T, mark external.Mark) error {
+	t.Helper()
+	_, err := b.driver.Mark(t.Context(), external.MarkRequest[T, *nats.Client]{
+		Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1, Mark: mark,
+	})
+	return err
+}
+
+func (b bench[T, O]) unmark(t *testing.T, obj T) error {
+	t.Helper()
+	_, err := b.driver.Unmark(t.Context(), external.UnmarkRequest[T, *nats.Client]{Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1})
+	return err
+}
+
+func (b bench[T, O]) tryObserve(t *testing.T, obj T) (external.Observation[O], error) {
+	t.Helper()
+	return b.driver.Observe(t.Context(), external.ObserveRequest[T, *nats.Client]{Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1})
 }
 
 func (b bench[T, O]) observe(t *testing.T, obj T) external.Observation[O] {
 	t.Helper()
-	seen, err := b.driver.Observe(t.Context(), b.client, obj, b.ref(t, obj))
+	seen, err := b.tryObserve(t, obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,13 +130,19 @@ func (b bench[T, O]) observe(t *testing.T, obj T) external.Observation[O] {
 
 func (b bench[T, O]) changes(t *testing.T, obj T) external.Changes {
 	t.Helper()
-	return b.driver.Compare(obj, b.observe(t, obj).Have)
+	return b.compare(obj, b.observe(t, obj).Have)
+}
+
+func (b bench[T, O]) compare(obj T, have O) external.Changes {
+	return b.driver.Compare(external.CompareRequest[T, O]{Object: obj, Have: have})
 }
 
 func (b bench[T, O]) tryUpdate(t *testing.T, obj T) error {
 	t.Helper()
 	have := b.observe(t, obj).Have
-	_, err := b.driver.Update(t.Context(), b.client, obj, b.ref(t, obj), have, b.driver.Compare(obj, have))
+	_, err := b.driver.Update(t.Context(), external.UpdateRequest[T, *nats.Client, O]{
+		Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1, Have: have, Changes: b.compare(obj, have),
+	})
 	return err
 }
 

@@ -27,57 +27,58 @@ func (KeyValues) ExternalName(k *v1alpha1.KeyValue) (string, error) {
 func bucketOf(k *v1alpha1.KeyValue) string { return firstOf(k.Spec.Bucket, k.Name) }
 
 // Observe asks for the bucket's stream.
-func (KeyValues) Observe(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, ref external.Ref) (external.Observation[*LiveStream], error) {
-	return observeStream(ctx, c, ref.ID)
+func (KeyValues) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha1.KeyValue, *Client]) (external.Observation[*LiveStream], error) {
+	return observeStream(ctx, r.Client, r.ID)
 }
 
 // Compare goes through the table.
-func (KeyValues) Compare(k *v1alpha1.KeyValue, have *LiveStream) external.Changes {
-	cfg := have.Config
-	return differences(bucketTable(k, &cfg), k.Spec.Recreate)
+func (KeyValues) Compare(r external.CompareRequest[*v1alpha1.KeyValue, *LiveStream]) external.Changes {
+	cfg := r.Have.Config
+	return differences(bucketTable(r.Object, &cfg), r.Object.Spec.Recreate)
 }
 
 // Create asks for a new bucket.
-func (KeyValues) Create(ctx context.Context, c *Client, k *v1alpha1.KeyValue, in external.CreateInput) (external.Result, error) {
-	cfg := newBucket(in.Name)
-	applyAll(bucketTable(k, &cfg))
-	cfg.Metadata = in.Mark.On(cfg.Metadata)
-	return external.Result{}, createStream(ctx, c, cfg)
+func (KeyValues) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.KeyValue, *Client]) (external.CreateResponse[*LiveStream], error) {
+	cfg := newBucket(r.ID)
+	applyAll(bucketTable(r.Object, &cfg))
+	cfg.Metadata = r.Mark.On(cfg.Metadata)
+	return external.CreateResponse[*LiveStream]{}, createStream(ctx, r.Client, cfg)
 }
 
 // Update sends the configuration that is there with the spec's settings over it.
-func (KeyValues) Update(ctx context.Context, c *Client, k *v1alpha1.KeyValue, _ external.Ref, have *LiveStream, _ external.Changes) (external.Result, error) {
-	cfg := have.Config
-	applyAll(bucketTable(k, &cfg))
-	return external.Result{}, updateStream(ctx, c, have, cfg)
+func (KeyValues) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.KeyValue, *Client, *LiveStream]) (external.UpdateResponse[*LiveStream], error) {
+	cfg := r.Have.Config
+	applyAll(bucketTable(r.Object, &cfg))
+	return external.UpdateResponse[*LiveStream]{}, updateStream(ctx, r.Client, r.Have, cfg)
 }
 
 // Delete removes the bucket with all its keys.
-func (KeyValues) Delete(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, ref external.Ref) (external.Result, error) {
-	return external.Result{}, deleteStream(ctx, c, ref.ID)
+func (KeyValues) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.KeyValue, *Client]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, deleteStream(ctx, r.Client, r.ID)
 }
 
 // Mark puts the ownership mark on a bucket that was there before its object.
-func (KeyValues) Mark(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, ref external.Ref, mark external.Mark) error {
-	return markStream(ctx, c, ref.ID, mark)
+func (KeyValues) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.KeyValue, *Client]) (external.MarkResponse, error) {
+	return external.MarkResponse{}, markStream(ctx, r.Client, r.ID, r.Mark)
 }
 
 // Unmark takes the ownership mark off a bucket that is to stay.
-func (KeyValues) Unmark(ctx context.Context, c *Client, _ *v1alpha1.KeyValue, ref external.Ref) error {
-	return unmarkStream(ctx, c, ref.ID)
+func (KeyValues) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.KeyValue, *Client]) (external.UnmarkResponse, error) {
+	return external.UnmarkResponse{}, unmarkStream(ctx, r.Client, r.ID)
 }
 
 // Classify tells what NATS's errors mean.
 func (KeyValues) Classify(err error) external.Class { return classify(err) }
 
 // Reflect shows what a bucket is; how full it is changes too often to be written here.
-func (KeyValues) Reflect(k *v1alpha1.KeyValue, have *LiveStream) {
-	k.Status.Bucket = strings.TrimPrefix(have.Config.Name, bucketPrefix)
-	k.Status.Stream = have.Config.Name
-	k.Status.History = have.Config.MaxMsgsPerSubject
-	k.Status.Storage = string(wordFor(storages, have.Config.Storage))
-	k.Status.Replicas = have.Config.Replicas
-	k.Status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
+func (KeyValues) Reflect(r external.ReflectRequest[*v1alpha1.KeyValue, *LiveStream]) {
+	status, have := &r.Object.Status, r.Have
+	status.Bucket = strings.TrimPrefix(have.Config.Name, bucketPrefix)
+	status.Stream = have.Config.Name
+	status.History = have.Config.MaxMsgsPerSubject
+	status.Storage = string(wordFor(storages, have.Config.Storage))
+	status.Replicas = have.Config.Replicas
+	status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
 }
 
 // bucketTable is every setting of a bucket, and those of its stream that make it a bucket,

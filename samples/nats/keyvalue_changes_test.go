@@ -31,7 +31,7 @@ func TestKeyValueChanges(t *testing.T) {
 
 			obj.Spec = tc.next
 			obj.Spec.Recreate = v1alpha1.RecreateAllowed
-			wantChanges(t, tc, "spec."+field, b.driver.Compare(obj, before))
+			wantChanges(t, tc, "spec."+field, b.compare(obj, before))
 			err := b.tryUpdate(t, obj)
 			wantEffect(t, tc, err, b.changes(t, obj))
 			b.remove(t, obj)

@@ -53,14 +53,13 @@ func inUse(have *LiveStream, mark external.Mark) external.Observation[*LiveStrea
 		if have.Mirror != nil {
 			reason = "MirrorFails"
 		}
-		seen = external.Degraded(have, mark, reason, strings.Join(failed, "; "))
+		seen.Phase, seen.Reason, seen.Message = external.PhaseDegraded, reason, strings.Join(failed, "; ")
 		seen.PollAfter = degradedPoll
 	case len(silent) == 0:
 	case age(have) < originSettles:
-		seen = external.Busy(external.PhaseCreating, have, mark)
-		seen.PollAfter = originPoll
+		seen.Phase, seen.PollAfter = external.PhaseCreating, originPoll
 	default:
-		seen = external.Degraded(have, mark, "OriginSilent", strings.Join(silent, "; "))
+		seen.Phase, seen.Reason, seen.Message = external.PhaseDegraded, "OriginSilent", strings.Join(silent, "; ")
 		seen.PollAfter = degradedPoll
 	}
 	return seen

@@ -40,7 +40,7 @@ func TestAMirrorAfterARestartOfNATS(t *testing.T) {
 						time.Now().Format(time.RFC3339Nano), active), nil
 				})
 				c.up.Store(began.Add(-tc.connected).UnixNano())
-				seen, err := Streams{}.Observe(t.Context(), c, &v1alpha1.Stream{}, external.Ref{ID: "copy"})
+				seen, err := Streams{}.Observe(t.Context(), external.ObserveRequest[*v1alpha1.Stream, *Client]{Client: c, Object: &v1alpha1.Stream{}, ID: "copy"})
 				if err != nil {
 					t.Fatal(err)
 				}

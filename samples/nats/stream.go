@@ -42,58 +42,59 @@ func (Streams) ExternalName(s *v1alpha1.Stream) (string, error) {
 }
 
 // Observe asks for the stream.
-func (Streams) Observe(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref external.Ref) (external.Observation[*LiveStream], error) {
-	return observeStream(ctx, c, ref.ID)
+func (Streams) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha1.Stream, *Client]) (external.Observation[*LiveStream], error) {
+	return observeStream(ctx, r.Client, r.ID)
 }
 
 // Compare goes through the table.
-func (Streams) Compare(s *v1alpha1.Stream, have *LiveStream) external.Changes {
-	cfg := have.Config
-	return differences(streamTable(s.Spec, &cfg), s.Spec.Recreate)
+func (Streams) Compare(r external.CompareRequest[*v1alpha1.Stream, *LiveStream]) external.Changes {
+	cfg := r.Have.Config
+	return differences(streamTable(r.Object.Spec, &cfg), r.Object.Spec.Recreate)
 }
 
 // Create asks for a new stream. NATS creates none as sealed; that follows as an update.
-func (Streams) Create(ctx context.Context, c *Client, s *v1alpha1.Stream, in external.CreateInput) (external.Result, error) {
-	cfg := jetstream.StreamConfig{Name: in.Name}
-	applyAll(streamTable(s.Spec, &cfg))
+func (Streams) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.Stream, *Client]) (external.CreateResponse[*LiveStream], error) {
+	cfg := jetstream.StreamConfig{Name: r.ID}
+	applyAll(streamTable(r.Object.Spec, &cfg))
 	cfg.Sealed = false
-	cfg.Metadata = in.Mark.On(cfg.Metadata)
-	return external.Result{}, createStream(ctx, c, cfg)
+	cfg.Metadata = r.Mark.On(cfg.Metadata)
+	return external.CreateResponse[*LiveStream]{}, createStream(ctx, r.Client, cfg)
 }
 
 // Update sends the configuration that is there with the spec's settings over it.
-func (Streams) Update(ctx context.Context, c *Client, s *v1alpha1.Stream, _ external.Ref, have *LiveStream, _ external.Changes) (external.Result, error) {
-	cfg := have.Config
-	applyAll(streamTable(s.Spec, &cfg))
-	return external.Result{}, updateStream(ctx, c, have, cfg)
+func (Streams) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.Stream, *Client, *LiveStream]) (external.UpdateResponse[*LiveStream], error) {
+	cfg := r.Have.Config
+	applyAll(streamTable(r.Object.Spec, &cfg))
+	return external.UpdateResponse[*LiveStream]{}, updateStream(ctx, r.Client, r.Have, cfg)
 }
 
 // Delete removes the stream with all its messages and consumers.
-func (Streams) Delete(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref external.Ref) (external.Result, error) {
-	return external.Result{}, deleteStream(ctx, c, ref.ID)
+func (Streams) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.Stream, *Client]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, deleteStream(ctx, r.Client, r.ID)
 }
 
 // Mark puts the ownership mark on a stream that was there before its object.
-func (Streams) Mark(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref external.Ref, mark external.Mark) error {
-	return markStream(ctx, c, ref.ID, mark)
+func (Streams) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.Stream, *Client]) (external.MarkResponse, error) {
+	return external.MarkResponse{}, markStream(ctx, r.Client, r.ID, r.Mark)
 }
 
 // Unmark takes the ownership mark off a stream that is to stay.
-func (Streams) Unmark(ctx context.Context, c *Client, _ *v1alpha1.Stream, ref external.Ref) error {
-	return unmarkStream(ctx, c, ref.ID)
+func (Streams) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.Stream, *Client]) (external.UnmarkResponse, error) {
+	return external.UnmarkResponse{}, unmarkStream(ctx, r.Client, r.ID)
 }
 
 // Classify tells what NATS's errors mean.
 func (Streams) Classify(err error) external.Class { return classify(err) }
 
 // Reflect shows what a stream is; how full it is changes too often to be written here.
-func (Streams) Reflect(s *v1alpha1.Stream, have *LiveStream) {
-	s.Status.Name = have.Config.Name
-	s.Status.Subjects = strings.Join(have.Config.Subjects, ", ")
-	s.Status.Storage = string(wordFor(storages, have.Config.Storage))
-	s.Status.Retention = wordFor(retentions, have.Config.Retention)
-	s.Status.Replicas = have.Config.Replicas
-	s.Status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
+func (Streams) Reflect(r external.ReflectRequest[*v1alpha1.Stream, *LiveStream]) {
+	status, have := &r.Object.Status, r.Have
+	status.Name = have.Config.Name
+	status.Subjects = strings.Join(have.Config.Subjects, ", ")
+	status.Storage = string(wordFor(storages, have.Config.Storage))
+	status.Retention = wordFor(retentions, have.Config.Retention)
+	status.Replicas = have.Config.Replicas
+	status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
 }
 
 // The requests below serve streams and buckets alike. Errors name neither what was tried nor

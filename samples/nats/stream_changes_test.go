@@ -49,14 +49,14 @@ func TestStreamChanges(t *testing.T) {
 
 			obj.Spec = tc.next
 			obj.Spec.Recreate = v1alpha1.RecreateAllowed
-			wantChanges(t, tc, "spec."+field, b.driver.Compare(obj, before))
+			wantChanges(t, tc, "spec."+field, b.compare(obj, before))
 			err := b.tryUpdate(t, obj)
 			after := b.observe(t, obj).Have
 			changed(seen, leaves(t, before.Reported), leaves(t, after.Reported))
 			wantEffect(t, tc, err, b.changes(t, obj))
 
 			obj.Spec.Recreate = ""
-			if refused := b.driver.Compare(obj, before).With(external.Unsupported); tc.effect == external.Recreate && len(refused) == 0 {
+			if refused := b.compare(obj, before).With(external.Unsupported); tc.effect == external.Recreate && len(refused) == 0 {
 				t.Errorf("%s: re-creation is not refused by default", tc.why)
 			}
 			if tc.effect == external.Recreate { // what the new thing would be
@@ -165,7 +165,7 @@ func streamChanges() map[string]change[v1alpha1.StreamSpec] {
 
 func (b bench[T, O]) remove(t *testing.T, obj T) {
 	t.Helper()
-	if _, err := b.driver.Delete(t.Context(), b.client, obj, b.ref(t, obj)); err != nil {
+	if err := b.delete(t, obj); err != nil {
 		t.Fatal(err)
 	}
 	if seen := b.observe(t, obj); seen.Phase != external.PhaseMissing {

@@ -113,15 +113,14 @@ func (driver) DependsOn(f *v1.Folder) []external.Dependency {
 	return []external.Dependency{{To: &v1.Folder{}, Name: needs}}
 }
 
-func (driver) Observe(_ context.Context, v *vendor, _ *v1.Folder, ref external.Ref) (o external.Observation[bool], err error) {
-	err = v.do("observe", ref.ID, func() error {
-		i, there := v.items[ref.ID]
+func (driver) Observe(_ context.Context, r external.ObserveRequest[*v1.Folder, *vendor]) (o external.Observation[bool], err error) {
+	err = r.Client.do("observe", r.ID, func() error {
+		i, there := r.Client.items[r.ID]
 		switch {
 		case !there:
 			o = external.Missing[bool]()
 		case time.Now().Before(i.until):
-			o = external.Busy(i.phase, i.readOnly, i.mark)
-			o.PollAfter = v.hint
+			o = external.Observation[bool]{Phase: i.phase, Have: i.readOnly, Mark: i.mark, PollAfter: r.Client.hint}
 		default:
 			o = external.Available(i.readOnly, i.mark)
 			o.External = i.word
@@ -131,28 +130,28 @@ func (driver) Observe(_ context.Context, v *vendor, _ *v1.Folder, ref external.R
 	return o, err
 }
 
-func (driver) Compare(f *v1.Folder, readOnly bool) external.Changes {
-	return external.Field("spec.readOnly", f.Spec.ReadOnly, readOnly)
+func (driver) Compare(r external.CompareRequest[*v1.Folder, bool]) external.Changes {
+	return external.Field("spec.readOnly", r.Object.Spec.ReadOnly, r.Have)
 }
 
-func (driver) Create(_ context.Context, v *vendor, f *v1.Folder, in external.CreateInput) (external.Result, error) {
-	return external.Result{}, v.do("create", in.Name, func() error {
-		v.items[in.Name] = &item{readOnly: f.Spec.ReadOnly, mark: in.Mark, phase: external.PhaseCreating, until: time.Now().Add(v.takes)}
+func (driver) Create(_ context.Context, r external.CreateRequest[*v1.Folder, *vendor]) (external.CreateResponse[bool], error) {
+	return external.CreateResponse[bool]{}, r.Client.do("create", r.ID, func() error {
+		r.Client.items[r.ID] = &item{readOnly: r.Object.Spec.ReadOnly, mark: r.Mark, phase: external.PhaseCreating, until: time.Now().Add(r.Client.takes)}
 		return nil
 	})
 }
 
-func (driver) Update(_ context.Context, v *vendor, f *v1.Folder, ref external.Ref, _ bool, _ external.Changes) (external.Result, error) {
-	return external.Result{}, v.do("update", ref.ID, func() error {
-		i := v.items[ref.ID]
-		i.readOnly, i.phase, i.until = f.Spec.ReadOnly, external.PhaseUpdating, time.Now().Add(v.takes)
+func (driver) Update(_ context.Context, r external.UpdateRequest[*v1.Folder, *vendor, bool]) (external.UpdateResponse[bool], error) {
+	return external.UpdateResponse[bool]{}, r.Client.do("update", r.ID, func() error {
+		i := r.Client.items[r.ID]
+		i.readOnly, i.phase, i.until = r.Object.Spec.ReadOnly, external.PhaseUpdating, time.Now().Add(r.Client.takes)
 		return nil
 	})
 }
 
-func (driver) Delete(_ context.Context, v *vendor, _ *v1.Folder, ref external.Ref) (external.Result, error) {
-	return external.Result{}, v.do("delete", ref.ID, func() error {
-		delete(v.items, ref.ID)
+func (driver) Delete(_ context.Context, r external.DeleteRequest[*v1.Folder, *vendor]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, r.Client.do("delete", r.ID, func() error {
+		delete(r.Client.items, r.ID)
 		return nil
 	})
 }

@@ -73,55 +73,55 @@ func (a authored[T, O]) ExternalName(obj T) (string, error) {
 }
 
 // Observe looks at the thing.
-func (a authored[T, O]) Observe(ctx context.Context, c *nats.Client, obj T, ref external.Ref) (external.Observation[O], error) {
+func (a authored[T, O]) Observe(ctx context.Context, r external.ObserveRequest[T, *nats.Client]) (external.Observation[O], error) {
 	a.env.Author("Observe")
-	return a.driver.Observe(ctx, c, obj, ref)
+	return a.driver.Observe(ctx, r)
 }
 
 // Compare compares the thing.
-func (a authored[T, O]) Compare(obj T, have O) external.Changes {
+func (a authored[T, O]) Compare(r external.CompareRequest[T, O]) external.Changes {
 	a.env.Author("Compare")
-	return a.driver.Compare(obj, have)
+	return a.driver.Compare(r)
 }
 
 // Create makes the thing.
-func (a authored[T, O]) Create(ctx context.Context, c *nats.Client, obj T, in external.CreateInput) (external.Result, error) {
+func (a authored[T, O]) Create(ctx context.Context, r external.CreateRequest[T, *nats.Client]) (external.CreateResponse[O], error) {
 	a.env.Author("Create")
-	result, err := a.driver.Create(ctx, c, obj, in)
+	response, err := a.driver.Create(ctx, r)
 	a.env.Author("after Create")
-	return result, err
+	return response, err
 }
 
 // Update changes the thing.
-func (a authored[T, O]) Update(ctx context.Context, c *nats.Client, obj T, ref external.Ref, have O, changes external.Changes) (external.Result, error) {
+func (a authored[T, O]) Update(ctx context.Context, r external.UpdateRequest[T, *nats.Client, O]) (external.UpdateResponse[O], error) {
 	a.env.Author("Update")
-	result, err := a.driver.Update(ctx, c, obj, ref, have, changes)
+	response, err := a.driver.Update(ctx, r)
 	a.env.Author("after Update")
-	return result, err
+	return response, err
 }
 
 // Delete removes the thing.
-func (a authored[T, O]) Delete(ctx context.Context, c *nats.Client, obj T, ref external.Ref) (external.Result, error) {
+func (a authored[T, O]) Delete(ctx context.Context, r external.DeleteRequest[T, *nats.Client]) (external.DeleteResponse, error) {
 	a.env.Author("Delete")
-	result, err := a.driver.Delete(ctx, c, obj, ref)
+	response, err := a.driver.Delete(ctx, r)
 	a.env.Author("after Delete")
-	return result, err
+	return response, err
 }
 
 // Mark marks the thing.
-func (a authored[T, O]) Mark(ctx context.Context, c *nats.Client, obj T, ref external.Ref, mark external.Mark) error {
+func (a authored[T, O]) Mark(ctx context.Context, r external.MarkRequest[T, *nats.Client]) (external.MarkResponse, error) {
 	a.env.Author("Mark")
-	err := a.driver.Mark(ctx, c, obj, ref, mark)
+	response, err := a.driver.Mark(ctx, r)
 	a.env.Author("after Mark")
-	return err
+	return response, err
 }
 
 // Unmark takes the mark off.
-func (a authored[T, O]) Unmark(ctx context.Context, c *nats.Client, obj T, ref external.Ref) error {
+func (a authored[T, O]) Unmark(ctx context.Context, r external.UnmarkRequest[T, *nats.Client]) (external.UnmarkResponse, error) {
 	a.env.Author("Unmark")
-	err := a.driver.Unmark(ctx, c, obj, ref)
+	response, err := a.driver.Unmark(ctx, r)
 	a.env.Author("after Unmark")
-	return err
+	return response, err
 }
 
 // Classify tells what an error means.
@@ -131,9 +131,9 @@ func (a authored[T, O]) Classify(err error) external.Class {
 }
 
 // Reflect shows the thing.
-func (a authored[T, O]) Reflect(obj T, have O) {
+func (a authored[T, O]) Reflect(r external.ReflectRequest[T, O]) {
 	a.env.Author("Reflect")
-	a.driver.Reflect(obj, have)
+	a.driver.Reflect(r)
 }
 
 // dependent is such a driver of things that need others.

@@ -32,7 +32,7 @@ func TestCapabilities(t *testing.T) {
 		},
 		"folders": {
 			sample: capabilities[*v1.Folder, *os.Root, fs.FileMode](folders{}),
-			played: capabilities[*v1.Folder, struct{}, fs.FileMode](disturbed{}),
+			played: capabilities[*v1.Folder, *os.Root, fs.FileMode](disturbed{}),
 		},
 	}
 	for name, tt := range tests {

@@ -34,47 +34,47 @@ var _ interface {
 func (items) ExternalName(t *thing.Thing) (string, error) { return t.Name, nil }
 
 // Observe looks at an item.
-func (items) Observe(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Observation[cloudfake.Item], error) {
+func (items) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (external.Observation[cloudfake.Item], error) {
 	var have cloudfake.Item
-	if err := c.call(ctx, http.MethodGet, ref.ID, "", cloudfake.Item{}, &have); err != nil {
+	if err := r.Client.call(ctx, http.MethodGet, r.ID, "", cloudfake.Item{}, &have); err != nil {
 		return external.Observation[cloudfake.Item]{}, err
 	}
 	return external.Available(have, external.MarkOf(have.Tags)), nil
 }
 
 // Compare compares the size.
-func (items) Compare(t *thing.Thing, have cloudfake.Item) external.Changes {
-	return external.Field("spec.size", t.Spec.Size, have.Size)
+func (items) Compare(r external.CompareRequest[*thing.Thing, cloudfake.Item]) external.Changes {
+	return external.Field("spec.size", r.Object.Spec.Size, r.Have.Size)
 }
 
 // Create makes an item.
-func (d items) Create(ctx context.Context, c *cloudClient, t *thing.Thing, in external.CreateInput) (external.Result, error) {
+func (d items) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[cloudfake.Item], error) {
 	d.env.Author("Create")
 	defer d.env.Author("after Create")
-	want := cloudfake.Item{Size: t.Spec.Size}
+	want := cloudfake.Item{Size: r.Object.Spec.Size}
 	if !d.later {
-		want.Tags = in.Mark
+		want.Tags = r.Mark
 	}
-	return external.Result{}, c.call(ctx, http.MethodPost, in.Name, string(t.UID), want, nil)
+	return external.CreateResponse[cloudfake.Item]{}, r.Client.call(ctx, http.MethodPost, r.ID, string(r.Object.UID), want, nil)
 }
 
 // Mark sets the tags of an item.
-func (d items) Mark(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref, mark external.Mark) error {
+func (d items) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *cloudClient]) (external.MarkResponse, error) {
 	d.env.Author("Mark")
 	defer d.env.Author("after Mark")
-	return c.call(ctx, http.MethodPut, ref.ID+"/tags", "", cloudfake.Item{Tags: mark}, nil)
+	return external.MarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID+"/tags", "", cloudfake.Item{Tags: r.Mark}, nil)
 }
 
 // Update sets the size of an item.
-func (items) Update(ctx context.Context, c *cloudClient, t *thing.Thing, ref external.Ref, _ cloudfake.Item, _ external.Changes) (external.Result, error) {
-	return external.Result{}, c.call(ctx, http.MethodPut, ref.ID, "", cloudfake.Item{Size: t.Spec.Size}, nil)
+func (items) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, cloudfake.Item]) (external.UpdateResponse[cloudfake.Item], error) {
+	return external.UpdateResponse[cloudfake.Item]{}, r.Client.call(ctx, http.MethodPut, r.ID, "", cloudfake.Item{Size: r.Object.Spec.Size}, nil)
 }
 
 // Delete deletes an item.
-func (d items) Delete(ctx context.Context, c *cloudClient, _ *thing.Thing, ref external.Ref) (external.Result, error) {
+func (d items) Delete(ctx context.Context, r external.DeleteRequest[*thing.Thing, *cloudClient]) (external.DeleteResponse, error) {
 	d.env.Author("Delete")
 	defer d.env.Author("after Delete")
-	return external.Result{}, c.call(ctx, http.MethodDelete, ref.ID, "", cloudfake.Item{}, nil)
+	return external.DeleteResponse{}, r.Client.call(ctx, http.MethodDelete, r.ID, "", cloudfake.Item{}, nil)
 }
 
 // cloudClient is the cloud's client.

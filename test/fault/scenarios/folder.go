@@ -49,8 +49,8 @@ func Folder(crds fs.FS, dir string) []fault.Scenario {
 
 func folderScenario(name string, crds fs.FS, dir string, steps []fault.Step) fault.Scenario {
 	controllers := func(env *fault.Env) []operator.Controller {
-		return []operator.Controller{external.New(disturbed{env: env}, external.Options[*v1.Folder, struct{}]{
-			Connect:  func(context.Context) (struct{}, error) { env.Author("Connect"); return struct{}{}, nil },
+		return []operator.Controller{external.New(disturbed{env: env}, external.Options[*v1.Folder, *os.Root]{
+			Connect:  func(context.Context) (*os.Root, error) { env.Author("Connect"); return nil, nil }, /* each call has its disk */
 			Unmarked: true, CreateGrace: -1, Loop: loop.Options[*v1.Folder]{},
 		})}
 	}
@@ -163,11 +163,12 @@ type disturbed struct {
 }
 
 // Observe looks at the disk.
-func (d disturbed) Observe(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref) (external.Observation[fs.FileMode], error) {
+func (d disturbed) Observe(ctx context.Context, r external.ObserveRequest[*v1.Folder, *os.Root]) (external.Observation[fs.FileMode], error) {
 	d.env.Author("Observe")
 	for {
-		o, err := fault.Read(ctx, d.env, "stat "+ref.ID, func(disk *disk) (external.Observation[fs.FileMode], error) {
-			return d.folders.Observe(ctx, disk.root, f, ref)
+		o, err := fault.Read(ctx, d.env, "stat "+r.ID, func(disk *disk) (external.Observation[fs.FileMode], error) {
+			r.Client = disk.root
+			return d.folders.Observe(ctx, r)
 		})
 		if !fromExplorer(err) {
 			return o, err
@@ -176,37 +177,40 @@ func (d disturbed) Observe(ctx context.Context, _ struct{}, f *v1.Folder, ref ex
 }
 
 // Create makes a folder.
-func (d disturbed) Create(ctx context.Context, _ struct{}, f *v1.Folder, in external.CreateInput) (external.Result, error) {
+func (d disturbed) Create(ctx context.Context, r external.CreateRequest[*v1.Folder, *os.Root]) (external.CreateResponse[fs.FileMode], error) {
 	d.env.Author("Create")
 	defer d.env.Author("after Create")
-	return write(ctx, d.env, "mkdir "+in.Name, func(disk *disk) (external.Result, error) {
-		result, err := d.folders.Create(ctx, disk.root, f, in)
+	return write(ctx, d.env, "mkdir "+r.ID, func(disk *disk) (external.CreateResponse[fs.FileMode], error) {
+		r.Client = disk.root
+		response, err := d.folders.Create(ctx, r)
 		if err == nil {
-			disk.owned(in.Name, string(f.UID))
+			disk.owned(r.ID, string(r.Object.UID))
 		}
-		return result, err
+		return response, err
 	})
 }
 
 // Update changes a folder's mode.
-func (d disturbed) Update(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref, have fs.FileMode, c external.Changes) (external.Result, error) {
+func (d disturbed) Update(ctx context.Context, r external.UpdateRequest[*v1.Folder, *os.Root, fs.FileMode]) (external.UpdateResponse[fs.FileMode], error) {
 	d.env.Author("Update")
 	defer d.env.Author("after Update")
-	return write(ctx, d.env, "chmod "+ref.ID, func(disk *disk) (external.Result, error) {
-		return d.folders.Update(ctx, disk.root, f, ref, have, c)
+	return write(ctx, d.env, "chmod "+r.ID, func(disk *disk) (external.UpdateResponse[fs.FileMode], error) {
+		r.Client = disk.root
+		return d.folders.Update(ctx, r)
 	})
 }
 
 // Delete removes a folder.
-func (d disturbed) Delete(ctx context.Context, _ struct{}, f *v1.Folder, ref external.Ref) (external.Result, error) {
+func (d disturbed) Delete(ctx context.Context, r external.DeleteRequest[*v1.Folder, *os.Root]) (external.DeleteResponse, error) {
 	d.env.Author("Delete")
 	defer d.env.Author("after Delete")
-	return write(ctx, d.env, "remove "+ref.ID, func(disk *disk) (external.Result, error) {
-		result, err := d.folders.Delete(ctx, disk.root, f, ref)
+	return write(ctx, d.env, "remove "+r.ID, func(disk *disk) (external.DeleteResponse, error) {
+		r.Client = disk.root
+		response, err := d.folders.Delete(ctx, r)
 		if err == nil {
-			disk.owned(ref.ID, "")
+			disk.owned(r.ID, "")
 		}
-		return result, err
+		return response, err
 	})
 }
 
@@ -217,24 +221,25 @@ func (d disturbed) ExternalName(f *v1.Folder) (string, error) {
 }
 
 // Compare compares the mode.
-func (d disturbed) Compare(f *v1.Folder, have fs.FileMode) external.Changes {
+func (d disturbed) Compare(r external.CompareRequest[*v1.Folder, fs.FileMode]) external.Changes {
 	d.env.Author("Compare")
-	return d.folders.Compare(f, have)
+	return d.folders.Compare(r)
 }
 
 // write makes a call that is answered truly once it was made, and is made until then.
-func write(ctx context.Context, env *fault.Env, what string, do func(*disk) (external.Result, error)) (result external.Result, err error) {
+func write[R any](ctx context.Context, env *fault.Env, what string, do func(*disk) (R, error)) (response R, err error) {
 	for made := false; ; {
-		_, called := fault.Write(ctx, env, what, func(d *disk) (external.Result, error) {
+		_, called := fault.Write(ctx, env, what, func(d *disk) (R, error) {
 			made = true
-			result, err = do(d)
-			return result, err
+			response, err = do(d)
+			return response, err
 		})
 		switch {
 		case errors.Is(called, fault.ErrDead):
-			return external.Result{}, called
+			var none R
+			return none, called
 		case made:
-			return result, err
+			return response, err
 		}
 	}
 }
