@@ -3,12 +3,12 @@ package external
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
-// The author's code is called through this file and nowhere else: [guard] for a call that
+// The author's code is called through this file and nowhere else: [guarded] for a call that
 // runs where it is made, [await] for one that may take its time. Whatever the author's code
 // does, it comes back as a value: a panic and the end of its goroutine are errors, and a call
 // that does not return is left behind.
@@ -20,17 +20,6 @@ const (
 	// overtime is how long after its deadline a call may still come back by itself.
 	overtime = 2 * time.Second
 )
-
-// panicked is a panic of the author's code.
-type panicked struct {
-	method string
-	value  any
-	stack  []byte
-}
-
-func (p *panicked) Error() string {
-	return fmt.Sprintf("the driver panicked in %s: %v; the operator's log has the stack", p.method, p.value)
-}
 
 // unreturned is a call of the author's code that does not return.
 type unreturned struct{ text string }
@@ -46,7 +35,7 @@ func unasked(err error) bool {
 	if errors.Is(err, errEnded) {
 		return true
 	}
-	_, is := errors.AsType[*panicked](err)
+	_, is := errors.AsType[*guard.Panic](err)
 	return is
 }
 
@@ -56,14 +45,9 @@ func isUnreturned(err error) bool {
 	return is
 }
 
-// guard turns a panic of the author's code into an error.
-func guard[R any](method string, f func() (R, error)) (result R, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicked{method: method, value: r, stack: debug.Stack()}
-		}
-	}()
-	return f()
+// guarded calls a method of the driver; a panic is an error.
+func guarded[R any](method string, f func() (R, error)) (R, error) {
+	return guard.Call("the driver", method, f)
 }
 
 // await calls f in a goroutine of its own and waits for it to return until overtime after
@@ -108,7 +92,7 @@ func pure[R any](ctx context.Context, l *leftBehind, who subject, method string,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pureDeadline)
 	defer cancel()
 	answer, late := await(ctx, result[R]{err: errEnded}, func(context.Context) result[R] {
-		value, err := guard(method, f)
+		value, err := guarded(method, f)
 		return result[R]{value, err}
 	})
 	if late == nil {

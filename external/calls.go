@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -35,7 +36,7 @@ type answer struct {
 	result string
 	failed bool
 	// broken is a panic of the driver in the call itself.
-	broken *panicked
+	broken *guard.Panic
 	classification
 }
 
@@ -53,7 +54,7 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 	ended := answer{failed: true, classification: classification{class: openEnded(a.mutates()), text: errEnded.Error()}}
 	got, late := await(ctx, ended, func(ctx context.Context) answer {
 		defer release()
-		result, err := guard(methodOf(a), func() (string, error) { return f(ctx, theirs) })
+		result, err := guarded(methodOf(a), func() (string, error) { return f(ctx, theirs) })
 		if err != nil {
 			return p.e.explain(err, a)
 		}
@@ -79,7 +80,7 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 // explain classifies what a call came to.
 func (e *engine[T, C, O]) explain(err error, a Action) answer {
 	got := answer{failed: true, classification: classify(err, e.classifier, a.mutates())}
-	got.broken, _ = errors.AsType[*panicked](err)
+	got.broken, _ = errors.AsType[*guard.Panic](err)
 	if got.absent && (a == ActionObserve || a == ActionDelete || a == ActionUnmark) {
 		return answer{classification: classification{absent: true}}
 	}
@@ -129,9 +130,9 @@ func tells(a Action, got answer) answerKind {
 }
 
 // logPanic logs a panic of the driver, if there was one.
-func (p *pass[T, C, O]) logPanic(crash *panicked) {
+func (p *pass[T, C, O]) logPanic(crash *guard.Panic) {
 	if crash != nil {
-		p.loop.Log().Error(crash, "the driver panicked", "method", crash.method, "stack", string(crash.stack))
+		p.loop.Log().Error(crash, "the driver panicked", "method", crash.Method, "stack", string(crash.Stack))
 	}
 }
 
@@ -231,7 +232,7 @@ func (e *engine[T, C, O]) understand(obj T, o Observation[O]) (Changes, error) {
 	case PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting:
 		return nil, nil
 	case PhaseAvailable, PhaseDegraded, PhaseFailed:
-		return guard("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj, Have: o.Have}), nil })
+		return guarded("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj, Have: o.Have}), nil })
 	}
 	return nil, Terminal(fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %T", o.Phase, e.driver))
 }
@@ -283,7 +284,7 @@ func (p *pass[T, C, O]) wished() {
 // wants is what obj, and what it refers to, ask for, told by what a thing without anything
 // lacks. Of a driver that cannot compare with such a thing only the generation is known.
 func (e *engine[T, C, O]) wants(obj T) string {
-	all, err := guard("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj}), nil })
+	all, err := guarded("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj}), nil })
 	if err != nil {
 		return "unknown"
 	}

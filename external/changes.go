@@ -304,7 +304,7 @@ func ordered[V ~string](in []V) []V {
 
 // raw is a value as unambiguous text. The value's own methods may be called, and panic.
 func raw(x any) string {
-	b, err := guard("MarshalJSON", func() ([]byte, error) { return json.Marshal(x) })
+	b, err := guarded("MarshalJSON", func() ([]byte, error) { return json.Marshal(x) })
 	if err != nil {
 		return fmt.Sprintf("%#v", x)
 	}
@@ -336,7 +336,7 @@ func value(x any) string {
 		return "unset"
 	}
 	if s, ok := x.(fmt.Stringer); ok {
-		if text, err := guard("String", func() (string, error) { return s.String(), nil }); err == nil {
+		if text, err := guarded("String", func() (string, error) { return s.String(), nil }); err == nil {
 			return strconv.Quote(text)
 		}
 	}

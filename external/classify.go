@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
@@ -26,7 +27,7 @@ type classification struct {
 	away string
 	text string
 	// broken are panics of the error's own methods, and of the driver's Classify.
-	broken []*panicked
+	broken []*guard.Panic
 }
 
 // classify says what err means. What its maker said comes first, then the driver, then what
@@ -58,8 +59,8 @@ func classify(err error, driver Classifier, mutating bool) classification {
 
 // ask calls a method of an error or Classify.
 func (c *classification) ask(method string, f func()) {
-	_, err := guard(method, func() (struct{}, error) { f(); return struct{}{}, nil })
-	if p, is := err.(*panicked); is { //nolint:errorlint // guard wraps nothing
+	_, err := guarded(method, func() (struct{}, error) { f(); return struct{}{}, nil })
+	if p, is := err.(*guard.Panic); is { //nolint:errorlint // guarded wraps nothing
 		c.broken = append(c.broken, p)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
 type httpError struct {
@@ -61,7 +63,7 @@ func TestClassify(t *testing.T) {
 		"deadline":                {"a request may have had its effect", context.DeadlineExceeded, ClassTransient, ClassAmbiguous},
 		"connection reset":        {"a request may have had its effect", reset, ClassTransient, ClassAmbiguous},
 		"connection refused":      {"nothing was sent", refused, ClassTransient, ClassTransient},
-		"a panic":                 {"", &panicked{value: "x"}, ClassTransient, ClassTransient},
+		"a panic":                 {"", &guard.Panic{Value: "x"}, ClassTransient, ClassTransient},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]

@@ -113,7 +113,7 @@ func (c *connection[C]) begin(ctx context.Context, deadline time.Duration) {
 		defer cancel()
 		made := result[attached[C]]{err: errEnded}
 		defer func() { c.land(f, made) }()
-		made.value, made.err = guard("Connect", func() (attached[C], error) { return c.connect(ctx) })
+		made.value, made.err = guarded("Connect", func() (attached[C], error) { return c.connect(ctx) })
 	}()
 }
 
@@ -144,7 +144,7 @@ func (c *connection[C]) land(f *flight, made result[attached[C]]) {
 
 // same tells whether an author's Connect returned the client that it had returned before.
 func same[C any](a, b C) bool {
-	equal, err := guard("==", func() (bool, error) { return any(a) == any(b), nil })
+	equal, err := guarded("==", func() (bool, error) { return any(a) == any(b), nil })
 	return err == nil && equal
 }
 

@@ -37,7 +37,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	waker := &trigger.Waker{OnAttach: e.connection.endWith}
 	e.scope.wake = waker.Later
 	e.left.returned = func(key objectKey) { waker.Objects(key) }
-	options.Sources = append(options.Sources, trigger.Outside[T]{Waker: waker})
+	options.Sources = append(options.Sources, trigger.External[T]{Waker: waker})
 	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
 	options.Problem = errors.Join(options.Problem, e.problem, capability.Check(d,
 		reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),

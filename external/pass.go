@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -179,7 +180,7 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
 	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); isUnreturned(err) {
 		p.named, p.hangs = r.ID, err
 	} else if err != nil {
-		crash, _ := errors.AsType[*panicked](err)
+		crash, _ := errors.AsType[*guard.Panic](err)
 		p.logPanic(crash)
 		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {
 			return err

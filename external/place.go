@@ -28,7 +28,7 @@ type attached[C any] struct {
 func (a *attached[C]) close() {
 	a.end()
 	if closer, ok := any(a.client).(io.Closer); ok {
-		_, _ = guard("Close", func() (struct{}, error) { return struct{}{}, closer.Close() })
+		_, _ = guarded("Close", func() (struct{}, error) { return struct{}{}, closer.Close() })
 	}
 }
 
@@ -45,7 +45,7 @@ func attach[C any](connect func(context.Context) (C, error), endpoint func(conte
 			}
 			kept = &a
 		}
-		name, err := guard("Endpoint", func() (string, error) { return endpoint(ctx, kept.client) })
+		name, err := guarded("Endpoint", func() (string, error) { return endpoint(ctx, kept.client) })
 		if err == nil {
 			err = fitEndpoint(name)
 		}
@@ -83,7 +83,7 @@ func fitEndpoint(name string) error {
 func live[C any](ctx context.Context, connect func(context.Context) (C, error)) (attached[C], error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	inTime := context.AfterFunc(ctx, end)
-	client, err := guard("Connect", func() (C, error) { return connect(life) })
+	client, err := guarded("Connect", func() (C, error) { return connect(life) })
 	a := attached[C]{client: client, end: end}
 	switch {
 	case err != nil:

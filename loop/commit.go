@@ -20,6 +20,8 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -46,8 +48,8 @@ func (p *pass[T]) ensureFinalizer(ctx context.Context) error {
 
 func (p *pass[T]) guardedPrepare(ctx context.Context, preparer Preparer[T]) error {
 	var err error
-	if crash := guard(func() { err = preparer.Prepare(ctx, p.run) }); crash != nil {
-		p.run.log.Error(crash, "Prepare did not return", "stack", stackOf(crash))
+	if crash := guard.Aside(code, "Prepare", func() { err = preparer.Prepare(ctx, p.run) }); crash != nil {
+		p.run.log.Error(crash, "Prepare did not return", "stack", guard.Stack(crash))
 		return crash
 	}
 	return readable(err)
@@ -98,7 +100,7 @@ func (p *pass[T]) removeFinalizer(ctx context.Context) error {
 // policy answers with the same code as a patch whose test failed, for as long as the object is as
 // it is.
 func (p *pass[T]) movedOn(ctx context.Context) bool {
-	now := p.c.newObject()
+	now := cached.New[T]()
 	liveReads.WithLabelValues(p.c.name).Inc()
 	err := p.c.live.Get(ctx, p.key, now)
 	return err != nil || now.GetUID() != p.base.GetUID() || !slices.Equal(now.GetFinalizers(), p.base.GetFinalizers())
@@ -368,7 +370,7 @@ func (p *pass[T]) applyStatus(ctx context.Context, desired T) error {
 // wrote: the remains of a backup, of a controller under its former name, of tampering. An
 // apply cannot do that. What our type does not know is not ours to remove.
 func (p *pass[T]) removeLeftovers(ctx context.Context, desired T, applied *unstructured.Unstructured) error {
-	server := p.c.newObject()
+	server := cached.New[T]()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, server); err != nil {
 		return fmt.Errorf("read the status back: %w", err)
 	}

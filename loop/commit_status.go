@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/cached"
 )
 
 // statusOf returns obj's status as the API sees it; nil if it is empty.
@@ -46,7 +47,7 @@ func valid(value any) any {
 
 // withStatusOf is obj with the status of another version of it.
 func (c *Controller[T]) withStatusOf(other, obj T) (T, error) {
-	out := c.newObject()
+	out := cached.New[T]()
 	fields, err := statusOf(other)
 	if err != nil {
 		return out, err

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,10 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/internal/capability"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
+	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // Controller runs a [Reconciler] over the objects of kind T. Make one with [New]; its
@@ -34,8 +34,6 @@ type Controller[T client.Object] struct {
 	author  Reconciler[T]
 	options Options[T]
 	memory  *memory
-	// someUnknown: of an object nobody could tell what it refers to.
-	someUnknown atomic.Bool
 
 	// The rest is known once the controller is set up with a manager.
 	name      string
@@ -73,7 +71,7 @@ func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
 
 // GroupVersionKind returns the kind that scheme has for T.
 func (c *Controller[T]) GroupVersionKind(scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(c.newObject(), scheme)
+	return apiutil.GVKForObject(cached.New[T](), scheme)
 }
 
 // Needs returns the permissions the controller uses: those of the loop, of its sources,
@@ -94,12 +92,14 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			Verbs:            []string{"create", "patch"},
 		},
 	}
-	for _, ref := range references(c.options.Sources) {
-		to, err := apiutil.GVKForObject(ref.To, scheme)
-		if err != nil {
-			return nil, err
+	for _, s := range c.options.Sources {
+		for _, obj := range s.Watches() {
+			watched, err := apiutil.GVKForObject(obj, scheme)
+			if err != nil {
+				return nil, err
+			}
+			needs = append(needs, Need{GroupVersionKind: watched, Verbs: []string{"list", "watch"}})
 		}
-		needs = append(needs, Need{GroupVersionKind: to, Verbs: []string{"list", "watch"}})
 	}
 	return append(needs, c.options.Needs...), nil
 }
@@ -119,7 +119,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
-	own := source.Kind(mgr.GetCache(), c.newObject(), countEvents(c), newsFilter(c.memory, c.options, c.finalizer))
+	own := source.Kind(mgr.GetCache(), cached.New[T](), countEvents(c), newsFilter(c.memory, c.options, c.finalizer))
 	if err := ctrl.Watch(own); err != nil {
 		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
 	}
@@ -128,14 +128,12 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 			return err
 		}
 	}
-	for n, ref := range references(c.options.Sources) {
-		if err := c.watchReference(mgr, ctrl, n, ref); err != nil {
-			return err
+	for n, s := range c.options.Sources {
+		target := trigger.Target[T]{
+			Name: fmt.Sprintf("%s-source-%d", c.name, n), Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
 		}
-	}
-	for _, waker := range wakers(c.options.Sources) {
-		if err := ctrl.Watch(c.outside(waker)); err != nil {
-			return err
+		if err := s.Attach(target); err != nil {
+			return fmt.Errorf("set up controller %s: %w", c.name, err)
 		}
 	}
 	if err := mgr.Add(manager.RunnableFunc(c.begin)); err != nil {
@@ -183,36 +181,7 @@ func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error)
 // the zero time if no pass is. A health check compares it with a limit.
 func (c *Controller[T]) Longest() (types.NamespacedName, time.Time) { return c.memory.longest() }
 
-func (c *Controller[T]) newObject() T {
-	obj, _ := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
-	return obj
-}
-
-func (c *Controller[T]) newList() (client.ObjectList, error) {
-	list, err := c.scheme.New(c.gvk.GroupVersion().WithKind(c.gvk.Kind + "List"))
-	if err != nil {
-		return nil, err
-	}
-	typed, ok := list.(client.ObjectList)
-	if !ok {
-		return nil, fmt.Errorf("%T is registered as list of %s but is no list", list, c.gvk.Kind)
-	}
-	return typed, nil
-}
-
-func keysOf(list client.ObjectList) []types.NamespacedName {
-	var keys []types.NamespacedName
-	_ = apimeta.EachListItem(list, func(o runtime.Object) error {
-		if obj, ok := o.(client.Object); ok {
-			keys = append(keys, client.ObjectKeyFromObject(obj))
-		}
-		return nil
-	})
-	return keys
-}
-
-// check reports every problem of the options at once.
-// check tells what is wrong with the reconciler and the options of the controller of that name.
+// check returns every problem of the reconciler and of the options at once.
 func (c *Controller[T]) check(name string) error {
 	err := errors.Join(c.options.Problem, capability.Check(c.author,
 		reflect.TypeFor[Cleaner[T]](), reflect.TypeFor[ErrorHandler[T]](), reflect.TypeFor[Preparer[T]](),
@@ -234,13 +203,12 @@ func (o Options[T]) check(name string) error {
 	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
 		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))
 	}
-	for _, ref := range references(o.Sources) {
-		if ref.To == nil || ref.Names == nil {
-			problems = append(problems, errors.New("a trigger.Reference needs To, an empty object of the kind referred to, and Names"))
+	for n, s := range o.Sources {
+		if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			problems = append(problems, fmt.Errorf("source %d of Options.Sources is nil; leave it out", n))
+		} else if err := s.Check(); err != nil {
+			problems = append(problems, err)
 		}
-	}
-	if slices.Contains(wakers(o.Sources), nil) {
-		problems = append(problems, errors.New("a trigger.Outside needs a Waker, for example new(trigger.Waker)"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("options of controller %s: %w", name, err)

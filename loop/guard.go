@@ -1,51 +1,15 @@
 package loop
 
-import (
-	"errors"
-	"fmt"
-	"runtime/debug"
-)
+import "fmt"
 
-// panicked is the error of an author's code that did not return.
-type panicked struct {
-	value any
-	stack []byte
-}
+// code is whose code the loop calls, as errors say it. All of that code is called through package
+// guard: whatever ends it takes neither a worker nor the process along.
+const code = "the controller"
 
-func (p *panicked) Error() string {
-	return fmt.Sprintf("the controller panicked: %v; its log has the stack", p.value)
-}
+// reasonPanicked is that of a failure which is a panic or an exit.
+const reasonPanicked = "Panicked"
 
-// errExited is the error of an author's code that ended its goroutine.
-var errExited = errors.New("the controller called runtime.Goexit, which ends the goroutine it is called on; return instead")
-
-// guard calls f. All calls of the author's code are made here: on a goroutine of its own, so
-// that what ends that, a panic or runtime.Goexit, takes neither a worker nor the process along.
-func guard(f func()) error {
-	ended := make(chan error, 1)
-	go func() {
-		err := errExited
-		defer func() {
-			if r := recover(); r != nil {
-				err = &panicked{value: r, stack: debug.Stack()}
-			}
-			ended <- err
-		}()
-		f()
-		err = nil
-	}()
-	return <-ended
-}
-
-// stackOf is where a guarded call panicked; empty if it did not.
-func stackOf(err error) string {
-	if p, ok := errors.AsType[*panicked](err); ok {
-		return string(p.stack)
-	}
-	return ""
-}
-
-// readable replaces an error that cannot tell its text: a nil pointer in an error interface
+// readable replaces an error that cannot return its text: a nil pointer in an error interface
 // panics when it is asked.
 func readable(err error) (out error) {
 	if err == nil {

@@ -145,7 +145,7 @@ func TestGuard(t *testing.T) {
 			before = at
 		}
 		p := w.await("a", "to tell", func(p *probe.Probe) bool { return condition(p, "Ready") != nil })
-		if m := condition(p, "Ready").Message; !strings.Contains(m, "the controller panicked: boom") || p.Status.State != "Failed" {
+		if m := condition(p, "Ready").Message; !strings.Contains(m, "the controller panicked in Prepare: boom") || p.Status.State != "Failed" {
 			t.Errorf("%s: %s", p.Status.State, m)
 		}
 	})
@@ -217,6 +217,8 @@ func TestReferenceByPointer(t *testing.T) {
 		trigger.Reference[*probe.Probe]{Names: names},
 		&trigger.Reference[*probe.Probe]{To: &probe.Probe{}},
 		(*trigger.Reference[*probe.Probe])(nil),
+		(*trigger.External[*probe.Probe])(nil),
+		nil,
 	} {
 		if _, err := loop.New(newAuthor(nil), options{Sources: []trigger.Source[*probe.Probe]{incomplete}}).Needs(scheme(t)); err == nil {
 			t.Errorf("%#v is taken", incomplete)

@@ -15,6 +15,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
@@ -40,8 +42,8 @@ type passCounter struct{ atomic.Uint64 }
 func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the author's code is guarded; this is a bug of ours, and retried like a failure
-			err = &panicked{value: r, stack: debug.Stack()}
-			c.log.Error(err, "a pass panicked; this is a bug in trimtab", "object", req.NamespacedName, "stack", stackOf(err))
+			err = &guard.Panic{Code: "trimtab", Method: "a pass", Value: r, Stack: debug.Stack()}
+			c.log.Error(err, "a pass panicked; this is a bug in trimtab", "object", req.NamespacedName, "stack", guard.Stack(err))
 			result, err = reconcile.Result{}, c.unhandled(req.NamespacedName, err)
 		}
 	}()
@@ -77,7 +79,7 @@ func (c *Controller[T]) look(ctx context.Context, req reconcile.Request) (reconc
 }
 
 func (c *Controller[T]) fetch(ctx context.Context, key types.NamespacedName) (T, bool, error) {
-	obj := c.newObject()
+	obj := cached.New[T]()
 	err := c.client.Get(ctx, key, obj)
 	obj.SetManagedFields(nil) // half of an object, copied several times in each pass
 	return obj, err == nil, client.IgnoreNotFound(err)
@@ -86,7 +88,7 @@ func (c *Controller[T]) fetch(ctx context.Context, key types.NamespacedName) (T,
 // fetchLive reads past a cache that has not shown our own write for too long.
 func (c *Controller[T]) fetchLive(ctx context.Context, key types.NamespacedName) (T, bool, error) {
 	liveReads.WithLabelValues(c.name).Inc()
-	obj := c.newObject()
+	obj := cached.New[T]()
 	err := c.live.Get(ctx, key, obj)
 	return obj, err == nil, client.IgnoreNotFound(err)
 }
@@ -205,8 +207,8 @@ func (p *pass[T]) selected(ctx context.Context) (is bool, err error) {
 		return true, nil
 	}
 	p.run.Obj = p.base
-	if err := guard(func() { is = s.Selects(ctx, p.run) }); err != nil {
-		p.run.log.Error(err, "Selects did not return", "stack", stackOf(err))
+	if err := guard.Aside(code, "Selects", func() { is = s.Selects(ctx, p.run) }); err != nil {
+		p.run.log.Error(err, "Selects did not return", "stack", guard.Stack(err))
 		return false, err
 	}
 	return is, nil
@@ -247,8 +249,8 @@ func (p *pass[T]) finish(ctx context.Context, o Outcome, handled ErrorOutcome) e
 // guarded calls the author; a panic is a failure like any other.
 func (p *pass[T]) guarded(ctx context.Context) Outcome {
 	var o Outcome
-	if err := guard(func() { o = p.c.author.Reconcile(ctx, p.run) }); err != nil {
-		p.run.log.Error(err, "Reconcile did not return", "stack", stackOf(err))
+	if err := guard.Aside(code, "Reconcile", func() { o = p.c.author.Reconcile(ctx, p.run) }); err != nil {
+		p.run.log.Error(err, "Reconcile did not return", "stack", guard.Stack(err))
 		return Fail(err).Because(reasonPanicked)
 	}
 	o.err = readable(o.err)
@@ -258,16 +260,13 @@ func (p *pass[T]) guarded(ctx context.Context) Outcome {
 	return o
 }
 
-// reasonPanicked is that of a failure which is a panic.
-const reasonPanicked = "Panicked"
-
 // handleError lets the author see a failure; of what it changes only status is kept. Its
 // own panic does not replace the error.
 func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause error) ErrorOutcome {
 	var e ErrorOutcome
 	kept, _ := p.run.Obj.DeepCopyObject().(T)
-	if err := guard(func() { e = h.OnError(ctx, p.run, cause) }); err != nil {
-		p.run.log.Error(err, "OnError did not return", "stack", stackOf(err))
+	if err := guard.Aside(code, "OnError", func() { e = h.OnError(ctx, p.run, cause) }); err != nil {
+		p.run.log.Error(err, "OnError did not return", "stack", guard.Stack(err))
 		p.run.Obj = kept
 		return ErrorOutcome{}
 	}
@@ -350,8 +349,8 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 
 func (p *pass[T]) guardedCleanup(ctx context.Context, cleaner Cleaner[T]) CleanupOutcome {
 	var o CleanupOutcome
-	if err := guard(func() { o = cleaner.Cleanup(ctx, p.run) }); err != nil {
-		p.run.log.Error(err, "Cleanup did not return", "stack", stackOf(err))
+	if err := guard.Aside(code, "Cleanup", func() { o = cleaner.Cleanup(ctx, p.run) }); err != nil {
+		p.run.log.Error(err, "Cleanup did not return", "stack", guard.Stack(err))
 		return CleanupFailed(err).Because(reasonPanicked)
 	}
 	o.err = readable(o.err)

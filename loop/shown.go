@@ -14,6 +14,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
@@ -72,7 +73,7 @@ func (p *pass[T]) unwritten(ctx context.Context, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return wrap("write status", err)
 	}
-	now := p.c.newObject()
+	now := cached.New[T]()
 	switch get := p.c.live.Get(ctx, p.key, now); {
 	case apierrors.IsNotFound(get), get == nil && now.GetUID() != p.base.GetUID():
 		return nil

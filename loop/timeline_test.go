@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/trigger"
@@ -150,8 +151,13 @@ func TestEventsDuringCalls(t *testing.T) {
 	t.Run("of several times to wake an object the first counts", func(t *testing.T) {
 		wind(t, Options[*probe.Probe]{}, inTurn(Done()), nil, func(w *clockwork) {
 			key := client.ObjectKeyFromObject(w.probe)
+			var waker trigger.Waker
+			watch := func(s source.Source) error { return s.Start(context.WithoutCancel(t.Context()), w.queue) }
+			if err := (trigger.External[*probe.Probe]{Waker: &waker}).Attach(trigger.Target[*probe.Probe]{Watch: watch}); err != nil {
+				t.Fatal(err)
+			}
 			for _, after := range []time.Duration{5 * time.Second, 2 * time.Second, time.Minute} {
-				w.c.wake(t.Context(), w.queue, trigger.Wake{Objects: []types.NamespacedName{key}, After: after})
+				waker.Later(key, after)
 			}
 			w.until(time.Hour)
 			wantCalls(t, w, "one more, at 2 s", at(0, 0, false), at(2*time.Second, 0, false))

@@ -27,7 +27,7 @@ func TestWaker(t *testing.T) {
 	a := newAuthor(nil)
 	w := newWorld(t, a, options{
 		MaxInterval: -1,
-		Sources:     []trigger.Source[*probe.Probe]{trigger.Outside[*probe.Probe]{Waker: &waker}},
+		Sources:     []trigger.Source[*probe.Probe]{trigger.External[*probe.Probe]{Waker: &waker}},
 	})
 	names := []string{"a", "b", "c"}
 	for _, n := range names {
@@ -76,7 +76,7 @@ func TestWakerAndRetries(t *testing.T) {
 	a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Fail(errors.New("away")) })
 	w := newWorld(t, a, options{
 		Retry:   loop.Retry{Initial: time.Hour, Max: time.Hour},
-		Sources: []trigger.Source[*probe.Probe]{trigger.Outside[*probe.Probe]{Waker: &waker}},
+		Sources: []trigger.Source[*probe.Probe]{trigger.External[*probe.Probe]{Waker: &waker}},
 	})
 	w.create("a")
 	if first := w.next(a); first.Attempt != 0 {
@@ -111,7 +111,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{
 			"a source without a Waker can do nothing", "new(trigger.Waker)",
-			loop.New(newAuthor(nil), options{Sources: []trigger.Source[*probe.Probe]{trigger.Outside[*probe.Probe]{}}}),
+			loop.New(newAuthor(nil), options{Sources: []trigger.Source[*probe.Probe]{trigger.External[*probe.Probe]{}}}),
 		},
 		{
 			"a Cleanup that is never called leaks", "Cleanup(context.Context, *loop.Run[",

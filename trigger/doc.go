@@ -1,5 +1,9 @@
-// Package trigger holds what wakes a loop besides the object itself: changes of other
-// objects that an object refers to by name ([Reference]), and what happens outside the cluster
-// ([Outside]). Timers are outcomes (loop.After); drift polls belong to package
-// external.
+// Package trigger holds the sources that wake a loop: what can change besides the object itself.
+//
+// A [Source] says what it watches, which decides the permissions that it needs, and whom it wakes.
+// [Reference] wakes an object when another object that it names changes, [External] when something
+// happens that Kubernetes does not show; its [Waker] says for which objects.
+//
+// Timers are not here: a pass asks for the next one by its outcome, see loop.After. Start with the
+// example of loop.New.
 package trigger

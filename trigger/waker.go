@@ -8,80 +8,70 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Outside wakes objects because of what happened outside the cluster.
-type Outside[T client.Object] struct {
-	// Waker is told what happened. Required.
-	Waker *Waker
-}
-
-func (Outside[T]) source(T) {}
-
-// Waker wakes objects of the controllers that have it among their sources; one may serve
-// several. Between pods and while a controller does not run nobody is woken: a controller that
-// starts looks at all of its objects anyway. The zero value is ready to use, and all methods
-// are safe for concurrent use.
+// Waker wakes objects of the controllers that have it as an [External] source; one may serve
+// several. As long as no such controller runs nothing is woken: a controller that starts visits
+// all of its objects. The zero value is ready to use, and all methods are safe for concurrent use.
 type Waker struct {
-	// OnAttach is told the context in which a controller runs that can be woken from now on.
-	// Nil tells nobody.
+	// OnAttach is called with the context of each controller that starts and can be woken from
+	// now on. Nil calls nothing.
 	OnAttach func(context.Context)
 
-	mu    sync.Mutex
-	next  int
-	loops map[int]func(Wake)
+	mu      sync.Mutex
+	next    int
+	targets map[int]func(wake)
 }
 
-// Wake is who is woken.
-type Wake struct {
-	// Objects are woken; nil means every object of the kind. Those that do not exist are
-	// left out.
-	Objects []types.NamespacedName
-	// After is how long they sleep before. Zero means not at all.
-	After time.Duration
-	// Within is the time over which they are spread. Zero means at once.
-	Within time.Duration
+// wake says which objects are woken.
+type wake struct {
+	keys []types.NamespacedName
+	// all: every object of the kind, spread over within.
+	all    bool
+	within time.Duration
+	after  time.Duration
 }
 
-// All wakes every object, spread over a time so that they do not come together.
-func (w *Waker) All(within time.Duration) { w.wake(Wake{Within: within}) }
+// All wakes every object of the controllers' kinds, spread over a time so that they do not come at
+// once.
+func (w *Waker) All(within time.Duration) { w.wake(wake{all: true, within: within}) }
 
-// Objects wakes these at once.
+// Objects wakes the objects of those keys now. A key without an object wakes nothing.
 func (w *Waker) Objects(keys ...types.NamespacedName) {
 	if len(keys) > 0 {
-		w.wake(Wake{Objects: keys})
+		w.wake(wake{keys: keys})
 	}
 }
 
-// Later wakes the object of that key after a while; of several times the first counts.
+// Later wakes the object of that key after a time. If it is called more than once, the earliest
+// time counts.
 func (w *Waker) Later(key types.NamespacedName, after time.Duration) {
-	w.wake(Wake{Objects: []types.NamespacedName{key}, After: after})
+	w.wake(wake{keys: []types.NamespacedName{key}, after: after})
 }
 
-func (w *Waker) wake(who Wake) {
+func (w *Waker) wake(what wake) {
 	w.mu.Lock()
-	loops := slices.Collect(maps.Values(w.loops))
+	targets := slices.Collect(maps.Values(w.targets))
 	w.mu.Unlock()
-	for _, wake := range loops {
-		wake(who)
+	for _, wake := range targets {
+		wake(what)
 	}
 }
 
-// Attach is for package loop: wake, which returns at once, is called until ctx ends.
-func (w *Waker) Attach(ctx context.Context, wake func(Wake)) {
+// attach has f, which returns at once, called for what is woken until ctx ends.
+func (w *Waker) attach(ctx context.Context, f func(wake)) {
 	w.mu.Lock()
-	if w.loops == nil {
-		w.loops = map[int]func(Wake){}
+	if w.targets == nil {
+		w.targets = map[int]func(wake){}
 	}
 	n := w.next
 	w.next++
-	w.loops[n] = wake
+	w.targets[n] = f
 	w.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.loops, n)
+		delete(w.targets, n)
 	})
 	if w.OnAttach != nil {
 		w.OnAttach(ctx)

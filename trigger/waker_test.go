@@ -1,4 +1,4 @@
-package trigger_test
+package trigger
 
 import (
 	"context"
@@ -8,19 +8,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // TestWaker: every controller that runs is woken, and one whose context has ended is not.
 func TestWaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attached := 0
-		w := trigger.Waker{OnAttach: func(context.Context) { attached++ }}
-		woken := map[string][]trigger.Wake{}
+		w := Waker{OnAttach: func(context.Context) { attached++ }}
+		woken := map[string][]wake{}
 		attach := func(name string) context.CancelFunc {
 			ctx, stop := context.WithCancel(t.Context())
-			w.Attach(ctx, func(who trigger.Wake) { woken[name] = append(woken[name], who) })
+			w.attach(ctx, func(who wake) { woken[name] = append(woken[name], who) })
 			return stop
 		}
 		w.All(0) // no controller is attached yet
@@ -36,11 +34,11 @@ func TestWaker(t *testing.T) {
 		w.All(time.Second)
 
 		one := []types.NamespacedName{key}
-		want := map[string][]trigger.Wake{
-			"first":  {{Objects: one}},
-			"second": {{Objects: one}, {Objects: one, After: time.Minute}, {Within: time.Second}},
+		want := map[string][]wake{
+			"first":  {{keys: one}},
+			"second": {{keys: one}, {keys: one, after: time.Minute}, {all: true, within: time.Second}},
 		}
-		if diff := cmp.Diff(want, woken); diff != "" {
+		if diff := cmp.Diff(want, woken, cmp.AllowUnexported(wake{})); diff != "" {
 			t.Errorf("woken (-want +got):\n%s", diff)
 		}
 		if attached != 2 {

@@ -95,7 +95,7 @@ func options[T external.Object](connect func(context.Context) (*Client, error), 
 		Endpoint: func(_ context.Context, c *Client) (string, error) { return c.name, nil },
 	}
 	if back != nil {
-		o.Loop.Sources = []trigger.Source[T]{trigger.Outside[T]{Waker: back}}
+		o.Loop.Sources = []trigger.Source[T]{trigger.External[T]{Waker: back}}
 	}
 	return o
 }

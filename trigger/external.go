@@ -1,0 +1,70 @@
+package trigger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/spread"
+)
+
+// External wakes objects because of events that do not come from Kubernetes. Being woken counts as
+// no event of an object: a retry that is armed stays armed, so that events which come too often do
+// not spoil its back-off.
+type External[T client.Object] struct {
+	// Waker says which objects to wake, and when. Required.
+	Waker *Waker
+}
+
+func (External[T]) source(T) {}
+
+// Check implements [Source].
+func (e External[T]) Check() error {
+	if e.Waker == nil {
+		return errors.New("a trigger.External needs a Waker, for example new(trigger.Waker)")
+	}
+	return nil
+}
+
+// Watches implements [Source]: nothing in the cluster.
+func (External[T]) Watches() []client.Object { return nil }
+
+// Attach implements [Source].
+func (e External[T]) Attach(target Target[T]) error {
+	return target.Watch(source.Func(func(ctx context.Context, q queue) error {
+		e.Waker.attach(ctx, func(w wake) {
+			if w.all {
+				go func() { w.keys = target.all(ctx); w.into(q) }() // the caller does not wait for the cache
+				return
+			}
+			w.into(q)
+		})
+		return nil
+	}))
+}
+
+// all returns the names of all objects, as the cache has them.
+func (t Target[T]) all(ctx context.Context) []types.NamespacedName {
+	found, err := t.objects().All(ctx)
+	if err != nil && ctx.Err() == nil {
+		t.Log.Error(err, "cannot list the objects to wake; their next passes will see what happened")
+	}
+	return cached.Keys(found)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// into puts the objects to wake into the queue.
+func (w wake) into(q queue) {
+	for _, key := range w.keys {
+		after := w.after + time.Duration(spread.Share(key, 0)*float64(w.within))
+		q.AddAfter(reconcile.Request{NamespacedName: key}, after)
+	}
+}

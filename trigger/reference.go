@@ -1,0 +1,130 @@
+package trigger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/guard"
+)
+
+// Reference wakes an object when another object that it names changes.
+type Reference[T client.Object] struct {
+	// To is an empty object of the kind referred to. Required.
+	To client.Object
+	// Names returns the objects of that kind that obj refers to. Required. It must depend on obj
+	// alone and return at once: it is called for every version of obj. An object for which it
+	// panics is woken by every object of the kind.
+	Names func(obj T) []types.NamespacedName
+	// Changed reports whether an update of the object referred to can matter. Nil means that
+	// every update does, and so does one for which it panics.
+	Changed func(before, after client.Object) bool
+}
+
+func (Reference[T]) source(T) {}
+
+// Check implements [Source].
+func (r Reference[T]) Check() error {
+	if r.To == nil || r.Names == nil {
+		return errors.New("a trigger.Reference needs To, an empty object of the kind referred to, and Names")
+	}
+	return nil
+}
+
+// Watches implements [Source].
+func (r Reference[T]) Watches() []client.Object { return []client.Object{r.To} }
+
+// Attach implements [Source]. The cache's own index answers which objects name another, so a name
+// that an object no longer holds stops waking it.
+func (r Reference[T]) Attach(target Target[T]) error {
+	a := &attachedReference[T]{Reference: r, target: target, objects: target.objects(), index: "trimtab.dev/" + target.Name}
+	if err := a.objects.Index(target.Manager.GetFieldIndexer(), a.index, a.names); err != nil {
+		return fmt.Errorf("index %T by the %T it names: %w", *new(T), r.To, err)
+	}
+	updates := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && a.matters(e.ObjectOld, e.ObjectNew)
+	}}
+	return target.Watch(source.Kind(target.Manager.GetCache(), r.To, handler.EnqueueRequestsFromMapFunc(a.wakes), updates))
+}
+
+// attachedReference is a Reference of one controller.
+type attachedReference[T client.Object] struct {
+	Reference[T]
+
+	target  Target[T]
+	objects cached.Objects[T]
+	index   string
+	// someUnknown: for some object Names did not return.
+	someUnknown atomic.Bool
+}
+
+// code is whose code a source calls, as errors say it.
+const code = "the controller"
+
+// matters asks the author whether an update of an object referred to can matter. It runs in
+// the cache, where a panic would end the process.
+func (r *attachedReference[T]) matters(before, after client.Object) bool {
+	matters := true
+	if r.Changed == nil {
+		return matters
+	}
+	if err := guard.Aside(code, "Changed", func() { matters = r.Changed(before, after) }); err != nil {
+		r.target.Log.Error(err, "an update is taken to matter, because Changed did not return",
+			"object", client.ObjectKeyFromObject(after), "stack", guard.Stack(err))
+	}
+	return matters
+}
+
+// unknown is the key under which the index has objects for which Names did not return. It is no name.
+const unknown = "?"
+
+// names asks the author which objects obj refers to. It runs in the cache, too, once for each
+// version of obj.
+func (r *attachedReference[T]) names(obj T) []string {
+	var names []types.NamespacedName
+	if err := guard.Aside(code, "Names", func() { names = r.Names(obj) }); err != nil {
+		r.target.Log.Error(err, "an object is woken by every object that it might refer to, because Names did not return",
+			"object", client.ObjectKeyFromObject(obj), "stack", guard.Stack(err))
+		r.someUnknown.Store(true)
+		return []string{unknown}
+	}
+	keys := make([]string, 0, len(names))
+	for _, key := range names {
+		keys = append(keys, key.String())
+	}
+	return keys
+}
+
+// wakes returns the objects that name to, by the index, and those for which Names did not return.
+func (r *attachedReference[T]) wakes(ctx context.Context, to client.Object) []reconcile.Request {
+	named := client.ObjectKeyFromObject(to)
+	found := r.under(ctx, named.String(), named)
+	if r.someUnknown.Load() {
+		found = append(found, r.under(ctx, unknown, named)...)
+	}
+	var requests []reconcile.Request
+	for _, key := range found {
+		if r.target.Event(key) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}
+
+func (r *attachedReference[T]) under(ctx context.Context, key string, named types.NamespacedName) []types.NamespacedName {
+	found, err := r.objects.Under(ctx, r.index, key)
+	if err != nil {
+		r.target.Log.Error(err, "cannot list who refers to an object that changed; their next passes will see the change", "object", named)
+	}
+	return cached.Keys(found)
+}

@@ -1,0 +1,48 @@
+package trigger
+
+import (
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trimtab-dev/trimtab/internal/cached"
+)
+
+// Source wakes objects of kind T when something else than the object itself changes. Its methods
+// are for package loop. The set of sources is closed, so that the interface can grow: all of them
+// are types of this package.
+type Source[T client.Object] interface {
+	// Check returns what is missing or contradictory in the source, nil if it can be used.
+	Check() error
+	// Watches returns an empty object of each kind that the source watches in the cluster of the
+	// operator, which therefore needs permission to list and watch them.
+	Watches() []client.Object
+	// Attach lets the source wake objects of target from the start of its manager on. It is called
+	// once, before that start; Check has returned nil.
+	Attach(target Target[T]) error
+
+	source(T)
+}
+
+// Target is the controller whose objects a source wakes.
+type Target[T client.Object] struct {
+	// Name is that of the source, which no other source of the manager has.
+	Name string
+	// Manager runs the controller.
+	Manager manager.Manager
+	// Log is the controller's.
+	Log logr.Logger
+	// Watch adds a source of controller-runtime to the controller.
+	Watch func(source.Source) error
+	// Event counts a change of what the object of that key depends on as an event of the object,
+	// so that a pass which it causes is no retry, and reports whether to queue the object. A
+	// process that is not the leader queues none; all are visited when it becomes the leader.
+	Event func(types.NamespacedName) bool
+}
+
+// objects are those of kind T that the cache holds.
+func (t Target[T]) objects() cached.Objects[T] {
+	return cached.Objects[T]{Scheme: t.Manager.GetScheme(), Reader: t.Manager.GetClient()}
+}
