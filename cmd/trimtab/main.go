@@ -1,4 +1,4 @@
-// Command trimtab runs and shows Kubernetes operators on this machine.
+// Command trimtab starts a Kubernetes control plane on this machine and shows operators at work.
 package main
 
 import (
@@ -12,6 +12,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for anything
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	os.Exit(cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

@@ -21,9 +21,10 @@ var errNoCluster = errors.New("no cluster is running; start one with `trimtab cl
 func newCluster() *cobra.Command {
 	cluster := &cobra.Command{
 		Use:   "cluster",
-		Short: "A Kubernetes control plane on this machine",
-		Long: "A Kubernetes control plane on this machine: etcd, kube-apiserver, controllers and simulated\n" +
-			"nodes in one process. It is built on first use, which takes minutes, and then starts in seconds.",
+		Short: "Run a Kubernetes control plane on this machine",
+		Long: "Runs a Kubernetes control plane on this machine: etcd, kube-apiserver, controllers and simulated\n" +
+			"nodes in one process. It is built on first use, which takes several minutes; after that it starts\n" +
+			"in seconds.",
 		Args: cobra.NoArgs, // so that a misspelt command is an error
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -34,7 +35,7 @@ func newCluster() *cobra.Command {
 func newBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build",
-		Short: "Build the control plane if it is not yet, and print where it is",
+		Short: "Build the control plane if necessary and print the path of the binary",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := controlplane.Binary(cmd.Context(), controlplane.Print(cmd.ErrOrStderr()))
@@ -61,7 +62,7 @@ func newKubeconfig() *cobra.Command {
 			case r == nil:
 				return errNoCluster
 			case r.Starting:
-				return errors.New("the cluster is still starting; ask again in a moment")
+				return errors.New("the cluster is still starting; try again in a moment")
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), r.Kubeconfig)
 			return err
@@ -81,7 +82,7 @@ func running() (*record, error) {
 type clusterStatus struct {
 	// State is "stopped", "starting", "ready" or "unready".
 	State string `json:"state"`
-	// Cluster is nil when none runs.
+	// Cluster is nil if no cluster is running.
 	Cluster *record `json:"cluster,omitempty"`
 }
 
@@ -89,11 +90,11 @@ func newStatus() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Tell whether the cluster runs, and where",
+		Short: "Show whether the cluster is running, and where",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
-				return fmt.Errorf("there is no output %q; use json, or leave -o away", output)
+				return fmt.Errorf("-o %s: use json, or omit -o", output)
 			}
 			r, err := running()
 			if err != nil {
@@ -109,11 +110,11 @@ func newStatus() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json, or empty for text")
 	return cmd
 }
 
-// String is the status for people.
+// String returns the status as text.
 func (s clusterStatus) String() string {
 	c := s.Cluster
 	if c == nil || c.Starting {
@@ -121,7 +122,7 @@ func (s clusterStatus) String() string {
 	}
 	data := c.Data
 	if !c.Kept {
-		data += " (goes with the cluster)"
+		data += " (removed with the cluster)"
 	}
 	return fmt.Sprintf("%-12s%s for %s\n%-12s%s\n%-12s%s\n%-12s%d\n%-12s%s\n%-12s%s\n",
 		"state", s.State, time.Since(c.Began).Round(time.Second),
@@ -140,10 +141,10 @@ func state(cmd *cobra.Command, r *record) string {
 	return "unready"
 }
 
-// answersWithin is how long a healthy server on the same machine can take.
+// answersWithin is more than a healthy server on the same machine needs to answer.
 const answersWithin = 5 * time.Second
 
-// ready asks the server itself.
+// ready reports whether the server itself says that it is ready.
 func ready(cmd *cobra.Command, kubeconfig string) bool {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -169,7 +170,7 @@ func ready(cmd *cobra.Command, kubeconfig string) bool {
 func newDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Stop the cluster; data that was given a folder stays",
+		Short: "Stop the cluster; the data in a folder given by --data stays",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := openHome()
@@ -190,16 +191,16 @@ func newDown() *cobra.Command {
 	}
 }
 
-// errBusy tells who holds the lock.
+// errBusy explains who holds the lock.
 func errBusy(r *record) error {
 	if r == nil || r.Starting {
-		return errors.New("a cluster is being started already; wait for it, or stop it with `trimtab cluster down`")
+		return errors.New("a cluster is already starting; wait for it, or stop it with `trimtab cluster down`")
 	}
-	return fmt.Errorf("a cluster is running already at %s (process %d); use it with `export KUBECONFIG=%s`, or stop it with `trimtab cluster down`",
+	return fmt.Errorf("a cluster is already running at %s (process %d); use it with `export KUBECONFIG=%s`, or stop it with `trimtab cluster down`",
 		r.URL, r.PID, r.Kubeconfig)
 }
 
-// signalEnd asks a process to end, or makes it.
+// signalEnd sends sig, which asks a process to end or kills it.
 func signalEnd(pid int, sig os.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestUpUntilInterrupted(t *testing.T) {
 		t.Errorf("the screen does not name the kubeconfig %q:\n%s", kubeconfig, s)
 	}
 	code, _, err := u.run("cluster", "up")
-	if url := u.status().Cluster.URL; code != 1 || !strings.Contains(err, "running already at "+url) || !strings.Contains(err, "cluster down") {
+	if url := u.status().Cluster.URL; code != 1 || !strings.Contains(err, "already running at "+url) || !strings.Contains(err, "cluster down") {
 		t.Errorf("a second up: exit code %d, %q; want who is in the way and the way out", code, err)
 	}
 	if code := interrupt(); code != 0 {
@@ -180,7 +180,7 @@ func TestDownEndsForeground(t *testing.T) {
 func TestInterruptedStartLeavesNothing(t *testing.T) {
 	u := newUser(t)
 	s, interrupt, _ := u.foreground()
-	s.await(t, "a Kubernetes control plane on this machine")
+	s.await(t, "Kubernetes control plane on this machine")
 	if code := interrupt(); code != 1 {
 		t.Errorf("exit code %d, want 1: what was asked for did not come about", code)
 	}
@@ -326,10 +326,10 @@ func TestUpErrors(t *testing.T) {
 		says []string
 	}{
 		"taken port":      {"the port is what to change", []string{"cluster", "up", "--port", port}, []string{port, "taken"}},
-		"no port":         {"people do not parse", []string{"cluster", "up", "--port", "abc"}, []string{`--port "abc" is no number`}},
-		"fewer than none": {"-1 is none", []string{"cluster", "up", "--nodes", "-5"}, []string{"--nodes -5: name how many there are to be, or -1 for none"}},
+		"no port":         {"people do not parse", []string{"cluster", "up", "--port", "abc"}, []string{`--port: "abc" is not a number`}},
+		"fewer than none": {"-1 is none", []string{"cluster", "up", "--nodes", "-5"}, []string{"--nodes -5: use -1 for none, or a positive number"}},
 		"unwritable data": {"the folder is what to change", []string{"cluster", "up", "--data", filepath.Join(file, "data")}, []string{filepath.Join(file, "data")}},
-		"unknown output":  {"json is all there is", []string{"cluster", "status", "-o", "yaml"}, []string{`"yaml"`, "json"}},
+		"unknown output":  {"json is all there is", []string{"cluster", "status", "-o", "yaml"}, []string{`-o yaml`, "json"}},
 		"unknown command": {"a typing error", []string{"cluster", "upp"}, []string{`"upp"`}},
 		"no cluster":      {"the first thing to try", []string{"cluster", "kubeconfig"}, []string{"trimtab cluster up"}},
 	}

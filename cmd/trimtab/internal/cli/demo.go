@@ -17,13 +17,13 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
-// What the demo is made of: its own program, and the operator that it shows.
+// The programs that the demo runs: its own, and the operator that it shows.
 const (
 	demoPackage     = "./cmd/trimtab/internal/demo/trimtab-demo"
 	operatorPackage = "./samples/nats/cmd/nats-operator"
 )
 
-// errToldAlready is returned for a failure that the demo's program has told of.
+// errToldAlready is returned for a failure that the demo's program has already reported.
 var errToldAlready = errors.New("the demo failed")
 
 func newDemo() *cobra.Command {
@@ -31,20 +31,21 @@ func newDemo() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show a real operator at work: Kubernetes, NATS, drift and a SIGKILL",
-		Long: "Starts a Kubernetes control plane and a NATS server on this machine, runs the operator of\n" +
-			"samples/nats between them, and plays a life with drift and a SIGKILL. Each step is verified by\n" +
-			"reading Kubernetes and NATS. What it needs is built on first use, which takes minutes.",
+		Short: "Show a real operator at work with Kubernetes and NATS",
+		Long: "Starts a Kubernetes control plane and a NATS server on this machine and runs the operator of\n" +
+			"samples/nats with them. The operator creates streams, repairs drift, is killed with SIGKILL in the\n" +
+			"middle of a create, and deletes everything. Each step is verified by reading Kubernetes and NATS.\n" +
+			"The first run builds the programs, which takes several minutes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
-				return fmt.Errorf("-o %s: use json, or leave it out", output)
+				return fmt.Errorf("-o %s: use json, or omit -o", output)
 			}
 			lines := cmd.OutOrStdout()
 			if output == "json" {
 				lines = cmd.ErrOrStderr()
 			}
-			steps.New(lines).Line("trimtab demo: a real operator between a real Kubernetes and a real NATS, all on this machine")
+			steps.New(lines).Line("trimtab demo: a real operator with a real Kubernetes control plane and a real NATS server, all on this machine")
 			programs, err := prepareDemo(cmd.Context(), lines)
 			if err != nil {
 				return err
@@ -62,17 +63,17 @@ func newDemo() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "end after the last step; the exit code is 0 only if every step was verified")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json prints one object at the end: steps, and requests counted for each object")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format; json prints the steps, and the number of requests for each object, at the end")
 	return cmd
 }
 
-// prepareDemo builds what the demo runs, with progress.
+// prepareDemo builds the programs that the demo runs and shows progress.
 func prepareDemo(ctx context.Context, lines io.Writer) (programs string, err error) {
 	p := steps.New(lines)
 	noted := func(s *steps.Step) controlplane.Progress {
 		return func(b controlplane.Step) { s.Note(b.String()) }
 	}
-	err = p.Run("build, once", func(s *steps.Step) error {
+	err = p.Run("build", func(s *steps.Step) error {
 		if _, err := controlplane.Binary(ctx, noted(s)); err != nil {
 			return err
 		}
@@ -82,26 +83,26 @@ func prepareDemo(ctx context.Context, lines io.Writer) (programs string, err err
 	return programs, err
 }
 
-// inFolder calls f with a temporary folder that is gone afterwards, even if the program that
+// inFolder calls f with a temporary folder and removes it afterwards, even if the program that
 // uses it was killed.
 func inFolder(f func(folder string) error) (err error) {
 	folder, err := os.MkdirTemp("", "trimtab-demo-")
 	if err != nil {
-		return fmt.Errorf("make a temporary folder; set TMPDIR to one that can be written: %w", err)
+		return fmt.Errorf("create a temporary folder: %w; set TMPDIR to a writable folder", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	return f(folder)
 }
 
-// stopWithin is more than the demo needs to delete its objects and take everything down.
+// stopWithin is more than the demo needs to delete its objects and stop everything.
 const stopWithin = 90 * time.Second
 
-// play runs the demo's program to its end. A stop is passed on to it, and it ends by itself
-// when this process dies.
+// play runs the demo's program to its end. The program is told to stop when ctx ends, and it
+// ends by itself when this process dies.
 func play(ctx context.Context, program string, args []string, out, errOut io.Writer) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = out, errOut
-	controlplane.OwnGroup(cmd) // Ctrl-C reaches it once, through us
+	controlplane.OwnGroup(cmd) // so that Ctrl-C reaches it only once, through cmd.Cancel
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWithin
 	alive, err := cmd.StdinPipe()
@@ -111,13 +112,13 @@ func play(ctx context.Context, program string, args []string, out, errOut io.Wri
 	defer alive.Close()
 	err = cmd.Run()
 	if s := cmd.ProcessState; s != nil && s.ExitCode() == -1 && ctx.Err() == nil {
-		return fmt.Errorf("the demo's program was killed (%s); what it had started ends with it", s)
+		return fmt.Errorf("the demo was killed (%s); everything it had started ends with it", s)
 	}
 	if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
 		return errToldAlready
 	}
 	if cmd.ProcessState != nil && cmd.ProcessState.Success() {
-		return nil // Ctrl-C is how a demo that stays up ends
+		return nil // Ctrl-C is the normal end of a demo that stays up
 	}
 	return err
 }

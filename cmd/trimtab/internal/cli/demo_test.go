@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestDemo plays the demo as its users do and reads what it says of itself.
+// TestDemo runs the demo as users do and checks its report.
 func TestDemo(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
@@ -41,9 +41,9 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	if got := report.Objects["Stream/payments"]; got.NATSWrites != 2 || got.KubernetesWrites == 0 {
-		t.Errorf("stream payments, killed in mid-create: %+v, want one create, one delete, and writes counted", got)
+		t.Errorf("stream payments, killed during create: %+v, want one create, one delete, and writes counted", got)
 	}
-	for _, line := range []string{"Creating → Succeeded", "spec.maxMsgs is 7, wanted 1000", "killed:"} {
+	for _, line := range []string{"Creating → Succeeded", "spec.maxMsgs is 7, want 1000", "killed:"} {
 		if !strings.Contains(errOut.String(), line) {
 			t.Errorf("nobody was shown %q", line)
 		}
@@ -89,7 +89,7 @@ func TestDemoLosesItsParts(t *testing.T) {
 	tests := map[string]struct{ why, program, at, says string }{
 		"control plane in a step": {"the step fails for no reason of its own", "devcluster", "✔ operator", ": the control plane ended: signal: killed\n"},
 		"control plane at rest":   {"nothing else would tell", "devcluster", "Ctrl-C deletes", "trimtab demo: the control plane ended: signal: killed\n"},
-		"the demo itself":         {"it cannot tell", "trimtab-demo", "✔ operator", "trimtab: the demo's program was killed (signal: killed); what it had started ends with it\n"},
+		"the demo itself":         {"it cannot tell", "trimtab-demo", "✔ operator", "trimtab: the demo was killed (signal: killed); everything it had started ends with it\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestDemoWithoutReader(t *testing.T) {
 	if code := Main(t.Context(), []string{"demo", "--once"}, Streams{Out: w, Err: &errOut}); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	if want := "nobody is shown any more what happens"; strings.Count(errOut.String(), want) != 1 {
+	if want := "cannot write output"; strings.Count(errOut.String(), want) != 1 {
 		t.Errorf("the error is %q, want %q in it once", &errOut, want)
 	}
 	empty(t, folder)
@@ -166,7 +166,7 @@ func TestDemoWithoutReader(t *testing.T) {
 func TestDemoOutputFormat(t *testing.T) {
 	var errOut bytes.Buffer
 	code := Main(t.Context(), []string{"demo", "-o", "xml"}, Streams{Out: io.Discard, Err: &errOut})
-	if want := "trimtab: -o xml: use json, or leave it out\n"; code != 1 || errOut.String() != want {
+	if want := "trimtab: -o xml: use json, or omit -o\n"; code != 1 || errOut.String() != want {
 		t.Errorf("exit code %d, %q; want 1, %q", code, &errOut, want)
 	}
 }

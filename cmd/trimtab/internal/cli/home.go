@@ -12,21 +12,22 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
-// home is the folder of the user's one cluster.
+// home is the folder of the user's cluster; there is at most one.
 //
-// Invariant: the file "lock" is locked as long as the cluster lives, by the control plane's
-// own process, and by the command that starts it until then. So a file that says that a
-// cluster runs is true if and only if the lock is taken, after a crash too.
+// Invariant: the file "lock" is locked while the cluster runs, by the control plane's process,
+// and before that by the command that starts it. A record of a running cluster is therefore
+// valid if and only if the lock is held, even after a crash.
 type home struct{ dir string }
 
-// record is what is known of the cluster.
+// record describes the cluster.
 type record struct {
 	controlplane.Cluster
-	// Began is when it was asked for.
+	// Began is when the cluster was requested.
 	Began time.Time `json:"began"`
-	// Starting is true until it is ready. The PID is that of the starting command then.
+	// Starting is true until the cluster is ready; until then PID is that of the command that
+	// starts it.
 	Starting bool `json:"starting,omitempty"`
-	// Kept is true if the data survives.
+	// Kept is true if the data stays when the cluster stops.
 	Kept bool `json:"kept,omitempty"`
 }
 
@@ -36,7 +37,7 @@ func openHome() (home, error) {
 		return home{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return home{}, fmt.Errorf("keep track of the cluster: %w; set XDG_CACHE_HOME to a folder that can be written", err)
+		return home{}, fmt.Errorf("keep track of the cluster: %w; set XDG_CACHE_HOME to a writable folder", err)
 	}
 	return home{dir: dir}, nil
 }
@@ -45,7 +46,7 @@ func (h home) kubeconfig() string { return filepath.Join(h.dir, "kubeconfig") }
 func (h home) record() string     { return filepath.Join(h.dir, "cluster.json") }
 func (h home) complaints() string { return filepath.Join(h.dir, "complaints.log") }
 
-// lock takes the lock and answers the file that holds it, or nil if a cluster lives.
+// lock takes the lock and returns the file that holds it, or nil if a cluster is running.
 func (h home) lock() (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(h.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -61,7 +62,7 @@ func (h home) lock() (*os.File, error) {
 	return f, nil
 }
 
-// running answers what is known of the cluster, or nil if none lives.
+// running returns the record of the running cluster, or nil if there is none.
 func (h home) running() (*record, error) {
 	f, err := h.lock()
 	if err != nil {
@@ -72,15 +73,15 @@ func (h home) running() (*record, error) {
 	}
 	r, err := h.read()
 	if errors.Is(err, fs.ErrNotExist) {
-		return &record{Starting: true}, nil // the lock comes first
+		return &record{Starting: true}, nil // the lock is taken before the record is written
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; stop the cluster's process, named devcluster, and remove the file", err)
+		return nil, fmt.Errorf("%w; stop the process named devcluster and remove the file", err)
 	}
 	return &r, nil
 }
 
-// tidy forgets a cluster that died on its own.
+// tidy removes what is left of a cluster that has died.
 func (h home) tidy() error {
 	lock, err := h.lock()
 	if lock == nil {
@@ -97,12 +98,12 @@ func (h home) read() (record, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("read what is known of the cluster from %q: %w", h.record(), err)
+		return record{}, fmt.Errorf("read the record of the cluster from %q: %w", h.record(), err)
 	}
 	return r, nil
 }
 
-// write puts the record down in one step, so that nobody reads half of it.
+// write writes the record atomically, so that nobody reads half of it.
 func (h home) write(r record) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -118,18 +119,18 @@ func (h home) write(r record) error {
 	return nil
 }
 
-// clear forgets the cluster, and removes what is left of one that was killed. The caller
+// clear removes the record of the cluster and what is left of one that was killed. The caller
 // holds the lock.
 func (h home) clear() error {
-	r, _ := h.read() // a file that cannot be read tells of nothing that could be removed
+	r, _ := h.read() // an unreadable record names nothing that could be removed
 	if r.Data != "" && !r.Kept {
 		if err := os.RemoveAll(r.Data); err != nil {
-			return fmt.Errorf("remove the data of a cluster that has ended: %w", err)
+			return fmt.Errorf("remove the data of a stopped cluster: %w", err)
 		}
 	}
 	for _, path := range []string{h.record(), h.kubeconfig(), h.complaints()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("forget the cluster: %w", err)
+			return fmt.Errorf("remove the record of the cluster: %w", err)
 		}
 	}
 	return nil

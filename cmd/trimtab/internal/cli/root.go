@@ -1,8 +1,7 @@
 // Package cli is the trimtab command line.
 //
-// [Main] runs it and answers an exit code: 0, or 1 after an error, which is one sentence on
-// the standard error. What is asked for goes to the standard output, how it is going to the
-// standard error.
+// [Main] runs a command and returns an exit code: 0, or 1 after an error, which is printed as
+// one sentence on standard error. Results go to standard output, progress to standard error.
 package cli
 
 import (
@@ -21,8 +20,8 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Main runs the command that args name and answers the exit code. Commands stop in order
-// when ctx ends, and leave nothing behind.
+// Main runs the command that args name and returns the exit code. When ctx ends, a command
+// stops, cleans up and leaves nothing behind.
 func Main(ctx context.Context, args []string, s Streams) int {
 	root := newRoot(s) //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
@@ -39,21 +38,21 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	return 1
 }
 
-// plainly is a mistake in a flag without the words of the parser, which speaks to programmers.
+// plainly replaces the flag parser's message about an invalid number with a readable one.
 func plainly(err error) error {
 	invalid, is := errors.AsType[*pflag.InvalidValueError](err)
 	if !is || invalid.GetFlag().Value.Type() != "int" {
 		return err
 	}
-	return fmt.Errorf("--%s %q is no number", invalid.GetFlag().Name, invalid.GetValue())
+	return fmt.Errorf("--%s: %q is not a number", invalid.GetFlag().Name, invalid.GetValue())
 }
 
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trimtab",
-		Short: "Kubernetes operators that keep course",
-		Long: "trimtab runs and shows Kubernetes operators on this machine, with nothing installed but Go.\n" +
-			"Each command says more with --help.",
+		Short: "Run Kubernetes operators and a control plane on this machine",
+		Long: "trimtab starts a Kubernetes control plane and shows operators on this machine. It needs nothing\n" +
+			"but Go. Use --help with a command to learn more about it.",
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,

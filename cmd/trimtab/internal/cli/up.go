@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
-// up is what `cluster up` was asked for.
+// up holds the flags of `cluster up`.
 type up struct {
 	data   string
 	port   int
@@ -29,11 +29,11 @@ func newUp() *cobra.Command {
 	var u up
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start the cluster and keep it up until Ctrl-C or `trimtab cluster down`",
+		Short: "Start the cluster and run it until Ctrl-C or `trimtab cluster down`",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if u.nodes < -1 {
-				return fmt.Errorf("--nodes %d: name how many there are to be, or -1 for none", u.nodes)
+				return fmt.Errorf("--nodes %d: use -1 for none, or a positive number", u.nodes)
 			}
 			h, err := openHome()
 			if err != nil {
@@ -43,11 +43,11 @@ func newUp() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&u.data, "data", "", "folder that keeps the cluster's state across restarts (default: a temporary one)")
-	f.IntVar(&u.port, "port", 0, "port of the API server on 127.0.0.1 (default: a free one, or the one that --data remembers)")
+	f.StringVar(&u.data, "data", "", "folder that keeps the cluster's state across restarts (default: a temporary folder)")
+	f.IntVar(&u.port, "port", 0, "port of the API server on 127.0.0.1 (default: the port stored in --data, or a free one)")
 	f.IntVar(&u.nodes, "nodes", 0, "number of simulated nodes; -1 for none (default: 1)")
-	f.StringVar(&u.audit, "audit-log", "", "file for an audit event per request (default: none)")
-	f.BoolVar(&u.detach, "detach", false, "return when the cluster is ready and leave it running")
+	f.StringVar(&u.audit, "audit-log", "", "file that gets an audit event for each request (default: none)")
+	f.BoolVar(&u.detach, "detach", false, "return when the cluster is ready, and leave it running")
 	return cmd
 }
 
@@ -61,23 +61,23 @@ func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
 		return errors.Join(err, errBusy(r))
 	}
 	defer lock.Close()
-	if err := h.clear(); err != nil { // what a crash left
+	if err := h.clear(); err != nil { // remove what a crash left
 		return err
 	}
-	p.Line("a Kubernetes control plane on this machine:")
+	p.Line("Kubernetes control plane on this machine:")
 	cluster, err := u.start(ctx, h, lock, p)
 	if err != nil {
 		return errors.Join(err, h.clear())
 	}
 	p.Line("\n  export KUBECONFIG=%s\n", cluster.Kubeconfig)
 	if u.detach {
-		p.Line("It stays up until `trimtab cluster down`.")
+		p.Line("It runs until `trimtab cluster down`.")
 		return nil
 	}
 	p.Line("Ctrl-C or `trimtab cluster down` stops it.")
 	err = cluster.Wait()
 	p.Line("stopped")
-	// Stop returns when nothing is left, whoever has asked for the end.
+	// Stop returns when nothing is left, whoever ended the cluster.
 	return errors.Join(err, cluster.Stop(), h.clear())
 }
 
@@ -92,7 +92,9 @@ func (u up) start(ctx context.Context, h home, lock *os.File, p *steps.Printer) 
 	}
 	var cluster *controlplane.Cluster
 	err = p.Run("control plane", func(s *steps.Step) error {
-		once := sync.OnceFunc(func() { p.Line("  (built once and kept, which takes minutes; later it starts in seconds)") })
+		once := sync.OnceFunc(func() {
+			p.Line("  (the first start builds it, which takes several minutes; later starts take seconds)")
+		})
 		o.Progress = func(b controlplane.Step) {
 			once()
 			s.Note(b.String())
@@ -123,7 +125,7 @@ func (u up) options(h home, lock *os.File) (controlplane.Options, error) {
 		}
 		full, err := filepath.Abs(path)
 		if err != nil {
-			return o, fmt.Errorf("find %q: %w", path, err)
+			return o, fmt.Errorf("find the absolute path of %q: %w", path, err)
 		}
 		*to = full
 	}
@@ -134,13 +136,13 @@ func (u up) options(h home, lock *os.File) (controlplane.Options, error) {
 }
 
 const (
-	// stopsWithin is how long a cluster may take to end in order.
+	// stopsWithin is how long a cluster may take to stop before it is killed.
 	stopsWithin = 30 * time.Second
-	// lookEvery is how soon the end is noticed; locks tell nobody that they are free.
+	// lookEvery is how often the lock is tried: the release of a lock cannot be waited for.
 	lookEvery = 50 * time.Millisecond
 )
 
-// stop ends the cluster that r describes and forgets it.
+// stop ends the cluster that r describes and removes its record.
 func (h home) stop(ctx context.Context, r record) error {
 	if r.PID == 0 {
 		return errBusy(&r)

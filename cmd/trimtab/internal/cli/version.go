@@ -20,7 +20,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// version is what the go command stamped into the binary.
+// version returns the version that the go command recorded in the binary.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

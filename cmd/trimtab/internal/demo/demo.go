@@ -18,17 +18,18 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
 )
 
-// Options say how the demo is played.
+// Options configure the demo.
 type Options struct {
 	// Operator is the binary of samples/nats. Required.
 	Operator string
-	// Folder is for the demo's files. It is removed in the end. Required.
+	// Folder is where the demo keeps its files. It is removed at the end. Required.
 	Folder string
-	// Once ends the demo after its last step instead of staying up.
+	// Once ends the demo after its last step. Otherwise everything stays up until the
+	// context ends.
 	Once bool
-	// JSON writes one object to Out at the end; what people read goes to Err then.
+	// JSON writes a [Report] to Out at the end; progress then goes to Err.
 	JSON bool
-	// Out and Err are where lines go. Required.
+	// Out and Err receive the output. Required.
 	Out, Err io.Writer
 }
 
@@ -44,15 +45,15 @@ type Report struct {
 
 // Cost counts requests for one object.
 type Cost struct {
-	// KubernetesWrites are requests that change something, events and leases apart, as the
-	// API server's audit log has them.
+	// KubernetesWrites are requests to the API server that change something, except events
+	// and leases, counted from its audit log.
 	KubernetesWrites int `json:"kubernetesWrites"`
 	// NATSWrites and NATSReads are requests that NATS received.
 	NATSWrites int `json:"natsWrites"`
 	NATSReads  int `json:"natsReads"`
 }
 
-// Run plays the demo. An error means that a step was not verified.
+// Run runs the demo. It returns an error if a step could not be verified.
 func Run(ctx context.Context, o Options) error {
 	lines := o.Out
 	if o.JSON {
@@ -62,7 +63,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &stage{options: o, print: steps.New(lines)}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.print.OnFailure(func(err error) { stop(fmt.Errorf("nobody is shown any more what happens: %w", err)) })
+	s.print.OnFailure(func(err error) { stop(fmt.Errorf("cannot write output: %w", err)) })
 	err := errors.Join(s.play(ctx), s.tearDown())
 	if !o.JSON {
 		return err
@@ -76,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, encoder.Encode(r))
 }
 
-// stage holds what the demo runs on.
+// stage is the state of a running demo.
 type stage struct {
 	options Options
 	print   *steps.Printer
@@ -96,8 +97,8 @@ type scene struct {
 	play func(context.Context, *steps.Step) error
 }
 
-// play runs the steps in order and stops at the first that fails, or when the control plane
-// does.
+// play runs the steps in order. It stops at the first step that fails, or when the control
+// plane ends.
 func (s *stage) play(ctx context.Context) error {
 	alive, ended := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer ended(nil)
@@ -112,7 +113,7 @@ func (s *stage) play(ctx context.Context) error {
 		{"operator", s.startOperator},
 		{"objects", s.createObjects},
 		{"drift", s.makeDrift},
-		{"SIGKILL in mid-create", s.killInMidCreate},
+		{"SIGKILL during create", s.killInMidCreate},
 	} {
 		if err := s.step(wanted, scene); err != nil {
 			return err
@@ -123,12 +124,12 @@ func (s *stage) play(ctx context.Context) error {
 		if err := context.Cause(alive); err != nil {
 			return err
 		}
-		wanted = alive // the last step is still to come
+		wanted = alive // the interruption ends the stay, not the last step
 	}
 	return s.step(wanted, scene{"delete everything", s.deleteAll})
 }
 
-// stepLimit is what no step takes on two cores.
+// stepLimit is more than any step takes on two cores.
 const stepLimit = 60 * time.Second
 
 func (s *stage) step(ctx context.Context, scene scene) error {
@@ -141,16 +142,16 @@ func (s *stage) step(ctx context.Context, scene scene) error {
 	return nil
 }
 
-// endedError is the end of the control plane before it was asked for. It explains whatever
-// failed with it.
+// endedError reports that the control plane ended unexpectedly. It is the cause of whatever
+// fails at the same time.
 type endedError struct{ why error }
 
 func (e endedError) Error() string { return e.why.Error() }
 
-// noticedWithin is how soon the end of a process is known after the end of its connections.
+// noticedWithin is how long after the end of its connections the end of a process is noticed.
 const noticedWithin = time.Second
 
-// explained adds why ctx ended to what a step says of its failure.
+// explained adds the cause of ctx's end to the error of a step.
 func explained(ctx context.Context, err error) error {
 	if _, cut := errors.AsType[*url.Error](err); cut {
 		select {
@@ -163,7 +164,7 @@ func explained(ctx context.Context, err error) error {
 		return err
 	}
 	if _, ended := errors.AsType[endedError](cause); ended {
-		return cause // alone, though a request that it cut off may have it among its own words
+		return cause // without err, which may repeat it: a request that was cut off reports it too
 	}
 	if errors.Is(err, cause) {
 		return err
@@ -171,8 +172,8 @@ func explained(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", cause, err)
 }
 
-// stay keeps everything up until ctx ends: with Ctrl-C, as it is meant to, or with the
-// control plane.
+// stay keeps everything up until ctx ends, normally because of Ctrl-C, otherwise because the
+// control plane ended.
 func (s *stage) stay(ctx context.Context) {
 	s.print.Line("\n  Everything stays up. In another terminal:\n")
 	for _, line := range []string{
@@ -184,12 +185,12 @@ func (s *stage) stay(ctx context.Context) {
 	} {
 		s.print.Line("    %s", line)
 	}
-	s.print.Line("\n  NATS is at %s. Ctrl-C deletes everything and ends.", s.nats.URL())
+	s.print.Line("\n  NATS is at %s. Ctrl-C deletes everything and ends the demo.", s.nats.URL())
 	<-ctx.Done()
 	s.print.Line("")
 }
 
-// tearDown ends what runs, in the reverse order, and removes the folder.
+// tearDown stops everything in reverse order and removes the folder.
 func (s *stage) tearDown() error {
 	var errs []error
 	if s.operator != nil {

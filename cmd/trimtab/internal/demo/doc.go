@@ -1,8 +1,8 @@
-// Package demo shows a real operator at work: samples/nats in a process of its own, between
-// a real API server and a real NATS server, through a life with drift and a SIGKILL.
+// Package demo shows a real operator at work: samples/nats, in a process of its own, manages
+// streams in a real NATS server for objects in a real API server. The demo creates objects,
+// makes drift, kills the operator with SIGKILL and deletes everything.
 //
-// [Run] plays it. Each step ends only when what it claims was read back from Kubernetes and
-// NATS; nothing counts because it was attempted. The program trimtab-demo is started by
-// `trimtab demo`, which builds it and the operator first, so that the command line itself
-// stays small.
+// [Run] runs the demo. A step succeeds only when its result has been read back from Kubernetes
+// and NATS. `trimtab demo` builds the program trimtab-demo and the operator before it starts
+// them, which keeps the trimtab binary itself small.
 package demo

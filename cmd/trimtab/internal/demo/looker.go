@@ -15,10 +15,10 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
 )
 
-// lookerName is the connection that reads NATS for the demo, and makes drift.
+// lookerName is the name of the connection by which the demo reads NATS and makes drift.
 const lookerName = "demo"
 
-// looker reads what NATS has, by a connection of its own.
+// looker reads and changes NATS over a connection of its own.
 type looker struct {
 	server *natsserver.Server
 	conn   *nats.Conn
@@ -49,10 +49,11 @@ func (l *looker) streams(ctx context.Context) ([]string, error) {
 	return out, names.Err()
 }
 
-// has fails unless NATS has each of things: a stream, or a consumer as stream/consumer.
-func (l *looker) has(ctx context.Context, things ...string) error {
-	for _, thing := range things {
-		name, consumer, isConsumer := strings.Cut(thing, "/")
+// has fails unless NATS has all of the resources. Each is the name of a stream, or of a
+// consumer in the form stream/consumer.
+func (l *looker) has(ctx context.Context, resources ...string) error {
+	for _, resource := range resources {
+		name, consumer, isConsumer := strings.Cut(resource, "/")
 		var err error
 		if isConsumer {
 			_, err = l.js.Consumer(ctx, name, consumer)
@@ -60,7 +61,7 @@ func (l *looker) has(ctx context.Context, things ...string) error {
 			_, err = l.js.Stream(ctx, name)
 		}
 		if err != nil {
-			return fmt.Errorf("look for %s in NATS: %w", thing, err)
+			return fmt.Errorf("read %s from NATS: %w", resource, err)
 		}
 	}
 	return nil
@@ -89,15 +90,15 @@ func (l *looker) deleteConsumer(ctx context.Context, name, consumer string) erro
 	return l.js.DeleteConsumer(ctx, name, consumer)
 }
 
-// writes are the mutating requests that NATS received for a stream itself, not counting
-// the demo's own.
+// writes returns the mutating requests that NATS received for a stream itself, except the
+// demo's own.
 func (l *looker) writes(name string) []natsserver.Call {
 	return slices.DeleteFunc(l.server.Mutations(), func(c natsserver.Call) bool {
 		return c.Client == lookerName || c.Stream != name || c.Consumer != ""
 	})
 }
 
-// count adds up what the operator asked of Kubernetes and of NATS, for each object.
+// count counts the requests that the operator made to Kubernetes and NATS for each object.
 func (s *stage) count() (map[string]Cost, error) {
 	costs := map[string]Cost{}
 	for _, c := range s.nats.Calls() {
@@ -116,7 +117,7 @@ func (s *stage) count() (map[string]Cost, error) {
 	return costs, s.countWrites(costs)
 }
 
-// objectOf names the object that a request of the operator was made for.
+// objectOf returns the object for which the operator made a request, as "Kind/name".
 func objectOf(c natsserver.Call) string {
 	if c.Consumer != "" {
 		return "Consumer/" + c.Consumer
@@ -127,7 +128,7 @@ func objectOf(c natsserver.Call) string {
 	return "Stream/" + c.Stream
 }
 
-// countWrites reads the API server's audit log.
+// countWrites counts writes to Kubernetes from the API server's audit log.
 func (s *stage) countWrites(costs map[string]Cost) error {
 	f, err := os.Open(s.file("audit.log"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// operator is the operator's process. It is started anew by whoever killed it.
+// operator is the process of the operator. The demo kills and restarts it.
 type operator struct {
 	binary string
 	args   []string
@@ -27,7 +27,8 @@ type operator struct {
 	ended  chan struct{}
 	health string
 	log    tail
-	// since is when each object last began to move, drifts what was found to differ.
+	// since is when each object last left a resting state; drifts are the differences that
+	// the operator reported.
 	since  map[string]time.Time
 	drifts []string
 }
@@ -36,7 +37,7 @@ func newOperator(binary string, args []string, printer *steps.Printer) *operator
 	return &operator{binary: binary, args: args, print: printer, since: map[string]time.Time{}}
 }
 
-// start runs the operator. It ends with this process, however that ends.
+// start starts the operator. It ends with this process, however this process ends.
 func (o *operator) start() error {
 	cmd := exec.Command(o.binary, o.args...) //nolint:noctx // ended by stop and kill
 	dieWithParent(cmd)
@@ -72,11 +73,11 @@ func (o *operator) pid() int {
 	return o.cmd.Process.Pid
 }
 
-// readTrace shows the transitions of objects as the operator tells of them.
+// readTrace prints the transitions of objects from the operator's trace.
 func (o *operator) readTrace(r io.Reader) {
 	for record, err := range trace.Decode(r) {
 		if err != nil {
-			continue // the last line of a killed process
+			continue // a killed process leaves an incomplete last line
 		}
 		o.show(record)
 	}
@@ -94,20 +95,20 @@ func (o *operator) show(r trace.Record) {
 		o.print.Line("      %-20s %s → %s   %s%s", name, or(e.From, "(new)"), e.To, steps.Seconds(o.lasted(name, e.From, r.Time)), because(e))
 	case trace.Drift:
 		o.drifts = append(o.drifts, fmt.Sprintf("%s %s: want %s, have %s", name, e.Path, e.Want, e.Have))
-		o.print.Line("      %-20s differs: %s is %s, wanted %s", name, e.Path, e.Have, e.Want)
+		o.print.Line("      %-20s differs: %s is %s, want %s", name, e.Path, e.Have, e.Want)
 	case trace.Decision:
 		if e.Rule == waits && o.since[name+waits].IsZero() {
 			o.since[name+waits] = r.Time
-			o.print.Line("      %-20s waits for what it depends on", name)
+			o.print.Line("      %-20s waits for its stream", name)
 		}
 	case trace.Start, trace.Call, trace.Write, trace.End:
 	}
 }
 
-// waits is the row of the decision table for an object whose dependency is missing.
+// waits is the rule that applies to an object whose dependency is missing.
 const waits = "D-04"
 
-// lasted is how long an object has been on its way from the state in which it last rested.
+// lasted returns the time since the object last left a resting state.
 func (o *operator) lasted(name, from string, now time.Time) time.Duration {
 	switch from {
 	case "", "Succeeded", "Failed":
@@ -123,7 +124,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// because is the message of a transition that people want explained.
+// because returns the message of a transition that needs an explanation: a failure.
 func because(e trace.Transition) string {
 	if e.To != "Failed" || e.Message == "" {
 		return ""
@@ -131,7 +132,7 @@ func because(e trace.Transition) string {
 	return "   " + e.Message
 }
 
-// readLog keeps the last lines and learns where health is served.
+// readLog keeps the last lines of the log and finds the health address in it.
 func (o *operator) readLog(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -148,7 +149,7 @@ func (o *operator) readLog(r io.Reader) {
 	}
 }
 
-// isReady asks the operator's own readiness.
+// isReady reports whether the operator's readiness endpoint says so.
 func (o *operator) isReady(ctx context.Context) (bool, error) {
 	o.mu.Lock()
 	address, ended := o.health, o.ended
@@ -179,7 +180,7 @@ func (o *operator) lastWords() string {
 	return strings.TrimSpace(o.log.String())
 }
 
-// kill sends SIGKILL and returns when the process is dead.
+// kill sends SIGKILL and returns when the process has ended.
 func (o *operator) kill() {
 	o.mu.Lock()
 	cmd, ended := o.cmd, o.ended
@@ -191,10 +192,10 @@ func (o *operator) kill() {
 	<-ended
 }
 
-// stop ends the operator for good.
+// stop ends the operator.
 func (o *operator) stop() { o.kill() }
 
-// differences are what the operator found to differ so far.
+// differences returns the differences that the operator has reported so far.
 func (o *operator) differences() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// ordersLimit is what spec.maxMsgs of the stream orders asks for.
+// ordersLimit is spec.maxMsgs of the stream orders.
 const ordersLimit = 1000
 
 func named(name string) metav1.ObjectMeta {
@@ -34,7 +34,8 @@ func consumer(name, of string) *v1alpha1.Consumer {
 	return &v1alpha1.Consumer{ObjectMeta: named(name), Spec: v1alpha1.ConsumerSpec{StreamRef: &v1alpha1.StreamRef{Name: of}}}
 }
 
-// createObjects makes objects of each kind, one that has to wait and one that NATS refuses.
+// createObjects creates objects of each kind, including one that has to wait and one that
+// NATS refuses.
 func (s *stage) createObjects(ctx context.Context, st *steps.Step) error {
 	orders := stream("orders")
 	orders.Spec.MaxMsgs = new(int64(ordersLimit))
@@ -65,7 +66,7 @@ func (s *stage) createObjects(ctx context.Context, st *steps.Step) error {
 	return nil
 }
 
-// refused makes a stream whose subjects another one has already.
+// refused creates a stream whose subjects overlap with those of another one.
 func (s *stage) refused(ctx context.Context) error {
 	broken := stream("broken")
 	broken.Spec.Subjects = []string{"orders.new"}
@@ -84,17 +85,17 @@ func (s *stage) refused(ctx context.Context) error {
 	return nil
 }
 
-// makeDrift changes NATS behind the operator's back.
+// makeDrift changes resources directly in NATS.
 func (s *stage) makeDrift(ctx context.Context, st *steps.Step) error {
 	if err := s.looker.limit(ctx, "orders", 7); err != nil {
 		return err
 	}
-	s.print.Line("      somebody sets the limit of stream orders to 7 messages")
+	s.print.Line("      someone changes the limit of stream orders to 7 messages")
 	if err := s.looker.deleteConsumer(ctx, "orders", "billing"); err != nil {
 		return err
 	}
-	s.print.Line("      somebody deletes consumer billing")
-	if err := s.until(ctx, "NATS to be as asked for again", func() (bool, error) {
+	s.print.Line("      someone deletes consumer billing")
+	if err := s.until(ctx, "NATS to match the specs again", func() (bool, error) {
 		limit, err := s.looker.limitOf(ctx, "orders")
 		return err == nil && limit == ordersLimit && s.looker.has(ctx, "orders/billing") == nil, err
 	}); err != nil {
@@ -102,22 +103,23 @@ func (s *stage) makeDrift(ctx context.Context, st *steps.Step) error {
 	}
 	found := s.operator.differences()
 	if !slices.ContainsFunc(found, func(d string) bool { return strings.Contains(d, "spec.maxMsgs") }) {
-		return fmt.Errorf("repaired, but the operator did not say what differed; it said %q", found)
+		return fmt.Errorf("drift was repaired, but the operator did not report the difference; it reported %q", found)
 	}
 	for _, obj := range []external{stream("orders"), consumer("billing", "orders")} {
 		if err := s.ready(ctx, obj); err != nil {
 			return err
 		}
 	}
-	const most = 3 // attempts in the seconds since
+	const most = 3 // attempts in the few seconds since it was created
 	if n := len(s.looker.writes("broken")); n > most {
-		return fmt.Errorf("the refused stream was tried %d times already, a hot loop", n)
+		return fmt.Errorf("the refused stream was tried %d times already: a hot loop", n)
 	}
-	st.Detail("found and repaired within a drift interval of 1s")
+	st.Detail("both found and repaired; the drift interval is 1s")
 	return nil
 }
 
-// killInMidCreate kills the operator after NATS made a stream and before the operator knows.
+// killInMidCreate kills the operator after NATS has created a stream and before the operator
+// receives the answer.
 func (s *stage) killInMidCreate(ctx context.Context, st *steps.Step) error {
 	s.trap.set(func(c natsserver.Call) bool { return c.Op == "STREAM.CREATE" && c.Stream == "payments" && c.Err == "" }, s.operator.kill)
 	payments := stream("payments")
@@ -134,9 +136,9 @@ func (s *stage) killInMidCreate(ctx context.Context, st *steps.Step) error {
 		return err
 	}
 	if meta.IsStatusConditionTrue(payments.Status.Conditions, api.ConditionReady) {
-		return errors.New("the operator learned of the create before it was killed")
+		return errors.New("the operator received the answer to the create before it was killed")
 	}
-	s.print.Line("      killed: NATS has stream payments, the operator never heard of it")
+	s.print.Line("      killed: NATS has created stream payments, but the operator never received the answer")
 	if err := s.operator.start(); err != nil {
 		return err
 	}
@@ -151,11 +153,11 @@ func (s *stage) killInMidCreate(ctx context.Context, st *steps.Step) error {
 	if err := s.looker.has(ctx, "payments/shipping"); err != nil {
 		return err
 	}
-	st.Detail("one create, nothing leaked; the waiting consumer went on by event")
+	st.Detail("one create, nothing leaked; the consumer that waited for the stream is Ready")
 	return nil
 }
 
-// deleteAll deletes every object and looks whether NATS is empty.
+// deleteAll deletes every object and verifies that NATS is empty.
 func (s *stage) deleteAll(ctx context.Context, st *steps.Step) error {
 	kinds := []client.Object{&v1alpha1.Consumer{}, &v1alpha1.KeyValue{}, &v1alpha1.Stream{}}
 	for _, kind := range kinds {
@@ -181,7 +183,7 @@ func (s *stage) deleteAll(ctx context.Context, st *steps.Step) error {
 	if s.costs, err = s.count(); err != nil {
 		return err
 	}
-	st.Detail("NATS is empty, no finalizer is left")
+	st.Detail("NATS is empty, and no object is left")
 	return nil
 }
 
@@ -191,7 +193,7 @@ type external interface {
 	api.ExternalObject
 }
 
-// ready waits until obj says that what it asks for is there.
+// ready waits until the status of obj says that its current spec has been applied.
 func (s *stage) ready(ctx context.Context, obj external) error {
 	return s.condition(ctx, obj, "is Ready", func(o *api.ExternalStatus) bool {
 		return o.AppliedGeneration == obj.GetGeneration() && o.State == "Succeeded" &&
@@ -213,11 +215,11 @@ func (s *stage) condition(ctx context.Context, obj external, what string, ok fun
 	if c := meta.FindStatusCondition(o.Conditions, api.ConditionReady); c != nil {
 		said = fmt.Sprintf("%s: %s", c.Reason, c.Message)
 	}
-	return fmt.Errorf("%w; its state is %q, it says %s", err, o.State, said)
+	return fmt.Errorf("%w; its state is %q, and its Ready condition says %s", err, o.State, said)
 }
 
-// until asks ten times a second, for what cannot be watched, until ok or the step's time is
-// over.
+// until polls ok ten times a second until it reports true or the step's time is up. It is for
+// conditions that cannot be watched.
 func (s *stage) until(ctx context.Context, what string, ok func() (bool, error)) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -231,7 +233,7 @@ func (s *stage) until(ctx context.Context, what string, ok func() (bool, error))
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited for %s", what)
+			return fmt.Errorf("still waiting for %s", what)
 		case <-tick.C:
 		}
 	}

@@ -27,14 +27,15 @@ import (
 )
 
 const (
-	// namespace is where the demo's objects are.
+	// namespace is the namespace of the demo's objects.
 	namespace = metav1.NamespaceDefault
-	// operatorName is the operator's, and that of its namespace and account.
+	// operatorName is the name of the operator, its namespace and its service account.
 	operatorName = "nats-operator"
 )
 
-// startCluster starts the control plane, which ctx ends only while it starts: objects are
-// still deleted from it after an interruption. It calls ended when the control plane ends.
+// startCluster starts the control plane. The end of ctx stops it only while it starts, because
+// after an interruption the demo still deletes its objects. ended is called when the control
+// plane ends.
 func (s *stage) startCluster(ctx context.Context, st *steps.Step, ended context.CancelCauseFunc) error {
 	life, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
@@ -82,8 +83,8 @@ func (s *stage) startNATS(_ context.Context, st *steps.Step) error {
 	return nil
 }
 
-// install applies what the operator's own binary would print for installing it, but for
-// the Deployment: the operator runs on this machine.
+// install applies the manifests that the operator's own binary prints, without the Deployment:
+// the operator runs on this machine.
 func (s *stage) install(ctx context.Context, st *steps.Step) error {
 	objects, err := trimtab.Manifests(nats.Operator(), trimtab.ManifestOptions{})
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *stage) install(ctx context.Context, st *steps.Step) error {
 	if err := s.served(ctx, objects); err != nil {
 		return err
 	}
-	st.Detail("%d kinds; the operator's role comes from its controllers", crds)
+	st.Detail("%d kinds; the role is generated from the operator's controllers", crds)
 	return nil
 }
 
@@ -120,7 +121,7 @@ func (s *stage) apply(ctx context.Context, obj client.Object) error {
 	return s.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("trimtab-demo"))
 }
 
-// served waits until the API server serves the kinds of the CRDs among objects.
+// served waits until the API server serves the kinds of all CRDs among objects.
 func (s *stage) served(ctx context.Context, objects []client.Object) error {
 	for _, obj := range objects {
 		if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
@@ -170,16 +171,16 @@ func (s *stage) startOperator(ctx context.Context, st *steps.Step) error {
 	if err := s.until(ctx, "the operator to be ready", func() (bool, error) { return s.operator.isReady(ctx) }); err != nil {
 		return err
 	}
-	st.Detail("a process of its own (pid %d), ServiceAccount %s/%s", s.operator.pid(), operatorName, operatorName)
+	st.Detail("pid %d, ServiceAccount %s/%s", s.operator.pid(), operatorName, operatorName)
 	return nil
 }
 
-// account writes a kubeconfig with a token of the operator's ServiceAccount.
+// account writes a kubeconfig with a token of the operator's service account.
 func (s *stage) account(ctx context.Context) (string, error) {
 	token := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorName, Name: operatorName}}
 	if err := s.admin.SubResource("token").Create(ctx, account, token); err != nil {
-		return "", fmt.Errorf("get a token of the operator's account: %w", err)
+		return "", fmt.Errorf("get a token for the operator's service account: %w", err)
 	}
 	cfg := rest.AnonymousClientConfig(s.cluster.Config)
 	c := clientcmdapi.NewConfig()
@@ -191,8 +192,8 @@ func (s *stage) account(ctx context.Context) (string, error) {
 	return file, clientcmd.WriteToFile(*c, file)
 }
 
-// trap kills the operator when NATS has answered a request that it waits for, before the
-// operator can learn of the answer.
+// trap springs when NATS has processed a request that matches, before the answer can reach
+// the operator.
 type trap struct {
 	mu     sync.Mutex
 	match  func(natsserver.Call) bool
@@ -200,7 +201,7 @@ type trap struct {
 	sprung bool
 }
 
-// set arms the trap once.
+// set arms the trap to spring once.
 func (t *trap) set(match func(natsserver.Call) bool, spring func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package steps shows what a command does: a line for each step, with what came of it and
-// how long it took. On a terminal the line of a step that is under way is rewritten.
+// Package steps prints the progress of a command: one line for each step, with its result and
+// how long it took. On a terminal, the line of a running step is updated in place.
 //
-// A [Printer] begins a [Step]; what happened is also kept as [Result] values, for programs.
+// A [Printer] begins each [Step]. The results are also available as [Result] values.
 package steps
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
-// Result is what came of a step.
+// Result is the result of a step.
 type Result struct {
 	Name    string  `json:"name"`
 	OK      bool    `json:"ok"`
 	Seconds float64 `json:"seconds"`
-	// Details are what a person reads after the name.
+	// Details are printed after the name.
 	Details []string `json:"details,omitempty"`
-	// Error is empty when OK.
+	// Error is empty if OK is true.
 	Error string `json:"error,omitempty"`
 }
 
-// Printer writes steps. Its methods may be called by several goroutines; lines do not mix.
+// Printer prints steps. Its methods are safe for concurrent use; lines are never mixed.
 type Printer struct {
 	out      io.Writer
 	terminal bool
@@ -36,38 +36,38 @@ type Printer struct {
 	mu       sync.Mutex
 	failed   func(error)
 	results  []Result
-	underway string // the line that the next one replaces
+	underway string // the line of the running step, which the next line replaces
 }
 
-// New makes a Printer that writes for people to out.
+// New returns a Printer that writes to out.
 func New(out io.Writer) *Printer {
 	terminal := controlplane.IsTerminal(out)
 	return &Printer{out: out, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", failed: func(error) {}}
 }
 
-// OnFailure has f called when something could not be written, as when nobody reads any more.
-// It may be called more than once, and must not write itself.
+// OnFailure sets a function that is called when output cannot be written, for example because
+// the reader of a pipe has gone. It may be called more than once. It must not use the Printer.
 func (p *Printer) OnFailure(f func(error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = f
 }
 
-// write is called with the lock held.
+// write writes to out. The caller holds the lock.
 func (p *Printer) write(format string, args ...any) {
 	if _, err := fmt.Fprintf(p.out, format, args...); err != nil {
 		p.failed(err)
 	}
 }
 
-// Results are the steps that have ended, in the order of their ends.
+// Results returns the results of the steps that have ended, in the order in which they ended.
 func (p *Printer) Results() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.results)
 }
 
-// Line writes a line of its own.
+// Line prints a line that belongs to no step.
 func (p *Printer) Line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +75,8 @@ func (p *Printer) Line(format string, args ...any) {
 	p.write(format+"\n", args...)
 }
 
-// replace shows line in the place of the one that is under way; empty shows none. The
-// caller holds the lock.
+// replace replaces the line of the running step; an empty line removes it. The caller holds
+// the lock.
 func (p *Printer) replace(line string) {
 	if !p.terminal || line == p.underway {
 		return
@@ -85,7 +85,7 @@ func (p *Printer) replace(line string) {
 	p.underway = line
 }
 
-// Run shows f as a step. What f returns goes into the step and is returned.
+// Run runs f as a step and returns its error, which is also the result of the step.
 func (p *Printer) Run(name string, f func(*Step) error) error {
 	s := p.Begin(name)
 	if err := f(s); err != nil {
@@ -96,7 +96,7 @@ func (p *Printer) Run(name string, f func(*Step) error) error {
 	return nil
 }
 
-// Begin begins a step, which has to be ended by [Step.Done] or [Step.Fail].
+// Begin begins a step. The caller must end it with [Step.Done] or [Step.Fail].
 func (p *Printer) Begin(name string) *Step {
 	s := &Step{p: p, name: name, began: time.Now()}
 	p.mu.Lock()
@@ -105,7 +105,7 @@ func (p *Printer) Begin(name string) *Step {
 	return s
 }
 
-// Step is something that is being done.
+// Step is a running step.
 type Step struct {
 	p       *Printer
 	name    string
@@ -115,11 +115,11 @@ type Step struct {
 	ended   bool
 }
 
-// noteEvery is how often a note becomes a line where lines cannot be rewritten.
+// noteEvery is how often a note is printed where lines cannot be rewritten.
 const noteEvery = 10 * time.Second
 
-// Note says how far the step is. On a terminal it replaces the note before; elsewhere it
-// is written at most every ten seconds.
+// Note reports the progress of the step. On a terminal it replaces the previous note;
+// elsewhere it is printed at most every ten seconds.
 func (s *Step) Note(note string) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -133,13 +133,14 @@ func (s *Step) Note(note string) {
 	s.show(note)
 }
 
-// nameWidth makes the columns of most steps meet.
+// nameWidth is the width of the first column; longer names are rare.
 const nameWidth = 22
 
-// lineWidth keeps a line that is rewritten on one row of any terminal.
+// lineWidth is the maximum length of a line that is rewritten, so that it fits into one row of
+// any terminal.
 const lineWidth = 79
 
-// show rewrites the line of a step under way. The caller holds the lock.
+// show rewrites the line of the running step. The caller holds the lock.
 func (s *Step) show(note string) {
 	line := strings.TrimRight(fmt.Sprintf("  … %-*s %s", nameWidth, s.name, note), " ")
 	if r := []rune(line); len(r) > lineWidth {
@@ -148,18 +149,18 @@ func (s *Step) show(note string) {
 	s.p.replace(line)
 }
 
-// Detail adds to what is shown after the name when the step ends.
+// Detail adds a text that is printed after the name when the step ends.
 func (s *Step) Detail(format string, args ...any) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	s.details = append(s.details, fmt.Sprintf(format, args...))
 }
 
-// Done ends the step as it should.
+// Done ends the step as successful.
 func (s *Step) Done() { s.end("✔", "32", nil) }
 
-// Fail ends the step as it should not. The error goes into the result; to show it is up to
-// whoever ends the command. A step ends once: what comes later is ignored.
+// Fail ends the step as failed. The error becomes part of the result but is not printed; that
+// is up to the caller. Once a step has ended, further calls of Done and Fail have no effect.
 func (s *Step) Fail(err error) { s.end("✘", "31", err) }
 
 func (s *Step) end(mark, color string, err error) {
@@ -183,7 +184,7 @@ func (s *Step) end(mark, color string, err error) {
 	s.p.write("  %s %-*s %s\n", mark, nameWidth, s.name, strings.Join(columns, "   "))
 }
 
-// Seconds is a duration as people read it: "0.3s", "12.0s", "5m2s".
+// Seconds formats a duration for people: "0.3s", "12.0s", "5m2s".
 func Seconds(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())

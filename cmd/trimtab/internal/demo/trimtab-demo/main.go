@@ -1,4 +1,4 @@
-// Command trimtab-demo plays the demo. `trimtab demo` builds and starts it.
+// Command trimtab-demo runs the demo. `trimtab demo` builds and starts it.
 package main
 
 import (
@@ -21,22 +21,22 @@ import (
 func main() {
 	o := demo.Options{Out: os.Stdout, Err: os.Stderr}
 	flag.StringVar(&o.Operator, "operator", "", "binary of the operator to show")
-	flag.StringVar(&o.Folder, "folder", "", "folder for the demo's files, removed in the end")
-	flag.BoolVar(&o.Once, "once", false, "end after the last step instead of staying up")
+	flag.StringVar(&o.Folder, "folder", "", "folder for the demo's files, removed at the end")
+	flag.BoolVar(&o.Once, "once", false, "end after the last step")
 	flag.BoolVar(&o.JSON, "json", false, "print one JSON object at the end")
 	flag.Parse()
-	// Libraries speak to nobody: what matters is a step's own sentence.
+	// What libraries log would only garble the output of the steps.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A reader that goes away ends the demo in order, not the process at its next line.
+	// Without a reader, the next line must not kill the process: the demo ends in order.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	go func() { // whoever started it keeps the other end of the pipe
+	go func() { // the parent holds the other end of the pipe for as long as it lives
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
 	err := demo.Run(ctx, o)
-	if err != nil && !errors.Is(err, context.Cause(ctx)) { // who interrupts knows
+	if err != nil && !errors.Is(err, context.Cause(ctx)) { // an interruption needs no message
 		fmt.Fprintln(os.Stderr, "trimtab demo:", err)
 	}
 	if err != nil {
