@@ -16,7 +16,7 @@
 //
 // A decision is made. The engine of external things (package external) asks the driver to
 // Observe. What came of that, what the record says and what people allowed by annotations
-// are the facts, and external.Decide answers facts with an action. It is a function without
+// are the facts, and package external answers facts with an action. It is a function without
 // clock, client or memory, a table of 32 rows, so each answer can be tested, traced and looked
 // up. Here the thing is missing, that is proven, and row 13 says: create.
 //

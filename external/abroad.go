@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 // mostLeftBehind bounds the calls of one kind that were left behind. Each holds a goroutine
@@ -29,7 +31,7 @@ type abroad struct {
 	// method is the author's, action the call of the external API that it was;
 	// ActionNone for the others.
 	method string
-	action Action
+	action decide.Action
 	// back is closed when it returned; answer is what it came to.
 	back   chan struct{}
 	answer lateAnswer
@@ -38,14 +40,14 @@ type abroad struct {
 // lateAnswer is what a call came to that was left behind.
 type lateAnswer struct {
 	failed bool
-	class  Class
+	class  decide.Class
 	at     time.Time
 }
 
 // err says for people what is wrong with a driver that does not return.
 func (a *abroad) err() error {
 	remedy := "it must obey its context"
-	if a.action == ActionNone {
+	if a.action == decide.ActionNone {
 		remedy = "it must call nobody and return at once"
 	}
 	return &unreturned{fmt.Sprintf("the driver has not returned from %s although its time is over; nothing is called for this object "+
@@ -95,7 +97,7 @@ func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 	if l.byUID == nil {
 		l.byUID = map[types.UID]*abroad{}
 	}
-	if before := l.byUID[who.uid]; before == nil || before.action == ActionNone {
+	if before := l.byUID[who.uid]; before == nil || before.action == decide.ActionNone {
 		l.byUID[who.uid] = a
 	}
 	l.count(+1)
@@ -104,7 +106,7 @@ func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 		l.mu.Lock()
 		a.answer = answer
 		close(a.back)
-		if a.action == ActionNone && l.byUID[who.uid] == a {
+		if a.action == decide.ActionNone && l.byUID[who.uid] == a {
 			delete(l.byUID, who.uid) // nobody waits for what it says
 		}
 		l.count(-1)

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/poll"
 	things "github.com/trimtab-dev/trimtab/internal/thing"
 )
@@ -53,7 +54,7 @@ func TestCallsLeftBehindAreCounted(t *testing.T) { //nolint:paralleltest // it c
 	before := leftBehindOf(t, "Thing")
 	back := make(chan struct{})
 	for _, of := range []subject{{uid: "1"}, {uid: "2"}} {
-		e.left.leave(of, &abroad{method: "Create", action: ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
+		e.left.leave(of, &abroad{method: "Create", action: decide.ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
 	}
 	if n := leftBehindOf(t, "Thing") - before; n != 2 {
 		t.Errorf("%v calls are counted, want 2", n)

@@ -1,23 +1,27 @@
 package external
 
-import "time"
+import (
+	"time"
 
-// gatherScope tells Decide whether anything may be called.
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+)
+
+// gatherScope gathers the fact whether anything may be called.
 // What became of a call of this pass is told first.
 func (p *pass[T, C, O]) gatherScope() {
 	f := &p.facts
 	switch {
 	case p.hangs != nil:
-		f.Scope = ScopeOccupied
-		if p.out != nil && p.out.action == ActionCreate {
+		f.Scope = decide.ScopeOccupied
+		if p.out != nil && p.out.action == decide.ActionCreate {
 			p.track.createHangs(time.Now())
 		}
 	case p.connect != nil:
-		f.Scope = ScopeUnconnectable
-	case p.turned != ScopeOpen:
+		f.Scope = decide.ScopeUnconnectable
+	case p.turned != decide.ScopeOpen:
 		f.Scope = p.turned
 	case f.Last.Failed:
-		f.Scope = ScopeOpen
+		f.Scope = decide.ScopeOpen
 	default:
 		f.Scope, p.shut = p.e.scope.state(subjectOf(p.obj).key, time.Now())
 	}
@@ -29,5 +33,5 @@ func (p *pass[T, C, O]) admitted() bool {
 		return false
 	}
 	p.turned, p.shut = p.e.scope.enter(subjectOf(p.obj).key, time.Now())
-	return p.turned == ScopeOpen
+	return p.turned == decide.ScopeOpen
 }

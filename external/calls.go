@@ -7,25 +7,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
 // call makes one call of the external API and turns its answer into facts.
-func (p *pass[T, C, O]) call(ctx context.Context, d Decision) {
+func (p *pass[T, C, O]) call(ctx context.Context, d decide.Decision) {
 	switch d.Action {
-	case ActionObserve:
+	case decide.ActionObserve:
 		p.observe(ctx)
-	case ActionCreate:
+	case decide.ActionCreate:
 		p.create(ctx)
-	case ActionUpdate:
+	case decide.ActionUpdate:
 		p.update(ctx)
-	case ActionDelete:
+	case decide.ActionDelete:
 		p.remove(ctx)
-	case ActionMark:
+	case decide.ActionMark:
 		p.putMark(ctx)
-	case ActionUnmark:
+	case decide.ActionUnmark:
 		p.unmark(ctx)
 	default:
 	}
@@ -44,14 +46,14 @@ type answer struct {
 // changes the outside is not cut short by the end of the pass or of the process: its answer
 // is worth more than the seconds. A call that does not return in its time is left behind with
 // the copy of the object that it was given; it has failed, and may still take effect.
-func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Context, T) (string, error)) Class {
-	if a.mutates() {
+func (p *pass[T, C, O]) ask(ctx context.Context, a decide.Action, f func(context.Context, T) (string, error)) decide.Class {
+	if a.Mutates() {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.e.callDeadline())
 	defer cancel()
 	start, theirs, release := time.Now(), p.lend(), p.client.retain()
-	ended := answer{failed: true, classification: classification{class: openEnded(a.mutates()), text: errEnded.Error()}}
+	ended := answer{failed: true, classification: classification{class: openEnded(a.Mutates()), text: errEnded.Error()}}
 	got, late := await(ctx, ended, func(ctx context.Context) answer {
 		defer release()
 		result, err := guarded(methodOf(a), func() (string, error) { return f(ctx, theirs) })
@@ -66,7 +68,7 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 	p.take(a, got)
 	p.learn(a, start, got)
 	p.e.count(a, got)
-	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.mutates(), Result: got.result, Took: time.Since(start)}
+	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.Mutates(), Result: got.result, Took: time.Since(start)}
 	if got.failed {
 		event.Err, event.Result = got.text, got.class.String()
 	}
@@ -78,29 +80,29 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a Action, f func(context.Contex
 }
 
 // explain classifies what a call came to.
-func (e *engine[T, C, O]) explain(err error, a Action) answer {
-	got := answer{failed: true, classification: classify(err, e.classifier, a.mutates())}
+func (e *engine[T, C, O]) explain(err error, a decide.Action) answer {
+	got := answer{failed: true, classification: classify(err, e.classifier, a.Mutates())}
 	got.broken, _ = errors.AsType[*guard.Panic](err)
-	if got.absent && (a == ActionObserve || a == ActionDelete || a == ActionUnmark) {
+	if got.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
 		return answer{classification: classification{absent: true}}
 	}
 	return got
 }
 
 // leave leaves a call behind.
-func (p *pass[T, C, O]) leave(a Action, late <-chan answer) answer {
+func (p *pass[T, C, O]) leave(a decide.Action, late <-chan answer) answer {
 	left := &abroad{method: methodOf(a), action: a}
 	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
 		got := <-late
 		return lateAnswer{failed: got.failed || got.absent, class: got.class, at: time.Now()}
 	})
 	p.out, p.hangs = left, left.err()
-	c := classification{class: openEnded(a.mutates()), timeout: true, text: p.hangs.Error()}
+	c := classification{class: openEnded(a.Mutates()), timeout: true, text: p.hangs.Error()}
 	return answer{failed: true, classification: c}
 }
 
 // learn tells those that share the client what an answer says of it and of the API.
-func (p *pass[T, C, O]) learn(a Action, began time.Time, got answer) {
+func (p *pass[T, C, O]) learn(a decide.Action, began time.Time, got answer) {
 	p.client.answered(got.failed, got.classification)
 	kind := tells(a, got)
 	if p.hangs != nil { // it is the driver that does not return
@@ -110,20 +112,20 @@ func (p *pass[T, C, O]) learn(a Action, began time.Time, got answer) {
 }
 
 // tells is what an answer says of the API as a whole.
-func tells(a Action, got answer) answerKind {
+func tells(a decide.Action, got answer) answerKind {
 	if !got.failed {
 		return answerWorks
 	}
 	switch got.class {
-	case ClassThrottled:
+	case decide.ClassThrottled:
 		return answerThrottled
-	case ClassDenied:
+	case decide.ClassDenied:
 		return answerDenied
-	case ClassInvalid, ClassConflict, ClassTerminal, ClassNotReady:
+	case decide.ClassInvalid, decide.ClassConflict, decide.ClassTerminal, decide.ClassNotReady:
 		return answerWorks
-	case ClassUnknown, ClassTransient, ClassAmbiguous:
+	case decide.ClassUnknown, decide.ClassTransient, decide.ClassAmbiguous:
 	}
-	if a == ActionObserve && got.broken == nil {
+	if a == decide.ActionObserve && got.broken == nil {
 		return answerAway
 	}
 	return answerNothing
@@ -137,10 +139,10 @@ func (p *pass[T, C, O]) logPanic(crash *guard.Panic) {
 }
 
 // take makes an answer a fact, and logs what is a mistake of the driver.
-func (p *pass[T, C, O]) take(a Action, got answer) {
-	p.facts.Last, p.last = Answer{Of: a}, got.classification
+func (p *pass[T, C, O]) take(a decide.Action, got answer) {
+	p.facts.Last, p.last = decide.Answer{Of: a}, got.classification
 	if got.failed {
-		p.facts.Last = Answer{Of: a, Failed: true, Class: got.class, Timeout: got.timeout}
+		p.facts.Last = decide.Answer{Of: a, Failed: true, Class: got.class, Timeout: got.timeout}
 	}
 	for _, crash := range append(got.classification.broken, got.broken) {
 		p.logPanic(crash)
@@ -148,19 +150,19 @@ func (p *pass[T, C, O]) take(a Action, got answer) {
 }
 
 // methodOf is the author's method behind a call.
-func methodOf(a Action) string {
+func methodOf(a decide.Action) string {
 	switch a {
-	case ActionObserve:
+	case decide.ActionObserve:
 		return "Observe"
-	case ActionCreate:
+	case decide.ActionCreate:
 		return "Create"
-	case ActionUpdate:
+	case decide.ActionUpdate:
 		return "Update"
-	case ActionDelete:
+	case decide.ActionDelete:
 		return "Delete"
-	case ActionMark:
+	case decide.ActionMark:
 		return "Mark"
-	case ActionUnmark:
+	case decide.ActionUnmark:
 		return "Unmark"
 	default:
 		return a.String()
@@ -180,12 +182,12 @@ func (p *pass[T, C, O]) lend() T {
 // observe looks at the thing.
 func (p *pass[T, C, O]) observe(ctx context.Context) {
 	p.looked = time.Now()
-	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation[O]{}, nil, Seen{}, Differs{}
+	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation[O]{}, nil, decide.Seen{}, decide.Differs{}
 	var seen Observation[O]
 	var changes Changes
 	wanted, known := wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
 	driver, r := p.e.driver, ObserveRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
-	p.ask(ctx, ActionObserve, func(ctx context.Context, obj T) (string, error) {
+	p.ask(ctx, decide.ActionObserve, func(ctx context.Context, obj T) (string, error) {
 		r.Object = obj
 		o, err := driver.Observe(ctx, r)
 		if err != nil {
@@ -205,18 +207,18 @@ func (p *pass[T, C, O]) observe(ctx context.Context) {
 	if p.last.absent {
 		p.seen, p.changes = Missing[O](), nil
 	}
-	p.facts.Seen = Seen{Looked: true, Phase: p.seen.Phase, Recoverable: p.seen.Recoverable}
+	p.facts.Seen = decide.Seen{Looked: true, Phase: decide.Phase(p.seen.Phase), Recoverable: p.seen.Recoverable}
 	if p.seen.Phase == PhaseMissing {
 		p.track.sawNothing()
 	} else {
 		who := p.claimant()
-		p.facts.Seen.Marked = p.seen.Mark[MarkIncarnation] == who.mark[MarkIncarnation]
-		p.facts.Seen.Owner = who.ownerOf(p.seen.Mark)
+		p.facts.Seen.Marked = p.seen.Mark[record.MarkIncarnation] == who.Mark[record.MarkIncarnation]
+		p.facts.Seen.Owner = who.OwnerOf(p.seen.Mark)
 	}
 	if err := p.meetRivals(ctx); err != nil {
-		p.facts.Seen = Seen{}
-		p.last = classification{class: ClassTransient, text: plain.Error(err)}
-		p.facts.Last = Answer{Of: ActionObserve, Failed: true, Class: ClassTransient}
+		p.facts.Seen = decide.Seen{}
+		p.last = classification{class: decide.ClassTransient, text: plain.Error(err)}
+		p.facts.Last = decide.Answer{Of: decide.ActionObserve, Failed: true, Class: decide.ClassTransient}
 		return
 	}
 	if p.seen.Phase != PhaseMissing {
@@ -240,7 +242,7 @@ func (e *engine[T, C, O]) understand(obj T, o Observation[O]) (Changes, error) {
 // meetRivals asks who else stands for the thing, unless its mark proves it to be ours or
 // nothing depends on it.
 func (p *pass[T, C, O]) meetRivals(ctx context.Context) error {
-	if p.facts.Seen.Owner == OwnerUs || p.facts.Deleting && p.seen.Phase == PhaseMissing {
+	if p.facts.Seen.Owner == decide.OwnerUs || p.facts.Deleting && p.seen.Phase == PhaseMissing {
 		return nil
 	}
 	return p.contest(ctx)
@@ -248,10 +250,10 @@ func (p *pass[T, C, O]) meetRivals(ctx context.Context) error {
 
 // recognise settles what the thing is to us and how it differs.
 func (p *pass[T, C, O]) recognise() {
-	if p.facts.Seen.Owner == OwnerUs {
+	if p.facts.Seen.Owner == decide.OwnerUs {
 		p.track.marks = markCount{}
 	}
-	if p.facts.Seen.ours() {
+	if p.facts.Seen.Ours() {
 		p.track.saw()
 	} else {
 		p.track.sawNothing()
@@ -268,7 +270,7 @@ func (p *pass[T, C, O]) recognise() {
 		have, want := c.shown()
 		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
 	}
-	if !p.facts.Differs.any() && (p.seen.Phase == PhaseAvailable || p.seen.Phase == PhaseDegraded) {
+	if !p.facts.Differs.Any() && (p.seen.Phase == PhaseAvailable || p.seen.Phase == PhaseDegraded) {
 		p.track.inSync(p.obj.GetGeneration())
 		p.wished()
 	}
@@ -302,13 +304,13 @@ func promote(changes Changes) Changes {
 	return out
 }
 
-func (p *pass[T, C, O]) claimant() claimant {
-	c := claimant{
-		mark: p.mark(), record: p.record, inherited: p.inherited, unmarked: p.e.options.Unmarked, late: p.e.options.MarkLater,
-		untried: p.facts.Creation <= CreationRefused, adoption: p.settings.policy.Adoption, from: p.settings.from,
+func (p *pass[T, C, O]) claimant() decide.Claimant {
+	c := decide.Claimant{
+		Mark: p.mark(), Record: p.record, Inherited: p.inherited, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
+		Untried: p.facts.Creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
 	}
 	if p.anew {
-		c.record = record{}
+		c.Record = record.Record{}
 	}
 	return c
 }
@@ -320,7 +322,7 @@ func (p *pass[T, C, O]) markOf(obj T, incarnation int64) Mark {
 	if err != nil {
 		gvk.Kind = p.e.kind
 	}
-	return markFor(obj, gvk, p.here.Cluster, max(1, incarnation))
+	return record.MarkFor(obj, gvk, p.here.Cluster, max(1, incarnation))
 }
 
 // create starts the thing's life. That it is called is noted before: whatever the author's
@@ -331,17 +333,17 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 	p.track.createBegins(time.Now())
 	given := &assigned{}
 	p.track.given = given
-	class := p.change(ctx, ActionCreate, func(ctx context.Context, obj T) error {
+	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		response, err := driver.Create(ctx, r)
 		given.take(r.ID, response.ID)
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
-	if p.facts.Last.Failed && noEffect(class) {
+	if p.facts.Last.Failed && decide.NoEffect(class) {
 		p.facts.Create, p.refused = p.facts.Last, p.last
 	}
-	p.did.created = p.did.created || !p.facts.Last.Failed || !noEffect(class)
+	p.did.created = p.did.created || !p.facts.Last.Failed || !decide.NoEffect(class)
 }
 
 // update changes the thing.
@@ -353,7 +355,7 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 	}
 	given := &assigned{}
 	p.track.given = given
-	p.change(ctx, ActionUpdate, func(ctx context.Context, obj T) error {
+	p.change(ctx, decide.ActionUpdate, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		response, err := updater.Update(ctx, r)
 		given.take(r.ID, response.ID)
@@ -373,7 +375,7 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
 	driver, r := p.e.driver, DeleteRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
-	p.change(ctx, ActionDelete, func(ctx context.Context, obj T) error {
+	p.change(ctx, decide.ActionDelete, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		_, err := driver.Delete(ctx, r)
 		return err
@@ -390,7 +392,7 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 func (p *pass[T, C, O]) putMark(ctx context.Context) {
 	p.facts.Did.Mark = true
 	marker, r := p.e.marker, MarkRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation(), Mark: p.mark()}
-	p.change(ctx, ActionMark, func(ctx context.Context, obj T) error {
+	p.change(ctx, decide.ActionMark, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		_, err := marker.Mark(ctx, r)
 		return err
@@ -404,7 +406,7 @@ func (p *pass[T, C, O]) putMark(ctx context.Context) {
 func (p *pass[T, C, O]) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
 	unmarker, r := p.e.unmarker, UnmarkRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
-	p.change(ctx, ActionUnmark, func(ctx context.Context, obj T) error {
+	p.change(ctx, decide.ActionUnmark, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		_, err := unmarker.Unmark(ctx, r)
 		return err
@@ -413,13 +415,13 @@ func (p *pass[T, C, O]) unmark(ctx context.Context) {
 
 // change makes a call that changes the outside. What was seen before it is worth nothing
 // after it.
-func (p *pass[T, C, O]) change(ctx context.Context, a Action, f func(context.Context, T) error) Class {
+func (p *pass[T, C, O]) change(ctx context.Context, a decide.Action, f func(context.Context, T) error) decide.Class {
 	class := p.ask(ctx, a, func(ctx context.Context, obj T) (string, error) { return "ok", f(ctx, obj) })
-	p.facts.Seen, p.facts.Found = Seen{}, FoundNotAsked
+	p.facts.Seen, p.facts.Found = decide.Seen{}, decide.FoundNotAsked
 	if !p.facts.Last.Failed {
 		p.track.tried = p.obj.GetGeneration()
 	}
-	if p.facts.Last.Failed && (class == ClassInvalid || class == ClassTerminal) {
+	if p.facts.Last.Failed && (class == decide.ClassInvalid || class == decide.ClassTerminal) {
 		p.track.refuse(a, p.basis(), class, errors.New(p.last.text))
 	}
 	return class

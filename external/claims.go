@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 // IndexKeys are the thing that obj stands for, as far as obj tells, by the name that it was to
@@ -39,36 +41,36 @@ func (e *engine[T, C, O]) standsFor(obj T) string {
 }
 
 // ownRecord is what obj carries, if it was written for obj.
-func ownRecord(obj Object) record {
-	r, err := parseRecord(obj.GetAnnotations()[api.AnnotationExternal])
+func ownRecord(obj Object) record.Record {
+	r, err := record.Parse(obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil || r.UID != string(obj.GetUID()) {
-		return record{}
+		return record.Record{}
 	}
 	return r
 }
 
 // standingOf is what obj's claim to the thing that it stands for rests on, as far as the cache
 // tells.
-func (p *pass[T, C, O]) standingOf(obj T, found Mark) standing {
+func (p *pass[T, C, O]) standingOf(obj T, found Mark) decide.Standing {
 	r := ownRecord(obj)
-	s := standing{
-		uid: string(obj.GetUID()), since: obj.GetCreationTimestamp().Time, asked: r.asked(), place: r.place,
-		had: r.had(), ends: !obj.GetDeletionTimestamp().IsZero(),
+	s := decide.Standing{
+		UID: string(obj.GetUID()), Since: obj.GetCreationTimestamp().Time, Asked: r.Asked(), Place: r.Place,
+		Had: r.Had(), Ends: !obj.GetDeletionTimestamp().IsZero(),
 	}
-	if !r.exists() { // it will be worked on here
-		s.place = p.here
+	if !r.Exists() { // it will be worked on here
+		s.Place = p.here
 	}
 	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.loop.Terms(), obj.GetNamespace()))
-	s.leaves = s.ends && asks.policy.Orphan
+	s.Leaves = s.Ends && asks.policy.Orphan
 	if p.e.options.Unmarked || p.missing() { // also what the policy no longer lets it have is not for others to take
-		s.holds = r.exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
+		s.Holds = r.Exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
 		return s
 	}
-	who := claimant{
-		mark: p.markOf(obj, r.Incarnation), record: r, late: p.e.options.MarkLater, untried: r.Refused,
-		adoption: asks.policy.Adoption, from: asks.from,
+	who := decide.Claimant{
+		Mark: p.markOf(obj, r.Incarnation), Record: r, Late: p.e.options.MarkLater, Untried: r.Refused,
+		Adoption: asks.policy.Adoption, From: asks.from,
 	}
-	s.holds = who.ownerOf(found) == OwnerRecorded
+	s.Holds = who.OwnerOf(found) == decide.OwnerRecorded
 	return s
 }
 
@@ -77,13 +79,13 @@ func (p *pass[T, C, O]) standingOf(obj T, found Mark) standing {
 // same thing. It asks the cache alone.
 func (p *pass[T, C, O]) contest(ctx context.Context) error {
 	p.holder = ""
-	if uid := p.seen.Mark[MarkUID]; uid != "" && uid != string(p.obj.GetUID()) {
+	if uid := p.seen.Mark[record.MarkUID]; uid != "" && uid != string(p.obj.GetUID()) {
 		living, err := p.loop.Sharing(ctx, objectClaim(uid))
 		if err != nil {
 			return err
 		}
 		for _, o := range living {
-			p.facts.Seen.Rival, p.holder = RivalHolds, p.objectName(o)
+			p.facts.Seen.Rival, p.holder = decide.RivalHolds, p.objectName(o)
 			return nil
 		}
 	}
@@ -92,13 +94,13 @@ func (p *pass[T, C, O]) contest(ctx context.Context) error {
 		return err
 	}
 	ours := p.standingOf(p.obj, p.seen.Mark)
-	ours.place, ours.holds = p.here, ours.holds && p.missing() && !p.anew || p.facts.Seen.Owner == OwnerRecorded
+	ours.Place, ours.Holds = p.here, ours.Holds && p.missing() && !p.anew || p.facts.Seen.Owner == decide.OwnerRecorded
 	for _, o := range others {
 		if o.GetUID() == p.obj.GetUID() {
 			continue
 		}
 		theirs := p.standingOf(o, p.seen.Mark)
-		if r := rivalry(ours, theirs, p.missing() && !p.e.options.Unmarked); r > p.facts.Seen.Rival {
+		if r := decide.Rivalry(ours, theirs, p.missing() && !p.e.options.Unmarked); r > p.facts.Seen.Rival {
 			p.facts.Seen.Rival, p.holder = r, p.objectName(o)
 		}
 	}

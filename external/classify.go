@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // classification is what an error means, and how it is shown.
 type classification struct {
-	class   Class
+	class   decide.Class
 	timeout bool
 	after   time.Duration
 	// absent: the API says that the thing does not exist.
@@ -41,16 +42,16 @@ func classify(err error, driver Classifier, mutating bool) classification {
 		c.text = fmt.Sprintf("an error (%T) without a text", err)
 	}
 	c.ask("Unwrap, As or Is of an error", func() { c.byMaker(err) })
-	if c.class == ClassUnknown && driver != nil {
-		c.ask("Classify", func() { c.class = driver.Classify(err) })
+	if c.class == decide.ClassUnknown && driver != nil {
+		c.ask("Classify", func() { c.class = decide.Class(driver.Classify(err)) })
 	}
-	if c.class == ClassUnknown {
+	if c.class == decide.ClassUnknown {
 		c.ask("StatusCode or RetryAfter of an error", func() { c.byDefault(err, mutating) })
 	}
-	if c.class == ClassUnknown {
+	if c.class == decide.ClassUnknown {
 		c.class = openEnded(mutating)
 	}
-	c.timeout = c.timeout && (c.class == ClassTransient || c.class == ClassAmbiguous)
+	c.timeout = c.timeout && (c.class == decide.ClassTransient || c.class == decide.ClassAmbiguous)
 	for _, p := range c.broken {
 		c.text += "; " + p.Error()
 	}
@@ -77,16 +78,16 @@ func (c *classification) byMaker(err error) {
 		c.away = "the network fails"
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
-		c.class, c.after = e.Class, e.After
+		c.class, c.after = decide.Class(e.Class), e.After
 	}
 }
 
 // openEnded is the class of an error that leaves a call's effect open.
-func openEnded(mutating bool) Class {
+func openEnded(mutating bool) decide.Class {
 	if mutating {
-		return ClassAmbiguous
+		return decide.ClassAmbiguous
 	}
-	return ClassTransient
+	return decide.ClassTransient
 }
 
 func (c *classification) byDefault(err error, mutating bool) {
@@ -104,16 +105,16 @@ func (c *classification) byDefault(err error, mutating bool) {
 			c.after = a.RetryAfter()
 		}
 	case refusedConnection(err): // nothing was sent
-		c.class = ClassTransient
+		c.class = decide.ClassTransient
 	case c.timeout, isNetwork(err), errors.Is(err, context.Canceled):
 		c.class = openEnded(mutating)
 	default:
-		c.class = ClassTransient
+		c.class = decide.ClassTransient
 	}
 }
 
-func (c *classification) byStatus(code int, open Class) {
-	c.class = ClassTransient
+func (c *classification) byStatus(code int, open decide.Class) {
+	c.class = decide.ClassTransient
 	c.credentials = code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired
 	if code >= http.StatusInternalServerError && c.away == "" {
 		c.away = "it answers with status " + strconv.Itoa(code)
@@ -121,15 +122,15 @@ func (c *classification) byStatus(code int, open Class) {
 	switch code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge,
 		http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
-		c.class = ClassInvalid
+		c.class = decide.ClassInvalid
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusPaymentRequired:
-		c.class = ClassDenied
+		c.class = decide.ClassDenied
 	case http.StatusNotFound, http.StatusGone:
 		c.absent = true
 	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusLocked:
-		c.class = ClassConflict
+		c.class = decide.ClassConflict
 	case http.StatusTooManyRequests:
-		c.class = ClassThrottled
+		c.class = decide.ClassThrottled
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		c.class, c.timeout = open, true
 	case http.StatusBadGateway:

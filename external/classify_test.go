@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
@@ -42,34 +43,34 @@ func TestClassify(t *testing.T) {
 	tests := map[string]struct {
 		why          string
 		err          error
-		read, change Class
+		read, change decide.Class
 	}{
-		"said by its maker":       {"", Terminal(errors.New("x")), ClassTerminal, ClassTerminal},
-		"said, wrapped":           {"", fmt.Errorf("create: %w", Conflict(errors.New("x"))), ClassConflict, ClassConflict},
-		"said, before the driver": {"", Transient(errors.New("out of stock")), ClassTransient, ClassTransient},
-		"known to the driver":     {"", errors.New("out of stock"), ClassTerminal, ClassTerminal},
-		"unknown":                 {"trying again may help", errors.New("hm"), ClassTransient, ClassTransient},
-		"400":                     {"", httpError{code: 400}, ClassInvalid, ClassInvalid},
-		"401":                     {"", httpError{code: 401}, ClassDenied, ClassDenied},
-		"403":                     {"", httpError{code: 403}, ClassDenied, ClassDenied},
-		"404":                     {"what is missing may come", httpError{code: 404}, ClassTransient, ClassTransient},
-		"409":                     {"", httpError{code: 409}, ClassConflict, ClassConflict},
-		"412":                     {"", httpError{code: 412}, ClassConflict, ClassConflict},
-		"422":                     {"", httpError{code: 422}, ClassInvalid, ClassInvalid},
-		"429":                     {"", httpError{code: 429}, ClassThrottled, ClassThrottled},
-		"500":                     {"", httpError{code: 500}, ClassTransient, ClassTransient},
-		"502":                     {"somebody in between gave up", httpError{code: 502}, ClassTransient, ClassAmbiguous},
-		"504":                     {"somebody in between gave up", httpError{code: 504}, ClassTransient, ClassAmbiguous},
-		"deadline":                {"a request may have had its effect", context.DeadlineExceeded, ClassTransient, ClassAmbiguous},
-		"connection reset":        {"a request may have had its effect", reset, ClassTransient, ClassAmbiguous},
-		"connection refused":      {"nothing was sent", refused, ClassTransient, ClassTransient},
-		"a panic":                 {"", &guard.Panic{Value: "x"}, ClassTransient, ClassTransient},
+		"said by its maker":       {"", Terminal(errors.New("x")), decide.ClassTerminal, decide.ClassTerminal},
+		"said, wrapped":           {"", fmt.Errorf("create: %w", Conflict(errors.New("x"))), decide.ClassConflict, decide.ClassConflict},
+		"said, before the driver": {"", Transient(errors.New("out of stock")), decide.ClassTransient, decide.ClassTransient},
+		"known to the driver":     {"", errors.New("out of stock"), decide.ClassTerminal, decide.ClassTerminal},
+		"unknown":                 {"trying again may help", errors.New("hm"), decide.ClassTransient, decide.ClassTransient},
+		"400":                     {"", httpError{code: 400}, decide.ClassInvalid, decide.ClassInvalid},
+		"401":                     {"", httpError{code: 401}, decide.ClassDenied, decide.ClassDenied},
+		"403":                     {"", httpError{code: 403}, decide.ClassDenied, decide.ClassDenied},
+		"404":                     {"what is missing may come", httpError{code: 404}, decide.ClassTransient, decide.ClassTransient},
+		"409":                     {"", httpError{code: 409}, decide.ClassConflict, decide.ClassConflict},
+		"412":                     {"", httpError{code: 412}, decide.ClassConflict, decide.ClassConflict},
+		"422":                     {"", httpError{code: 422}, decide.ClassInvalid, decide.ClassInvalid},
+		"429":                     {"", httpError{code: 429}, decide.ClassThrottled, decide.ClassThrottled},
+		"500":                     {"", httpError{code: 500}, decide.ClassTransient, decide.ClassTransient},
+		"502":                     {"somebody in between gave up", httpError{code: 502}, decide.ClassTransient, decide.ClassAmbiguous},
+		"504":                     {"somebody in between gave up", httpError{code: 504}, decide.ClassTransient, decide.ClassAmbiguous},
+		"deadline":                {"a request may have had its effect", context.DeadlineExceeded, decide.ClassTransient, decide.ClassAmbiguous},
+		"connection reset":        {"a request may have had its effect", reset, decide.ClassTransient, decide.ClassAmbiguous},
+		"connection refused":      {"nothing was sent", refused, decide.ClassTransient, decide.ClassTransient},
+		"a panic":                 {"", &guard.Panic{Value: "x"}, decide.ClassTransient, decide.ClassTransient},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			got := []Class{classify(test.err, byText{}, false).class, classify(test.err, byText{}, true).class}
-			if diff := cmp.Diff([]Class{test.read, test.change}, got); diff != "" {
+			got := []decide.Class{classify(test.err, byText{}, false).class, classify(test.err, byText{}, true).class}
+			if diff := cmp.Diff([]decide.Class{test.read, test.change}, got); diff != "" {
 				t.Errorf("%s: of a read, of a change (-want +got):\n%s", test.why, diff)
 			}
 		})

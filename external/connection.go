@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 const (
@@ -173,7 +175,7 @@ func (k *connected[C]) answered(failed bool, what classification) {
 	defer c.mu.Unlock()
 	switch {
 	case c.current != k:
-	case failed && what.class == ClassDenied:
+	case failed && what.class == decide.ClassDenied:
 		c.denied++
 		c.suspect = c.suspect || what.credentials || c.denied >= deniedTwice
 	case !failed:

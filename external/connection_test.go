@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 // account is a client that knows its context, as those that renew tokens do.
@@ -103,7 +105,7 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 				first = k
 				k.retain() // a call that takes its time
 			}
-			k.answered(true, classification{class: ClassDenied, credentials: true})
+			k.answered(true, classification{class: decide.ClassDenied, credentials: true})
 			k.release()
 			<-time.After(100 * time.Millisecond)
 		}
@@ -136,7 +138,7 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 
 // TestDenied: what makes a client suspect.
 func TestDenied(t *testing.T) {
-	denied := classification{class: ClassDenied}
+	denied := classification{class: decide.ClassDenied}
 	tests := map[string]struct {
 		why   string
 		calls []classification // the zero one succeeds
@@ -144,8 +146,8 @@ func TestDenied(t *testing.T) {
 	}{
 		"403 for one object among many": {"the others' calls succeed", slices.Repeat([]classification{denied, {}}, 50), 1},
 		"403 for every call":            {"nobody is let in", slices.Repeat([]classification{denied}, 3), 2},
-		"one 401":                       {"the API does not know who asks", []classification{{class: ClassDenied, credentials: true}}, 2},
-		"other errors":                  {"", slices.Repeat([]classification{{class: ClassTransient}}, 50), 1},
+		"one 401":                       {"the API does not know who asks", []classification{{class: decide.ClassDenied, credentials: true}}, 2},
+		"other errors":                  {"", slices.Repeat([]classification{{class: decide.ClassTransient}}, 50), 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +156,7 @@ func TestDenied(t *testing.T) {
 				c := b.connection()
 				for _, what := range test.calls {
 					k := clientOf(t, c)
-					k.answered(what.class != ClassUnknown, what)
+					k.answered(what.class != decide.ClassUnknown, what)
 					k.release()
 				}
 				clientOf(t, c).release()
@@ -173,7 +175,7 @@ func TestARemakeThatFails(t *testing.T) {
 		c := b.connection()
 		k := clientOf(t, c)
 		b.before = func(context.Context) error { return errors.New("no route") }
-		k.answered(true, classification{class: ClassDenied, credentials: true})
+		k.answered(true, classification{class: decide.ClassDenied, credentials: true})
 		k.release()
 		if again := clientOf(t, c); again.client.number != 1 || b.closed.Load() != 0 {
 			t.Errorf("client %d, %d closed", again.client.number, b.closed.Load())

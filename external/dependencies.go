@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
@@ -166,7 +167,7 @@ func (e *engine[T, C, O]) lacking(ctx context.Context, r *loop.Run[T], obj T, d 
 		return e.judged(ctx, obj, d, to)
 	}
 	why := shortOf(to, gvk)
-	if why != "" && ownRecord(obj).progress() != MarkerNone { // what is there does not need the newest spec of another
+	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // what is there does not need the newest spec of another
 		why = shortOf(asTold(to), gvk)
 	}
 	if why != "" {

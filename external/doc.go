@@ -5,8 +5,8 @@
 // create and to delete it, and, as an [Updater], how to change it. There is no Kubernetes
 // in it. [New] makes the controller. What the package does beyond calling the driver:
 //
-//   - It decides. [Decide] is a pure function of [Facts] with 32 rows; each pass asks it,
-//     acts, and asks again. Traces name the row that decided: "D-13".
+//   - It decides by a pure function of what was observed and recorded, a table of 32 rows; each
+//     pass asks it, acts, and asks again. Traces name the row that decided: "D-13".
 //   - It records before it acts. A marker in the annotation trimtab.dev/external is durable
 //     before a create is called, and every thing carries a [Mark]; so a crash at any
 //     instruction leaks nothing and makes nothing twice, and what belongs to others is not

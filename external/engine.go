@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/capability"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -45,7 +47,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	return loop.New(e, options)
 }
 
-// engine is the [loop.Reconciler] of one kind: it gathers facts, asks [Decide], acts, and
+// engine is the [loop.Reconciler] of one kind: it gathers facts, asks [decide.Next], acts, and
 // shows what came of it.
 type engine[T Object, C, O any] struct {
 	driver  Driver[T, C, O]
@@ -141,11 +143,11 @@ func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
 		}
 	}
 	uid := string(r.Obj.GetUID())
-	if there, err := parseRecord(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.stays(uid, here) {
+	if there, err := record.Parse(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {
 		return nil //nolint:nilerr // Reconcile shows it
 	}
 	if known := e.tracks.of(r.Obj.GetUID()).known; known.UID == uid { // it went with the finalizer
-		_, value, err := settle(known)
+		_, value, err := record.Settle(known)
 		annotate(r.Obj, value)
 		r.Event("Warning", "RecordPutBack", e.putBack(known))
 		return err
@@ -185,7 +187,7 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	if err != nil {
 		return loop.CleanupFailed(errors.Join(err, p.broken(ctx, err)))
 	}
-	if d.Action == ActionRemoveFinalizer {
+	if d.Action == decide.ActionRemoveFinalizer {
 		p.track.released = true
 		e.scope.forget(subjectOf(r.Obj).key)
 		return loop.Removed()
@@ -225,9 +227,9 @@ func (e *engine[T, C, O]) fitName(name string) error {
 		return fmt.Errorf("the driver gives it no name; this is a bug in %T.ExternalName", e.driver)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the driver gives it the name %q, which is no text; this is a bug in %T.ExternalName", plain.Clip(name, 80), e.driver)
-	case len(name) > longestID:
+	case len(name) > record.LongestID:
 		return fmt.Errorf("the driver gives it a name of %d bytes, which are more than the %d that can be recorded; %T.ExternalName must shorten it",
-			len(name), longestID, e.driver)
+			len(name), record.LongestID, e.driver)
 	}
 	return nil
 }
@@ -238,21 +240,11 @@ func (e *engine[T, C, O]) nameOf(ctx context.Context, obj T) (string, error) {
 }
 
 // newRecord makes the record of a create that may be called next.
-func (e *engine[T, C, O]) newRecord(obj T, here place, id string, incarnation int64) (record, string, error) {
-	return settle(record{
+func (e *engine[T, C, O]) newRecord(obj T, here record.Place, id string, incarnation int64) (record.Record, string, error) {
+	return record.Settle(record.Record{
 		ID: id, Incarnation: incarnation, UID: string(obj.GetUID()),
-		Create: marker{At: time.Now(), By: e.self}, place: here,
+		Create: record.Marker{At: time.Now(), By: e.self}, Place: here,
 	})
-}
-
-// settle returns the record as it will be read again, and the annotation's value.
-func settle(r record) (record, string, error) {
-	value, err := r.encode()
-	if err != nil {
-		return record{}, "", err
-	}
-	r, err = parseRecord(value)
-	return r, value, err
 }
 
 func annotate(obj client.Object, value string) {
@@ -294,20 +286,10 @@ func (e *engine[T, C, O]) grace() time.Duration {
 	}
 }
 
-// A create is only called under a marker younger than markerLife; clocks of two processes
-// differ by no more than clockSkew. So a record's age tells when nothing can still come of it.
-const (
-	markerLife = time.Minute
-	clockSkew  = 5 * time.Minute
-)
-
-// expired tells whether the marker is too old for a create to be called under it.
-func (m marker) expired(now time.Time, life time.Duration) bool { return now.Sub(m.At) >= life }
-
 // settled is the age from which on a record tells of no create that could still be under way
 // or not show yet.
 func (e *engine[T, C, O]) settled() time.Duration {
-	return markerLife + e.callDeadline() + e.grace() + clockSkew
+	return record.MarkerLife + e.callDeadline() + e.grace() + record.ClockSkew
 }
 
 // looksFirst: what bears the name before the first create is not ours, and no mark could tell

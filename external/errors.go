@@ -1,9 +1,10 @@
 package external
 
 import (
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 // Class is what an error of an external API means to the operator.
@@ -33,29 +34,7 @@ const (
 )
 
 // String is the class in one word.
-func (c Class) String() string {
-	switch c {
-	case ClassUnknown:
-		return "Unknown"
-	case ClassTransient:
-		return "Transient"
-	case ClassThrottled:
-		return "Throttled"
-	case ClassDenied:
-		return "Denied"
-	case ClassInvalid:
-		return "Invalid"
-	case ClassConflict:
-		return "Conflict"
-	case ClassTerminal:
-		return "Terminal"
-	case ClassAmbiguous:
-		return "Ambiguous"
-	case ClassNotReady:
-		return "NotReady"
-	}
-	return fmt.Sprintf("Class(%d)", int(c))
-}
+func (c Class) String() string { return decide.Class(c).String() }
 
 // Error is an error whose class is known. Its text is that of the error it wraps.
 type Error struct {

@@ -78,23 +78,3 @@ func Example() {
 	// [thing-4711]
 	// Available spec.size 3 → 5
 }
-
-// A decision can be asked for without any API, object or clock: what happens to a thing
-// that is gone although nobody asked for that?
-func ExampleDecide() {
-	facts := external.Facts{
-		Policy:   external.Policy{Create: true, Update: true, Delete: true},
-		Record:   external.RecordFacts{KnownID: true, Incarnation: 1, Marker: external.MarkerPending},
-		Creation: external.CreationSeen,
-		Seen:     external.Seen{Looked: true, Phase: external.PhaseMissing},
-	}
-	d := external.Decide(facts)
-	fmt.Println(d.Row, d.Action, d.Incarnation, d.Reason)
-
-	facts.Deleting = true
-	d = external.Decide(facts)
-	fmt.Println(d.Row, d.Action, d.Reason)
-	// Output:
-	// D-14 write marker 2 RecreatedAfterExternalDeletion
-	// D-30 remove finalizer Absent
-}

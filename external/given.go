@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
@@ -36,7 +38,7 @@ func (a *assigned) of() string {
 // way to find the thing again.
 func (p *pass[T, C, O]) keepGiven(ctx context.Context) error {
 	id := p.track.given.of()
-	if id == "" || p.record.Given == id || !p.record.exists() {
+	if id == "" || p.record.Given == id || !p.record.Exists() {
 		return nil
 	}
 	r := p.record
@@ -44,18 +46,18 @@ func (p *pass[T, C, O]) keepGiven(ctx context.Context) error {
 	if err := p.rewrite(ctx, r); err != nil {
 		return fmt.Errorf("record the id %q, which the API assigned: %w", id, err)
 	}
-	p.facts.Seen = Seen{}
+	p.facts.Seen = decide.Seen{}
 	return nil
 }
 
 // note makes durable what a call has taught.
-func (p *pass[T, C, O]) note(ctx context.Context, a Action) error {
+func (p *pass[T, C, O]) note(ctx context.Context, a decide.Action) error {
 	switch a {
-	case ActionObserve:
+	case decide.ActionObserve:
 		return p.pin(ctx)
-	case ActionUpdate:
+	case decide.ActionUpdate:
 		return p.keepGiven(ctx)
-	case ActionCreate:
+	case decide.ActionCreate:
 		return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
 	default:
 		return nil
@@ -71,13 +73,13 @@ func (p *pass[T, C, O]) sawGiven(ctx context.Context) error {
 		return fmt.Errorf("record that the thing is found by its id: %w", err)
 	}
 	p.track.called = r.Done
-	p.facts.Seen = Seen{}
+	p.facts.Seen = decide.Seen{}
 	return nil
 }
 
 // rewrite makes another content of the record durable.
-func (p *pass[T, C, O]) rewrite(ctx context.Context, r record) error {
-	r, value, err := settle(r)
+func (p *pass[T, C, O]) rewrite(ctx context.Context, r record.Record) error {
+	r, value, err := record.Settle(r)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (p *pass[T, C, O]) rewrite(ctx context.Context, r record) error {
 // things nothing else tells whose they are.
 func (p *pass[T, C, O]) putBack(ctx context.Context) error {
 	known := p.track.known
-	if p.record.exists() || p.inherited.exists() || p.facts.Record.Trouble == TroubleCorrupt || known.UID != string(p.obj.GetUID()) {
+	if p.record.Exists() || p.inherited.Exists() || p.facts.Record.Trouble == decide.TroubleCorrupt || known.UID != string(p.obj.GetUID()) {
 		return nil
 	}
 	if err := p.rewrite(ctx, known); err != nil {
@@ -104,7 +106,7 @@ func (p *pass[T, C, O]) putBack(ctx context.Context) error {
 }
 
 // putBack tells of a record that is restored.
-func (e *engine[T, C, O]) putBack(known record) string {
+func (e *engine[T, C, O]) putBack(known record.Record) string {
 	return fmt.Sprintf("annotation %s was removed, without which the operator loses track of %s %q; it is there again",
 		api.AnnotationExternal, strings.ToLower(e.kind), plain.Text(cmp.Or(known.Given, known.ID)))
 }

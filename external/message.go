@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // texts gathers the words of the pass. What comes from outside goes through the door here.
-func (p *pass[T, C, O]) texts() texts {
-	t := texts{
+func (p *pass[T, C, O]) texts() decide.Texts {
+	t := decide.Texts{
 		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
 		Error: p.last.text, CreateError: p.refused.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
 		Vendor: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
@@ -21,7 +22,7 @@ func (p *pass[T, C, O]) texts() texts {
 		Recreate: p.changes.With(Recreate).String(), Unsupported: p.changes.With(Unsupported).String(),
 		Ignored: notEnforced(p.changes), Remedy: remedy(p.changes), Changing: p.track.changing,
 		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
-		FailedReason: p.track.failedReason, Failed: p.track.failedText,
+		FailedReason: p.track.said.FailedReason, Failed: p.track.said.FailedText,
 		GaveUp: "change the object to try again",
 	}
 	if n := p.loop.Retry().Attempt; n > 0 {
@@ -32,7 +33,7 @@ func (p *pass[T, C, O]) texts() texts {
 	if p.seen.Reason != "" {
 		t.VendorReason = plain.Reason(p.seen.Reason)
 	}
-	if p.settings.pause != PauseNone {
+	if p.settings.pause != decide.PauseNone {
 		t.Paused = p.settings.paused()
 	}
 	p.ownership(&t)
@@ -94,7 +95,7 @@ func (s *settings) paused() string {
 	switch {
 	case !s.until.IsZero():
 		return text + " until " + s.until.UTC().Format(time.RFC3339)
-	case s.pause == PauseAll:
+	case s.pause == decide.PauseAll:
 		return text + ", deletion too; remove it to go on"
 	}
 	return text + "; remove it to go on"

@@ -4,18 +4,20 @@ import (
 	"fmt"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // ownership gathers the words about whose a thing is, and how to get it. The way out is one
 // that this object's namespace really has.
-func (p *pass[T, C, O]) ownership(t *texts) {
+func (p *pass[T, C, O]) ownership(t *decide.Texts) {
 	found := p.seen.Mark
 	t.Holder, t.Grant = p.holder, p.grant()
 	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.here.Endpoint)
 	t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
-	if p.facts.Seen.Owner != OwnerUs {
-		t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[MarkUID]), plain.Text(found[MarkCluster])
+	if p.facts.Seen.Owner != decide.OwnerUs {
+		t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[record.MarkUID]), plain.Text(found[record.MarkCluster])
 		t.AdoptFrom = p.adoptBy(api.AdoptionFrom + t.OwnerUID)
 	}
 	t.Adopted = p.record.Adopted
@@ -26,16 +28,16 @@ func (p *pass[T, C, O]) ownership(t *texts) {
 
 // ownerIn names the object whose mark was found.
 func ownerIn(found Mark) string {
-	name := found[MarkName]
-	if ns := found[MarkNamespace]; ns != "" {
+	name := found[record.MarkName]
+	if ns := found[record.MarkNamespace]; ns != "" {
 		name = ns + "/" + name
 	}
-	return plain.Text(found[MarkKind] + " " + name)
+	return plain.Text(found[record.MarkKind] + " " + name)
 }
 
 // adoptBy is how to take a thing over by a value of the adoption annotation.
 func (p *pass[T, C, O]) adoptBy(value string) string {
-	if p.settings.limits.adoption < AdoptAlways {
+	if p.settings.limits.adoption < decide.AdoptAlways {
 		return fmt.Sprintf("who runs the operator can allow annotation %s=%s, which takes it over, by --%s",
 			api.AnnotationAdoption, value, p.settings.limits.flagged("adoption-limit", api.AdoptionAlways))
 	}

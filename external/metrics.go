@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 // newCallsTotal makes the counter of calls of external APIs. Its labels are closed sets.
@@ -35,7 +37,7 @@ func registered[C prometheus.Collector](c C) C {
 }
 
 // count counts a call that was answered.
-func (e *engine[T, C, O]) count(a Action, got answer) {
+func (e *engine[T, C, O]) count(a decide.Action, got answer) {
 	if e.calls == nil {
 		return
 	}

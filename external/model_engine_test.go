@@ -3,6 +3,9 @@ package external
 import (
 	"strconv"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 // read returns some version of a slot that a cache may hold.
@@ -37,7 +40,7 @@ type modelPass struct {
 	o       object
 	version int
 	t       *track
-	f       Facts
+	f       decide.Facts
 	have    *thing
 	value   int
 	looked  time.Time
@@ -52,7 +55,7 @@ func (w *world) pass(i int) {
 	if !o.finalizer && (o.deleting || !p.prepare()) {
 		return
 	}
-	if !p.o.rec.exists() && p.t.known.exists() && !w.m.forgetsRecords {
+	if !p.o.rec.Exists() && p.t.known.Exists() && !w.m.forgetsRecords {
 		known := p.t.known
 		if !p.w.write(p, true, func(o *object) { o.rec = known }) {
 			return
@@ -68,11 +71,11 @@ func (w *world) pass(i int) {
 	if !p.o.deleting && !w.m.forgetsRefusals && !p.withdraw() {
 		return
 	}
-	if w.m.believesNo && p.t.creation == CreationRefused {
-		p.t.creation = CreationNone
+	if w.m.believesNo && p.t.creation == decide.CreationRefused {
+		p.t.creation = decide.CreationNone
 	}
-	if w.m.believesFirst && p.t.creation == CreationUntold {
-		p.t.creation = CreationNone
+	if w.m.believesFirst && p.t.creation == decide.CreationUntold {
+		p.t.creation = decide.CreationNone
 	}
 	p.hangs()
 	for range 16 {
@@ -98,13 +101,13 @@ func (w *world) pass(i int) {
 
 // heedsLag: nobody tells an object that what an earlier one had is not shown any more, so it
 // must look again by itself.
-func (p *modelPass) heedsLag(d Decision) {
-	if t := p.have; d.Reason == ReasonNotOurs && d.Wake == WakeEvent && t != nil && t.owner == 0 && t.deleted != 0 && t.gone <= p.w.born[p.o.uid] {
+func (p *modelPass) heedsLag(d decide.Decision) {
+	if t := p.have; d.Reason == decide.ReasonNotOurs && d.Wake == decide.WakeEvent && t != nil && t.owner == 0 && t.deleted != 0 && t.gone <= p.w.born[p.o.uid] {
 		p.w.fail("takes what a look that is behind shows of an earlier object's thing for the last word")
 	}
 }
 
-func (p *modelPass) tell(d Decision) {
+func (p *modelPass) tell(d decide.Decision) {
 	if !p.w.tracing {
 		return
 	}
@@ -126,27 +129,27 @@ func (w *world) track(uid int64) *track {
 // prepare adds the finalizer, and the first marker where it may ride along.
 func (p *modelPass) prepare() bool {
 	first := p.o.rec
-	if known := p.t.known; !first.exists() && !p.w.m.forgetsRecords {
+	if known := p.t.known; !first.Exists() && !p.w.m.forgetsRecords {
 		first = known
 	}
-	if (!p.w.v.looksFirst() || p.w.m.firstMarker) && !first.exists() {
+	if (!p.w.v.looksFirst() || p.w.m.firstMarker) && !first.Exists() {
 		first = p.w.record(p.o.uid, 1)
 		p.t.prepared = first.Create
 	}
 	return p.w.write(p, true, func(o *object) { o.finalizer, o.rec = true, first })
 }
 
-func (w *world) record(uid, incarnation int64) record {
+func (w *world) record(uid, incarnation int64) record.Record {
 	w.ids++
-	return record{
+	return record.Record{
 		Incarnation: incarnation, UID: strconv.FormatInt(uid, 10),
-		Create: marker{At: w.clock().Add(time.Duration(w.ids)), By: strconv.Itoa(w.process)},
+		Create: record.Marker{At: w.clock().Add(time.Duration(w.ids)), By: strconv.Itoa(w.process)},
 	}
 }
 
 // ownMark is the mark of the record's incarnation.
 func (p *modelPass) ownMark() Mark {
-	return Mark{MarkIncarnation: strconv.FormatInt(p.o.rec.Incarnation, 10)}.On(p.w.marks[p.o.uid])
+	return Mark{record.MarkIncarnation: strconv.FormatInt(p.o.rec.Incarnation, 10)}.On(p.w.marks[p.o.uid])
 }
 
 // settled is the age from which on a record tells of nothing that may still come.
@@ -158,16 +161,16 @@ func (w *world) settled() time.Duration {
 }
 
 // facts tells Decide what the pass knows.
-func (p *modelPass) facts() Facts {
+func (p *modelPass) facts() decide.Facts {
 	f, o, v := p.f, p.o, p.w.v
 	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
 	f.Grace, f.Unprepared, f.CanMark, f.MarkLater = modelGrace*time.Second, o.unprepared, v.marker, v.late
 	f.UniqueNames = v.byName() && !v.twofold || p.w.m.hasty
-	f.Record = RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.progress(), Doubtful: v.looksFirst() && (o.rec.Doubt || p.t.doubtful)}
-	f.Record.Expired = o.rec.Create.expired(p.w.clock(), modelLife*time.Second) && !p.w.m.oldMarkers
-	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.exists())
+	f.Record = decide.RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.Progress(), Doubtful: v.looksFirst() && (o.rec.Doubt || p.t.doubtful)}
+	f.Record.Expired = o.rec.Create.Expired(p.w.clock(), modelLife*time.Second) && !p.w.m.oldMarkers
+	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.Exists())
 	now := p.w.clock()
-	if f.Seen.Looked || f.Found != FoundNotAsked {
+	if f.Seen.Looked || f.Found != decide.FoundNotAsked {
 		now = p.looked
 	}
 	p.t.facts(&f, now)
@@ -182,32 +185,32 @@ func (p *modelPass) facts() Facts {
 func (p *modelPass) basis() basis { return basis{generation: p.o.generation, policy: p.o.policy} }
 
 // act does what was decided and tells whether to ask again.
-func (p *modelPass) act(d Decision) bool {
+func (p *modelPass) act(d decide.Decision) bool {
 	switch d.Action {
-	case ActionObserve:
+	case decide.ActionObserve:
 		p.observe()
-	case ActionWriteMarker:
+	case decide.ActionWriteMarker:
 		return p.writeMarker(d)
-	case ActionCreate:
+	case decide.ActionCreate:
 		return p.create(d)
-	case ActionUpdate:
+	case decide.ActionUpdate:
 		p.update()
-	case ActionDelete:
+	case decide.ActionDelete:
 		p.remove()
-	case ActionFindOwned:
+	case decide.ActionFindOwned:
 		p.find()
-	case ActionConfirm:
+	case decide.ActionConfirm:
 		return p.confirm()
-	case ActionAdopt:
+	case decide.ActionAdopt:
 		return p.adopt()
-	case ActionMark:
+	case decide.ActionMark:
 		p.mark()
-	case ActionUnmark:
+	case decide.ActionUnmark:
 		p.unmark()
-	case ActionRemoveFinalizer:
+	case decide.ActionRemoveFinalizer:
 		p.release()
 		return false
-	case ActionNone, ActionStop:
+	case decide.ActionNone, decide.ActionStop:
 		return false
 	default:
 		p.w.fail("the model knows no " + d.Action.String())
@@ -216,8 +219,8 @@ func (p *modelPass) act(d Decision) bool {
 }
 
 // answered notes the last call.
-func (p *modelPass) answered(a Action, c Class) Answer {
-	p.f.Last = Answer{Of: a, Failed: c != ClassUnknown, Class: c}
+func (p *modelPass) answered(a decide.Action, c decide.Class) decide.Answer {
+	p.f.Last = decide.Answer{Of: a, Failed: c != decide.ClassUnknown, Class: c}
 	return p.f.Last
 }
 
@@ -226,12 +229,12 @@ func (p *modelPass) observe() {
 	w := p.w
 	p.looked = w.clock()
 	if w.chance(5) {
-		p.answered(ActionObserve, ClassTransient)
+		p.answered(decide.ActionObserve, decide.ClassTransient)
 		return
 	}
-	p.answered(ActionObserve, ClassUnknown)
+	p.answered(decide.ActionObserve, decide.ClassUnknown)
 	at := w.readTime()
-	p.f.Seen, p.f.Differs, p.have = Seen{Looked: true, Phase: PhaseMissing}, Differs{}, nil
+	p.f.Seen, p.f.Differs, p.have = decide.Seen{Looked: true, Phase: decide.PhaseMissing}, decide.Differs{}, nil
 	for _, t := range w.things {
 		if t.exists(at) && t.slot == p.slot && (w.v.byName() || strconv.Itoa(t.id) == p.o.rec.ID) {
 			p.have = t
@@ -245,19 +248,19 @@ func (p *modelPass) observe() {
 	if at < p.have.changed {
 		p.value = p.have.old
 	}
-	who := claimant{mark: w.marks[p.o.uid], record: p.o.rec, unmarked: w.v.unmarked, late: w.v.late, untried: p.t.creation <= CreationRefused, adoption: p.o.policy.Adoption}
-	p.f.Seen.Owner = who.ownerOf(p.have.mark)
-	p.f.Seen.Marked = w.m.anyMark || p.have.mark[MarkIncarnation] == p.ownMark()[MarkIncarnation]
+	who := decide.Claimant{Mark: w.marks[p.o.uid], Record: p.o.rec, Unmarked: w.v.unmarked, Late: w.v.late, Untried: p.t.creation <= decide.CreationRefused, Adoption: p.o.policy.Adoption}
+	p.f.Seen.Owner = who.OwnerOf(p.have.mark)
+	p.f.Seen.Marked = w.m.anyMark || p.have.mark[record.MarkIncarnation] == p.ownMark()[record.MarkIncarnation]
 	if w.m.ownsAll {
-		p.f.Seen.Owner = OwnerUs
+		p.f.Seen.Owner = decide.OwnerUs
 	}
-	p.f.Differs = Differs{InPlace: p.value%10 != p.o.want%10, Recreate: p.value/10 != p.o.want/10}
-	if p.f.Seen.ours() {
+	p.f.Differs = decide.Differs{InPlace: p.value%10 != p.o.want%10, Recreate: p.value/10 != p.o.want/10}
+	if p.f.Seen.Ours() {
 		p.t.saw()
 	} else {
 		p.t.sawNothing()
 	}
-	if !p.f.Differs.any() {
+	if !p.f.Differs.Any() {
 		p.t.inSync(p.o.generation)
 	}
 }
@@ -269,17 +272,17 @@ func (w *world) readTime() int {
 	return w.now
 }
 
-func (t *thing) phase(at int) Phase {
+func (t *thing) phase(at int) decide.Phase {
 	switch {
 	case t.deleted != 0 && at >= t.deleted:
-		return PhaseDeleting
+		return decide.PhaseDeleting
 	case at < t.ready:
-		return PhaseCreating
+		return decide.PhaseCreating
 	}
-	return PhaseAvailable
+	return decide.PhaseAvailable
 }
 
-func (p *modelPass) writeMarker(d Decision) bool {
+func (p *modelPass) writeMarker(d decide.Decision) bool {
 	r := p.w.record(p.o.uid, d.Incarnation)
 	if d.Incarnation == p.o.rec.Incarnation {
 		r.ID, r.Adopted, r.Done = p.o.rec.ID, p.o.rec.Adopted, p.o.rec.Done
@@ -296,20 +299,20 @@ func (p *modelPass) writeMarker(d Decision) bool {
 }
 
 // create calls the API, which may fail in every way there is.
-func (p *modelPass) create(d Decision) bool {
+func (p *modelPass) create(d decide.Decision) bool {
 	w, o := p.w, p.w.slots[p.slot].now()
 	switch {
 	case o.uid != p.o.uid || !o.finalizer:
 		w.fail("created for an object that is gone")
-	case !o.rec.exists() || o.rec.Incarnation != d.Incarnation && d.Incarnation != 0:
+	case !o.rec.Exists() || o.rec.Incarnation != d.Incarnation && d.Incarnation != 0:
 		w.fail("created without a durable marker")
 	case !p.o.policy.Create:
 		w.fail("created without permission")
-	case p.o.pause == PauseAll || p.o.pause == PauseChanges && !p.o.deleting:
+	case p.o.pause == decide.PauseAll || p.o.pause == decide.PauseChanges && !p.o.deleting:
 		w.fail("created while paused")
 	}
-	p.f.Did.Create, p.f.Seen = true, Seen{}
-	p.f.Found = FoundNotAsked
+	p.f.Did.Create, p.f.Seen = true, decide.Seen{}
+	p.f.Found = decide.FoundNotAsked
 	x := thing{slot: p.slot, owner: p.o.uid, incarnation: p.o.rec.Incarnation, value: p.o.want}
 	if !w.v.looksFirst() {
 		x.mark = p.ownMark()
@@ -332,21 +335,21 @@ func (p *modelPass) create(d Decision) bool {
 	case w.chance(3): // the pass is lost, the process is not
 		return false
 	}
-	a := p.answered(ActionCreate, class)
-	if w.m.noDoubt && class == ClassAmbiguous {
-		class = ClassInvalid
+	a := p.answered(decide.ActionCreate, class)
+	if w.m.noDoubt && class == decide.ClassAmbiguous {
+		class = decide.ClassInvalid
 	}
 	p.t.createAnswered(a.Failed, class, w.clock())
-	if a.Failed && noEffect(class) {
+	if a.Failed && decide.NoEffect(class) {
 		p.f.Create = a
 		if !p.withdraw() {
 			return false
 		}
 	}
-	if class == ClassInvalid {
-		p.t.refuse(ActionCreate, p.basis(), ClassInvalid, nil)
+	if class == decide.ClassInvalid {
+		p.t.refuse(decide.ActionCreate, p.basis(), decide.ClassInvalid, nil)
 	}
-	if made != nil && class == ClassUnknown && !w.v.byName() {
+	if made != nil && class == decide.ClassUnknown && !w.v.byName() {
 		id := strconv.Itoa(made.id)
 		p.w.write(p, false, func(o *object) { o.rec.ID, o.rec.Done = id, w.clock() })
 	}
@@ -368,11 +371,11 @@ func (p *modelPass) hangs() {
 	switch {
 	case !out || p.w.m.impatient:
 	case p.w.now < until:
-		p.f.Scope = ScopeOccupied
+		p.f.Scope = decide.ScopeOccupied
 		p.t.createHangs(p.w.clock())
 	default:
 		delete(p.w.out, p.o.uid)
-		p.t.takeBack(ActionCreate, lateAnswer{failed: true, class: ClassAmbiguous, at: p.w.clock()})
+		p.t.takeBack(decide.ActionCreate, lateAnswer{failed: true, class: decide.ClassAmbiguous, at: p.w.clock()})
 	}
 }
 
@@ -384,35 +387,35 @@ func (p *modelPass) withdraw() bool {
 	return p.w.write(p, true, func(o *object) { o.rec.Refused, o.rec.Doubt = true, p.t.doubtful })
 }
 
-func (p *modelPass) callCreate(x thing) (*thing, Class) {
+func (p *modelPass) callCreate(x thing) (*thing, decide.Class) {
 	w := p.w
 	if w.v.byName() && !w.v.twofold && w.named(p.slot) != nil {
-		return nil, ClassConflict
+		return nil, decide.ClassConflict
 	}
 	if w.v.lies && w.chance(10) {
 		x.ready = 0
 		w.land(x)
 		w.tick(modelLag) // what lies and is behind cannot be seen through
-		return nil, ClassInvalid
+		return nil, decide.ClassInvalid
 	}
 	if !w.chance(40) {
-		return w.land(x), ClassUnknown
+		return w.land(x), decide.ClassUnknown
 	}
 	switch w.rng.IntN(6) {
 	case 0:
 		w.land(x)
-		return nil, ClassAmbiguous
+		return nil, decide.ClassAmbiguous
 	case 1:
 		w.pending = append(w.pending, late{at: w.now + 1 + w.rng.IntN(modelLate), t: x})
-		return nil, ClassAmbiguous
+		return nil, decide.ClassAmbiguous
 	case 2:
-		return nil, ClassTransient
+		return nil, decide.ClassTransient
 	case 3:
-		return nil, ClassThrottled
+		return nil, decide.ClassThrottled
 	case 4:
-		return nil, ClassInvalid
+		return nil, decide.ClassInvalid
 	}
-	return nil, ClassAmbiguous
+	return nil, decide.ClassAmbiguous
 }
 
 // touch checks that a thing may be changed.
@@ -420,7 +423,7 @@ func (p *modelPass) touch(what string) {
 	if t := p.target(); t != nil && t.owner != p.o.uid {
 		p.w.fail(what + " what is not ours")
 	}
-	if p.o.pause == PauseAll || p.o.pause == PauseChanges && !p.o.deleting {
+	if p.o.pause == decide.PauseAll || p.o.pause == decide.PauseChanges && !p.o.deleting {
 		p.w.fail(what + " while paused")
 	}
 }
@@ -444,12 +447,12 @@ func (p *modelPass) update() {
 	p.touch("updated")
 	p.f.Did.Update = true
 	hash := strconv.Itoa(p.o.want)
-	p.f.Seen = Seen{}
+	p.f.Seen = decide.Seen{}
 	class := w.anyFault()
-	if t := p.target(); t != nil && (class == ClassUnknown || class == ClassAmbiguous && w.chance(50)) {
+	if t := p.target(); t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && w.chance(50)) {
 		t.set(w.now, p.o.want)
 	}
-	if p.answered(ActionUpdate, class); class == ClassUnknown {
+	if p.answered(decide.ActionUpdate, class); class == decide.ClassUnknown {
 		p.t.updateAnswered(p.o.generation, hash)
 	}
 }
@@ -463,27 +466,27 @@ func (p *modelPass) remove() {
 		w.fail("deleted for a re-creation that is not permitted")
 	}
 	p.touch("deleted")
-	p.f.Did.Delete, p.f.Seen = true, Seen{}
+	p.f.Did.Delete, p.f.Seen = true, decide.Seen{}
 	class := w.anyFault()
 	t := p.target()
 	if t != nil && t.created > w.readTime() { // who answers does not know of it yet
-		p.t.deleteAnswered(p.answered(ActionDelete, ClassUnknown).Failed || !w.m.believesAbsence)
+		p.t.deleteAnswered(p.answered(decide.ActionDelete, decide.ClassUnknown).Failed || !w.m.believesAbsence)
 		return
 	}
-	if t != nil && t.deleted == 0 && (class == ClassUnknown || class == ClassAmbiguous && w.chance(50)) {
+	if t != nil && t.deleted == 0 && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && w.chance(50)) {
 		t.deleted, t.gone = w.now, w.now
 		if w.chance(30) {
 			t.gone += 1 + w.rng.IntN(4)
 		}
 	}
-	p.t.deleteAnswered(p.answered(ActionDelete, class).Failed)
+	p.t.deleteAnswered(p.answered(decide.ActionDelete, class).Failed)
 }
 
-func (w *world) anyFault() Class {
+func (w *world) anyFault() decide.Class {
 	if !w.chance(20) {
-		return ClassUnknown
+		return decide.ClassUnknown
 	}
-	return []Class{ClassAmbiguous, ClassTransient, ClassThrottled, ClassDenied, ClassConflict}[w.rng.IntN(5)]
+	return []decide.Class{decide.ClassAmbiguous, decide.ClassTransient, decide.ClassThrottled, decide.ClassDenied, decide.ClassConflict}[w.rng.IntN(5)]
 }
 
 func (p *modelPass) find() {
@@ -495,20 +498,20 @@ func (p *modelPass) find() {
 			n, p.have = n+1, t
 		}
 	}
-	p.f.Found = Found(1 + min(n, 2))
-	p.answered(ActionFindOwned, ClassUnknown)
+	p.f.Found = decide.Found(1 + min(n, 2))
+	p.answered(decide.ActionFindOwned, decide.ClassUnknown)
 }
 
 func (p *modelPass) adopt() bool {
 	t, uid := p.have, p.o.uid
-	if t.mark[MarkUID] != "" && t.mark[MarkName] != p.w.marks[uid][MarkName] {
+	if t.mark[record.MarkUID] != "" && t.mark[record.MarkName] != p.w.marks[uid][record.MarkName] {
 		p.w.fail("adopted what another object has marked")
 	}
 	r := p.o.rec
-	if !r.exists() || !p.f.Seen.ours() && p.f.Found != FoundOne {
+	if !r.Exists() || !p.f.Seen.Ours() && p.f.Found != decide.FoundOne {
 		r = p.w.record(uid, max(1, r.Incarnation))
-		if !p.f.Seen.ours() {
-			r.Adopted = adoptedFrom(t.mark)
+		if !p.f.Seen.Ours() {
+			r.Adopted = record.AdoptedFrom(t.mark)
 		}
 	}
 	r.Done = p.w.clock()
@@ -518,11 +521,11 @@ func (p *modelPass) adopt() bool {
 	if !p.w.write(p, true, func(o *object) { o.rec = r }) {
 		return false
 	}
-	if now := p.target(); now != nil && adoptedFrom(now.mark) == adoptedFrom(t.mark) {
+	if now := p.target(); now != nil && record.AdoptedFrom(now.mark) == record.AdoptedFrom(t.mark) {
 		now.owner = uid // what has the name is what was adopted
 	}
 	p.t.adopted(r.Create, r.Incarnation, p.w.clock())
-	p.f.Seen = Seen{}
+	p.f.Seen = decide.Seen{}
 	return true
 }
 
@@ -546,13 +549,13 @@ func (p *modelPass) mark() {
 		p.w.fail("marked without permission")
 	}
 	p.touch("marked")
-	p.f.Did.Mark, p.f.Seen = true, Seen{}
+	p.f.Did.Mark, p.f.Seen = true, decide.Seen{}
 	class := p.w.anyFault()
-	if t := p.target(); t != nil && (class == ClassUnknown || class == ClassAmbiguous && p.w.chance(50)) {
+	if t := p.target(); t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && p.w.chance(50)) {
 		t.mark = p.ownMark()
 		p.w.tick(modelLag) // reads that are behind show it without
 	}
-	p.answered(ActionMark, class)
+	p.answered(decide.ActionMark, class)
 }
 
 func (p *modelPass) unmark() {
@@ -560,7 +563,7 @@ func (p *modelPass) unmark() {
 	if t := p.target(); t != nil && t.owner == p.o.uid {
 		t.owner, t.mark = 0, nil
 	}
-	p.answered(ActionUnmark, ClassUnknown)
+	p.answered(decide.ActionUnmark, decide.ClassUnknown)
 }
 
 // release removes the finalizer, and with it the object.
@@ -569,7 +572,7 @@ func (p *modelPass) release() {
 	if p.o.policy.Orphan || !p.o.policy.Delete {
 		w.orphaned[uid] = true
 	}
-	if p.o.rec.Adopted != "" && p.o.policy.Adoption < AdoptIfIdentical {
+	if p.o.rec.Adopted != "" && p.o.policy.Adoption < decide.AdoptIfIdentical {
 		w.orphaned[uid] = true // the record alone says that it was taken over, and the policy no longer agrees
 	}
 	if !w.orphaned[uid] {
@@ -588,7 +591,7 @@ func (p *modelPass) release() {
 // answered: a create with this token was answered before, so that another one makes
 // nothing.
 func (w *world) answered(t thing) bool {
-	return w.v.identity == IdentityToken && w.tokens[token{t.owner, t.incarnation}] != nil
+	return w.v.identity == decide.IdentityToken && w.tokens[token{t.owner, t.incarnation}] != nil
 }
 
 // checkReleased: nothing of the object may be left, or still come.

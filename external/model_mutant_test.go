@@ -4,16 +4,18 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 // with makes a mutant whose Decide sees other facts, or whose decisions are bent.
-func with(facts func(*Facts), bend func(Facts, *Decision)) mutant {
-	return mutant{decide: func(f Facts) Decision {
+func with(facts func(*decide.Facts), bend func(decide.Facts, *decide.Decision)) mutant {
+	return mutant{decide: func(f decide.Facts) decide.Decision {
 		seen := f
 		if facts != nil {
 			facts(&seen)
 		}
-		d := Decide(seen)
+		d := decide.Next(seen)
 		if bend != nil {
 			bend(f, &d)
 		}
@@ -31,44 +33,44 @@ func TestModelTeeth(t *testing.T) {
 	}{
 		"finalizer goes on a failed delete": {
 			why: "what could not be deleted leaks",
-			m: with(nil, func(f Facts, d *Decision) {
-				if d.Row == 31 && f.Last.Of == ActionDelete {
-					d.Action = ActionRemoveFinalizer
+			m: with(nil, func(f decide.Facts, d *decide.Decision) {
+				if d.Row == 31 && f.Last.Of == decide.ActionDelete {
+					d.Action = decide.ActionRemoveFinalizer
 				}
 			}),
 		},
 		"finalizer goes while the id is unknown": {
 			why: "what was created and not recorded leaks",
 			api: "token",
-			m: with(nil, func(_ Facts, d *Decision) {
+			m: with(nil, func(_ decide.Facts, d *decide.Decision) {
 				if d.Row == 28 {
-					d.Action = ActionRemoveFinalizer
+					d.Action = decide.ActionRemoveFinalizer
 				}
 			}),
 		},
 		"create without marker": {
 			why: "a crash between create and record forgets the thing",
-			m: with(nil, func(_ Facts, d *Decision) {
-				if d.Action == ActionWriteMarker {
-					d.Action = ActionCreate
+			m: with(nil, func(_ decide.Facts, d *decide.Decision) {
+				if d.Action == decide.ActionWriteMarker {
+					d.Action = decide.ActionCreate
 				}
 			}),
 		},
 		"recreate without permission to create": {
 			why: "the thing is destroyed and not made again",
-			m:   with(func(f *Facts) { f.Policy.Create = f.Policy.Create || f.Differs.Recreate }, nil),
+			m:   with(func(f *decide.Facts) { f.Policy.Create = f.Policy.Create || f.Differs.Recreate }, nil),
 		},
 		"recreate without permission to delete": {
 			why: "read-only deletes",
-			m:   with(func(f *Facts) { f.Policy.Delete = f.Policy.Delete || f.Differs.Recreate && !f.Deleting }, nil),
+			m:   with(func(f *decide.Facts) { f.Policy.Delete = f.Policy.Delete || f.Differs.Recreate && !f.Deleting }, nil),
 		},
 		"trusts a stale Missing": {
 			why: "a read behind the create removes the finalizer or creates again",
-			m:   with(func(f *Facts) { f.Grace = 0 }, nil),
+			m:   with(func(f *decide.Facts) { f.Grace = 0 }, nil),
 		},
 		"trusts any copy of the object": {
 			why: "after a restart, a copy of an object that is gone creates again",
-			m:   with(func(f *Facts) { f.Fresh = true }, nil),
+			m:   with(func(f *decide.Facts) { f.Fresh = true }, nil),
 		},
 		"believes that the first record is the first": {
 			why: "an object whose finalizer and record were taken off goes, and its thing stays",
@@ -92,9 +94,9 @@ func TestModelTeeth(t *testing.T) {
 		"takes its own thing without a mark for somebody's": {
 			why: "a crash between making and marking is for ever",
 			api: "name, marked later",
-			m: with(func(f *Facts) {
-				if f.MarkLater && f.Seen.Owner == OwnerRecorded {
-					f.Seen.Owner = OwnerNobody
+			m: with(func(f *decide.Facts) {
+				if f.MarkLater && f.Seen.Owner == decide.OwnerRecorded {
+					f.Seen.Owner = decide.OwnerNobody
 				}
 			}, nil),
 		},
@@ -125,7 +127,7 @@ func TestModelTeeth(t *testing.T) {
 		"lets go what a refused create may have made": {
 			why: "without marks it leaks as well",
 			api: "name without mark and lies",
-			m:   with(func(f *Facts) { f.Record.Doubtful = false }, nil),
+			m:   with(func(f *decide.Facts) { f.Record.Doubtful = false }, nil),
 		},
 		"records a refusal at once or never": {
 			why: "the next process takes what bears the name for its own",
@@ -154,7 +156,7 @@ func TestModelTeeth(t *testing.T) {
 		},
 		"believes a look that shows an earlier object's thing": {
 			why: "nobody tells it when that is over",
-			m:   with(func(f *Facts) { f.SinceMet = f.Grace }, nil),
+			m:   with(func(f *decide.Facts) { f.SinceMet = f.Grace }, nil),
 		},
 		"believes a delete that sees nothing": {
 			why: "what was made a moment ago is left behind",
@@ -162,22 +164,22 @@ func TestModelTeeth(t *testing.T) {
 		},
 		"pause does not hold": {
 			why: "paused objects change",
-			m:   with(func(f *Facts) { f.Paused = PauseNone }, nil),
+			m:   with(func(f *decide.Facts) { f.Paused = decide.PauseNone }, nil),
 		},
 		"never gives up waiting": {
 			why: "liveness: absence that is never believed is never repaired",
-			m: with(nil, func(f Facts, d *Decision) {
+			m: with(nil, func(f decide.Facts, d *decide.Decision) {
 				if d.Row == 14 {
-					d.Action = ActionNone
+					d.Action = decide.ActionNone
 				}
 			}),
 		},
 		"same incarnation after a search": {
 			api: "mark",
 			why: "a search that is behind shows what an earlier create of the incarnation had made",
-			m: with(nil, func(f Facts, d *Decision) {
-				if d.Action == ActionWriteMarker && f.Identity == IdentityMark && f.uncertain() {
-					d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
+			m: with(nil, func(f decide.Facts, d *decide.Decision) {
+				if d.Action == decide.ActionWriteMarker && f.Identity == decide.IdentityMark && f.Uncertain() {
+					d.Action, d.Incarnation = decide.ActionCreate, f.Record.Incarnation
 				}
 			}),
 		},

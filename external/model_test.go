@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 // The model: a stupid world of one external API, the Kubernetes objects in it, and an
@@ -26,7 +29,7 @@ const (
 // variant is a kind of API.
 type variant struct {
 	name     string
-	identity Identity
+	identity decide.Identity
 	unmarked bool
 	marker   bool // what exists can be given a mark
 	late     bool // a create cannot carry the mark
@@ -40,11 +43,11 @@ type variant struct {
 func (v variant) looksFirst() bool { return v.unmarked || v.late }
 
 // byName tells APIs in which a thing's name is chosen by us.
-func (v variant) byName() bool { return v.identity == IdentityDeterministic }
+func (v variant) byName() bool { return v.identity == decide.IdentityDeterministic }
 
 // mutant is an engine with a bug; the zero mutant has none.
 type mutant struct {
-	decide          func(Facts) Decision
+	decide          func(decide.Facts) decide.Decision
 	unlockedMarker  bool // writes markers over whatever is there
 	noDoubt         bool // takes a lost answer for a refusal
 	doubtless       bool // forgets that a create may still come
@@ -71,9 +74,9 @@ type object struct {
 	want       int
 	deleting   bool
 	finalizer  bool
-	rec        record
-	policy     Policy
-	pause      Pause
+	rec        record.Record
+	policy     decide.Policy
+	pause      decide.Pause
 	unprepared bool
 }
 
@@ -83,7 +86,7 @@ type slot struct {
 	// seen is the oldest version that this process may still read: caches show a process
 	// its own writes.
 	seen int
-	last Decision
+	last decide.Decision
 }
 
 func (s *slot) now() *object { return &s.versions[len(s.versions)-1] }
@@ -145,7 +148,7 @@ type world struct {
 
 func newWorld(v variant, m mutant, seed uint64) *world {
 	if m.decide == nil {
-		m.decide = Decide
+		m.decide = decide.Next
 	}
 	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]Mark{}, born: map[int64]int{}, tokens: map[token]*thing{}}
 	w.crash()
@@ -278,10 +281,10 @@ func (w *world) land(t thing) *thing {
 	if w.v.byName() && !w.v.twofold && w.named(t.slot) != nil {
 		return nil
 	}
-	if w.v.looksFirst() && w.orphaned[t.owner] && w.slots[t.slot].now().rec.exists() {
+	if w.v.looksFirst() && w.orphaned[t.owner] && w.slots[t.slot].now().rec.Exists() {
 		return nil // comes into being under the eyes of another object, which no engine could tell
 	}
-	if w.v.identity == IdentityToken {
+	if w.v.identity == decide.IdentityToken {
 		if first := w.tokens[token{t.owner, t.incarnation}]; first != nil {
 			return first
 		}
@@ -302,7 +305,7 @@ func (w *world) land(t thing) *thing {
 		}
 	}
 	w.things = append(w.things, &t)
-	if w.v.identity == IdentityToken {
+	if w.v.identity == decide.IdentityToken {
 		w.tokens[token{t.owner, t.incarnation}] = &t
 	}
 	w.tell("landed: slot %d thing %d of uid %d inc %d", t.slot, t.id, t.owner, t.incarnation)
@@ -342,7 +345,7 @@ func (w *world) person(i int) {
 	case 4:
 		o.policy = w.policy()
 	case 5:
-		o.pause = Pause(w.rng.IntN(3))
+		o.pause = decide.Pause(w.rng.IntN(3))
 	}
 	s.put(o)
 	w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
@@ -359,7 +362,7 @@ func (w *world) strip(i int) {
 	if o.uid == 0 || o.deleting || !w.v.byName() || w.v.looksFirst() || o.rec.Adopted != "" {
 		return
 	}
-	o.finalizer, o.rec = false, record{}
+	o.finalizer, o.rec = false, record.Record{}
 	s.put(o)
 	s.seen = s.version() - 1
 	w.tell("person: slot %d uid %d loses its metadata", i, o.uid)
@@ -374,7 +377,7 @@ func (w *world) takeOff(i int) {
 	if t := w.tracks[o.uid]; o.uid == 0 || !w.v.unmarked || !w.v.byName() || t == nil || t.known != o.rec {
 		return
 	}
-	o.rec = record{}
+	o.rec = record.Record{}
 	s.put(o)
 	s.seen = s.version() - 1
 	w.tell("person: slot %d uid %d loses its record", i, o.uid)
@@ -383,17 +386,17 @@ func (w *world) takeOff(i int) {
 	w.calm = false
 }
 
-func (w *world) policy() Policy {
-	p := Policy{Create: !w.chance(20), Update: !w.chance(20), Delete: !w.chance(20), Adoption: AdoptIfMarked}
+func (w *world) policy() decide.Policy {
+	p := decide.Policy{Create: !w.chance(20), Update: !w.chance(20), Delete: !w.chance(20), Adoption: decide.AdoptIfMarked}
 	p.Orphan = w.chance(10)
 	if w.chance(30) {
-		p.Adoption = Adoption(w.rng.IntN(4))
+		p.Adoption = decide.Adoption(w.rng.IntN(4))
 	}
 	return p
 }
 
 func (w *world) mark(uid int64, slot int) Mark {
-	return Mark{MarkUID: strconv.FormatInt(uid, 10), MarkKind: "Thing.example.org", MarkName: strconv.Itoa(slot)}
+	return Mark{record.MarkUID: strconv.FormatInt(uid, 10), record.MarkKind: "Thing.example.org", record.MarkName: strconv.Itoa(slot)}
 }
 
 // drift changes or deletes things behind everybody's back.
@@ -428,7 +431,7 @@ func (w *world) intruder(i int) {
 		}
 		w.land(x)
 		w.tick(modelLag)
-	case t != nil && t.mark != nil && t.deleted == 0 && (!w.v.late || !w.byRecord(i)) && w.slots[i].now().rec.Adopted != adoptedUnmarked && w.chance(20):
+	case t != nil && t.mark != nil && t.deleted == 0 && (!w.v.late || !w.byRecord(i)) && w.slots[i].now().rec.Adopted != record.AdoptedUnmarked && w.chance(20):
 		t.mark, t.owner = nil, 0
 		w.tick(modelLag)
 	}
@@ -438,7 +441,7 @@ func (w *world) intruder(i int) {
 // an intruder.
 func (w *world) byRecord(i int) bool {
 	r := w.slots[i].now().rec
-	return r.exists() && (w.v.unmarked || r.Adopted != "" || w.v.late && r.Done.IsZero())
+	return r.Exists() && (w.v.unmarked || r.Adopted != "" || w.v.late && r.Done.IsZero())
 }
 
 // quiet: nothing of the slot can be seen or can still come.
@@ -463,9 +466,9 @@ func (w *world) settle() {
 	for i := range w.slots {
 		s := &w.slots[i]
 		if o := *s.now(); o.uid != 0 {
-			o.policy, o.pause = Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked}, PauseNone
+			o.policy, o.pause = decide.Policy{Create: true, Update: true, Delete: true, Adoption: decide.AdoptIfMarked}, decide.PauseNone
 			if o.rec.Adopted != "" {
-				o.policy.Adoption = AdoptAlways
+				o.policy.Adoption = decide.AdoptAlways
 			}
 			o.generation++
 			s.put(o)
@@ -496,7 +499,7 @@ func (w *world) atRest(i int) bool {
 	if o.uid == 0 {
 		return true
 	}
-	if o.deleting || s.last.State != StateSucceeded {
+	if o.deleting || s.last.State != decide.StateSucceeded {
 		return false
 	}
 	for _, t := range w.things {
@@ -512,22 +515,22 @@ func (w *world) excused(i int) bool {
 	s := &w.slots[i]
 	o := *s.now()
 	switch s.last.Reason {
-	case ReasonNotOurs:
+	case decide.ReasonNotOurs:
 		t := w.named(i)
 		if t == nil || t.owner == o.uid && !o.rec.Doubt {
 			return false
 		}
 		t.deleted, t.gone = w.now, w.now
 		return true
-	case ReasonCreateDoubtful:
+	case decide.ReasonCreateDoubtful:
 		t := w.named(i)
 		if t == nil {
 			return false
 		}
 		t.deleted, t.gone = w.now, w.now
 		return w.rests(i)
-	case ReasonCreateUnknown:
-		if w.v.identity != IdentityNone || o.rec.ID != "" {
+	case decide.ReasonCreateUnknown:
+		if w.v.identity != decide.IdentityNone || o.rec.ID != "" {
 			return false
 		}
 		for _, t := range w.things {

@@ -6,22 +6,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 const modelSeed = 20260102
 
 func variants() []variant {
 	return []variant{
-		{name: "name and mark", identity: IdentityDeterministic},
-		{name: "name and later mark", identity: IdentityDeterministic, marker: true},
-		{name: "name, marked later", identity: IdentityDeterministic, marker: true, late: true},
-		{name: "name given twice", identity: IdentityDeterministic, twofold: true},
-		{name: "name and lies", identity: IdentityDeterministic, lies: true},
-		{name: "name without mark and lies", identity: IdentityDeterministic, unmarked: true, lies: true},
-		{name: "name without mark", identity: IdentityDeterministic, unmarked: true},
-		{name: "token", identity: IdentityToken},
-		{name: "mark", identity: IdentityMark},
-		{name: "none", identity: IdentityNone, unmarked: true},
+		{name: "name and mark", identity: decide.IdentityDeterministic},
+		{name: "name and later mark", identity: decide.IdentityDeterministic, marker: true},
+		{name: "name, marked later", identity: decide.IdentityDeterministic, marker: true, late: true},
+		{name: "name given twice", identity: decide.IdentityDeterministic, twofold: true},
+		{name: "name and lies", identity: decide.IdentityDeterministic, lies: true},
+		{name: "name without mark and lies", identity: decide.IdentityDeterministic, unmarked: true, lies: true},
+		{name: "name without mark", identity: decide.IdentityDeterministic, unmarked: true},
+		{name: "token", identity: decide.IdentityToken},
+		{name: "mark", identity: decide.IdentityMark},
+		{name: "none", identity: decide.IdentityNone, unmarked: true},
 	}
 }
 

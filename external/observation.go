@@ -1,6 +1,8 @@
 package external
 
-import "time"
+import (
+	"time"
+)
 
 // Phase is where an external resource stands in its life. The set is closed.
 type Phase string

@@ -12,6 +12,8 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -32,7 +34,7 @@ type pass[T Object, C, O any] struct {
 	settings settings
 	// here is where the operator and the object are. Its endpoint is empty until there is a
 	// client.
-	here   place
+	here   record.Place
 	client *connected[C]
 	// copy is what the author's code gets to see of obj; lent, if it is as obj is now.
 	copy T
@@ -43,7 +45,7 @@ type pass[T Object, C, O any] struct {
 	out   *abroad
 	// turned is why the object was not let through to the external API, shut how people are
 	// told.
-	turned Scope
+	turned decide.Scope
 	shut   string
 	// unreflected is why status does not show what was observed.
 	unreflected error
@@ -51,13 +53,13 @@ type pass[T Object, C, O any] struct {
 	// anew: the record is of a thing at another endpoint, which a person said to leave.
 	anew bool
 	// record is what is durable; inherited is that of another object, copied or restored.
-	record    record
-	inherited record
+	record    record.Record
+	inherited record.Record
 	trouble   error // why the record or the name cannot be used
 	id        string
 	named     string // what the spec calls the thing now
 
-	facts   Facts
+	facts   decide.Facts
 	looked  time.Time
 	seen    Observation[O]
 	changes Changes
@@ -97,17 +99,17 @@ func (p *pass[T, C, O]) close() { p.client.release() }
 func (p *pass[T, C, O]) uid() types.UID { return p.obj.GetUID() }
 
 // run decides and acts until nothing is left to do in this pass.
-func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
+func (p *pass[T, C, O]) run(ctx context.Context) (decide.Decision, error) {
 	p.trace = trace.From(ctx)
 	defer func() { p.track.keep(p.record) }()
 	if err := p.load(ctx); err != nil {
-		return Decision{}, err
+		return decide.Decision{}, err
 	}
 	if p.obj.TrimtabStatus().State == "" && p.obj.GetDeletionTimestamp().IsZero() {
-		p.loop.SetState(string(StatePending), "", "")
+		p.loop.SetState(string(decide.StatePending), "", "")
 	}
 	for range mostSteps {
-		d := Decide(p.gather())
+		d := decide.Next(p.gather())
 		p.trace.Emit(trace.Decision{Rule: d.Row.String(), Action: d.Action.String(), Because: string(d.Reason)})
 		if err := p.announce(ctx, d); err != nil {
 			return d, err
@@ -119,10 +121,10 @@ func (p *pass[T, C, O]) run(ctx context.Context) (Decision, error) {
 			return d, err
 		}
 		if errors.Is(ctx.Err(), context.Canceled) { // the process stops; nothing is known but that
-			return Decision{Reason: ReasonObserving}, nil
+			return decide.Decision{Reason: decide.ReasonObserving}, nil
 		}
 	}
-	return Decision{}, errors.New("the pass does not come to an end; this is a bug in trimtab")
+	return decide.Decision{}, errors.New("the pass does not come to an end; this is a bug in trimtab")
 }
 
 // load reads what does not change within a pass.
@@ -163,16 +165,16 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 // recorded one, or else the name that the spec gives it. A driver that breaks when it is asked for
 // that name is asked again; only what is to be deleted can do without.
 func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
-	r, err := parseRecord(p.obj.GetAnnotations()[api.AnnotationExternal])
+	r, err := record.Parse(p.obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil {
-		p.facts.Record.Trouble, p.trouble = TroubleCorrupt, err
+		p.facts.Record.Trouble, p.trouble = decide.TroubleCorrupt, err
 		return nil //nolint:nilerr // it is a fact, and what comes of it is decided
 	}
-	if r.exists() && r.UID != string(p.obj.GetUID()) {
-		if p.inherited = r; !r.stays("", p.here) { // a copy
-			p.inherited = record{}
+	if r.Exists() && r.UID != string(p.obj.GetUID()) {
+		if p.inherited = r; !r.Stays("", p.here) { // a copy
+			p.inherited = record.Record{}
 		}
-		r = record{}
+		r = record.Record{}
 	}
 	p.record = r
 	if p.hangs != nil { // not even the name can be asked for
@@ -185,7 +187,7 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
 		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {
 			return err
 		}
-		p.facts.Record.Trouble, p.trouble = TroubleName, err
+		p.facts.Record.Trouble, p.trouble = decide.TroubleName, err
 	}
 	p.identify()
 	return nil
@@ -213,13 +215,13 @@ func (p *pass[T, C, O]) outdated(why error) error {
 }
 
 // gather brings the facts up to date.
-func (p *pass[T, C, O]) gather() Facts {
+func (p *pass[T, C, O]) gather() decide.Facts {
 	p.gatherTold()
 	f := &p.facts
 	f.Paused, f.Policy = p.settings.pause, p.settings.policy
-	f.Dependencies = DependenciesReady
+	f.Dependencies = decide.DependenciesReady
 	if len(p.waiting) > 0 {
-		f.Dependencies = DependenciesUnready
+		f.Dependencies = decide.DependenciesUnready
 	}
 	f.Depends, f.LastTry = p.e.dependent != nil, p.loop.Retry().Last
 	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
@@ -237,24 +239,24 @@ func (p *pass[T, C, O]) gather() Facts {
 	return *f
 }
 
-// gatherRecord tells Decide about the record and the name.
+// gatherRecord gathers the facts about the record and the name.
 func (p *pass[T, C, O]) gatherRecord() {
 	f := &p.facts
-	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.progress()
+	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.Progress()
 	f.Record.KnownID = p.id != ""
-	f.Record.Expired, f.Record.Doubtful = p.record.Create.expired(time.Now(), markerLife), p.e.looksFirst() && (p.record.Doubt || p.track.doubtful)
-	if p.e.options.Unmarked && f.Deleting && !p.record.exists() {
+	f.Record.Expired, f.Record.Doubtful = p.record.Create.Expired(time.Now(), record.MarkerLife), p.e.looksFirst() && (p.record.Doubt || p.track.doubtful)
+	if p.e.options.Unmarked && f.Deleting && !p.record.Exists() {
 		f.Record.KnownID = false // a create needs a record, and there is none
 	}
 	if p.record.Given != "" || p.inherited.Given != "" {
-		f.Record.Trouble = TroubleGiven
+		f.Record.Trouble = decide.TroubleGiven
 		return
 	}
-	if f.Record.Trouble == TroubleCorrupt || f.Record.Trouble == TroubleName {
+	if f.Record.Trouble == decide.TroubleCorrupt || f.Record.Trouble == decide.TroubleName {
 		return
 	}
-	f.Record.Trouble = TroubleNone
-	if p.gatherEndpoint() && p.record.exists() && p.record.ID != p.named {
+	f.Record.Trouble = decide.TroubleNone
+	if p.gatherEndpoint() && p.record.Exists() && p.record.ID != p.named {
 		p.rename()
 	}
 }
@@ -266,22 +268,22 @@ func (p *pass[T, C, O]) gatherEndpoint() bool {
 	f := &p.facts
 	pinned, here := p.record.Endpoint, p.here.Endpoint
 	p.anew = here != "" && pinned != "" && pinned != here && p.obj.GetAnnotations()[api.AnnotationEndpoint] == here
-	missing := f.Seen.Looked && f.Seen.Phase == PhaseMissing && f.Creation <= CreationPossible && p.record.ID == p.named
-	unpinned := here != "" && pinned == "" && p.record.exists() && (f.Creation == CreationNone || missing)
+	missing := f.Seen.Looked && f.Seen.Phase == decide.PhaseMissing && f.Creation <= decide.CreationPossible && p.record.ID == p.named
+	unpinned := here != "" && pinned == "" && p.record.Exists() && (f.Creation == decide.CreationNone || missing)
 	switch {
 	case p.anew:
-		f.Creation, f.DeleteAccepted, f.Record.KnownID = CreationNone, false, !f.Deleting
+		f.Creation, f.DeleteAccepted, f.Record.KnownID = decide.CreationNone, false, !f.Deleting
 	case unpinned:
 		f.Record.Incarnation--
 	case here != "" && pinned != "" && pinned != here:
-		f.Record.Trouble = TroubleEndpoint
+		f.Record.Trouble = decide.TroubleEndpoint
 		return false
 	default:
 		return true
 	}
-	f.Record.Marker = MarkerNone
+	f.Record.Marker = record.MarkerNone
 	if p.id != p.named {
-		p.id, f.Seen = p.named, Seen{}
+		p.id, f.Seen = p.named, decide.Seen{}
 	}
 	return false
 }
@@ -291,25 +293,25 @@ func (p *pass[T, C, O]) gatherEndpoint() bool {
 func (p *pass[T, C, O]) rename() {
 	f := &p.facts
 	switch f.Creation {
-	case CreationUntold: // looked for by the old name first
-	case CreationRefused:
-		if p.id == p.named || f.Seen.Looked && !f.Seen.ours() {
+	case decide.CreationUntold: // looked for by the old name first
+	case decide.CreationRefused:
+		if p.id == p.named || f.Seen.Looked && !f.Seen.Ours() {
 			p.takeName()
 		}
-	case CreationNone:
+	case decide.CreationNone:
 		p.takeName()
-	case CreationPossible, CreationSettled, CreationCalled, CreationSeen:
-		f.Record.Trouble = TroubleRenamed
+	case decide.CreationPossible, decide.CreationSettled, decide.CreationCalled, decide.CreationSeen:
+		f.Record.Trouble = decide.TroubleRenamed
 	}
 }
 
 // takeName goes on under the name that the spec gives now.
 func (p *pass[T, C, O]) takeName() {
 	f := &p.facts
-	f.Record.Marker = MarkerNone
+	f.Record.Marker = record.MarkerNone
 	f.Record.Incarnation--
 	if p.id != p.named {
-		p.id, f.Seen = p.named, Seen{}
+		p.id, f.Seen = p.named, decide.Seen{}
 	}
 }
 
@@ -323,22 +325,22 @@ func (p *pass[T, C, O]) basis() basis {
 
 // act does what was decided. An error ends the pass; what a call of the external API came
 // to is a fact for the next decision instead.
-func (p *pass[T, C, O]) act(ctx context.Context, d Decision) error {
+func (p *pass[T, C, O]) act(ctx context.Context, d decide.Decision) error {
 	switch d.Action {
-	case ActionConfirm:
+	case decide.ActionConfirm:
 		return p.confirm(ctx)
-	case ActionWriteMarker:
+	case decide.ActionWriteMarker:
 		return p.writeMarker(ctx, d.Incarnation)
-	case ActionAdopt:
+	case decide.ActionAdopt:
 		return p.adopt(ctx)
-	case ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark:
+	case decide.ActionObserve, decide.ActionCreate, decide.ActionUpdate, decide.ActionDelete, decide.ActionMark, decide.ActionUnmark:
 		if !p.admitted() || !p.connected(ctx) {
 			return nil
 		}
 		p.call(ctx, d)
 		return p.note(ctx, d.Action)
-	case ActionPoll, ActionCancel, ActionFindOwned, ActionPublish, ActionPrepareDelete,
-		ActionNone, ActionRemoveFinalizer, ActionStop:
+	case decide.ActionPoll, decide.ActionCancel, decide.ActionFindOwned, decide.ActionPublish, decide.ActionPrepareDelete,
+		decide.ActionNone, decide.ActionRemoveFinalizer, decide.ActionStop:
 	}
 	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
 }
@@ -350,8 +352,8 @@ func (p *pass[T, C, O]) connected(ctx context.Context) bool {
 		p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
 	}
 	if p.connect != nil {
-		p.e.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, unconnected+p.connect.Error())
-		p.facts.Scope = ScopeUnconnectable
+		p.e.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
+		p.facts.Scope = decide.ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false
 	}
@@ -361,16 +363,16 @@ func (p *pass[T, C, O]) connected(ctx context.Context) bool {
 // located takes in what the client talks to, and tells whether that is where the thing is.
 func (p *pass[T, C, O]) located(endpoint string) bool {
 	if p.here.Endpoint == endpoint {
-		return p.facts.Record.Trouble != TroubleEndpoint
+		return p.facts.Record.Trouble != decide.TroubleEndpoint
 	}
 	p.here.Endpoint = endpoint
 	before := p.id
-	if p.inherited.exists() && !p.inherited.vouches(p.here) {
-		p.inherited = record{}
+	if p.inherited.Exists() && !p.inherited.Vouches(p.here) {
+		p.inherited = record.Record{}
 		p.identify()
 	}
 	p.gather()
-	return p.facts.Record.Trouble != TroubleEndpoint && p.id == before
+	return p.facts.Record.Trouble != decide.TroubleEndpoint && p.id == before
 }
 
 // confirm reads the object from the API server and wants the copy at hand to say the same
@@ -397,10 +399,10 @@ func (p *pass[T, C, O]) confirm(ctx context.Context) error {
 
 // current tells whether the copy at hand asks for the same as the object does now.
 func (p *pass[T, C, O]) current(now T) bool {
-	annotations, record := now.GetAnnotations(), p.obj.GetAnnotations()[api.AnnotationExternal]
+	annotations, recorded := now.GetAnnotations(), p.obj.GetAnnotations()[api.AnnotationExternal]
 	settings := readSettings(annotations, time.Now(), p.settings.limits)
 	deleting := !now.GetDeletionTimestamp().IsZero()
-	return now.GetUID() == p.obj.GetUID() && annotations[api.AnnotationExternal] == record &&
+	return now.GetUID() == p.obj.GetUID() && annotations[api.AnnotationExternal] == recorded &&
 		deleting != p.obj.GetDeletionTimestamp().IsZero() && (deleting || now.GetGeneration() == p.obj.GetGeneration()) &&
 		settings.pause == p.settings.pause && settings.policy == p.settings.policy && settings.from == p.settings.from &&
 		annotations[api.AnnotationEndpoint] == p.obj.GetAnnotations()[api.AnnotationEndpoint]
@@ -412,7 +414,7 @@ func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) erro
 	if err != nil {
 		return err
 	}
-	r, value, err := settle(r.follows(p.record))
+	r, value, err := record.Settle(r.Follows(p.record))
 	if err != nil {
 		return err
 	}
@@ -420,9 +422,9 @@ func (p *pass[T, C, O]) writeMarker(ctx context.Context, incarnation int64) erro
 		return fmt.Errorf("record that a create may be called: %w", err)
 	}
 	if r.ID != p.id {
-		p.facts.Seen = Seen{}
+		p.facts.Seen = decide.Seen{}
 	}
-	p.record, p.inherited = r, record{}
+	p.record, p.inherited = r, record.Record{}
 	p.identify()
 	p.track.wroteMarker(r.Create, r.Incarnation)
 	return nil
@@ -447,26 +449,26 @@ func (p *pass[T, C, O]) adopt(ctx context.Context) error {
 	if p.record.Given != "" {
 		return p.sawGiven(ctx)
 	}
-	made := p.e.options.MarkLater && p.record.exists() && p.facts.Seen.Owner == OwnerUs
+	made := p.e.options.MarkLater && p.record.Exists() && p.facts.Seen.Owner == decide.OwnerUs
 	r, _, err := p.e.newRecord(p.obj, p.here, p.id, max(1, p.record.Incarnation))
 	if err != nil {
 		return err
 	}
-	r = r.follows(p.record)
+	r = r.Follows(p.record)
 	r.Done = time.Now()
-	if p.facts.Seen.Owner != OwnerUs {
-		r.Adopted = adoptedFrom(p.seen.Mark)
+	if p.facts.Seen.Owner != decide.OwnerUs {
+		r.Adopted = record.AdoptedFrom(p.seen.Mark)
 	}
-	r, value, err := settle(r)
+	r, value, err := record.Settle(r)
 	if err != nil {
 		return err
 	}
 	if err := p.persist(ctx, value); err != nil {
 		return fmt.Errorf("record that the thing is ours: %w", err)
 	}
-	p.record, p.inherited = r, record{}
+	p.record, p.inherited = r, record.Record{}
 	p.track.adopted(r.Create, r.Incarnation, time.Now())
-	p.facts.Seen = Seen{}
+	p.facts.Seen = decide.Seen{}
 	if !made {
 		p.event("Normal", "Adopted", "took over "+p.what())
 	}

@@ -1,7 +1,6 @@
 package external
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
@@ -50,7 +51,7 @@ func attach[C any](connect func(context.Context) (C, error), endpoint func(conte
 			err = fitEndpoint(name)
 		}
 		if err != nil {
-			if classify(err, nil, false).class == ClassDenied {
+			if classify(err, nil, false).class == decide.ClassDenied {
 				kept.close()
 				kept = nil
 			}
@@ -96,20 +97,20 @@ func live[C any](ctx context.Context, connect func(context.Context) (C, error)) 
 }
 
 // here is where the operator and the object are, but for the endpoint.
-func (e *engine[T, C, O]) here(ctx context.Context, r *loop.Run[T]) (place, error) {
+func (e *engine[T, C, O]) here(ctx context.Context, r *loop.Run[T]) (record.Place, error) {
 	uid, err := e.cluster.get(ctx, r.Live())
 	if err != nil {
-		return place{}, err
+		return record.Place{}, err
 	}
-	return place{Cluster: uid, Installation: r.Terms().Installation, Object: client.ObjectKeyFromObject(r.Obj).String()}, nil
+	return record.Place{Cluster: uid, Installation: r.Terms().Installation, Object: client.ObjectKeyFromObject(r.Obj).String()}, nil
 }
 
 // pin completes a record that does not tell where its thing is, once the thing is seen: it was
 // written by an operator that did not tell endpoints, or installations, apart.
 func (p *pass[T, C, O]) pin(ctx context.Context) error {
 	r := p.record
-	r.place = r.or(p.here)
-	if r.place == p.record.place || !r.exists() || !p.facts.Seen.ours() || p.facts.Deleting || p.facts.Paused != PauseNone {
+	r.Place = r.Or(p.here)
+	if r.Place == p.record.Place || !r.Exists() || !p.facts.Seen.Ours() || p.facts.Deleting || p.facts.Paused != decide.PauseNone {
 		return nil
 	}
 	if err := p.rewrite(ctx, r); err != nil {
@@ -118,21 +119,13 @@ func (p *pass[T, C, O]) pin(ctx context.Context) error {
 	return nil
 }
 
-// or completes a place by another one.
-func (p place) or(other place) place {
-	return place{
-		Cluster: cmp.Or(p.Cluster, other.Cluster), Installation: cmp.Or(p.Installation, other.Installation),
-		Endpoint: cmp.Or(p.Endpoint, other.Endpoint), Object: cmp.Or(p.Object, other.Object),
-	}
-}
-
 // Selects leaves an object alone that another installation of the operator works on.
 func (e *engine[T, C, O]) Selects(ctx context.Context, r *loop.Run[T]) bool {
 	ours, value := r.Terms().Installation, r.Obj.GetAnnotations()[api.AnnotationExternal]
 	if ours == "" || !strings.Contains(value, `"installation":`) || strings.Contains(value, fmt.Sprintf(`"installation":%q`, ours)) {
 		return true
 	}
-	there, err := parseRecord(value)
+	there, err := record.Parse(value)
 	if err != nil || there.Installation == "" || there.Installation == ours {
 		return true
 	}

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // settings is what the annotations of an object ask for.
 type settings struct {
-	pause  Pause
+	pause  decide.Pause
 	until  time.Time // when pause ends; zero: never
-	policy Policy
+	policy decide.Policy
 	// from is the UID of the owner from whom a thing is to be taken; empty if none is named.
 	from string
 	// limits are what the annotations may ask for at most.
@@ -45,19 +46,19 @@ func (s *settings) readPause(value string, now time.Time) {
 	case "", "false":
 		return
 	case "true":
-		s.pause = PauseChanges
+		s.pause = decide.PauseChanges
 		return
 	case "all":
-		s.pause = PauseAll
+		s.pause = decide.PauseAll
 		return
 	}
 	until, err := time.Parse(time.RFC3339, strings.TrimSpace(value))
 	switch {
 	case err != nil:
-		s.pause = PauseChanges
+		s.pause = decide.PauseChanges
 		s.problem(api.AnnotationPaused, value, `"true", "all", "false" or a time like 2030-01-31T12:00:00Z`, "changes are paused")
 	case now.Before(until):
-		s.pause, s.until = PauseChanges, until
+		s.pause, s.until = decide.PauseChanges, until
 	}
 }
 
@@ -90,16 +91,16 @@ func (s *settings) readAdoption(value string) {
 	asked, ok := adoptionOf(word)
 	switch {
 	case word == "":
-		asked = AdoptIfMarked
+		asked = decide.AdoptIfMarked
 	case stated && from != "":
-		asked = AdoptIfMarked
-		if s.limits.adoption < AdoptAlways {
+		asked = decide.AdoptIfMarked
+		if s.limits.adoption < decide.AdoptAlways {
 			s.beyond(api.AnnotationAdoption, value, "adoption-limit")
 			break
 		}
 		s.from = from
 	case !ok:
-		asked = AdoptNever
+		asked = decide.AdoptNever
 		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical", "always" or "from:" with a UID`, "nothing is taken over")
 	case asked > s.limits.adoption:
 		s.beyond(api.AnnotationAdoption, value, "adoption-limit")
@@ -107,18 +108,18 @@ func (s *settings) readAdoption(value string) {
 	s.policy.Adoption = min(asked, s.limits.adoption)
 }
 
-func adoptionOf(word string) (a Adoption, ok bool) {
+func adoptionOf(word string) (a decide.Adoption, ok bool) {
 	switch word {
 	case api.AdoptionNever:
-		return AdoptNever, true
+		return decide.AdoptNever, true
 	case api.AdoptionIfMarked:
-		return AdoptIfMarked, true
+		return decide.AdoptIfMarked, true
 	case api.AdoptionIfIdentical:
-		return AdoptIfIdentical, true
+		return decide.AdoptIfIdentical, true
 	case api.AdoptionAlways:
-		return AdoptAlways, true
+		return decide.AdoptAlways, true
 	}
-	return AdoptNever, false
+	return decide.AdoptNever, false
 }
 
 func (s *settings) readDeletion(value string) {
@@ -144,7 +145,7 @@ func (s *settings) beyond(annotation, value, flag string) {
 // ask for nothing.
 type limits struct {
 	namespace              string
-	adoption               Adoption
+	adoption               decide.Adoption
 	create, update, remove bool
 	orphan                 bool
 }
@@ -161,7 +162,7 @@ func (l limits) flagged(name, value string) string {
 // Of adoption the latter decides; of access the less holds. What cannot be understood means
 // the least.
 func (e *engine[T, C, O]) limits(terms loop.Terms, namespace string) limits {
-	l := limits{namespace: namespace, adoption: AdoptIfMarked, orphan: e.options.Limits.Deletion == "orphan"}
+	l := limits{namespace: namespace, adoption: decide.AdoptIfMarked, orphan: e.options.Limits.Deletion == "orphan"}
 	if word := cmp.Or(terms.Adoption.In(namespace), e.options.Limits.Adoption); word != "" {
 		l.adoption, _ = adoptionOf(word)
 	}

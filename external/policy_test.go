@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 func TestAccessGrammar(t *testing.T) {
@@ -41,8 +42,8 @@ func TestAccessGrammar(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			s := readSettings(map[string]string{api.AnnotationAccess: test.value}, time.Now(), limits{adoption: AdoptAlways, create: true, update: true, remove: true})
-			want := Policy{Create: test.c, Update: test.u, Delete: test.d, Adoption: AdoptIfMarked}
+			s := readSettings(map[string]string{api.AnnotationAccess: test.value}, time.Now(), limits{adoption: decide.AdoptAlways, create: true, update: true, remove: true})
+			want := decide.Policy{Create: test.c, Update: test.u, Delete: test.d, Adoption: decide.AdoptIfMarked}
 			if diff := cmp.Diff(want, s.policy); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", test.value, diff)
 			}
@@ -55,35 +56,35 @@ func TestAccessGrammar(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	now := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-	all := Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked}
-	with := func(f func(*Policy)) Policy { p := all; f(&p); return p }
+	all := decide.Policy{Create: true, Update: true, Delete: true, Adoption: decide.AdoptIfMarked}
+	with := func(f func(*decide.Policy)) decide.Policy { p := all; f(&p); return p }
 	tests := map[string]struct {
 		why         string
 		annotations map[string]string
-		pause       Pause
-		policy      Policy
+		pause       decide.Pause
+		policy      decide.Policy
 		problems    int
 	}{
-		"nothing":             {"", nil, PauseNone, all, 0},
-		"paused":              {"", map[string]string{api.AnnotationPaused: "true"}, PauseChanges, all, 0},
-		"not paused":          {"", map[string]string{api.AnnotationPaused: "False"}, PauseNone, all, 0},
-		"all":                 {"", map[string]string{api.AnnotationPaused: "all"}, PauseAll, all, 0},
-		"until later":         {"", map[string]string{api.AnnotationPaused: "2026-01-05T00:00:01Z"}, PauseChanges, all, 0},
-		"until now":           {"over", map[string]string{api.AnnotationPaused: "2026-01-05T00:00:00Z"}, PauseNone, all, 0},
-		"until in a zone":     {"", map[string]string{api.AnnotationPaused: "2026-01-05T01:00:01+01:00"}, PauseChanges, all, 0},
-		"yes":                 {"fails closed", map[string]string{api.AnnotationPaused: "yes"}, PauseChanges, all, 1},
-		"never":               {"", map[string]string{api.AnnotationAdoption: "never"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptNever }), 0},
-		"if-identical":        {"", map[string]string{api.AnnotationAdoption: "if-identical"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptIfIdentical }), 0},
-		"always":              {"", map[string]string{api.AnnotationAdoption: "Always"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptAlways }), 0},
-		"adoption misspelt":   {"fails closed", map[string]string{api.AnnotationAdoption: "allways"}, PauseNone, with(func(p *Policy) { p.Adoption = AdoptNever }), 1},
-		"orphan":              {"", map[string]string{api.AnnotationDeletion: "orphan"}, PauseNone, with(func(p *Policy) { p.Orphan = true }), 0},
-		"deletion misspelt":   {"neither", map[string]string{api.AnnotationDeletion: "orphna"}, PauseNone, with(func(p *Policy) { p.DeletionUnclear = true }), 1},
-		"several at one time": {"all are told", map[string]string{api.AnnotationDeletion: "x", api.AnnotationAdoption: "y", api.AnnotationAccess: "z"}, PauseNone, Policy{DeletionUnclear: true}, 3},
+		"nothing":             {"", nil, decide.PauseNone, all, 0},
+		"paused":              {"", map[string]string{api.AnnotationPaused: "true"}, decide.PauseChanges, all, 0},
+		"not paused":          {"", map[string]string{api.AnnotationPaused: "False"}, decide.PauseNone, all, 0},
+		"all":                 {"", map[string]string{api.AnnotationPaused: "all"}, decide.PauseAll, all, 0},
+		"until later":         {"", map[string]string{api.AnnotationPaused: "2026-01-05T00:00:01Z"}, decide.PauseChanges, all, 0},
+		"until now":           {"over", map[string]string{api.AnnotationPaused: "2026-01-05T00:00:00Z"}, decide.PauseNone, all, 0},
+		"until in a zone":     {"", map[string]string{api.AnnotationPaused: "2026-01-05T01:00:01+01:00"}, decide.PauseChanges, all, 0},
+		"yes":                 {"fails closed", map[string]string{api.AnnotationPaused: "yes"}, decide.PauseChanges, all, 1},
+		"never":               {"", map[string]string{api.AnnotationAdoption: "never"}, decide.PauseNone, with(func(p *decide.Policy) { p.Adoption = decide.AdoptNever }), 0},
+		"if-identical":        {"", map[string]string{api.AnnotationAdoption: "if-identical"}, decide.PauseNone, with(func(p *decide.Policy) { p.Adoption = decide.AdoptIfIdentical }), 0},
+		"always":              {"", map[string]string{api.AnnotationAdoption: "Always"}, decide.PauseNone, with(func(p *decide.Policy) { p.Adoption = decide.AdoptAlways }), 0},
+		"adoption misspelt":   {"fails closed", map[string]string{api.AnnotationAdoption: "allways"}, decide.PauseNone, with(func(p *decide.Policy) { p.Adoption = decide.AdoptNever }), 1},
+		"orphan":              {"", map[string]string{api.AnnotationDeletion: "orphan"}, decide.PauseNone, with(func(p *decide.Policy) { p.Orphan = true }), 0},
+		"deletion misspelt":   {"neither", map[string]string{api.AnnotationDeletion: "orphna"}, decide.PauseNone, with(func(p *decide.Policy) { p.DeletionUnclear = true }), 1},
+		"several at one time": {"all are told", map[string]string{api.AnnotationDeletion: "x", api.AnnotationAdoption: "y", api.AnnotationAccess: "z"}, decide.PauseNone, decide.Policy{DeletionUnclear: true}, 3},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			s := readSettings(test.annotations, now, limits{adoption: AdoptAlways, create: true, update: true, remove: true})
+			s := readSettings(test.annotations, now, limits{adoption: decide.AdoptAlways, create: true, update: true, remove: true})
 			if s.pause != test.pause || s.policy != test.policy || len(s.problems) != test.problems {
 				t.Errorf("%s: pause %d, policy %+v, problems %v", test.why, s.pause, s.policy, s.problems)
 			}

@@ -3,6 +3,9 @@ package external
 import (
 	"strconv"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 // commonsPass is one visit of an object by its realm's operator: what the engine does, over
@@ -11,11 +14,11 @@ type commonsPass struct {
 	w              *commons
 	h              *holder
 	t              *track
-	here           place
-	rec, inherited record
+	here           record.Place
+	rec, inherited record.Record
 	anew           bool
 	id             string
-	f              Facts
+	f              decide.Facts
 	seen           *deed
 }
 
@@ -28,7 +31,7 @@ func (w *commons) visit(h *holder) {
 		p.t = &track{fresh: true}
 		h.c.tracks[h.uid] = p.t
 	}
-	p.here = place{Cluster: h.c.id, Installation: "op", Endpoint: h.c.endpoint, Object: h.key()}
+	p.here = record.Place{Cluster: h.c.id, Installation: "op", Endpoint: h.c.endpoint, Object: h.key()}
 	if !h.finalizer {
 		if h.deleting {
 			w.remove(h)
@@ -46,7 +49,7 @@ func (w *commons) visit(h *holder) {
 			h.c.tracks = map[string]*track{} // the process dies
 			return
 		}
-		d := Decide(p.facts())
+		d := decide.Next(p.facts())
 		h.last = d
 		w.tell("%s: %s uid %s: %s %s %s, seen %+v, creation %d, record %s", h.c.id, h.key(), h.uid, d.Row, d.Action, d.Reason, p.f.Seen, p.f.Creation, h.rec)
 		if !p.act(d) || w.broken != "" {
@@ -61,7 +64,7 @@ func (p *commonsPass) prepare() {
 	if p.w.k.unmarked {
 		return
 	}
-	if there, err := parseRecord(p.h.rec); err != nil || there.stays(p.h.uid, p.here) || p.w.m.trustsCopies && there.exists() {
+	if there, err := record.Parse(p.h.rec); err != nil || there.Stays(p.h.uid, p.here) || p.w.m.trustsCopies && there.Exists() {
 		return
 	}
 	r := p.write(p.h.spec, 1, "", time.Time{})
@@ -69,16 +72,16 @@ func (p *commonsPass) prepare() {
 }
 
 // write makes a record durable.
-func (p *commonsPass) write(id string, incarnation int64, adopted string, done time.Time) record {
+func (p *commonsPass) write(id string, incarnation int64, adopted string, done time.Time) record.Record {
 	w := p.w
 	here := p.here
 	if w.m.noEndpoints {
 		here.Endpoint = ""
 	}
-	r, value, err := settle((record{
-		ID: id, Incarnation: incarnation, UID: p.h.uid, Adopted: adopted, Done: done, place: here,
-		Create: marker{At: w.clock().Add(time.Duration(len(w.next())) + time.Duration(w.serial)), By: strconv.Itoa(p.h.c.process)},
-	}).follows(p.rec))
+	r, value, err := record.Settle((record.Record{
+		ID: id, Incarnation: incarnation, UID: p.h.uid, Adopted: adopted, Done: done, Place: here,
+		Create: record.Marker{At: w.clock().Add(time.Duration(len(w.next())) + time.Duration(w.serial)), By: strconv.Itoa(p.h.c.process)},
+	}).Follows(p.rec))
 	if err != nil {
 		w.fail(p.h, err.Error())
 	}
@@ -87,13 +90,13 @@ func (p *commonsPass) write(id string, incarnation int64, adopted string, done t
 }
 
 func (p *commonsPass) read() {
-	r, err := parseRecord(p.h.rec)
+	r, err := record.Parse(p.h.rec)
 	if err != nil {
 		p.w.fail(p.h, err.Error())
 	}
-	p.rec, p.inherited = r, record{}
-	if r.exists() && r.UID != p.h.uid {
-		if p.rec = (record{}); r.stays("", p.here) || p.w.m.trustsCopies {
+	p.rec, p.inherited = r, record.Record{}
+	if r.Exists() && r.UID != p.h.uid {
+		if p.rec = (record.Record{}); r.Stays("", p.here) || p.w.m.trustsCopies {
 			p.inherited = r
 		}
 	}
@@ -113,86 +116,86 @@ func (p *commonsPass) identify() {
 	}
 }
 
-func (p *commonsPass) facts() Facts {
+func (p *commonsPass) facts() decide.Facts {
 	f, k := &p.f, p.w.k
 	f.Deleting, f.Policy = p.h.deleting, p.w.asks(p.h).policy
 	f.CanMark, f.CanUnmark = k.marker && !p.w.m.noMarks, !k.unmarked
 	p.t.facts(f, p.w.clock())
 	f.Fresh = true
-	f.Record = RecordFacts{Incarnation: p.rec.Incarnation, Marker: p.rec.progress(), KnownID: true}
-	if k.unmarked && f.Deleting && (!p.rec.exists() || p.rec.Refused) {
+	f.Record = decide.RecordFacts{Incarnation: p.rec.Incarnation, Marker: p.rec.Progress(), KnownID: true}
+	if k.unmarked && f.Deleting && (!p.rec.Exists() || p.rec.Refused) {
 		f.Record.KnownID = false
 	}
 	if p.rec.Given != "" {
-		f.Record.Trouble = TroubleGiven
+		f.Record.Trouble = decide.TroubleGiven
 		return *f
 	}
 	pinned := p.rec.Endpoint
 	p.anew = pinned != "" && pinned != p.here.Endpoint && p.h.annotations.endpoint == p.here.Endpoint
 	switch {
 	case p.anew:
-		f.Creation, f.DeleteAccepted, f.Record.KnownID, f.Record.Marker = CreationNone, false, !f.Deleting, MarkerNone
+		f.Creation, f.DeleteAccepted, f.Record.KnownID, f.Record.Marker = decide.CreationNone, false, !f.Deleting, record.MarkerNone
 		if p.id != p.h.spec {
-			p.id, f.Seen = p.h.spec, Seen{}
+			p.id, f.Seen = p.h.spec, decide.Seen{}
 		}
 	case pinned != "" && pinned != p.here.Endpoint:
-		f.Record.Trouble = TroubleEndpoint
-	case p.rec.exists() && p.rec.ID != p.h.spec: // as a new name in the spec
-		f.Record.Trouble = TroubleRenamed
-		if f.Creation == CreationNone {
-			f.Record.Trouble, f.Record.Marker = TroubleNone, MarkerNone
+		f.Record.Trouble = decide.TroubleEndpoint
+	case p.rec.Exists() && p.rec.ID != p.h.spec: // as a new name in the spec
+		f.Record.Trouble = decide.TroubleRenamed
+		if f.Creation == decide.CreationNone {
+			f.Record.Trouble, f.Record.Marker = decide.TroubleNone, record.MarkerNone
 			f.Record.Incarnation--
 			if p.id != p.h.spec {
-				p.id, f.Seen = p.h.spec, Seen{}
+				p.id, f.Seen = p.h.spec, decide.Seen{}
 			}
 		}
 	}
 	return *f
 }
 
-func (p *commonsPass) act(d Decision) bool {
+func (p *commonsPass) act(d decide.Decision) bool {
 	w, h := p.w, p.h
 	t := w.things[p.here.Endpoint][p.id]
 	switch d.Action {
-	case ActionObserve:
+	case decide.ActionObserve:
 		p.observe(t)
-	case ActionWriteMarker:
+	case decide.ActionWriteMarker:
 		p.leave()
-		p.rec, p.inherited = p.write(h.spec, d.Incarnation, "", time.Time{}), record{}
+		p.rec, p.inherited = p.write(h.spec, d.Incarnation, "", time.Time{}), record.Record{}
 		p.identify()
 		p.t.wroteMarker(p.rec.Create, p.rec.Incarnation)
-		p.f.Seen = Seen{}
-	case ActionAdopt:
+		p.f.Seen = decide.Seen{}
+	case decide.ActionAdopt:
 		p.adopt(t)
-	case ActionCreate:
+	case decide.ActionCreate:
 		p.create(t)
-	case ActionUpdate:
+	case decide.ActionUpdate:
 		p.touch(t, "updates")
 		if t != nil {
 			t.value = h.want
 		}
-		p.changed(ActionUpdate)
-	case ActionMark:
+		p.changed(decide.ActionUpdate)
+	case decide.ActionMark:
 		p.touch(t, "marks")
 		if t != nil {
 			t.mark, t.owner = p.mark(), h
 		}
-		p.changed(ActionMark)
-	case ActionDelete:
+		p.changed(decide.ActionMark)
+	case decide.ActionDelete:
 		p.touch(t, "deletes")
 		if t != nil && !t.made && t.mark == nil && !w.k.unmarked && h.ns != "t1" && p.rec.Given != "" {
 			w.fail(h, "deletes what nothing proves to be his")
 		}
 		delete(w.things[p.here.Endpoint], p.id)
 		p.t.deleteAnswered(false)
-		p.changed(ActionDelete)
-	case ActionUnmark:
+		p.changed(decide.ActionDelete)
+	case decide.ActionUnmark:
 		p.touch(t, "unmarks")
 		if t != nil {
 			t.mark, t.owner = nil, nil
 		}
-		p.changed(ActionUnmark)
-	case ActionRemoveFinalizer:
+		p.changed(decide.ActionUnmark)
+	case decide.ActionRemoveFinalizer:
 		p.release()
 		return false
 	default:
@@ -201,16 +204,16 @@ func (p *commonsPass) act(d Decision) bool {
 	return true
 }
 
-func (p *commonsPass) changed(a Action) {
-	p.f.Seen, p.f.Last = Seen{}, Answer{Of: a}
+func (p *commonsPass) changed(a decide.Action) {
+	p.f.Seen, p.f.Last = decide.Seen{}, decide.Answer{Of: a}
 	switch a {
-	case ActionUpdate:
+	case decide.ActionUpdate:
 		p.f.Did.Update = true
-	case ActionDelete:
+	case decide.ActionDelete:
 		p.f.Did.Delete = true
-	case ActionMark:
+	case decide.ActionMark:
 		p.f.Did.Mark = true
-	case ActionUnmark:
+	case decide.ActionUnmark:
 		p.f.Did.Unmark = true
 	default:
 	}
@@ -219,24 +222,24 @@ func (p *commonsPass) changed(a Action) {
 func (p *commonsPass) mark() Mark { return p.w.markOf(p.h) }
 
 func (w *commons) markOf(h *holder) Mark {
-	m := Mark{MarkUID: h.uid, MarkKind: "Thing", MarkNamespace: h.ns, MarkName: h.name, MarkCluster: h.c.id}
+	m := Mark{record.MarkUID: h.uid, record.MarkKind: "Thing", record.MarkNamespace: h.ns, record.MarkName: h.name, record.MarkCluster: h.c.id}
 	if w.m.blindToClusters {
-		delete(m, MarkCluster)
+		delete(m, record.MarkCluster)
 	}
 	return m
 }
 
-func (w *commons) claimant(h *holder, r, inherited record, untried bool) claimant {
+func (w *commons) claimant(h *holder, r, inherited record.Record, untried bool) decide.Claimant {
 	s := w.asks(h)
-	c := claimant{
-		mark: w.markOf(h), record: r, inherited: inherited, unmarked: w.k.unmarked, untried: untried,
-		adoption: s.policy.Adoption, from: s.from,
+	c := decide.Claimant{
+		Mark: w.markOf(h), Record: r, Inherited: inherited, Unmarked: w.k.unmarked, Untried: untried,
+		Adoption: s.policy.Adoption, From: s.from,
 	}
-	c.late = w.m.trustsGiven && r.Given != ""
+	c.Late = w.m.trustsGiven && r.Given != ""
 	if w.m.trustsAdopted {
-		c.adoption = AdoptAlways
+		c.Adoption = decide.AdoptAlways
 		if r.UID == h.uid && r.Adopted != "" {
-			c.from = r.Adopted
+			c.From = r.Adopted
 		}
 	}
 	return c
@@ -244,7 +247,7 @@ func (w *commons) claimant(h *holder, r, inherited record, untried bool) claiman
 
 // observe looks at the thing, and at who else stands for it.
 func (p *commonsPass) observe(t *deed) {
-	p.seen, p.f.Seen, p.f.Differs, p.f.Last = t, Seen{Looked: true, Phase: PhaseMissing}, Differs{}, Answer{Of: ActionObserve}
+	p.seen, p.f.Seen, p.f.Differs, p.f.Last = t, decide.Seen{Looked: true, Phase: decide.PhaseMissing}, decide.Differs{}, decide.Answer{Of: decide.ActionObserve}
 	var found Mark
 	if t == nil {
 		p.t.sawNothing()
@@ -252,19 +255,19 @@ func (p *commonsPass) observe(t *deed) {
 		found = t.mark
 		r := p.rec
 		if p.anew {
-			r = record{}
+			r = record.Record{}
 		}
-		p.f.Seen.Phase = PhaseAvailable
-		p.f.Seen.Owner = p.w.claimant(p.h, r, p.inherited, p.f.Creation == CreationNone).ownerOf(found)
+		p.f.Seen.Phase = decide.PhaseAvailable
+		p.f.Seen.Owner = p.w.claimant(p.h, r, p.inherited, p.f.Creation == decide.CreationNone).OwnerOf(found)
 		p.f.Differs.InPlace = t.value != p.h.want
 	}
-	if p.f.Seen.Owner != OwnerUs && (!p.f.Deleting || t != nil) && !p.w.m.noClaims {
+	if p.f.Seen.Owner != decide.OwnerUs && (!p.f.Deleting || t != nil) && !p.w.m.noClaims {
 		p.contest(found)
 	}
 	if t == nil {
 		return
 	}
-	if p.f.Seen.ours() {
+	if p.f.Seen.Ours() {
 		p.t.saw()
 	} else {
 		p.t.sawNothing()
@@ -273,40 +276,40 @@ func (p *commonsPass) observe(t *deed) {
 
 func (p *commonsPass) contest(found Mark) {
 	ours := p.standing(p.h, found)
-	ours.place, ours.holds = p.here, ours.holds && p.seen == nil && !p.anew || p.f.Seen.Owner == OwnerRecorded
+	ours.Place, ours.Holds = p.here, ours.Holds && p.seen == nil && !p.anew || p.f.Seen.Owner == decide.OwnerRecorded
 	for _, o := range p.h.c.objects {
 		if o == p.h {
 			continue
 		}
-		if o.uid == found[MarkUID] {
-			p.f.Seen.Rival = RivalHolds
+		if o.uid == found[record.MarkUID] {
+			p.f.Seen.Rival = decide.RivalHolds
 			return
 		}
-		r, _ := parseRecord(o.rec)
+		r, _ := record.Parse(o.rec)
 		if r.UID != o.uid {
-			r = record{}
+			r = record.Record{}
 		}
 		if r.ID == p.id || r.ID == "" && o.spec == p.id || r.Given == p.id {
-			p.f.Seen.Rival = max(p.f.Seen.Rival, rivalry(ours, p.standing(o, found), p.seen == nil && !p.w.k.unmarked))
+			p.f.Seen.Rival = max(p.f.Seen.Rival, decide.Rivalry(ours, p.standing(o, found), p.seen == nil && !p.w.k.unmarked))
 		}
 	}
 }
 
-func (p *commonsPass) standing(o *holder, found Mark) standing {
-	r, _ := parseRecord(o.rec)
+func (p *commonsPass) standing(o *holder, found Mark) decide.Standing {
+	r, _ := record.Parse(o.rec)
 	if r.UID != o.uid {
-		r = record{}
+		r = record.Record{}
 	}
-	s := standing{uid: o.uid, since: o.created, asked: r.asked(), had: r.had(), place: r.place, ends: o.deleting, leaves: o.deleting && o.annotations.deletion == "orphan"}
-	if !r.exists() {
-		s.place = p.here
+	s := decide.Standing{UID: o.uid, Since: o.created, Asked: r.Asked(), Had: r.Had(), Place: r.Place, Ends: o.deleting, Leaves: o.deleting && o.annotations.deletion == "orphan"}
+	if !r.Exists() {
+		s.Place = p.here
 	}
-	s.holds = r.exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
+	s.Holds = r.Exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
 	switch {
 	case p.seen == nil && p.w.m.wishesFirst:
-		s.holds = false
+		s.Holds = false
 	case p.seen != nil && !p.w.k.unmarked:
-		s.holds = p.w.claimant(o, r, record{}, false).ownerOf(found) == OwnerRecorded
+		s.Holds = p.w.claimant(o, r, record.Record{}, false).OwnerOf(found) == decide.OwnerRecorded
 	}
 	return s
 }
@@ -325,7 +328,7 @@ func (p *commonsPass) touch(t *deed, what string) {
 // stated: the owner of the thing is in another cluster, and somebody who may said to take it
 // from him.
 func (p *commonsPass) stated(t *deed) bool {
-	return t.owner.c != p.h.c && p.h.ns == "t1" && p.h.annotations.adoption == "from:"+t.mark[MarkUID]
+	return t.owner.c != p.h.c && p.h.ns == "t1" && p.h.annotations.adoption == "from:"+t.mark[record.MarkUID]
 }
 
 func (p *commonsPass) adopt(t *deed) {
@@ -340,26 +343,26 @@ func (p *commonsPass) adopt(t *deed) {
 	}
 	p.leave()
 	adopted := ""
-	if p.f.Seen.Owner != OwnerUs {
-		adopted = adoptedFrom(t.mark)
+	if p.f.Seen.Owner != decide.OwnerUs {
+		adopted = record.AdoptedFrom(t.mark)
 	}
-	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted, w.clock()), record{}
+	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted, w.clock()), record.Record{}
 	p.t.adopted(p.rec.Create, p.rec.Incarnation, w.clock())
-	if !p.f.CanMark || p.f.Seen.Owner == OwnerUs {
+	if !p.f.CanMark || p.f.Seen.Owner == decide.OwnerUs {
 		t.owner = p.h // else with the mark
 	}
-	p.f.Seen = Seen{}
+	p.f.Seen = decide.Seen{}
 }
 
 // sawGiven notes that a look has shown the thing by the id that the record names.
 func (p *commonsPass) sawGiven() {
 	r := p.rec
 	r.Done = p.w.clock()
-	r, value, err := settle(r)
+	r, value, err := record.Settle(r)
 	if err != nil {
 		p.w.fail(p.h, err.Error())
 	}
-	p.rec, p.h.rec, p.f.Seen = r, value, Seen{}
+	p.rec, p.h.rec, p.f.Seen = r, value, decide.Seen{}
 }
 
 // leave: who begins anew at another endpoint leaves what he had.
@@ -378,7 +381,7 @@ func (p *commonsPass) leave() {
 
 func (p *commonsPass) create(t *deed) {
 	p.f.Did.Create = true
-	p.f.Seen = Seen{}
+	p.f.Seen = decide.Seen{}
 	if t != nil {
 		p.w.fail(p.h, "creates what is there")
 		return
@@ -389,8 +392,8 @@ func (p *commonsPass) create(t *deed) {
 		made.mark = p.mark()
 	}
 	p.w.things[p.here.Endpoint][p.id] = made
-	p.t.createAnswered(false, ClassUnknown, p.w.clock())
-	p.f.Last = Answer{Of: ActionCreate}
+	p.t.createAnswered(false, decide.ClassUnknown, p.w.clock())
+	p.f.Last = decide.Answer{Of: decide.ActionCreate}
 	p.t.saw()
 }
 
@@ -402,7 +405,7 @@ func (w *commons) remade(p *commonsPass) {
 	if had == nil || had == p.h || had.gone || had.deleting || had.tampered || p.h.tampered || had.c != p.h.c {
 		return
 	}
-	if r, err := parseRecord(had.rec); err == nil && r.UID == had.uid && r.ID == p.id && r.Endpoint == p.here.Endpoint {
+	if r, err := record.Parse(had.rec); err == nil && r.UID == had.uid && r.ID == p.id && r.Endpoint == p.here.Endpoint {
 		w.fail(p.h, "makes for itself what "+had.key()+" ("+had.uid+") had and lost")
 	}
 }
@@ -414,8 +417,8 @@ func (p *commonsPass) release() {
 			if t.owner != p.h {
 				continue
 			}
-			excused := p.h.tampered || p.h.annotations.deletion == "orphan" || p.anew || p.f.Seen.Rival != RivalNone ||
-				t.mark[MarkUID] != p.h.uid && !p.w.k.unmarked || t.mark == nil && p.rec.Adopted != ""
+			excused := p.h.tampered || p.h.annotations.deletion == "orphan" || p.anew || p.f.Seen.Rival != decide.RivalNone ||
+				t.mark[record.MarkUID] != p.h.uid && !p.w.k.unmarked || t.mark == nil && p.rec.Adopted != ""
 			if t.owner = nil; !excused {
 				p.w.fail(p.h, "goes and leaves "+t.id+" behind")
 			}

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 // The world of TestNobodyTakesWhatIsNotHis: two clusters of two namespaces each, whose people
@@ -47,7 +50,7 @@ type holder struct {
 	deleting    bool
 	gone        bool
 	tampered    bool // its own people wrote its record
-	last        Decision
+	last        decide.Decision
 }
 
 // settingsOf are the annotations that say what may be done.
@@ -79,11 +82,11 @@ type commons struct {
 	broken  string
 	tracing bool
 	story   []string
-	stops   map[Reason]int
+	stops   map[decide.Reason]int
 }
 
 func newCommons(k commonsKind, m commonsMutant, policy bool, seed uint64) *commons {
-	w := &commons{k: k, m: m, policy: policy, rng: rand.New(rand.NewPCG(seed, 7)), stops: map[Reason]int{}, lost: map[string]*holder{}, things: map[string]map[string]*deed{"east": {}, "west": {}}}
+	w := &commons{k: k, m: m, policy: policy, rng: rand.New(rand.NewPCG(seed, 7)), stops: map[decide.Reason]int{}, lost: map[string]*holder{}, things: map[string]map[string]*deed{"east": {}, "west": {}}}
 	for range k.clusters {
 		w.realms = append(w.realms, w.founded())
 	}
@@ -117,9 +120,9 @@ func (w *commons) fail(h *holder, what string) {
 
 // cap is what the one who runs a realm's operator lets a namespace do: in t1 he trusts.
 func (w *commons) limits(ns string) limits {
-	l := limits{namespace: ns, adoption: AdoptIfMarked, create: true, update: true, remove: true}
+	l := limits{namespace: ns, adoption: decide.AdoptIfMarked, create: true, update: true, remove: true}
 	if ns == "t1" || w.m.noLimits {
-		l.adoption = AdoptAlways
+		l.adoption = decide.AdoptAlways
 	}
 	return l
 }
@@ -233,12 +236,12 @@ func (w *commons) adoption() string {
 
 // forged is a record such as people make up.
 func (w *commons) forged(r *realm, h *holder, uid string) string {
-	f := record{
-		ID: pick(w.rng, "x", "y", "z"), Incarnation: int64(1 + w.rng.IntN(3)), UID: uid, Create: marker{At: w.clock(), By: "forger"},
-		Adopted: pick(w.rng, "", adoptedUnmarked, w.someUID()),
+	f := record.Record{
+		ID: pick(w.rng, "x", "y", "z"), Incarnation: int64(1 + w.rng.IntN(3)), UID: uid, Create: record.Marker{At: w.clock(), By: "forger"},
+		Adopted: pick(w.rng, "", record.AdoptedUnmarked, w.someUID()),
 	}
 	if t := w.things[r.endpoint][h.spec]; t != nil && w.chance(30) { // who knows what he wants
-		f.ID, f.Adopted = h.spec, adoptedFrom(t.mark)
+		f.ID, f.Adopted = h.spec, record.AdoptedFrom(t.mark)
 	}
 	if w.chance(50) {
 		f.Done = w.clock()
@@ -247,9 +250,9 @@ func (w *commons) forged(r *realm, h *holder, uid string) string {
 		f.Given = pick(w.rng, "x", "y", "z")
 	}
 	if w.chance(70) {
-		f.place = place{Cluster: r.id, Installation: "op", Endpoint: r.endpoint, Object: h.key()}
+		f.Place = record.Place{Cluster: r.id, Installation: "op", Endpoint: r.endpoint, Object: h.key()}
 	}
-	value, err := f.encode()
+	value, err := f.Encode()
 	if err != nil {
 		w.fail(h, err.Error())
 	}
@@ -261,7 +264,7 @@ func (w *commons) someUID() string {
 	for _, endpoint := range []string{"east", "west"} {
 		for _, id := range []string{"x", "y", "z"} {
 			if t := w.things[endpoint][id]; t != nil && t.mark != nil && w.chance(30) {
-				return t.mark[MarkUID]
+				return t.mark[record.MarkUID]
 			}
 		}
 	}
@@ -304,7 +307,7 @@ func (w *commons) disown(h *holder) {
 	h.tampered = true
 	for _, at := range w.things {
 		for _, t := range at {
-			if t.owner == h && t.mark[MarkUID] != h.uid {
+			if t.owner == h && t.mark[record.MarkUID] != h.uid {
 				t.owner = nil
 			}
 		}
@@ -379,7 +382,7 @@ func (w *commons) waysOut() {
 			for range 8 {
 				w.visit(h)
 			}
-			if w.broken != "" || h.gone || h.last.Action != ActionStop && h.last.Reason == ReasonAvailable {
+			if w.broken != "" || h.gone || h.last.Action != decide.ActionStop && h.last.Reason == decide.ReasonAvailable {
 				continue
 			}
 			w.stops[h.last.Reason]++

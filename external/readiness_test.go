@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	thingv1 "github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/loop"
 )
@@ -31,7 +33,7 @@ func TestWaits(t *testing.T) {
 	}{{unready, 0}, {unready, time.Minute}, {gone, 0}, {gone, time.Minute}, {nil, 0}, {unready, 0}} {
 		now := noon.Add(time.Duration(i) * time.Minute)
 		k.waits(step.waiting, now)
-		var f Facts
+		var f decide.Facts
 		k.facts(&f, now)
 		if f.SinceUnready != step.want {
 			t.Errorf("step %d: it has waited for %v for %s; want %s", i, step.waiting, f.SinceUnready, step.want)
@@ -182,14 +184,14 @@ func TestCallsAtTheEnd(t *testing.T) {
 	stop()
 	tests := map[string]struct {
 		why   string
-		a     Action
+		a     decide.Action
 		ended bool
 	}{
-		"create":  {"its answer is worth more than the seconds", ActionCreate, false},
-		"update":  {"", ActionUpdate, false},
-		"delete":  {"", ActionDelete, false},
-		"unmark":  {"", ActionUnmark, false},
-		"observe": {"a look can be had again", ActionObserve, true},
+		"create":  {"its answer is worth more than the seconds", decide.ActionCreate, false},
+		"update":  {"", decide.ActionUpdate, false},
+		"delete":  {"", decide.ActionDelete, false},
+		"unmark":  {"", decide.ActionUnmark, false},
+		"observe": {"a look can be had again", decide.ActionObserve, true},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
@@ -211,22 +213,23 @@ func TestCallsAtTheEnd(t *testing.T) {
 // a record that the object has lost.
 func TestMetadataLostInOneProcess(t *testing.T) {
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
-	first, second := aRecord(), aRecord()
+	first := record.Record{ID: "orders", Incarnation: 1, UID: "u1", Create: record.Marker{By: "pod"}}
+	second := first
 	first.Create.At, second.Create.At = now, now.Add(time.Second)
 	var tr track
 	tr.prepared = first.Create
 	tr.read(first, now, time.Hour)
-	if tr.creation != CreationUntold {
-		t.Fatalf("creation %d of a first record, want %d", tr.creation, CreationUntold)
+	if tr.creation != decide.CreationUntold {
+		t.Fatalf("creation %d of a first record, want %d", tr.creation, decide.CreationUntold)
 	}
 	tr.sawNothing()
-	tr.createAnswered(false, ClassUnknown, now)
+	tr.createAnswered(false, decide.ClassUnknown, now)
 	tr.prepared = second.Create
 	if !tr.read(second, now.Add(time.Second), time.Hour) {
 		t.Fatal("the prepared record is taken for an old one")
 	}
 	tr.sawNothing() // a look that is behind
-	if tr.creation != CreationCalled || !tr.called.Equal(now) {
+	if tr.creation != decide.CreationCalled || !tr.called.Equal(now) {
 		t.Errorf("creation %d at %s; it was called at %s", tr.creation, tr.called, now)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // reflect shows in status what was observed: of a thing that is there and ours what it is, of any
 // other nothing. What was shown before, or what somebody else wrote there, is not about the present.
 func (p *pass[T, C, O]) reflect(ctx context.Context) {
-	if p.seen.Phase == PhaseMissing || !p.facts.Seen.ours() {
+	if p.seen.Phase == PhaseMissing || !p.facts.Seen.Ours() {
 		p.showNothing()
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -24,21 +25,21 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 
 // announce lets a trace and people follow the states of a pass as they come. A look
 // changes nothing yet, and what ends the pass is told by its report.
-func (p *pass[T, C, O]) announce(ctx context.Context, d Decision) error {
-	reported := d.Action == ActionNone || d.Action == ActionStop
-	if d.State != "" && d.Action != ActionObserve && d.Action != ActionConfirm && !reported {
+func (p *pass[T, C, O]) announce(ctx context.Context, d decide.Decision) error {
+	reported := d.Action == decide.ActionNone || d.Action == decide.ActionStop
+	if d.State != "" && d.Action != decide.ActionObserve && d.Action != decide.ActionConfirm && !reported {
 		t := p.texts()
-		p.loop.SetState(string(d.State), t.reason(d), t.message(d, p.facts))
+		p.loop.SetState(string(d.State), t.Reason(d), t.Message(d, p.facts))
 	}
-	if d.Row != 14 || d.Action != ActionWriteMarker {
+	if d.Row != 14 || d.Action != decide.ActionWriteMarker {
 		return nil
 	}
-	if d.Reason == ReasonMissingAfterRestart { // or it never came to be: only what was Ready is known to be lost
+	if d.Reason == decide.ReasonMissingAfterRestart { // or it never came to be: only what was Ready is known to be lost
 		if err := p.recallReady(ctx); err != nil || p.facts.ReadyFor == 0 {
 			return err
 		}
 	}
-	p.event("Warning", string(d.Reason), p.texts().loss(d))
+	p.event("Warning", string(d.Reason), p.texts().Loss(d))
 	return nil
 }
 
@@ -52,13 +53,13 @@ func (p *pass[T, C, O]) repaired(differed Changes) {
 }
 
 // report hands what people are told of d to the loop.
-func (p *pass[T, C, O]) report(ctx context.Context, d Decision) error {
-	if generation, known := p.facts.readyFor(d); generation == 0 && !known || d.Show.Ready == ShowTrue && p.facts.Differs.any() {
+func (p *pass[T, C, O]) report(ctx context.Context, d decide.Decision) error {
+	if generation, known := p.facts.ReadyAfter(d); generation == 0 && !known || d.Show.Ready == decide.ShowTrue && p.facts.Differs.Any() {
 		if err := p.recallReady(ctx); err != nil {
 			return err
 		}
 	}
-	p.told = tell(d, p.facts, p.texts())
+	p.told = decide.Report(d, p.facts, p.texts())
 	p.track.tells(p.told, d, p.facts)
 	p.loop.Report(p.told)
 	return nil
@@ -68,17 +69,17 @@ func (p *pass[T, C, O]) report(ctx context.Context, d Decision) error {
 func (p *pass[T, C, O]) gatherTold() {
 	f := &p.facts
 	f.Deleting, f.Generation = !p.obj.GetDeletionTimestamp().IsZero(), p.obj.GetGeneration()
-	f.Told, f.ReadyFor = p.track.told, p.track.readyFor
+	f.Told, f.ReadyFor = p.track.said.Told, p.track.said.ReadyFor
 }
 
 // broken reports on a pass that came to no decision.
 func (p *pass[T, C, O]) broken(ctx context.Context, cause error) error {
 	p.gatherTold()
-	d := Decision{State: StateFailed, Reason: ReasonReconcileFailed, Wake: WakeBackoff, Show: Show{Failed: ShowTrue}}
+	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
 	if p.facts.Deleting {
-		d = terminating(d)
+		d = decide.Terminating(d)
 	}
-	p.facts.Last, p.last = Answer{}, classification{text: plain.Error(cause)}
+	p.facts.Last, p.last = decide.Answer{}, classification{text: plain.Error(cause)}
 	return p.report(ctx, d)
 }
 
@@ -86,7 +87,7 @@ func (p *pass[T, C, O]) broken(ctx context.Context, cause error) error {
 // Ready when another process last told. What our own field manager did not write is not
 // believed, and neither is what tells of a spec that this object has not had yet.
 func (p *pass[T, C, O]) recallReady(ctx context.Context) error {
-	if p.track.told.State != "" || p.track.recalled {
+	if p.track.said.Told.State != "" || p.track.recalled {
 		return nil
 	}
 	ready := meta.FindStatusCondition(p.obj.TrimtabStatus().Conditions, api.ConditionReady)
@@ -100,46 +101,46 @@ func (p *pass[T, C, O]) recallReady(ctx context.Context) error {
 	}
 	p.track.recalled = true
 	if c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration <= p.obj.GetGeneration() {
-		p.track.readyFor, p.facts.ReadyFor = c.ObservedGeneration, c.ObservedGeneration
+		p.track.said.ReadyFor, p.facts.ReadyFor = c.ObservedGeneration, c.ObservedGeneration
 	}
 	return nil
 }
 
 // outcome tells the loop when the object comes again.
-func (p *pass[T, C, O]) outcome(d Decision) loop.Outcome {
-	if d.Wake != WakePoll && d.Wake != WakeSoon && d.Wake != WakeDependency && p.unreflected == nil {
+func (p *pass[T, C, O]) outcome(d decide.Decision) loop.Outcome {
+	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon && d.Wake != decide.WakeDependency && p.unreflected == nil {
 		p.track.rest()
 	}
-	if p.unreflected != nil && (d.Wake == WakeEvent || d.Wake == WakeDependency || d.Wake == WakeDrift) {
+	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {
 		return loop.AgainAfter(p.track.poll(d.Row, cmp.Or(p.e.driftInterval(), mostPoll)))
 	}
 	switch d.Wake {
-	case WakeEvent:
+	case decide.WakeEvent:
 		return loop.Terminal(p.told.Reason, errors.New(p.told.Message))
-	case WakeBackoff:
+	case decide.WakeBackoff:
 		return loop.Fail(errors.New(p.told.Message)).Because(p.told.Reason)
-	case WakePoll:
+	case decide.WakePoll:
 		return loop.AgainAfter(p.pollDelay(d))
-	case WakeSoon, WakeNow:
+	case decide.WakeSoon, decide.WakeNow:
 		return loop.AgainAfter(p.track.poll(d.Row, 10*time.Second))
-	case WakeScope:
+	case decide.WakeScope:
 		return loop.AgainAfter(p.scopeDelay())
-	case WakeDependency:
+	case decide.WakeDependency:
 		if slices.ContainsFunc(p.waiting, func(d loop.Dep) bool { return d.Why == unvouched }) {
 			return loop.AgainAfter(p.track.poll(d.Row, 30*time.Second))
 		}
 		return loop.WaitFor(string(d.Reason), p.waiting...)
-	case WakeGrace:
+	case decide.WakeGrace:
 		return loop.AgainAfter(p.facts.Grace - p.facts.SinceUnready)
-	case WakeDrift:
+	case decide.WakeDrift:
 	}
 	return p.settled(d)
 }
 
 // settled is the outcome of a decision that stands until the drift interval.
-func (p *pass[T, C, O]) settled(d Decision) loop.Outcome {
+func (p *pass[T, C, O]) settled(d decide.Decision) loop.Outcome {
 	switch {
-	case d.Action == ActionStop:
+	case d.Action == decide.ActionStop:
 		return loop.Terminal(p.told.Reason, errors.New(p.told.Message))
 	case d.Row == 1 && !p.settings.until.IsZero():
 		return loop.AgainAfter(max(time.Second, min(time.Until(p.settings.until), 10*time.Minute)))
@@ -152,26 +153,26 @@ func (p *pass[T, C, O]) settled(d Decision) loop.Outcome {
 }
 
 // cleanupOutcome tells the loop when an object that is to go comes again.
-func (p *pass[T, C, O]) cleanupOutcome(d Decision) loop.CleanupOutcome {
-	if d.Wake != WakePoll && d.Wake != WakeSoon {
+func (p *pass[T, C, O]) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
+	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon {
 		p.track.rest()
 	}
 	switch d.Wake {
-	case WakeBackoff:
+	case decide.WakeBackoff:
 		return loop.CleanupFailed(errors.New(p.told.Message)).Because(p.told.Reason)
-	case WakePoll:
+	case decide.WakePoll:
 		return loop.Keep(p.pollDelay(d))
-	case WakeSoon, WakeNow:
+	case decide.WakeSoon, decide.WakeNow:
 		return loop.Keep(p.track.poll(d.Row, 10*time.Second))
-	case WakeScope:
+	case decide.WakeScope:
 		return loop.Keep(p.scopeDelay())
-	case WakeEvent, WakeDrift, WakeDependency, WakeGrace:
+	case decide.WakeEvent, decide.WakeDrift, decide.WakeDependency, decide.WakeGrace:
 	}
 	return loop.KeepUntilEvent().Because(string(d.Reason))
 }
 
 // pollDelay is what the API hinted at, within limits, or a delay that doubles from 1 s to 30 s.
-func (p *pass[T, C, O]) pollDelay(d Decision) time.Duration {
+func (p *pass[T, C, O]) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
 	most := cmp.Or(p.e.driftInterval(), mostPoll)
 	for _, hint := range []time.Duration{p.last.after, p.seen.PollAfter} {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
 const (
@@ -92,7 +94,7 @@ type scope struct {
 
 	// shut is why calls are held back, from when on, since when it has been so, and until
 	// when none is tried; words say why for people.
-	shut    Scope
+	shut    decide.Scope
 	shutAt  time.Time
 	since   time.Time
 	until   time.Time
@@ -121,14 +123,14 @@ type scope struct {
 }
 
 // state tells whether an object may call now, without taking its turn.
-func (s *scope) state(key objectKey, now time.Time) (shut Scope, words string) {
+func (s *scope) state(key objectKey, now time.Time) (shut decide.Scope, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own[key].After(now) {
-		return ScopeThrottled, ""
+		return decide.ScopeThrottled, ""
 	}
 	if s.admits(key, now) {
-		return ScopeOpen, ""
+		return decide.ScopeOpen, ""
 	}
 	return s.shut, s.words
 }
@@ -136,7 +138,7 @@ func (s *scope) state(key objectKey, now time.Time) (shut Scope, words string) {
 // admits: the API is open, or it is the object's turn to try.
 func (s *scope) admits(key objectKey, now time.Time) bool {
 	switch {
-	case s.shut == ScopeOpen, s.probing && s.prober == key:
+	case s.shut == decide.ScopeOpen, s.probing && s.prober == key:
 		return true
 	case now.Before(s.until):
 		return false
@@ -145,20 +147,20 @@ func (s *scope) admits(key objectKey, now time.Time) bool {
 }
 
 // enter takes the object's turn to call, and tells whether it has one.
-func (s *scope) enter(key objectKey, now time.Time) (shut Scope, words string) {
+func (s *scope) enter(key objectKey, now time.Time) (shut decide.Scope, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own[key].After(now) {
-		return ScopeThrottled, ""
+		return decide.ScopeThrottled, ""
 	}
 	if !s.admits(key, now) {
 		return s.shut, s.words
 	}
-	if s.shut != ScopeOpen && (!s.probing || s.prober != key) {
+	if s.shut != decide.ScopeOpen && (!s.probing || s.prober != key) {
 		s.probing, s.prober, s.probed = true, key, now
 	}
 	delete(s.parked, key)
-	return ScopeOpen, ""
+	return decide.ScopeOpen, ""
 }
 
 // park lets an object wait for the API, and says when it shall come by itself.
@@ -168,7 +170,7 @@ func (s *scope) park(key objectKey, now time.Time) time.Duration {
 	if until := s.own[key]; until.After(now) {
 		return until.Sub(now)
 	}
-	if s.shut == ScopeOpen { // it opened in the meantime
+	if s.shut == decide.ScopeOpen { // it opened in the meantime
 		return leastProbe
 	}
 	put(&s.parked, key)
@@ -209,7 +211,7 @@ func (s *scope) forget(key objectKey) {
 func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, after time.Duration, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut != ScopeOpen && !began.After(s.shutAt) { // it says nothing new
+	if s.shut != decide.ScopeOpen && !began.After(s.shutAt) { // it says nothing new
 		if kind == answerAway || kind == answerDenied {
 			put(&s.failed, key)
 		}
@@ -228,16 +230,16 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 		if s.blames(key, now, after) {
 			return
 		}
-		s.close(ScopeThrottled, began, now, s.throttle(after), "")
+		s.close(decide.ScopeThrottled, began, now, s.throttle(after), "")
 	case answerAway:
 		put(&s.failed, key)
 		put(&s.streak, key)
-		if s.shut == ScopeOpen && len(s.streak) < downAfter {
+		if s.shut == decide.ScopeOpen && len(s.streak) < downAfter {
 			return
 		}
-		s.close(ScopeDown, began, now, 0, words)
+		s.close(decide.ScopeDown, began, now, 0, words)
 	case answerNothing:
-		if s.shut != ScopeOpen { // somebody else is to try
+		if s.shut != decide.ScopeOpen { // somebody else is to try
 			s.close(s.shut, began, now, leastProbe, s.words)
 		}
 	}
@@ -246,7 +248,7 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 // blames tells whether the API means this object alone by asking for fewer calls: it asked at
 // the same one a short time ago, and answers others. Then only that one waits.
 func (s *scope) blames(key objectKey, now time.Time, after time.Duration) bool {
-	if s.shut == ScopeOpen && s.worked > 0 && slices.Contains(s.blamed, key) {
+	if s.shut == decide.ScopeOpen && s.worked > 0 && slices.Contains(s.blamed, key) {
 		if s.own == nil {
 			s.own = map[objectKey]time.Time{}
 		}
@@ -263,7 +265,7 @@ func (s *scope) throttle(hint time.Duration) time.Duration {
 	if hint > 0 {
 		return bounded(hint, leastThrottle, mostThrottle)
 	}
-	if s.shut != ScopeThrottled {
+	if s.shut != decide.ScopeThrottled {
 		return leastThrottle
 	}
 	return min(leastThrottle<<min(s.tries, 6), time.Minute)
@@ -271,8 +273,8 @@ func (s *scope) throttle(hint time.Duration) time.Duration {
 
 // close holds calls back, or goes on doing so. wait zero is a tenth of the time it has been
 // so.
-func (s *scope) close(why Scope, began, now time.Time, wait time.Duration, words string) {
-	if s.shut == ScopeOpen {
+func (s *scope) close(why decide.Scope, began, now time.Time, wait time.Duration, words string) {
+	if s.shut == decide.ScopeOpen {
 		s.shutAt = now
 	}
 	s.worked = 0
@@ -331,11 +333,11 @@ func (s *scope) works(key objectKey, now time.Time) {
 	clear(s.streak)
 	back := map[objectKey]bool{}
 	switch {
-	case s.shut != ScopeOpen:
+	case s.shut != decide.ScopeOpen:
 		maps.Copy(back, s.parked)
 		s.others(back, now)
 		clear(s.parked)
-		s.shut, s.probing, s.words, s.tries = ScopeOpen, false, "", 0
+		s.shut, s.probing, s.words, s.tries = decide.ScopeOpen, false, "", 0
 	case recovered:
 		s.others(back, now)
 	}

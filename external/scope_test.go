@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 )
 
@@ -102,7 +103,7 @@ func (b *backend) firstBack() int {
 
 // begin lets an object call, if it may.
 func (b *backend) begin(key objectKey) {
-	if shut, _ := b.scope.enter(key, b.now); shut != ScopeOpen {
+	if shut, _ := b.scope.enter(key, b.now); shut != decide.ScopeOpen {
 		b.turned[key]++
 		b.due[key] = b.now.Add(b.scope.park(key, b.now))
 		return
@@ -334,7 +335,7 @@ func TestScopeOfOneBrokenObject(t *testing.T) {
 			kind = answerAway
 		}
 		s.answered(flaky, kind, now, now, 0, "")
-		if shut, _ := s.state(flaky, now); shut != ScopeOpen {
+		if shut, _ := s.state(flaky, now); shut != decide.ScopeOpen {
 			t.Fatalf("shut: %d", shut)
 		}
 	}

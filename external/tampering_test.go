@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
@@ -44,9 +44,9 @@ func (a *adversary) status() map[string]any {
 			"message": pick(a.rng, "", "nonsense"), "observedGeneration": a.rng.IntN(5), "lastTransitionTime": "2020-01-01T00:00:00Z",
 		})
 	}
-	states := []external.State{
-		"", "Nonsense", external.StatePending, external.StateCreating, external.StateUpdating, external.StateVerifying, external.StateCompleting,
-		external.StateSucceeded, external.StateRecreating, external.StateFailed, external.StateTerminating,
+	states := []decide.State{
+		"", "Nonsense", decide.StatePending, decide.StateCreating, decide.StateUpdating, decide.StateVerifying, decide.StateCompleting,
+		decide.StateSucceeded, decide.StateRecreating, decide.StateFailed, decide.StateTerminating,
 	}
 	return map[string]any{
 		"state": pick(a.rng, states...), "conditions": conditions,

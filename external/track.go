@@ -4,10 +4,9 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -16,20 +15,20 @@ import (
 // to decide, never wrong.
 type track struct {
 	// marker is the one this process wrote last; zero if it wrote none.
-	marker marker
+	marker record.Marker
 	// met is that of another process which this one goes by.
-	met marker
+	met record.Marker
 	// known is the record as this process last read or wrote it.
-	known record
+	known record.Record
 	// prepared is a marker that somebody else was asked to write for us, and which counts
 	// once it is read.
-	prepared marker
+	prepared record.Marker
 	// fresh: the object was written, or read from the API server itself, by this process.
 	fresh bool
 	// incarnation is the highest one seen.
 	incarnation int64
 	// creation is what is known about creating it.
-	creation Creation
+	creation decide.Creation
 	// doubtful: a create was refused for another reason than that the name is taken.
 	doubtful bool
 	// given is what the API assigned to what the last create or update made; nil before any.
@@ -57,18 +56,14 @@ type track struct {
 	unready time.Time
 	// polls counts looks in a row that found work under way, by decision.
 	polls   int
-	polling Row
+	polling decide.Row
 	// changing is what the last accepted change was to do, for people.
 	changing string
 	// warned: it was logged that another installation works on the object.
 	warned bool
-	// told is what people were told last; failedReason and failedText what condition Failed
-	// said.
-	told                     Told
-	failedReason, failedText string
-	// readyFor is the generation for which the thing was last Ready; recalled: what an earlier
-	// process told of it was looked up.
-	readyFor int64
+	// said is what was reported last; recalled: the generation for which an earlier process
+	// reported Ready was looked up.
+	said     decide.Reported
 	recalled bool
 	// wish is what was wanted when the thing was last as asked for.
 	wish wish
@@ -82,7 +77,7 @@ type track struct {
 
 // knowledge is what is known about creating a thing.
 type knowledge struct {
-	creation       Creation
+	creation       decide.Creation
 	called, doubt  time.Time
 	deleteAccepted bool
 }
@@ -111,16 +106,16 @@ const mostDifferences = 50
 
 // refusal is a call that the API refused for good, and what it depended on.
 type refusal struct {
-	action Action
+	action decide.Action
 	basis  basis
-	class  Class
+	class  decide.Class
 	err    error
 }
 
 // basis is what a call rested on: as long as it is the same, so is the answer.
 type basis struct {
 	generation int64
-	policy     Policy
+	policy     decide.Policy
 	// asked is the token of the person who asked for a pass.
 	asked string
 }
@@ -128,15 +123,15 @@ type basis struct {
 // read takes in the record of an object that was just read. It answers false if the record
 // is behind what this process wrote itself: the object is an old copy, or somebody changed
 // the record. settled is the age from which on a record tells of nothing that may still come.
-func (t *track) read(r record, now time.Time, settled time.Duration) bool {
-	if r.exists() && r.Create == t.prepared {
+func (t *track) read(r record.Record, now time.Time, settled time.Duration) bool {
+	if r.Exists() && r.Create == t.prepared {
 		t.wrotePrepared(r)
 	}
 	if t.ahead(r) {
 		return false
 	}
 	known := r.Create == t.marker || r.Create == t.met
-	if r.exists() && r.Incarnation == t.incarnation && known {
+	if r.Exists() && r.Incarnation == t.incarnation && known {
 		return true
 	}
 	t.meet(r, now, settled)
@@ -144,14 +139,14 @@ func (t *track) read(r record, now time.Time, settled time.Duration) bool {
 }
 
 // keep notes the record that a pass ended with, if it is the one that this process goes by.
-func (t *track) keep(r record) {
-	if r.exists() && (r.Create == t.marker || r.Create == t.met) {
+func (t *track) keep(r record.Record) {
+	if r.Exists() && (r.Create == t.marker || r.Create == t.met) {
 		t.known = r
 	}
 }
 
 // ahead: this process wrote something later than r.
-func (t *track) ahead(r record) bool {
+func (t *track) ahead(r record.Record) bool {
 	if r.Incarnation != t.incarnation {
 		return r.Incarnation < t.incarnation
 	}
@@ -160,23 +155,22 @@ func (t *track) ahead(r record) bool {
 
 // meet takes in a record that another process wrote. What it did after that is unknown, and
 // it may have done it a moment ago, unless the record is so old that it called nothing since.
-func (t *track) meet(r record, now time.Time, settled time.Duration) {
+func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
 		met: r.Create, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
-		told: t.told, failedReason: t.failedReason, failedText: t.failedText,
-		readyFor: t.readyFor, recalled: t.recalled, wish: t.wish,
+		said: t.said, recalled: t.recalled, wish: t.wish,
 	}
-	switch r.progress() {
-	case MarkerNone:
-	case MarkerPending:
-		t.creation, t.called, t.doubt = CreationPossible, now, now
+	switch r.Progress() {
+	case record.MarkerNone:
+	case record.MarkerPending:
+		t.creation, t.called, t.doubt = decide.CreationPossible, now, now
 		if quiet && now.Sub(r.Create.At) >= settled {
-			t.creation, t.called, t.doubt = CreationSettled, r.Create.At, time.Time{}
+			t.creation, t.called, t.doubt = decide.CreationSettled, r.Create.At, time.Time{}
 		}
-	case MarkerDone:
-		t.creation, t.called = CreationSeen, r.Done
+	case record.MarkerDone:
+		t.creation, t.called = decide.CreationSeen, r.Done
 		if r.Done.After(now) { // another machine's clock
 			t.called = now
 		}
@@ -184,38 +178,38 @@ func (t *track) meet(r record, now time.Time, settled time.Duration) {
 }
 
 // wroteMarker notes that m is durable for an incarnation.
-func (t *track) wroteMarker(m marker, incarnation int64) {
+func (t *track) wroteMarker(m record.Marker, incarnation int64) {
 	if incarnation != t.incarnation {
-		t.creation, t.called, t.deleteAccepted, t.doubtful = CreationNone, time.Time{}, false, false
+		t.creation, t.called, t.deleteAccepted, t.doubtful = decide.CreationNone, time.Time{}, false, false
 	}
 	t.marker, t.incarnation, t.fresh = m, incarnation, true
 }
 
 // wrotePrepared notes that the prepared marker is durable. It does not undo what this process
 // did by an earlier record that the object has lost.
-func (t *track) wrotePrepared(r record) {
+func (t *track) wrotePrepared(r record.Record) {
 	before := *t
 	t.wroteMarker(r.Create, r.Incarnation)
-	t.creation = max(before.creation, CreationUntold)
+	t.creation = max(before.creation, decide.CreationUntold)
 	t.called, t.deleteAccepted = before.called, before.deleteAccepted
-	t.prepared = marker{}
+	t.prepared = record.Marker{}
 }
 
 // createBegins notes that a create is called now, which may take effect whatever becomes of
 // the call.
 func (t *track) createBegins(now time.Time) {
 	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted}
-	if t.creation < CreationPossible || t.creation == CreationSettled {
-		t.creation = CreationPossible
+	if t.creation < decide.CreationPossible || t.creation == decide.CreationSettled {
+		t.creation = decide.CreationPossible
 	}
 	t.called, t.doubt, t.deleteAccepted = now, now, false
 }
 
 // createAnswered notes what a create came to. Only an answer that can mean nothing else
 // says that nothing was created.
-func (t *track) createAnswered(failed bool, c Class, now time.Time) {
+func (t *track) createAnswered(failed bool, c decide.Class, now time.Time) {
 	before := t.before
-	if failed && !noEffect(c) {
+	if failed && !decide.NoEffect(c) {
 		t.createHangs(now)
 		return
 	}
@@ -224,12 +218,12 @@ func (t *track) createAnswered(failed bool, c Class, now time.Time) {
 		t.before = nil
 	}
 	if !failed {
-		t.creation = CreationCalled
+		t.creation = decide.CreationCalled
 		t.called, t.deleteAccepted = now, false
 		return
 	}
-	t.creation = max(t.creation, CreationRefused)
-	t.doubtful = t.doubtful || c != ClassConflict
+	t.creation = max(t.creation, decide.CreationRefused)
+	t.doubtful = t.doubtful || c != decide.ClassConflict
 }
 
 // createHangs notes that a create may still take effect, as one that was left behind may.
@@ -239,11 +233,11 @@ func (t *track) createHangs(now time.Time) {
 }
 
 // takeBack notes what a call came to that had been left behind.
-func (t *track) takeBack(a Action, answer lateAnswer) {
+func (t *track) takeBack(a decide.Action, answer lateAnswer) {
 	switch a {
-	case ActionCreate:
+	case decide.ActionCreate:
 		t.createAnswered(answer.failed, answer.class, answer.at)
-	case ActionDelete:
+	case decide.ActionDelete:
 		t.deleteAnswered(answer.failed)
 	default: // looking tells
 	}
@@ -251,36 +245,26 @@ func (t *track) takeBack(a Action, answer lateAnswer) {
 
 // withdraws tells whether the record must still say that the create which it prepares was
 // refused.
-func (t *track) withdraws(r record) bool {
-	return t.creation == CreationRefused && r.progress() == MarkerPending && r.Create == t.marker
-}
-
-// noEffect tells the errors that can only mean that nothing was done.
-func noEffect(c Class) bool {
-	switch c {
-	case ClassThrottled, ClassDenied, ClassInvalid, ClassConflict, ClassTerminal, ClassNotReady:
-		return true
-	case ClassUnknown, ClassTransient, ClassAmbiguous:
-	}
-	return false
+func (t *track) withdraws(r record.Record) bool {
+	return t.creation == decide.CreationRefused && r.Progress() == record.MarkerPending && r.Create == t.marker
 }
 
 // saw notes that the thing exists and is ours.
-func (t *track) saw() { t.creation = CreationSeen }
+func (t *track) saw() { t.creation = decide.CreationSeen }
 
 // sawNothing notes that nothing of ours bears the thing's name.
 func (t *track) sawNothing() {
-	if t.creation == CreationUntold {
-		t.creation = CreationNone
+	if t.creation == decide.CreationUntold {
+		t.creation = decide.CreationNone
 	}
 }
 
 // adopted notes that a thing was taken over by the record with m. When it came into being
 // nobody knows; it may have been a moment ago, so that a read that is behind can still deny
 // it.
-func (t *track) adopted(m marker, incarnation int64, now time.Time) {
+func (t *track) adopted(m record.Marker, incarnation int64, now time.Time) {
 	t.wroteMarker(m, incarnation)
-	t.creation, t.called, t.deleteAccepted = CreationSeen, now, false
+	t.creation, t.called, t.deleteAccepted = decide.CreationSeen, now, false
 }
 
 // deleteAnswered notes what a delete came to. That there is nothing to delete is no more than
@@ -339,21 +323,21 @@ func (t *track) sameUpdates(generation int64, hash string) int {
 }
 
 // refuse notes that the API refused a call for good.
-func (t *track) refuse(a Action, b basis, c Class, err error) {
+func (t *track) refuse(a decide.Action, b basis, c decide.Class, err error) {
 	t.refusal = refusal{action: a, basis: b, class: c, err: err}
 }
 
 // refused is the call that need not be repeated, ActionNone if there is none.
-func (t *track) refused(b basis) Action {
+func (t *track) refused(b basis) decide.Action {
 	if t.refusal.basis != b {
-		return ActionNone
+		return decide.ActionNone
 	}
 	return t.refusal.action
 }
 
 // facts fills in what the track knows. now is when the last look began, if there was one:
 // what came between it and the decision did not make it any younger.
-func (t *track) facts(f *Facts, now time.Time) {
+func (t *track) facts(f *decide.Facts, now time.Time) {
 	f.Fresh = t.fresh
 	f.Creation = t.creation
 	f.SinceCreate = now.Sub(t.called)
@@ -381,7 +365,7 @@ func (t *track) untried(generation int64) bool { return generation > t.tried }
 
 // poll returns the delay before the next look, which doubles up to most as long as the
 // same row asks for it.
-func (t *track) poll(row Row, most time.Duration) time.Duration {
+func (t *track) poll(row decide.Row, most time.Duration) time.Duration {
 	if t.polling != row {
 		t.polling, t.polls = row, 0
 	}
@@ -390,24 +374,9 @@ func (t *track) poll(row Row, most time.Duration) time.Duration {
 	return d
 }
 
-// tells notes what people are told of d.
-func (t *track) tells(r conditions.Report, d Decision, f Facts) {
-	t.readyFor, _ = f.readyFor(d)
-	t.told = Told{State: State(r.State)}
-	if f.lookFailed(d) {
-		t.told.Look = d.Reason
-	}
-	for _, c := range r.Conditions {
-		is := c.Status == metav1.ConditionTrue
-		switch c.Type {
-		case api.ConditionCreating:
-			t.told.Creating = is
-		case api.ConditionUpdating:
-			t.told.Updating = is
-		case api.ConditionFailed:
-			t.told.Failed, t.failedReason, t.failedText = is, c.Reason, c.Message
-		}
-	}
+// tells notes what was reported of d.
+func (t *track) tells(r conditions.Report, d decide.Decision, f decide.Facts) {
+	t.said = decide.Remember(r, d, f)
 }
 
 // wish is what a spec, and what it refers to, ask of a thing. The zero value is not known.

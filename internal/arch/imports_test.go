@@ -140,12 +140,12 @@ func managers(t *tree) []string {
 	return findings
 }
 
-// pure finds what reads the world in files named decide*.go.
+// pure finds what reads the world in files named decide*.go and in packages named decide.
 func pure(t *tree) []string {
 	var findings []string
 	for _, p := range t.packages {
 		for _, f := range p.product() {
-			if !strings.HasPrefix(path.Base(f.path), "decide") {
+			if !strings.HasPrefix(path.Base(f.path), "decide") && path.Base(path.Dir(f.path)) != "decide" {
 				continue
 			}
 			for name, pos := range f.imports() {

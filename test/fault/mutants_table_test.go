@@ -29,8 +29,8 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "observedGeneration is that of the fresh object",
-			file: "external/report.go", old: "	p.told = tell(d, p.facts, p.texts())\n",
-			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(T); ok && p.loop.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = tell(d, p.facts, p.texts())\n",
+			file: "external/report.go", old: "	p.told = decide.Report(d, p.facts, p.texts())\n",
+			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(T); ok && p.loop.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = decide.Report(d, p.facts, p.texts())\n",
 			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@5(2)",
 		},
 		{
@@ -40,7 +40,7 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "lastTransitionTime moves although nothing changed",
-			file: "status/status.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
+			file: "conditions/set.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
 			scenario: "nats-bucket", invariants: []string{"I9"},
 		},
 	}
@@ -88,43 +88,43 @@ func ownershipMutants() []mutant {
 	return []mutant{
 		{
 			what: "a failed delete lets the object go",
-			file: "external/decide_deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
+			file: "external/internal/decide/deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
 		{
 			what: "what does not show yet is taken for gone",
-			file: "external/decide_deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
+			file: "external/internal/decide/deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
 			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
 			scenario: "nats-late", invariants: []string{"I2"}, token: "race@5(0)",
 		},
 		{
 			what: "what is not ours is deleted",
-			file: "external/decide_claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return false\n",
+			file: "external/internal/decide/claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return false\n",
 			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},
 		},
 		{
 			what: "what is not ours is taken over",
-			file: "external/decide_claim.go", old: "	if f.Policy.Adoption >= least {\n", mutated: "	if f.Policy.Adoption >= least || true {\n",
+			file: "external/internal/decide/claim.go", old: "	if f.Policy.Adoption >= least {\n", mutated: "	if f.Policy.Adoption >= least || true {\n",
 			scenario: "nats-occupied", invariants: []string{"I10", "I1", "I13"},
 		},
 		{
 			what: "what another object owns is taken for ours",
-			file: "external/mark.go", old: "	case uid != \"\" && uid == c.mark[MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
+			file: "external/internal/decide/owner.go", old: "	case uid != \"\" && uid == c.Mark[record.MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
 			scenario: "nats-twins", invariants: []string{"I10", "I1"},
 		},
 		{
 			what: "orphaning is forgotten",
-			file: "external/decide_deletion.go", old: "	case f.Policy.Orphan || !f.Policy.Delete:\n		return decideOrphan(f)\n", mutated: "",
+			file: "external/internal/decide/deletion.go", old: "	case f.Policy.Orphan || !f.Policy.Delete:\n		return decideOrphan(f)\n", mutated: "",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2", "I10"},
 		},
 		{
 			what: "the mark stays on what was left behind before it was seen",
-			file: "external/decide_deletion.go", old: "f.Record.Trouble != TroubleEndpoint && !neverCreated(f)\n", mutated: "f.Record.Trouble != TroubleEndpoint && f.Creation == CreationSeen\n",
+			file: "external/internal/decide/deletion.go", old: "f.Record.Trouble != TroubleEndpoint && !neverCreated(f)\n", mutated: "f.Record.Trouble != TroubleEndpoint && f.Creation == CreationSeen\n",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"}, token: "crash-before@11+until@3",
 		},
 		{
 			what: "the mark stays on what is left behind",
-			file: "external/decide_deletion.go", old: "		done.Action = ActionUnmark\n", mutated: "",
+			file: "external/internal/decide/deletion.go", old: "		done.Action = ActionUnmark\n", mutated: "",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"},
 		},
 	}
@@ -145,7 +145,7 @@ func lifeMutants() []mutant {
 		},
 		{
 			what: "a pause is ignored",
-			file: "external/decide_life.go", old: "	if f.Paused != PauseNone {\n		return decidePaused(f)\n	}\n	if f.Record", mutated: "	if f.Record",
+			file: "external/internal/decide/life.go", old: "	if f.Paused != PauseNone {\n		return decidePaused(f)\n	}\n	if f.Record", mutated: "	if f.Record",
 			scenario: "nats-pause", invariants: []string{"I1"},
 		},
 	}
@@ -162,19 +162,19 @@ func callMutants() []mutant {
 		},
 		{
 			what: "a failed call is not retried",
-			file: "external/decide_failure.go", old: "Reason: failureReason(a), Wake: WakeBackoff}\n	d.Show = failedShow(a.Of)\n",
+			file: "external/internal/decide/failure.go", old: "Reason: failureReason(a), Wake: WakeBackoff}\n	d.Show = failedShow(a.Of)\n",
 			mutated:  "Reason: failureReason(a), Wake: WakeEvent}\n	d.Show = failedShow(a.Of)\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 		{
 			what: "the thing is updated without a difference",
-			file: "external/calls.go", old: "	if !p.facts.Differs.any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.any() && (p.seen.Phase",
+			file: "external/calls.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
 		{
 			what: "every error of the API is final",
-			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*panicked](err)\n",
-			mutated:  "	got.broken, _ = errors.AsType[*panicked](err)\n	got.class = ClassTerminal\n",
+			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*guard.Panic](err)\n",
+			mutated:  "	got.broken, _ = errors.AsType[*guard.Panic](err)\n	got.class = decide.ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 	}
@@ -186,44 +186,44 @@ func statusMutants() []mutant {
 		{
 			what: "decisions are read from status",
 			file: "external/pass.go", old: "	for range mostSteps {\n",
-			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
-				"		return decideInSync(Facts{Seen: Seen{Phase: PhaseAvailable}}), nil\n	}\n	for range mostSteps {\n",
+			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(decide.StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
+				"		return decide.Decision{Row: 17, State: decide.StateSucceeded, Reason: decide.ReasonAvailable, Wake: decide.WakeDrift, Show: decide.Show{Ready: decide.ShowTrue}}, nil\n	}\n	for range mostSteps {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
 			what: "Ready is told before anybody looked",
-			file: "external/decide_failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Failed: ShowTrue, Ready: ShowTrue}\n",
+			file: "external/internal/decide/failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Failed: ShowTrue, Ready: ShowTrue}\n",
 			scenario: "nats-denied", invariants: []string{"I1"},
 		},
 		{
 			what: "a look that fails beside a pause is not repeated",
-			file: "external/decide_life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
+			file: "external/internal/decide/life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
 			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@10+until@2",
 		},
 		{
 			what: "a look that fails while waiting is not repeated",
-			file: "external/decide_life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
+			file: "external/internal/decide/life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@38+until@4",
 		},
 		{
 			what: "what a dependency took with it is looked for once",
-			file: "external/decide_life.go", old: "		if f.SinceUnready < f.Grace {", mutated: "		if false {",
+			file: "external/internal/decide/life.go", old: "		if f.SinceUnready < f.Grace {", mutated: "		if false {",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "lag@38+until@4",
 		},
 		{
 			what: "conditions that are False tell of the past",
-			file: "external/decide_report.go", old: "	default:\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
+			file: "external/internal/decide/report.go", old: "	default:\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
 			mutated:  "	case v.f.Told.State != \"\":\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I5"},
 		},
 		{
 			what: "Ready is told of a spec that is not applied",
-			file: "external/decide_report.go", old: "	case d.Show.Ready == ShowTrue && !f.Differs.any():\n", mutated: "	case d.Show.Ready == ShowTrue:\n",
+			file: "external/internal/decide/report.go", old: "	case d.Show.Ready == ShowTrue && !f.Differs.Any():\n", mutated: "	case d.Show.Ready == ShowTrue:\n",
 			scenario: "nats-pause", invariants: []string{"I1"},
 		},
 		{
 			what: "Ready that stays is told of the new spec",
-			file: "external/decide_report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
+			file: "external/internal/decide/report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
 			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
 			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@21+until@3",
 		},
@@ -267,7 +267,7 @@ func panicMutants() []mutant {
 		},
 		{
 			what: "what a panic kept out of status stays out of it",
-			file: "external/report.go", old: "	if p.unreflected != nil && (d.Wake == WakeEvent || d.Wake == WakeDependency || d.Wake == WakeDrift) {\n", mutated: "	if false {\n",
+			file: "external/report.go", old: "	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {\n", mutated: "	if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1",
 		},
 	}
@@ -278,7 +278,7 @@ func vendorMutants() []mutant {
 	return []mutant{
 		{
 			what: "a difference that is not acted on keeps Ready from being True",
-			file: "external/decide_facts.go", old: "{ return d.InPlace || d.Recreate || d.Unsupported }", mutated: "{ return d.InPlace || d.Recreate || d.Unsupported || d.Ignored }",
+			file: "external/internal/decide/facts.go", old: "{ return d.InPlace || d.Recreate || d.Unsupported }", mutated: "{ return d.InPlace || d.Recreate || d.Unsupported || d.Ignored }",
 			scenario: "nats-ignored", invariants: []string{"I1"},
 		},
 		{
@@ -288,12 +288,12 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "what is not well is not looked at soon",
-			file: "external/decide_life.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
+			file: "external/internal/decide/life.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
 			scenario: "nats-copying", invariants: []string{"I1"},
 		},
 		{
 			what: "what was made and not marked yet is nobody's after a crash",
-			file: "external/calls.go", old: "untried: p.facts.Creation <= CreationRefused,", mutated: "untried: p.facts.Creation < CreationCalled,",
+			file: "external/calls.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
 			scenario: "cloud-later", invariants: []string{"I1"}, token: "crash-after@5+until@1",
 		},
 		{
@@ -308,7 +308,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "each try of an API that is away is told",
-			file: "external/decide_life.go", old: "{ return cmp.Or(f.Told.Look, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.Told.Look) }",
+			file: "external/internal/decide/life.go", old: "{ return cmp.Or(f.Told.Look, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.Told.Look) }",
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
 	}

@@ -1,4 +1,4 @@
-package external
+package decide
 
 import (
 	"testing"
@@ -15,30 +15,30 @@ func TestAwayIsToldTheSame(t *testing.T) {
 	tests := map[string]struct {
 		why   string
 		facts []func(*Facts)
-		words []func(*texts)
+		words []func(*Texts)
 	}{
 		"alive":         {"the usual case", []func(*Facts){readyFor(3)}, nil},
 		"never seen":    {"nothing was made yet", []func(*Facts){creation(CreationNone)}, nil},
 		"going":         {"the finalizer stays meanwhile", []func(*Facts){deleting}, nil},
 		"took long":     {"the reason is that of the failure", []func(*Facts){timeout, readyFor(3)}, nil},
-		"misconfigured": {"what is said of annotations is said once", []func(*Facts){readyFor(3)}, []func(*texts){problematic}},
+		"misconfigured": {"what is said of annotations is said once", []func(*Facts){readyFor(3)}, []func(*Texts){problematic}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var k track
+			var k Reported
 			tried := of(append([]func(*Facts){failed(ActionObserve, ClassTransient)}, tt.facts...)...)
-			d := Decide(tried)
-			first := tell(d, tried, words(append(tt.words, saying("connection refused"))...))
-			k.tells(first, d, tried)
+			d := Next(tried)
+			first := Report(d, tried, words(append(tt.words, saying("connection refused"))...))
+			k = Remember(first, d, tried)
 			for range 3 {
 				waits := of(append(tt.facts, notLooked, scoped(ScopeDown))...)
-				waits.Last, waits.Told, waits.ReadyFor = Answer{}, k.told, k.readyFor
-				d := Decide(waits)
-				again := tell(d, waits, words(append(tt.words, func(t *texts) {
-					t.Shut, t.FailedReason, t.Failed = "it refuses connections", k.failedReason, k.failedText
+				waits.Last, waits.Told, waits.ReadyFor = Answer{}, k.Told, k.ReadyFor
+				d := Next(waits)
+				again := Report(d, waits, words(append(tt.words, func(t *Texts) {
+					t.Shut, t.FailedReason, t.Failed = "it refuses connections", k.FailedReason, k.FailedText
 				})...))
-				k.tells(again, d, waits)
+				k = Remember(again, d, waits)
 				if diff := cmp.Diff(first, again, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
 					t.Fatalf("%s: after the try, and while it waits for the next (-tried +waits):\n%s", tt.why, diff)
 				}
@@ -47,20 +47,20 @@ func TestAwayIsToldTheSame(t *testing.T) {
 	}
 }
 
-func problematic(t *texts) { t.Problems = "annotation trimtab.dev/adoption is not understood" }
+func problematic(t *Texts) { t.Problems = "annotation trimtab.dev/adoption is not understood" }
 
 // TestAwayIsForgotten: once a look succeeded, the API's next outage is told as what it is.
 func TestAwayIsForgotten(t *testing.T) {
 	t.Parallel()
-	var k track
+	var k Reported
 	for _, f := range []Facts{of(failed(ActionObserve, ClassTransient)), of()} {
-		f.Told = k.told
-		d := Decide(f)
-		k.tells(tell(d, f, words(saying("connection refused"))), d, f)
+		f.Told = k.Told
+		d := Next(f)
+		k = Remember(Report(d, f, words(saying("connection refused"))), d, f)
 	}
 	f := of(notLooked, scoped(ScopeDown))
-	f.Told = k.told
-	if d := Decide(f); d.Reason != ReasonUnreachable {
+	f.Told = k.Told
+	if d := Next(f); d.Reason != ReasonUnreachable {
 		t.Errorf("after a look that succeeded an outage is told as %s", d.Reason)
 	}
 }

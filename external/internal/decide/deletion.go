@@ -1,11 +1,13 @@
-package external
+package decide
+
+import "github.com/trimtab-dev/trimtab/external/internal/record"
 
 // decideDeletion decides for an object that is to go. The finalizer goes only by rows 26,
 // 27 and 30; whatever is unclear keeps it.
 func decideDeletion(f Facts) Decision {
 	switch {
 	case f.Paused == PauseAll:
-		d := terminating(Decision{Row: 1, Reason: ReasonPaused, Wake: WakeEvent})
+		d := Terminating(Decision{Row: 1, Reason: ReasonPaused, Wake: WakeEvent})
 		d.Show.Paused = ShowTrue
 		return d
 	case f.Policy.DeletionUnclear:
@@ -40,8 +42,8 @@ func decideDeletion(f Facts) Decision {
 	return decideDeletionSeen(f)
 }
 
-// terminating gives d what every decision of a deletion shows.
-func terminating(d Decision) Decision {
+// Terminating gives d what every decision of a deletion shows.
+func Terminating(d Decision) Decision {
 	d.State = StateTerminating
 	d.Show.Ready, d.Show.Creating, d.Show.Updating, d.Show.Deleting = ShowFalse, ShowFalse, ShowFalse, ShowTrue
 	return d
@@ -49,12 +51,12 @@ func terminating(d Decision) Decision {
 
 // letGo removes the finalizer.
 func letGo(row Row, reason Reason) Decision {
-	return terminating(Decision{Row: row, Action: ActionRemoveFinalizer, Reason: reason})
+	return Terminating(Decision{Row: row, Action: ActionRemoveFinalizer, Reason: reason})
 }
 
 // heldBack keeps the finalizer until somebody changes something.
 func heldBack(row Row, reason Reason) Decision {
-	d := terminating(Decision{Row: row, Action: ActionStop, Reason: reason, Wake: WakeEvent})
+	d := Terminating(Decision{Row: row, Action: ActionStop, Reason: reason, Wake: WakeEvent})
 	d.Show.Failed = ShowTrue
 	return d
 }
@@ -104,7 +106,7 @@ func neverCreated(f Facts) bool {
 	case !f.Record.KnownID:
 		return true
 	}
-	return f.Record.Marker == MarkerPending && f.Creation == CreationNone
+	return f.Record.Marker == record.MarkerPending && f.Creation == CreationNone
 }
 
 // decideDeletionScope is rows 2 and 3 for deletion.
@@ -113,7 +115,7 @@ func decideDeletionScope(f Facts) (d Decision, stop bool) {
 	case ScopeUnconnectable:
 		return deletionAway(ReasonConnectFailed, WakeBackoff), true
 	case ScopeThrottled:
-		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}), true
+		return Terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}), true
 	case ScopeDown:
 		return deletionAway(f.unreachable(), WakeScope), true
 	case ScopeOccupied:
@@ -125,7 +127,7 @@ func decideDeletionScope(f Facts) (d Decision, stop bool) {
 
 // deletionAway is row 31 of an API that this object cannot call now.
 func deletionAway(reason Reason, wake Wake) Decision {
-	d := terminating(Decision{Row: 31, Reason: reason, Wake: wake})
+	d := Terminating(Decision{Row: 31, Reason: reason, Wake: wake})
 	d.Show.Failed = ShowTrue
 	return d
 }
@@ -138,10 +140,10 @@ func decideFailedDeletion(f Facts) Decision {
 	}
 	switch f.Last.Class {
 	case ClassThrottled:
-		return terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
+		return Terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope})
 	case ClassConflict, ClassNotReady:
 		if f.Last.Of == ActionDelete {
-			d := terminating(Decision{Row: 29, Reason: failureReason(f.Last), Wake: WakePoll})
+			d := Terminating(Decision{Row: 29, Reason: failureReason(f.Last), Wake: WakePoll})
 			if f.Last.Class == ClassNotReady {
 				d.Reason = ReasonNotReady
 			}
@@ -155,7 +157,7 @@ func decideFailedDeletion(f Facts) Decision {
 
 // deletionFailed is row 31.
 func deletionFailed(f Facts) Decision {
-	d := terminating(Decision{Row: 31, Reason: failureReason(f.Last), Wake: WakeBackoff})
+	d := Terminating(Decision{Row: 31, Reason: failureReason(f.Last), Wake: WakeBackoff})
 	d.Show.Failed = ShowTrue
 	return d
 }
@@ -164,7 +166,7 @@ func deletionFailed(f Facts) Decision {
 func decideDeletionOp(f Facts) Decision {
 	d := decideOp(f)
 	failed := d.Show.Failed
-	d = terminating(d)
+	d = Terminating(d)
 	d.Show.Failed = failed
 	d.Show.DependenciesReady = ShowSame
 	if d.Row == 6 {
@@ -184,10 +186,10 @@ func decideDeletionUnknownID(f Facts) Decision {
 		if f.SinceCreate >= f.Grace {
 			return letGo(30, ReasonAbsent)
 		}
-		return terminating(Decision{Row: 28, Reason: ReasonVerifying, Wake: WakeSoon})
+		return Terminating(Decision{Row: 28, Reason: ReasonVerifying, Wake: WakeSoon})
 	}
 	d.Row = 28
-	return terminating(d)
+	return Terminating(d)
 }
 
 // decideDeletionSeen is rows 29 and 30.
@@ -197,19 +199,19 @@ func decideDeletionSeen(f Facts) Decision {
 	case f.givenUnseen() && (missing || f.Seen.Owner == OwnerNobody) && f.goneForGood():
 		return heldGiven()
 	case f.givenUnseen() && !missing && ownsForDeletion(f):
-		return terminating(Decision{Row: 28, Action: ActionAdopt, Reason: ReasonDeleting})
+		return Terminating(Decision{Row: 28, Action: ActionAdopt, Reason: ReasonDeleting})
 	case (missing || !ownsForDeletion(f)) && !f.goneForGood():
-		return terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
+		return Terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
 	case missing:
 		return letGo(30, ReasonAbsent)
 	case !ownsForDeletion(f) && f.Record.Doubtful && f.Seen.Owner == OwnerNobody:
-		d := terminating(Decision{Row: 28, Reason: ReasonCreateDoubtful, Wake: WakeBackoff})
+		d := Terminating(Decision{Row: 28, Reason: ReasonCreateDoubtful, Wake: WakeBackoff})
 		d.Show.Failed = ShowTrue
 		return d
 	case !ownsForDeletion(f):
 		return letGo(30, ReasonNotOurs)
 	}
-	d := terminating(Decision{Row: 29, Action: ActionDelete, Reason: ReasonDeleting, Wake: WakePoll})
+	d := Terminating(Decision{Row: 29, Action: ActionDelete, Reason: ReasonDeleting, Wake: WakePoll})
 	d.Show.Failed = ShowFalse
 	switch {
 	case f.Seen.Phase == PhaseDeleting || f.Did.Delete:
@@ -224,13 +226,13 @@ func decideDeletionSeen(f Facts) Decision {
 // one does it is not deleted: a driver that looks by name would never see it, and the object
 // would go without its thing.
 func (f Facts) givenUnseen() bool {
-	return f.Record.Trouble == TroubleGiven && f.Record.Marker != MarkerDone
+	return f.Record.Trouble == TroubleGiven && f.Record.Marker != record.MarkerDone
 }
 
 // heldGiven holds the object of a thing that no look shows by its identity, or of which nothing
 // but the record says that it is ours.
 func heldGiven() Decision {
-	d := terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
+	d := Terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
 	d.Show.Failed = ShowTrue
 	return d
 }

@@ -1,4 +1,4 @@
-package external
+package decide
 
 import (
 	"flag"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 var update = flag.Bool("update", false, "accept what is written now")
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "accept what is written now")
 type situation struct {
 	name string
 	f    Facts
-	t    texts
+	t    Texts
 }
 
 // of makes the facts of a situation: a thing of generation 3 that was ready for it.
@@ -45,8 +46,8 @@ func refusedAs(c Class) func(*Facts)    { return func(f *Facts) { f.RefusedAs = 
 func andDiffers(d Differs) func(*Facts) { return func(f *Facts) { f.Differs = d } }
 
 // words are those of a stream; change adds to them.
-func words(change ...func(*texts)) texts {
-	t := texts{
+func words(change ...func(*Texts)) Texts {
+	t := Texts{
 		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it anew",
 		Paused: "changes are paused by annotation " + api.AnnotationPaused + "; remove it to go on",
 		GaveUp: "gave up after 5 retries, change the object to try again",
@@ -61,13 +62,13 @@ func words(change ...func(*texts)) texts {
 	return t
 }
 
-func called(s string) func(*texts)      { return func(t *texts) { t.Thing = s } }
-func saying(s string) func(*texts)      { return func(t *texts) { t.Error = s } }
-func waitsFor(s string) func(*texts)    { return func(t *texts) { t.Waiting = s } }
-func vendor(r, s string) func(*texts)   { return func(t *texts) { t.VendorReason, t.Vendor = r, s } }
-func owned(by, uid string) func(*texts) { return func(t *texts) { t.Owner, t.OwnerUID = by, uid } }
-func wants(s string) func(*texts) {
-	return func(t *texts) { t.Changes, t.InPlace, t.Recreate, t.Unsupported = s, s, s, s }
+func called(s string) func(*Texts)      { return func(t *Texts) { t.Thing = s } }
+func saying(s string) func(*Texts)      { return func(t *Texts) { t.Error = s } }
+func waitsFor(s string) func(*Texts)    { return func(t *Texts) { t.Waiting = s } }
+func vendor(r, s string) func(*Texts)   { return func(t *Texts) { t.VendorReason, t.Vendor = r, s } }
+func owned(by, uid string) func(*Texts) { return func(t *Texts) { t.Owner, t.OwnerUID = by, uid } }
+func wants(s string) func(*Texts) {
+	return func(t *Texts) { t.Changes, t.InPlace, t.Recreate, t.Unsupported = s, s, s, s }
 }
 
 const (
@@ -85,16 +86,16 @@ func situations() []situation {
 func beginnings(nothing func(*Facts)) []situation {
 	byMark, unsure := identity(IdentityMark), creation(CreationPossible)
 	return []situation{
-		{"a new object: the first look", of(nothing, recorded(MarkerNone), notLooked), words()},
+		{"a new object: the first look", of(nothing, recorded(record.MarkerNone), notLooked), words()},
 		{"it waits for an object that does not exist", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
 		{"it exists and works, and what it needs is not ready", of(unready, depends, readyFor(3)), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it is not ready"))},
 		{"what it needs says Ready, but somebody else wrote that", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it says that it is ready, which its operator did not write"))},
 		{"the API says: not yet", of(failed(ActionCreate, ClassNotReady)), words(saying("the account is being set up"))},
-		{"about to create, before the record is durable", of(missing, nothing, recorded(MarkerNone)), words()},
+		{"about to create, before the record is durable", of(missing, nothing, recorded(record.MarkerNone)), words()},
 		{"creating", of(missing, nothing), words()},
 		{"the API is at work on a create", of(phase(PhaseCreating)), words()},
 		{"made, and not marked yet", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark, f.MarkLater = true, true }), words()},
-		{"the API assigned an id of its own", of(troubled(TroubleGiven)), words(func(t *texts) { t.ID, t.Named = "i-0b1c", "orders" })},
+		{"the API assigned an id of its own", of(troubled(TroubleGiven)), words(func(t *Texts) { t.ID, t.Named = "i-0b1c", "orders" })},
 		{"a create may have been called, and may still come", of(missing, creation(CreationPossible), since(time.Second)), words()},
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
 		{"an operation runs that can be followed", of(op(OpRunning, ActionCreate), polled), words()},
@@ -103,7 +104,7 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"the answer of a create was lost: a search by mark", of(byMark, unsure, unknownID), words()},
 		{"several things bear the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
 		{"nobody can find what may have been created", of(identity(IdentityNone), unsure, unknownID), words()},
-		{"the record cannot be read", of(troubled(TroubleCorrupt), notLooked), words(func(t *texts) {
+		{"the record cannot be read", of(troubled(TroubleCorrupt), notLooked), words(func(t *Texts) {
 			t.Trouble = "annotation trimtab.dev/external cannot be read (it is cut off); nothing is created or deleted until it is restored"
 		})},
 		{"taking over what is identical", of(owner(OwnerNobody), adoption(AdoptIfIdentical), nothing), words()},
@@ -115,8 +116,8 @@ func beginnings(nothing func(*Facts)) []situation {
 func settledOnes() []situation {
 	return []situation{
 		{"in sync", of(), words()},
-		{"in sync but for what is shown and not acted on", of(ignored), words(func(t *texts) { t.Ignored = "spec.mirrorDirect is false, wanted true" })},
-		{"in sync, and an annotation is not understood", of(), words(func(t *texts) {
+		{"in sync but for what is shown and not acted on", of(ignored), words(func(t *Texts) { t.Ignored = "spec.mirrorDirect is false, wanted true" })},
+		{"in sync, and an annotation is not understood", of(), words(func(t *Texts) {
 			t.Problems = `annotation trimtab.dev/adoption: "yes" is not "never", "if-marked", "if-identical" or "always"; nothing is taken over until it is corrected`
 		})},
 		{"there, but of no use", of(phase(PhaseDegraded)), words(vendor("MirrorFails", `cannot copy from stream "nowhere": not found`))},
@@ -138,13 +139,13 @@ func failures() []situation {
 		{"vendor away while it creates", of(failed(ActionObserve, ClassTransient), told(Told{State: StateCreating, Creating: true})), words(refused)},
 		{"the look takes too long", of(failed(ActionObserve, ClassTransient), timeout, readyFor(3)), words(saying("context deadline exceeded"))},
 		{"the credentials are refused", of(failed(ActionObserve, ClassDenied), readyFor(3)), words(saying("Authorization Violation"))},
-		{"there is no client", of(scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
-		{"the vendor answers nobody", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *texts) { t.Connect = "connection refused" })},
-		{"the vendor answers nobody, and this object has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *texts) {
+		{"there is no client", of(scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
+		{"the vendor answers nobody", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Connect = "connection refused" })},
+		{"the vendor answers nobody, and this object has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *Texts) {
 			t.Failed = `cannot observe stream "orders": connection refused; retrying`
 		})},
-		{"nobody can connect to the vendor", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *texts) { t.Shut = "connect: the certificate has expired" })},
-		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *texts) {
+		{"nobody can connect to the vendor", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Shut = "connect: the certificate has expired" })},
+		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *Texts) {
 			t.Hangs = "the driver has not returned from Update although its time is over; nothing is called for this object until it does"
 		})},
 		{"the vendor asks for fewer calls", of(scoped(ScopeThrottled), notLooked, readyFor(3), told(Told{State: StateSucceeded})), words()},
@@ -159,14 +160,14 @@ func failures() []situation {
 func refusals(nothing func(*Facts)) []situation {
 	return []situation{
 		{"the create is refused", of(failed(ActionCreate, ClassInvalid)), words(saying(overlap))},
-		{"it was refused, and nothing has changed since", of(missing, nothing, alreadyRefused(ActionCreate), refusedAs(ClassInvalid)), words(func(t *texts) { t.Refusal = overlap })},
+		{"it was refused, and nothing has changed since", of(missing, nothing, alreadyRefused(ActionCreate), refusedAs(ClassInvalid)), words(func(t *Texts) { t.Refusal = overlap })},
 		{"the create is refused until a person sees to it", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
-		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *texts) { t.Refusal = overlap })},
+		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *Texts) { t.Refusal = overlap })},
 		{"updates are accepted and change nothing", of(inPlace, updates(3), readyFor(2)), words(wants(bigger))},
 		{"a new thing is always as the one before", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"the spec asks for what no call can change", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
-		{"the spec gives another name", of(troubled(TroubleRenamed)), words(func(t *texts) { t.Named = "invoices" })},
-		{"the spec gives no valid name", of(troubled(TroubleName), notLooked), words(func(t *texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
+		{"the spec gives another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},
+		{"the spec gives no valid name", of(troubled(TroubleName), notLooked), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
 		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words()},
 		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger))},
 		{"it may not be created anew", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
@@ -178,7 +179,7 @@ func refusals(nothing func(*Facts)) []situation {
 		{"two records say that it is theirs", of(owner(OwnerRecorded), rival(RivalEqual)), words()},
 		{"made elsewhere: the operator talks to another endpoint", of(troubled(TroubleEndpoint)), words()},
 		{"its system gave up on it", of(phase(PhaseFailed)), words(vendor("QuotaExceeded", "10 of 10 streams are in use"))},
-		{"its system failed, and may recover", of(phase(PhaseFailed), recoverable), words(func(t *texts) { t.Phase = "Failed" })},
+		{"its system failed, and may recover", of(phase(PhaseFailed), recoverable), words(func(t *Texts) { t.Phase = "Failed" })},
 	}
 }
 
@@ -202,14 +203,14 @@ func ends() []situation {
 		{"the delete must wait", of(deleting, failed(ActionDelete, ClassNotReady)), words(role, saying("a backup is running"))},
 		{"the delete fails", of(deleting, failed(ActionDelete, ClassTransient)), words(role, saying("connection refused"))},
 		{"deleted, and the vendor is away", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
-		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *texts) { t.Connect = "no servers available" })},
+		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
 		{"deleted, and nobody knows what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
-		{"deleted, and no look shows the thing by the id that the API assigned", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *texts) { t.ID = "i-0b1c" })},
+		{"deleted, and no look shows the thing by the id that the API assigned", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *Texts) { t.ID = "i-0b1c" })},
 		{"deleted, and a create that was refused may have made it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
-		{"deleted, with a deletion policy that is not understood", of(deleting, unclear), words(func(t *texts) {
+		{"deleted, with a deletion policy that is not understood", of(deleting, unclear), words(func(t *Texts) {
 			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external thing is neither deleted nor left until it is corrected`
 		})},
-		{"deletion is paused", of(deleting, paused(PauseAll)), words(func(t *texts) {
+		{"deletion is paused", of(deleting, paused(PauseAll)), words(func(t *Texts) {
 			t.Paused = "changes are paused by annotation " + api.AnnotationPaused + ", deletion too; remove it to go on"
 		})},
 		{"a create may still land", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
@@ -224,10 +225,10 @@ func (s situation) decide() (Decision, conditions.Report) {
 	if s.name == "the API server failed in mid pass" {
 		d := Decision{State: StateFailed, Reason: ReasonReconcileFailed, Wake: WakeBackoff, Show: Show{Failed: ShowTrue}}
 		s.f.Seen, s.f.ReadyFor = Seen{}, 3
-		return d, tell(d, s.f, s.t)
+		return d, Report(d, s.f, s.t)
 	}
-	d := Decide(s.f)
-	return d, tell(d, s.f, s.t)
+	d := Next(s.f)
+	return d, Report(d, s.f, s.t)
 }
 
 const preface = `# What the status says
@@ -237,14 +238,14 @@ true or unknown, what [kstatus](https://github.com/kubernetes-sigs/cli-utils/tre
 makes of it (Argo CD, Flux and ` + "`kubectl wait`" + ` go by that), the Kubernetes event and the line in
 the log, which are written when the situation is new. The generation of the spec is 3;
 "Ready (2)" is ready for the spec of generation 2. ` + "`D-13`" + ` is the row of the table in
-[` + "`external.Decide`" + `](../external/decide.go).
+[` + "`decide.Next`" + `](../external/internal/decide/decide.go).
 
 This page is written by a test from the function that production uses.
 `
 
 // TestStatusTable: docs/status.md is what the function says.
 func TestStatusTable(t *testing.T) {
-	const file = "../docs/status.md"
+	const file = "../../../docs/status.md"
 	var b strings.Builder
 	b.WriteString(preface)
 	for _, s := range situations() {
@@ -367,10 +368,10 @@ func TestReasonsAreRegistered(t *testing.T) {
 			known[callName(a)+m.reason] = m.severity
 		}
 	}
-	rng := rand.New(rand.NewPCG(modelSeed, 3))
+	rng := rand.New(rand.NewPCG(20260102, 3))
 	for range 100_000 {
 		f := randomFacts(rng)
-		d := Decide(f)
+		d := Next(f)
 		is, ok := known[d.Reason]
 		if !ok {
 			t.Fatalf("%s gives reason %s, which is not registered in reasons.go; facts %+v", d.Row, d.Reason, f)

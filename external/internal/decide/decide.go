@@ -1,8 +1,12 @@
-package external
+package decide
 
-import "fmt"
+import (
+	"fmt"
 
-// Decide says what to do next about one external thing. It is pure and total: it knows
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+)
+
+// Next says what to do next about one external thing. It is pure and total: it knows
 // nothing but f, and every f has an answer. Its 32 rows are the framework's promise; each
 // Decision names the row that made it. The caller acts, learns new facts and asks again,
 // until an answer leaves nothing to do in this pass.
@@ -12,7 +16,7 @@ import "fmt"
 //     so that the age of a marker tells when no create can still be on its way;
 //   - nothing that is not ours is changed or deleted;
 //   - the finalizer goes only when the thing is absent or is to stay by policy.
-func Decide(f Facts) Decision {
+func Next(f Facts) Decision {
 	d := decideLife
 	if f.Deleting {
 		d = decideDeletion
@@ -25,8 +29,8 @@ func Decide(f Facts) Decision {
 // name or thing belongs to somebody else by now; or one whose record was taken off, and put
 // back since.
 func certain(f Facts, d Decision) Decision {
-	blind := d.Action == ActionRemoveFinalizer && d.Row == 27 && f.Record.Marker == MarkerNone
-	if (d.Action.mutates() || blind) && !f.Fresh {
+	blind := d.Action == ActionRemoveFinalizer && d.Row == 27 && f.Record.Marker == record.MarkerNone
+	if (d.Action.Mutates() || blind) && !f.Fresh {
 		d.Action = ActionConfirm
 	}
 	return d

@@ -1,6 +1,10 @@
-package external
+package decide
 
-import "time"
+import (
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+)
 
 // claim is whether a thing that exists may be treated as ours.
 type claim int
@@ -20,7 +24,7 @@ func claimed(f Facts) claim {
 	}
 	switch f.Seen.Owner {
 	case OwnerUs:
-		if f.Record.Marker != MarkerNone {
+		if f.Record.Marker != record.MarkerNone {
 			return claimOurs
 		}
 		return adoptFrom(f, AdoptIfMarked)
@@ -66,7 +70,7 @@ func (f Facts) unproven() bool {
 }
 
 // madeUnmarked: the thing bears no mark because a create of ours cannot carry it.
-func (f Facts) madeUnmarked() bool { return f.MarkLater && f.Record.Marker == MarkerPending }
+func (f Facts) madeUnmarked() bool { return f.MarkLater && f.Record.Marker == record.MarkerPending }
 
 // decideMark is the second half of row 9: a thing that was taken over gets our mark, and
 // nothing else happens to it until the mark is seen.
@@ -99,7 +103,7 @@ func adoptFrom(f Facts, least Adoption) claim {
 
 // identical: the thing is settled and is what the spec asks for.
 func (f Facts) identical() bool {
-	return f.Seen.Phase == PhaseAvailable && !f.Differs.any()
+	return f.Seen.Phase == PhaseAvailable && !f.Differs.Any()
 }
 
 // ownsForDeletion: the thing is ours, or would be adopted because of its mark. What could
@@ -113,78 +117,69 @@ func ownsForDeletion(f Facts) bool {
 	return false
 }
 
-// standing is what an object's claim to a thing rests on.
-type standing struct {
-	uid string
-	// since is when the object was made, to the second; asked when its first record for the thing
+// Standing is what an object's claim to a thing rests on.
+type Standing struct {
+	UID string
+	// Since is when the object was made, to the second; asked when its first record for the thing
 	// was written, zero if there is none.
-	since, asked time.Time
-	place        place
-	// holds: the object's record says that the thing is its own, and nothing proves it; or, of
+	Since, Asked time.Time
+	Place        record.Place
+	// Holds: the object's record says that the thing is its own, and nothing proves it; or, of
 	// a thing that is not there, that it was to be.
-	holds bool
-	// had: the object's record says that the thing was there.
-	had bool
-	// ends: the object is being deleted; leaves: and its thing is to stay.
-	ends, leaves bool
+	Holds bool
+	// Had: the object's record says that the thing was there.
+	Had bool
+	// Ends: the object is being deleted; leaves: and its thing is to stay.
+	Ends, Leaves bool
 }
 
 // against tells whether the claim o stands in the way of s. A record that may be true comes
 // before a mere wish, an older wish before a younger. Two records of one thing stand in each
 // other's way: one of them is not true, and nobody can tell which. Of two objects that both
 // go, the older deletes.
-func (s standing) against(o standing) Rival {
+func (s Standing) against(o Standing) Rival {
 	switch {
-	case !s.place.reaches(o.place), s.ends && o.ends && !o.leaves && s.before(o):
+	case !s.Place.Reaches(o.Place), s.Ends && o.Ends && !o.Leaves && s.before(o):
 		return RivalNone
-	case s.holds && o.holds:
+	case s.Holds && o.Holds:
 		return RivalEqual
-	case o.holds, !s.holds && o.before(s):
+	case o.Holds, !s.Holds && o.before(s):
 		return RivalHolds
 	}
 	return RivalNone
 }
 
-// rivalry compares two claims. Where there is nothing, an object whose record names the thing
+// Rivalry compares two claims. Where there is nothing, an object whose record names the thing
 // had it, or was about to, and comes before one that wishes for it. Of two such the one that was
 // there before comes first if marks tell later whose the thing is; without marks nobody knows
 // which record is true.
-func rivalry(ours, theirs standing, markTells bool) Rival {
-	if markTells && ours.holds && theirs.holds {
-		theirs.holds = theirs.earlier(ours)
-		ours.holds = !theirs.holds
+func Rivalry(ours, theirs Standing, markTells bool) Rival {
+	if markTells && ours.Holds && theirs.Holds {
+		theirs.Holds = theirs.earlier(ours)
+		ours.Holds = !theirs.Holds
 	}
 	return ours.against(theirs)
 }
 
 // earlier tells whether the record of s is rather that of an object which had the thing.
-func (s standing) earlier(o standing) bool {
+func (s Standing) earlier(o Standing) bool {
 	switch {
-	case s.had != o.had:
-		return s.had
-	case !s.asked.Equal(o.asked):
-		return s.asked.Before(o.asked)
+	case s.Had != o.Had:
+		return s.Had
+	case !s.Asked.Equal(o.Asked):
+		return s.Asked.Before(o.Asked)
 	}
 	return s.before(o)
 }
 
-func (s standing) before(o standing) bool {
+func (s Standing) before(o Standing) bool {
 	switch {
-	case !s.since.Equal(o.since):
-		return s.since.Before(o.since)
-	case s.asked.IsZero() != o.asked.IsZero():
-		return o.asked.IsZero()
-	case !s.asked.Equal(o.asked):
-		return s.asked.Before(o.asked)
+	case !s.Since.Equal(o.Since):
+		return s.Since.Before(o.Since)
+	case s.Asked.IsZero() != o.Asked.IsZero():
+		return o.Asked.IsZero()
+	case !s.Asked.Equal(o.Asked):
+		return s.Asked.Before(o.Asked)
 	}
-	return s.uid < o.uid
-}
-
-// reaches tells whether the same name means the same thing at both places. What is not known
-// counts as the same.
-func (p place) reaches(o place) bool {
-	if p.Endpoint != "" && o.Endpoint != "" {
-		return p.Endpoint == o.Endpoint
-	}
-	return p.Installation == "" || o.Installation == "" || p.Installation == o.Installation
+	return s.UID < o.UID
 }

@@ -1,4 +1,4 @@
-package external
+package decide
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -7,13 +7,13 @@ import (
 	"github.com/trimtab-dev/trimtab/conditions"
 )
 
-// tell says all that people are told of a decision: state and message, conditions, event. It
+// Report says all that people are told of a decision: state and message, conditions, event. It
 // is pure, and nothing judges again what it says. All of it is about the present: what was
 // true before is told only of Ready, by the generation for which it was.
-func tell(d Decision, f Facts, t texts) conditions.Report {
-	message := t.message(d, f)
+func Report(d Decision, f Facts, t Texts) conditions.Report {
+	message := t.Message(d, f)
 	r := conditions.Report{
-		State: string(stateOf(d, f)), Reason: t.reason(d), Message: message,
+		State: string(stateOf(d, f)), Reason: t.Reason(d), Message: message,
 		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
 	}
 	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message, conditions: make([]metav1.Condition, 0, mostConditions)}
@@ -63,7 +63,7 @@ func lastState(f Facts) State {
 		return f.Told.State
 	case f.ReadyFor > 0 && f.ReadyFor == f.Generation:
 		return StateSucceeded
-	case f.Last.Of == ActionCreate, f.ReadyFor == 0 && f.uncertain():
+	case f.Last.Of == ActionCreate, f.ReadyFor == 0 && f.Uncertain():
 		return StateCreating
 	}
 	return StatePending
@@ -82,7 +82,7 @@ func (f Facts) lookFailed(d Decision) bool {
 
 // inSync: the last look of this pass showed the thing to be ours, usable, and as asked.
 func (f Facts) inSync() bool {
-	return f.Seen.Looked && readiness(f) == ShowTrue && !f.Differs.any()
+	return f.Seen.Looked && readiness(f) == ShowTrue && !f.Differs.Any()
 }
 
 // stalled: it needs a person, or a change.
@@ -120,7 +120,7 @@ const mostConditions = 10
 type voice struct {
 	d               Decision
 	f               Facts
-	t               texts
+	t               Texts
 	reason, message string
 	conditions      []metav1.Condition
 }
@@ -144,9 +144,9 @@ func (v *voice) isNot(kind, reason, message string) {
 // one, sees that in the condition's observedGeneration. What never was as a spec asked for is
 // not ready; what nobody can look at is ready for as long as nobody knows better.
 func (v *voice) ready() {
-	generation, known := v.f.readyFor(v.d)
+	generation, known := v.f.ReadyAfter(v.d)
 	switch {
-	case generation > 0 && v.d.Show.Ready == ShowTrue && !v.f.Differs.any():
+	case generation > 0 && v.d.Show.Ready == ShowTrue && !v.f.Differs.Any():
 		v.say(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), v.t.matches(), generation)
 	case generation > 0:
 		v.say(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), v.t.matched(v.f, generation), generation)
@@ -157,13 +157,13 @@ func (v *voice) ready() {
 	}
 }
 
-// readyFor is the generation for which the thing is ready after d, 0 if for none. known is
+// ReadyAfter is the generation for which the thing is ready after d, 0 if for none. known is
 // false if it may be ready all the same.
-func (f Facts) readyFor(d Decision) (generation int64, known bool) {
+func (f Facts) ReadyAfter(d Decision) (generation int64, known bool) {
 	switch {
 	case d.Show.Ready == ShowFalse:
 		return 0, true
-	case d.Show.Ready == ShowTrue && !f.Differs.any():
+	case d.Show.Ready == ShowTrue && !f.Differs.Any():
 		return f.Generation, true
 	}
 	return f.ReadyFor, d.Show.Ready == ShowTrue
@@ -223,4 +223,35 @@ func (v *voice) circumstances() {
 	if v.t.Problems != "" {
 		v.is(api.ConditionPolicyInvalid, string(ReasonPolicyInvalid), v.t.Problems)
 	}
+}
+
+// Reported is what was reported last, as far as the next decision and report need it. The zero value:
+// nothing was reported by this process.
+type Reported struct {
+	Told Told
+	// FailedReason and failedText are those of condition Failed.
+	FailedReason, FailedText string
+	// ReadyFor is the generation for which the resource was last Ready; 0 if for none.
+	ReadyFor int64
+}
+
+// Remember keeps of the report r on d what the next one needs.
+func Remember(r conditions.Report, d Decision, f Facts) Reported {
+	s := Reported{Told: Told{State: State(r.State)}}
+	s.ReadyFor, _ = f.ReadyAfter(d)
+	if f.lookFailed(d) {
+		s.Told.Look = d.Reason
+	}
+	for _, c := range r.Conditions {
+		is := c.Status == metav1.ConditionTrue
+		switch c.Type {
+		case api.ConditionCreating:
+			s.Told.Creating = is
+		case api.ConditionUpdating:
+			s.Told.Updating = is
+		case api.ConditionFailed:
+			s.Told.Failed, s.FailedReason, s.FailedText = is, c.Reason, c.Message
+		}
+	}
+	return s
 }

@@ -1,6 +1,10 @@
-package external
+package decide
 
-import "time"
+import (
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+)
 
 // Facts is all that a decision may rest on. The struct is comparable, holds no text and no
 // time of day, and its zero value is a new object of which nothing is known. Status is not
@@ -189,7 +193,7 @@ type RecordFacts struct {
 	// Incarnation counts creations, 0 before the first.
 	Incarnation int64
 	// Marker is how far the creation of this incarnation is recorded.
-	Marker Recorded
+	Marker record.Recorded
 	// Expired: the marker is too old for a create to be called under it.
 	Expired bool
 	// Doubtful: the API refused the create, for another reason than that the name is taken,
@@ -198,18 +202,6 @@ type RecordFacts struct {
 	// Trouble is why the record cannot be used.
 	Trouble Trouble
 }
-
-// Recorded is how far a creation is recorded.
-type Recorded int
-
-const (
-	// MarkerNone: no create was ever prepared.
-	MarkerNone Recorded = iota
-	// MarkerPending: a create may have been called.
-	MarkerPending
-	// MarkerDone: the thing is known to have existed.
-	MarkerDone
-)
 
 // Trouble is why the record cannot be used.
 type Trouble int
@@ -327,13 +319,13 @@ type Differs struct {
 	Ignored bool
 }
 
-// ours tells whether the thing is ours without any adoption.
-func (s Seen) ours() bool {
+// Ours tells whether the thing is ours without any adoption.
+func (s Seen) Ours() bool {
 	return s.Owner == OwnerUs || s.Owner == OwnerRecorded && s.Rival == RivalNone
 }
 
-// any tells whether there is a difference to act on.
-func (d Differs) any() bool { return d.InPlace || d.Recreate || d.Unsupported }
+// Any tells whether there is a difference to act on.
+func (d Differs) Any() bool { return d.InPlace || d.Recreate || d.Unsupported }
 
 // Op is a long-running operation that the API lets us follow.
 type Op struct {

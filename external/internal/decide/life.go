@@ -1,6 +1,10 @@
-package external
+package decide
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+)
 
 // decideLife decides for an object that is to exist.
 func decideLife(f Facts) Decision {
@@ -37,14 +41,14 @@ func decideLife(f Facts) Decision {
 // look is the read that comes before every decision about the thing itself.
 func look(f Facts) Decision {
 	d := Decision{Action: ActionObserve, Reason: ReasonObserving}
-	if f.Record.Marker == MarkerPending && f.uncertain() {
+	if f.Record.Marker == record.MarkerPending && f.Uncertain() {
 		d.Row, d.State = 8, StateCreating
 	}
 	return d
 }
 
-// uncertain: a create may have happened that nobody saw succeed.
-func (f Facts) uncertain() bool {
+// Uncertain: a create may have happened that nobody saw succeed.
+func (f Facts) Uncertain() bool {
 	return f.Creation == CreationPossible || f.Creation == CreationSettled || f.Creation == CreationCalled
 }
 
@@ -68,7 +72,7 @@ func decidePaused(f Facts) Decision {
 
 // readiness is what Ready says of a thing that was looked at and is left alone.
 func readiness(f Facts) Shown {
-	if f.Seen.Phase == PhaseAvailable && f.Seen.ours() {
+	if f.Seen.Phase == PhaseAvailable && f.Seen.Ours() {
 		return ShowTrue
 	}
 	return ShowFalse
@@ -181,7 +185,7 @@ func inProgress(a Action) Decision {
 
 // decideUnknownID: nobody knows under which identity to look.
 func decideUnknownID(f Facts) Decision {
-	if f.Record.Marker == MarkerNone || !f.uncertain() {
+	if f.Record.Marker == record.MarkerNone || !f.Uncertain() {
 		return decideMissing(f)
 	}
 	return decideLost(f)
@@ -207,7 +211,7 @@ func reissue(f Facts, d Decision) Decision {
 	case f.Did.Create:
 		d.Wake = WakeSoon
 		return d
-	case f.Record.Marker == MarkerNone:
+	case f.Record.Marker == record.MarkerNone:
 		return stopped(10, ReasonCreateUnknown)
 	case !f.Policy.Create:
 		return stopped(12, ReasonCreateNotPermitted)
@@ -238,7 +242,7 @@ func decideFound(f Facts, d Decision) Decision {
 
 // decideMissing is rows 11 to 14: the thing is not there.
 func decideMissing(f Facts) Decision {
-	lost := f.Creation == CreationSeen || f.Creation == CreationSettled || f.Record.Marker == MarkerDone
+	lost := f.Creation == CreationSeen || f.Creation == CreationSettled || f.Record.Marker == record.MarkerDone
 	d := Decision{
 		Row: 13, State: StateCreating, Reason: ReasonCreating,
 		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, DependenciesReady: ShowTrue},
@@ -262,7 +266,7 @@ func decideMissing(f Facts) Decision {
 		return notOurs(f)
 	case lost && !f.DeleteAccepted:
 		d.Row, d.Reason = 14, ReasonRecreatedAfterLoss
-		if f.Creation == CreationSettled && f.Record.Marker != MarkerDone {
+		if f.Creation == CreationSettled && f.Record.Marker != record.MarkerDone {
 			d.Reason = ReasonMissingAfterRestart
 		}
 		if f.Approval == ApprovalMissing {
@@ -300,9 +304,9 @@ func (f Facts) comesLate() bool {
 // for this one.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
-	again := (f.Identity == IdentityMark || f.MarkLater) && f.uncertain()
+	again := (f.Identity == IdentityMark || f.MarkLater) && f.Uncertain()
 	switch {
-	case f.Record.Marker == MarkerNone || lost || again:
+	case f.Record.Marker == record.MarkerNone || lost || again:
 		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
 	case f.Record.Expired:
 		d.Action = ActionWriteMarker
@@ -335,7 +339,7 @@ func (f Facts) absenceProven() bool {
 // decideExisting is rows 15 and 24 and what follows from the thing's phase.
 func decideExisting(f Facts) Decision {
 	switch c := claimed(f); {
-	case c != claimOurs && f.createdLately(), c == claimAdopt && f.uncertain() && f.SinceCreate < f.Grace:
+	case c != claimOurs && f.createdLately(), c == claimAdopt && f.Uncertain() && f.SinceCreate < f.Grace:
 		return unseen()
 	case c == claimRefused:
 		return lookedBehind(f, notOurs(f))
@@ -375,7 +379,7 @@ func decideVanishing(f Facts) Decision {
 // decideFailedThing is the first half of row 25: its system gave up on the thing. What
 // differs may be the cause, so a change is tried if that can help.
 func decideFailedThing(f Facts) Decision {
-	if f.Differs.any() && (f.Seen.Recoverable || f.NewSpec) {
+	if f.Differs.Any() && (f.Seen.Recoverable || f.NewSpec) {
 		d := decideChanges(f)
 		d.Show.Failed = ShowTrue
 		if d.Action == ActionNone {

@@ -1,4 +1,4 @@
-package external
+package decide
 
 import (
 	"cmp"
@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// texts are the words of one pass. What comes from outside has passed the door already.
-type texts struct {
+// Texts are the words of one pass. What comes from outside has passed the door already.
+type Texts struct {
 	// Thing names the thing: `stream "orders"`.
 	Thing string
 	// Error is what the last call that failed was answered with.
@@ -65,17 +65,17 @@ type texts struct {
 	GaveUp string
 }
 
-// reason is the decision's, or the external system's own word for why a thing is not well.
-func (t texts) reason(d Decision) string {
+// Reason is the decision's, or the external system's own word for why a thing is not well.
+func (t Texts) Reason(d Decision) string {
 	if (d.Reason == ReasonExternalFailed || d.Reason == ReasonDegraded) && t.VendorReason != "" {
 		return t.VendorReason
 	}
 	return string(d.Reason)
 }
 
-// message says in one sentence what a decision means, what happens next and, where a person
+// Message says in one sentence what a decision means, what happens next and, where a person
 // is needed, the way out.
-func (t texts) message(d Decision, f Facts) string {
+func (t Texts) Message(d Decision, f Facts) string {
 	text := t.sentence(d, f)
 	if t.Unreflected != "" {
 		text += "; status does not show all of it: " + t.Unreflected
@@ -86,7 +86,7 @@ func (t texts) message(d Decision, f Facts) string {
 	return text
 }
 
-func (t texts) sentence(d Decision, f Facts) string {
+func (t Texts) sentence(d Decision, f Facts) string {
 	switch {
 	case f.Last.Failed && d.Reason == failureReason(f.Last):
 		return t.failure(d, f, f.Last, t.Error)
@@ -104,12 +104,12 @@ func (t texts) sentence(d Decision, f Facts) string {
 }
 
 // failure is about a call that failed just now.
-func (t texts) failure(d Decision, f Facts, a Answer, said string) string {
+func (t Texts) failure(d Decision, f Facts, a Answer, said string) string {
 	return fmt.Sprintf("cannot %s %s: %s; %s", verb(a.Of), t.Thing, said, t.next(d, a.Class, f))
 }
 
 // next is what happens after a failure.
-func (t texts) next(d Decision, c Class, f Facts) string {
+func (t Texts) next(d Decision, c Class, f Facts) string {
 	switch {
 	case d.Action == ActionStop && c == ClassTerminal:
 		return fmt.Sprintf("it needs a person, set annotation %s to a new value to try again", api.AnnotationReconcile)
@@ -120,7 +120,7 @@ func (t texts) next(d Decision, c Class, f Facts) string {
 }
 
 // retry says whether what failed is tried again.
-func (t texts) retry(d Decision, f Facts) string {
+func (t Texts) retry(d Decision, f Facts) string {
 	if stalled(d, f) {
 		return t.GaveUp
 	}
@@ -147,7 +147,7 @@ func verb(a Action) string {
 }
 
 // trouble is about what keeps the thing from being looked at; empty for other reasons.
-func (t texts) trouble(d Decision, f Facts) string {
+func (t Texts) trouble(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonConnectFailed:
 		return "cannot connect to the external API: " + t.Connect + "; " + t.retry(d, f)
@@ -189,12 +189,12 @@ func (t texts) trouble(d Decision, f Facts) string {
 }
 
 // unconnected begins the words of a scope that is shut because nobody could connect.
-const unconnected = "connect: "
+const Unconnected = "connect: "
 
 // unreachable is about an API that nobody reaches.
-func (t texts) unreachable() string {
+func (t Texts) unreachable() string {
 	why := cmp.Or(t.Connect, t.Shut)
-	if cause, is := strings.CutPrefix(why, unconnected); is {
+	if cause, is := strings.CutPrefix(why, Unconnected); is {
 		return "cannot connect to the external API: " + cause
 	}
 	if why != "" {
@@ -204,7 +204,7 @@ func (t texts) unreachable() string {
 }
 
 // given is about an identity that the API assigned.
-func (t texts) given(f Facts) string {
+func (t Texts) given(f Facts) string {
 	switch {
 	case f.Deleting && f.Seen.Looked && f.Seen.Phase != PhaseMissing:
 		return fmt.Sprintf("what has the id %q, which the API assigned, bears no mark that tells whose it is, so it is not deleted; "+
@@ -218,7 +218,7 @@ func (t texts) given(f Facts) string {
 }
 
 // change is about differences and permissions; empty for other reasons.
-func (t texts) change(d Decision, f Facts) string {
+func (t Texts) change(d Decision, f Facts) string {
 	grant := t.Grant
 	switch d.Reason {
 	case ReasonCreateNotPermitted:
@@ -250,7 +250,7 @@ func (t texts) change(d Decision, f Facts) string {
 }
 
 // restless is about changes that were made and leave a thing as different as it was.
-func (t texts) restless(f Facts) string {
+func (t Texts) restless(f Facts) string {
 	const wayOut = "change the spec to what the external system makes of it"
 	if f.Differs.Recreate {
 		return fmt.Sprintf("%s was created anew %d times and still differs: %s; %s", t.Thing, NotConvergingAfter, t.Recreate, wayOut)
@@ -258,7 +258,7 @@ func (t texts) restless(f Facts) string {
 	return fmt.Sprintf("%d updates of %s were accepted, and it still differs: %s; %s", NotConvergingAfter, t.Thing, t.InPlace, wayOut)
 }
 
-func (t texts) listed() string {
+func (t Texts) listed() string {
 	switch {
 	case t.Changes != "":
 		return ": " + t.Changes
@@ -268,8 +268,8 @@ func (t texts) listed() string {
 	return ""
 }
 
-// loss is what an event says of a thing that is not there any more.
-func (t texts) loss(d Decision) string {
+// Loss is what an event says of a thing that is not there any more.
+func (t Texts) Loss(d Decision) string {
 	if d.Reason == ReasonMissingAfterRestart {
 		return t.Thing + " was there when the operator last ran and does not exist any more; it is created again"
 	}
@@ -277,7 +277,7 @@ func (t texts) loss(d Decision) string {
 }
 
 // ownership says whose the thing is, and how to get it; empty for other reasons.
-func (t texts) ownership(d Decision, f Facts) string {
+func (t Texts) ownership(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonContested:
 		return fmt.Sprintf("this object and %s each have a record which says that %s is theirs, and nothing proves either; "+
@@ -297,13 +297,13 @@ func (t texts) ownership(d Decision, f Facts) string {
 	return t.notOurs(f)
 }
 
-func (t texts) heldBy(owner string) string {
+func (t Texts) heldBy(owner string) string {
 	return fmt.Sprintf("%s belongs to %s; choose another name, or delete that object with annotation %s=orphan first",
 		t.Thing, owner, api.AnnotationDeletion)
 }
 
 // notOurs says whose the thing is by its mark.
-func (t texts) notOurs(f Facts) string {
+func (t Texts) notOurs(f Facts) string {
 	switch f.Seen.Owner {
 	case OwnerOther:
 		return t.heldBy(t.Owner) + "; if it is gone for good, " + t.AdoptFrom
@@ -329,7 +329,7 @@ func (t texts) notOurs(f Facts) string {
 }
 
 // progress is about what goes on or is well; empty for other reasons.
-func (t texts) progress(d Decision, f Facts) string {
+func (t Texts) progress(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonAvailable:
 		return t.matches()
@@ -365,9 +365,9 @@ func (t texts) progress(d Decision, f Facts) string {
 }
 
 // verifying: nothing can be said of the thing for a moment.
-func (t texts) verifying(d Decision, f Facts) string {
+func (t Texts) verifying(d Decision, f Facts) string {
 	switch {
-	case f.Last.Failed && f.Last.Of.mutates():
+	case f.Last.Failed && f.Last.Of.Mutates():
 		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; looking", f.Last.Of, t.Thing, t.Error)
 	case f.Deleting:
 		return "making sure that " + t.Thing + " does not appear late"
@@ -382,7 +382,7 @@ func (t texts) verifying(d Decision, f Facts) string {
 }
 
 // unwell passes on what the external system says of a thing.
-func (t texts) unwell(d Decision, f Facts) string {
+func (t Texts) unwell(d Decision, f Facts) string {
 	said := t.Vendor
 	if said == "" {
 		said = "the external system reports " + t.Phase
@@ -398,7 +398,7 @@ func (t texts) unwell(d Decision, f Facts) string {
 }
 
 // matches says that the thing is as the spec asks, and what of it nobody enforces.
-func (t texts) matches() string {
+func (t Texts) matches() string {
 	text := t.Thing + " matches the spec"
 	if t.Ignored != "" {
 		text += "; not enforced: " + t.Ignored
@@ -407,16 +407,16 @@ func (t texts) matches() string {
 }
 
 // matched says for which spec the thing was last seen to be as asked.
-func (t texts) matched(f Facts, generation int64) string {
+func (t Texts) matched(f Facts, generation int64) string {
 	if f.Seen.Looked {
 		return fmt.Sprintf("%s works; it last matched the spec of generation %d", t.Thing, generation)
 	}
 	return fmt.Sprintf("%s matched the spec of generation %d when it was last seen", t.Thing, generation)
 }
 
-func (t texts) waiting() string { return "waiting for " + t.Waiting }
+func (t Texts) waiting() string { return "waiting for " + t.Waiting }
 
-func (t texts) paused(f Facts) string {
+func (t Texts) paused(f Facts) string {
 	switch {
 	case f.Last.Failed:
 		return fmt.Sprintf("%s; cannot %s %s: %s; retrying", t.Paused, verb(f.Last.Of), t.Thing, t.Error)
@@ -429,7 +429,7 @@ func (t texts) paused(f Facts) string {
 }
 
 // unseen says why the thing cannot be looked at.
-func (t texts) unseen(f Facts) string {
+func (t Texts) unseen(f Facts) string {
 	why := ReasonUnreachable
 	switch f.Scope {
 	case ScopeUnconnectable:

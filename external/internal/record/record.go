@@ -1,7 +1,8 @@
-package external
+package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +14,11 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// record is what is durable about the thing behind an object: the content of
+// Record is what is durable about the thing behind an object: the content of
 // [api.AnnotationExternal]. It is written before a create, so that whatever happens the
 // thing can be found, recognised and deleted. The zero record says that no create was ever
 // prepared.
-type record struct {
+type Record struct {
 	// ID is the thing's identity in its own system; empty while unknown.
 	ID string `json:"id,omitempty"`
 	// Given is the identity that the API assigned instead of ID; empty if it did not.
@@ -28,7 +29,7 @@ type record struct {
 	// annotation was copied, or restored from a backup.
 	UID string `json:"uid"`
 	// Create tells that a create may have been called.
-	Create marker `json:"create"`
+	Create Marker `json:"create"`
 	// Since is when the first record for this identity was written; zero if that is Create.At.
 	Since time.Time `json:"since,omitzero"`
 	// Done is when the thing was known to exist; zero if that was never written down.
@@ -45,11 +46,11 @@ type record struct {
 	Adopted string `json:"adopted,omitempty"`
 	// Where the record was written. A record that names another place arrived with a copy or
 	// a restore. Empty means that it was not known then.
-	place
+	Place
 }
 
-// place is where a record was written.
-type place struct {
+// Place is where a record was written.
+type Place struct {
 	// Cluster is the identity of the Kubernetes cluster.
 	Cluster string `json:"cluster,omitempty"`
 	// Installation is that of the operator.
@@ -61,24 +62,24 @@ type place struct {
 	Object string `json:"object,omitempty"`
 }
 
-// stays tells whether an object is to keep the record that it has when it is first met: its
+// Stays tells whether an object is to keep the record that it has when it is first met: its
 // own, or one that may be its own of before a restore.
-func (r record) stays(uid string, here place) bool {
+func (r Record) Stays(uid string, here Place) bool {
 	if here.Endpoint == "" { // not known yet
 		here.Endpoint = r.Endpoint
 	}
-	return r.exists() && (r.UID == uid || r.vouches(here))
+	return r.Exists() && (r.UID == uid || r.Vouches(here))
 }
 
-// vouches tells whether a record that another object left behind may be used by an object at
+// Vouches tells whether a record that another object left behind may be used by an object at
 // the place here: one that was restored is at the very place at which its record was written,
 // a copy is not.
-func (r record) vouches(here place) bool {
-	return r.exists() && r.place == here && here.Cluster != "" && here.Object != ""
+func (r Record) Vouches(here Place) bool {
+	return r.Exists() && r.Place == here && here.Cluster != "" && here.Object != ""
 }
 
-// marker is the mark of a create that may have been called.
-type marker struct {
+// Marker is the mark of a create that may have been called.
+type Marker struct {
 	// At is when the marker was written.
 	At time.Time `json:"at"`
 	// By tells processes apart.
@@ -86,48 +87,48 @@ type marker struct {
 }
 
 // adoptedUnmarked stands in a record for a thing that bore no mark when it was taken over.
-const adoptedUnmarked = "unmarked"
+const AdoptedUnmarked = "unmarked"
 
-// adoptedFrom is what a record says of taking over a thing with the mark found.
-func adoptedFrom(found Mark) string {
+// AdoptedFrom is what a record says of taking over a thing with the mark found.
+func AdoptedFrom(found map[string]string) string {
 	if uid := found[MarkUID]; uid != "" {
 		return uid
 	}
-	return adoptedUnmarked
+	return AdoptedUnmarked
 }
 
 // longestRecord bounds the annotation; an id is the only part that can grow.
 const longestRecord = 4096
 
 // longestID bounds the identity in it.
-const longestID = longestRecord / 2
+const LongestID = longestRecord / 2
 
-// exists tells whether a create was ever prepared.
-func (r record) exists() bool { return r.Incarnation > 0 }
+// Exists tells whether a create was ever prepared.
+func (r Record) Exists() bool { return r.Incarnation > 0 }
 
-// asked is since when the object stands for the thing; zero if there is no record.
-func (r record) asked() time.Time {
+// Asked is since when the object stands for the thing; zero if there is no record.
+func (r Record) Asked() time.Time {
 	if r.Since.IsZero() {
 		return r.Create.At
 	}
 	return r.Since
 }
 
-// had tells whether the thing was there once, as far as the record says.
-func (r record) had() bool { return !r.Done.IsZero() || r.Incarnation > 1 }
+// Had tells whether the thing was there once, as far as the record says.
+func (r Record) Had() bool { return !r.Done.IsZero() || r.Incarnation > 1 }
 
-// follows makes r the record that comes after another one of the same object.
-func (r record) follows(before record) record {
-	if before.exists() && before.ID == r.ID && before.Endpoint == r.Endpoint {
-		r.Since = before.asked()
+// Follows makes r the record that comes after another one of the same object.
+func (r Record) Follows(before Record) Record {
+	if before.Exists() && before.ID == r.ID && before.Endpoint == r.Endpoint {
+		r.Since = before.Asked()
 	}
 	return r
 }
 
-// progress is how far the creation is recorded.
-func (r record) progress() Recorded {
+// Progress is how far the creation is recorded.
+func (r Record) Progress() Recorded {
 	switch {
-	case !r.exists(), r.Refused:
+	case !r.Exists(), r.Refused:
 		return MarkerNone
 	case r.Done.IsZero():
 		return MarkerPending
@@ -135,8 +136,8 @@ func (r record) progress() Recorded {
 	return MarkerDone
 }
 
-// encode returns the annotation's value.
-func (r record) encode() (string, error) {
+// Encode returns the annotation's value.
+func (r Record) Encode() (string, error) {
 	if err := r.check(); err != nil {
 		return "", fmt.Errorf("encode the record of an external thing: %w", err)
 	}
@@ -148,40 +149,40 @@ func (r record) encode() (string, error) {
 	return string(b), nil
 }
 
-// parseRecord reads the annotation's value. The empty value is the zero record; all else
+// Parse reads the annotation's value. The empty value is the zero record; all else
 // must be exactly what encode writes, because a guess about what exists could create a
 // thing twice or leak one.
-func parseRecord(value string) (record, error) {
+func Parse(value string) (Record, error) {
 	if value == "" {
-		return record{}, nil
+		return Record{}, nil
 	}
-	r, err := decodeRecord(value)
+	r, err := decode(value)
 	if err != nil {
-		return record{}, fmt.Errorf("annotation %s cannot be read (%w); nothing is created or deleted until it is restored, "+
+		return Record{}, fmt.Errorf("annotation %s cannot be read (%w); nothing is created or deleted until it is restored, "+
 			"for example from a backup, or removed to look for the thing by its name; then set annotation %s to a new value", api.AnnotationExternal, err, api.AnnotationReconcile)
 	}
 	return r, nil
 }
 
-func decodeRecord(value string) (record, error) {
+func decode(value string) (Record, error) {
 	if len(value) > longestRecord {
-		return record{}, fmt.Errorf("it is longer than %d bytes", longestRecord)
+		return Record{}, fmt.Errorf("it is longer than %d bytes", longestRecord)
 	}
-	var r record
+	var r Record
 	d := json.NewDecoder(strings.NewReader(value))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return record{}, describeJSON(err)
+		return Record{}, describeJSON(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return record{}, errors.New("something follows the record")
+		return Record{}, errors.New("something follows the record")
 	}
 	if err := r.check(); err != nil {
-		return record{}, err
+		return Record{}, err
 	}
 	again, err := json.Marshal(r)
 	if err != nil || !bytes.Equal(again, []byte(value)) {
-		return record{}, errors.New("it is not as trimtab writes it")
+		return Record{}, errors.New("it is not as trimtab writes it")
 	}
 	return r, nil
 }
@@ -200,7 +201,7 @@ func describeJSON(err error) error {
 	return errors.New("it is not as trimtab writes it")
 }
 
-func (r record) check() error {
+func (r Record) check() error {
 	switch {
 	case r.Incarnation < 1:
 		return fmt.Errorf("its incarnation is %d, less than 1", r.Incarnation)
@@ -210,10 +211,59 @@ func (r record) check() error {
 		return errors.New("it does not say when the creation was prepared")
 	case r.Create.By == "":
 		return errors.New("it does not say who prepared the creation")
-	case !utf8.ValidString(r.ID) || len(r.ID) > longestID:
+	case !utf8.ValidString(r.ID) || len(r.ID) > LongestID:
 		return errors.New("its id is no usable text")
 	case !utf8.ValidString(r.Given) || len(r.Given) > longestRecord/4:
 		return errors.New("its given id is no usable text")
 	}
 	return nil
+}
+
+// Recorded is how far a creation is recorded.
+type Recorded int
+
+const (
+	// MarkerNone: no create was ever prepared.
+	MarkerNone Recorded = iota
+	// MarkerPending: a create may have been called.
+	MarkerPending
+	// MarkerDone: the thing is known to have existed.
+	MarkerDone
+)
+
+// A create is only called under a marker younger than markerLife; clocks of two processes
+// differ by no more than clockSkew. So a record's age tells when nothing can still come of it.
+const (
+	MarkerLife = time.Minute
+	ClockSkew  = 5 * time.Minute
+)
+
+// Expired tells whether the marker is too old for a create to be called under it.
+func (m Marker) Expired(now time.Time, life time.Duration) bool { return now.Sub(m.At) >= life }
+
+// Settle returns the record as it will be read again, and the annotation's value.
+func Settle(r Record) (Record, string, error) {
+	value, err := r.Encode()
+	if err != nil {
+		return Record{}, "", err
+	}
+	r, err = Parse(value)
+	return r, value, err
+}
+
+// Or completes a place by another one.
+func (p Place) Or(other Place) Place {
+	return Place{
+		Cluster: cmp.Or(p.Cluster, other.Cluster), Installation: cmp.Or(p.Installation, other.Installation),
+		Endpoint: cmp.Or(p.Endpoint, other.Endpoint), Object: cmp.Or(p.Object, other.Object),
+	}
+}
+
+// Reaches tells whether the same name means the same thing at both places. What is not known
+// counts as the same.
+func (p Place) Reaches(o Place) bool {
+	if p.Endpoint != "" && o.Endpoint != "" {
+		return p.Endpoint == o.Endpoint
+	}
+	return p.Installation == "" || o.Installation == "" || p.Installation == o.Installation
 }

@@ -1,4 +1,4 @@
-package external
+package decide
 
 // severity is how much a reason matters to whoever runs the object.
 type severity string

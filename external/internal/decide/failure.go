@@ -1,4 +1,4 @@
-package external
+package decide
 
 // decideFailedCall decides after a call that was answered with an error, while the object
 // is to exist.
@@ -37,7 +37,7 @@ func failedCall(a Answer) Decision {
 
 // decideUnclear is row 32: nobody knows whether a change took effect, so only a look helps.
 func decideUnclear(f Facts) (d Decision, ok bool) {
-	if f.Last.Class != ClassAmbiguous || !f.Last.Of.mutates() {
+	if f.Last.Class != ClassAmbiguous || !f.Last.Of.Mutates() {
 		return Decision{}, false
 	}
 	d = Decision{Row: 32, Action: ActionObserve, Reason: ReasonVerifying}
@@ -50,13 +50,13 @@ func decideUnclear(f Facts) (d Decision, ok bool) {
 	}
 	d.Action, d.State, d.Wake, d.Show.Creating = ActionNone, StateCreating, WakeSoon, ShowTrue
 	if f.Deleting {
-		d = terminating(d)
+		d = Terminating(d)
 	}
 	return d, true
 }
 
-// mutates tells the actions that can change the outside.
-func (a Action) mutates() bool {
+// Mutates tells the actions that can change the outside.
+func (a Action) Mutates() bool {
 	switch a {
 	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionMark, ActionUnmark:
 		return true
@@ -138,4 +138,14 @@ func refused(f Facts, a Action) Decision {
 	d := stopped(25, callName(a)+classSuffix(as))
 	d.Show = failedShow(a)
 	return d
+}
+
+// NoEffect tells the errors that can only mean that nothing was done.
+func NoEffect(c Class) bool {
+	switch c {
+	case ClassThrottled, ClassDenied, ClassInvalid, ClassConflict, ClassTerminal, ClassNotReady:
+		return true
+	case ClassUnknown, ClassTransient, ClassAmbiguous:
+	}
+	return false
 }
