@@ -7,23 +7,24 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 var (
-	// cut is the comment above a fenced block that says where its content comes from:
-	// a file, or a region of one after "#".
-	cut = regexp.MustCompile(`^<!-- cut (\S+?)(?:#(\S+))? -->$`)
+	// cut is the comment above a fenced block that names the source of its content: a file,
+	// or a region of a file after "#". "with OLD=NEW" replaces a text in it.
+	cut = regexp.MustCompile(`^<!-- cut (\S+?)(?:#(\S+))?(?: with (\S+?)=(\S+))? -->$`)
 	// fence opens or closes a fenced block.
 	fence = regexp.MustCompile("^```(\\w*)")
-	// border opens or closes a region in a source file.
+	// border begins or ends a region of a source file.
 	border = regexp.MustCompile(`^\s*(?://|#)\s*(end)?region: (\S+)\s*$`)
 )
 
-// documents returns the Markdown files of the root module with every block that is cut
-// from a source file brought up to date. A block of Go that is cut from nowhere is an
-// error: what a document shows must have been compiled and tested. Design records are
-// left alone; they show what was considered.
+// documents returns the Markdown files of the root module, in which every block that is cut
+// from a source file is up to date. A block of Go without a source is an error, because code in
+// documents must be compiled and tested. Design records are exempt: they show code that was
+// only considered.
 func documents(root string) (files, error) {
 	docs := files{}
 	err := walk(root, func(name string) error {
@@ -46,7 +47,7 @@ func documents(root string) (files, error) {
 	return docs, err
 }
 
-// fill replaces the blocks of a document that follow a cut comment by what source returns.
+// fill replaces each block of a document that follows a cut comment with what source returns.
 func fill(doc string, source func(file, region string) ([]string, error)) (string, error) {
 	var out []string
 	lines := strings.Split(doc, "\n")
@@ -70,15 +71,21 @@ func fill(doc string, source func(file, region string) ([]string, error)) (strin
 	return strings.Join(out, "\n"), nil
 }
 
-// blockBody returns what belongs between the fences at open and end.
+// blockBody returns the lines that belong between the fences at open and end.
 func blockBody(lines []string, open, end int, language string, source func(file, region string) ([]string, error)) ([]string, error) {
 	if open > 0 {
 		if from := cut.FindStringSubmatch(lines[open-1]); from != nil {
-			return source(from[1], from[2])
+			body, err := source(from[1], from[2])
+			if from[3] != "" {
+				for i := range body {
+					body[i] = strings.ReplaceAll(body[i], from[3], from[4])
+				}
+			}
+			return body, err
 		}
 	}
 	if language == "go" {
-		return nil, errors.New("a block of Go is cut from a tested file: put <!-- cut FILE#REGION --> on the line above")
+		return nil, errors.New("a block of Go must be cut from a tested file: put <!-- cut FILE#REGION --> on the line above")
 	}
 	return lines[open+1 : end], nil
 }
@@ -92,8 +99,9 @@ func closing(lines []string, open int) int {
 	return -1
 }
 
-// excerpt returns the lines of a file, or of one region of it without common indentation.
-// Borders of regions are left out, and so are empty lines at the start and end.
+// excerpt returns the lines of a file, or of one region of it, without common indentation. The
+// borders of regions are left out, and so are empty lines at the start, at the end, and before
+// another empty line.
 func excerpt(root, file, region string) ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
@@ -113,11 +121,12 @@ func excerpt(root, file, region string) ([]string, error) {
 	if !found {
 		return nil, fmt.Errorf("%s has no line \"region: %s\"", file, region)
 	}
+	lines = slices.CompactFunc(lines, func(a, b string) bool { return a == "" && b == "" })
 	return dedent(trim(lines)), nil
 }
 
-// trim takes away empty lines at both ends. A border has them beside it, or else it would
-// become part of the comment that follows.
+// trim removes empty lines at both ends. Borders are surrounded by empty lines, because
+// otherwise they would become part of a doc comment.
 func trim(lines []string) []string {
 	for len(lines) > 0 && lines[0] == "" {
 		lines = lines[1:]
@@ -128,7 +137,7 @@ func trim(lines []string) []string {
 	return lines
 }
 
-// dedent takes away the tabs and spaces that all non-empty lines start with.
+// dedent removes the tabs and spaces that all non-empty lines start with.
 func dedent(lines []string) []string {
 	common, first := "", true
 	for _, l := range lines {

@@ -42,6 +42,11 @@ func TestFill(t *testing.T) {
 			doc:  "<!-- cut a.go -->\n```\n```",
 			want: "<!-- cut a.go -->\n```\ncut \n```",
 		},
+		"another name": {
+			why:  "code moves into a module of the reader's own",
+			doc:  "<!-- cut a.go#x with cut=paste -->\n```go\n```",
+			want: "<!-- cut a.go#x with cut=paste -->\n```go\npaste x\n```",
+		},
 		"shell block": {
 			why:  "only Go must be cut; commands are typed",
 			doc:  "```sh\nmake demo\n```",
@@ -50,7 +55,7 @@ func TestFill(t *testing.T) {
 		"typed Go": {
 			why:     "Go that nobody compiled is refused, with its line",
 			doc:     "text\n\n```go\nfunc main() {}\n```",
-			wantErr: "3: a block of Go is cut from a tested file: put <!-- cut FILE#REGION --> on the line above",
+			wantErr: "3: a block of Go must be cut from a tested file: put <!-- cut FILE#REGION --> on the line above",
 		},
 		"no such file": {
 			why:     "a source that was moved is noticed",
@@ -103,8 +108,8 @@ func A() {
 		wantErr string
 	}{
 		"whole": {
-			why:  "borders are no part of the code",
-			want: []string{"package a", "", "", "func A() {", "\tif b {", "", "\t\tc()", "\t}", "}"},
+			why:  "borders are not part of the code, and leave no gap",
+			want: []string{"package a", "", "func A() {", "\tif b {", "", "\t\tc()", "\t}", "}"},
 		},
 		"outer": {
 			why:    "borders of a region within are left out, and empty lines beside its own",

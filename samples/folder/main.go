@@ -1,4 +1,4 @@
-// Command folder is the smallest operator worth having: each Folder object is a folder on
+// Command folder is a small but complete operator: each Folder object stands for a folder on
 // the operator's own disk.
 package main
 
@@ -18,7 +18,7 @@ import (
 
 // region: operator
 
-// folders says what a Folder means on disk. Its client is the folder that all are in.
+// folders is the driver of the kind Folder. Its client is the directory that contains the folders.
 type folders struct{}
 
 func (folders) ExternalName(f *v1.Folder) (string, error) { return f.Name, nil }
@@ -40,7 +40,7 @@ func (folders) Compare(r external.CompareRequest[*v1.Folder, fs.FileMode]) exter
 
 func (folders) Create(_ context.Context, r external.CreateRequest[*v1.Folder, *os.Root]) (external.CreateResponse[fs.FileMode], error) {
 	err := r.Client.Mkdir(r.ID, 0o755)
-	return external.CreateResponse[fs.FileMode]{}, external.Conflict(err) // an error means that nothing was made
+	return external.CreateResponse[fs.FileMode]{}, external.Conflict(err) // after an error, nothing was created
 }
 
 func (folders) Update(_ context.Context, r external.UpdateRequest[*v1.Folder, *os.Root, fs.FileMode]) (external.UpdateResponse[fs.FileMode], error) {
@@ -61,7 +61,7 @@ func main() {
 	options := external.Options[*v1.Folder, *os.Root]{Connect: connect, Unmarked: true, CreateGrace: -1}
 	operator.Main(operator.Options{
 		Name: "folder", AddToScheme: v1.AddToScheme, CRDs: crds,
-		Flags: func(f *pflag.FlagSet) { f.StringVar(&root, "root", root, "where the folders are") },
+		Flags: func(f *pflag.FlagSet) { f.StringVar(&root, "root", root, "directory that contains the folders") },
 		Controllers: func() ([]operator.Controller, error) {
 			return []operator.Controller{external.New(folders{}, options)}, nil
 		},

@@ -1,4 +1,4 @@
-// Package v1 is the API of the folder sample.
+// Package v1 defines the kind Folder.
 //
 // +kubebuilder:object:generate=true
 // +groupName=folders.trimtab.dev

@@ -1,0 +1,2 @@
+// Package docs runs the commands of documents as a reader would. Only tests are here.
+package docs
