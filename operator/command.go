@@ -84,6 +84,19 @@ func (s *settings) flags(f *pflag.FlagSet, o Options) {
 	}
 }
 
+// parse reads flags of the manager, the operator's own among them.
+func (s *settings) parse(o Options, args []string) (*pflag.FlagSet, error) {
+	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
+	s.flags(f, o)
+	if err := f.Parse(args); err != nil {
+		return nil, fmt.Errorf("flags of the manager: %w", discreet(err))
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("flags of the manager: %q is not a flag", f.Arg(0))
+	}
+	return f, nil
+}
+
 func managerCmd(o Options, useLog func(logr.Logger)) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -131,10 +130,8 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 			p.health.addLive(kind, notStuck(kind, w, p.settings.stuckAfter))
 		}
 	}
-	if setup := p.design.options.Setup; setup != nil {
-		if err := setup(mounted{mgr, p}); err != nil {
-			return nil, fmt.Errorf("operator.Options.Setup: %w", err)
-		}
+	if err := p.design.setup(mounted{mgr, p}); err != nil {
+		return nil, err
 	}
 	return mgr, nil
 }
@@ -151,35 +148,24 @@ func (d *design) needed() []schema.GroupVersionKind {
 }
 
 func (p *process) managerOptions(ctx context.Context) manager.Options {
-	secret := &corev1.Secret{}
-	return manager.Options{
-		Scheme:                        p.design.scheme,
-		Logger:                        logr.FromSlogHandler(calmStop{logr.ToSlogHandler(p.log), func() bool { return ctx.Err() != nil }}),
-		LeaderElection:                p.settings.leaderElect,
-		LeaderElectionID:              p.design.terms.Installation,
-		LeaderElectionNamespace:       p.target.namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(p.settings.shutdownTimeout),
-		BaseContext:                   func() context.Context { return context.WithoutCancel(ctx) },
-		// Served here instead: before the manager starts, and with reasons.
-		Metrics: metricsserver.Options{BindAddress: off},
-		Cache: cache.Options{
-			NewInformer:       p.informers.make,
-			DefaultTransform:  cache.TransformStripManagedFields(),
-			DefaultNamespaces: p.settings.cached(),
-			ByObject:          map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
-		},
-		// Secrets are read live, because the cache holds nothing but their metadata.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{secret}}},
-		Controller: config.Controller{
-			EnableWarmup: new(true),
-			// A kind that cannot be read shows in readiness and is tried again; it is no
-			// reason to end the process and with it the work on other kinds.
-			CacheSyncTimeout: 365 * 24 * time.Hour,
-			// Processes that embed operators may run two with controllers of one name.
-			SkipNameValidation: new(true),
-		},
+	o := p.design.managerOptions(p.settings)
+	o.Logger = logr.FromSlogHandler(calmStop{logr.ToSlogHandler(p.log), func() bool { return ctx.Err() != nil }})
+	o.LeaderElectionNamespace = p.target.namespace
+	o.LeaderElectionReleaseOnCancel = true
+	o.GracefulShutdownTimeout = new(p.settings.shutdownTimeout)
+	o.BaseContext = func() context.Context { return context.WithoutCancel(ctx) }
+	// Served here instead: before the manager starts, and with reasons.
+	o.Metrics = metricsserver.Options{BindAddress: off}
+	o.Cache.NewInformer = p.informers.make
+	o.Controller = config.Controller{
+		EnableWarmup: new(true),
+		// A kind that cannot be read shows in readiness and is tried again; it is no
+		// reason to end the process and with it the work on other kinds.
+		CacheSyncTimeout: 365 * 24 * time.Hour,
+		// Processes that embed operators may run two with controllers of one name.
+		SkipNameValidation: new(true),
 	}
+	return o
 }
 
 // cached are the namespaces whose objects are cached; nil means all.

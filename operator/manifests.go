@@ -77,13 +77,9 @@ func warnOfSecrets(args []string, f *pflag.FlagSet, warn func(string)) {
 func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]client.Object, error) {
 	m.Image = cmp.Or(m.Image, o.Name+":latest")
 	var s settings
-	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
-	s.flags(f, o)
-	if err := f.Parse(m.Args); err != nil {
-		return nil, fmt.Errorf("flags of the manager: %w", discreet(err))
-	}
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("flags of the manager: %q is not a flag", f.Arg(0))
+	f, err := s.parse(o, m.Args)
+	if err != nil {
+		return nil, err
 	}
 	m.Namespace = cmp.Or(m.Namespace, s.installation, o.Name)
 	mounted, err := mounts(m.FromSecret, f)

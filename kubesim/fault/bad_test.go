@@ -164,7 +164,7 @@ func TestBadInput(t *testing.T) {
 			if c.hangs {
 				patience = time.Second
 			}
-			_, err := explored(t, Scenario{Name: "bad", Operator: c.operator, ExternalAPI: newShelf, Steps: steps}, patience)
+			_, err := explored(t, Scenario{Name: "bad", Operator: Operator{SetUp: c.operator}, ExternalAPI: newShelf, Steps: steps}, patience)
 			if err == nil {
 				t.Fatal("the exploration came to an end as if nothing was wrong")
 			}

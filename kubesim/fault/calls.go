@@ -74,7 +74,7 @@ func (pr *process) around(info *request.RequestInfo, r *http.Request, send func(
 
 // isElection tells the calls of leader election: those on the manager's own lease.
 func (p *play) isElection(info *request.RequestInfo) bool {
-	o := p.scenario.Manager
+	o := p.scenario.Operator.Manager
 	return o.LeaderElection && info.APIGroup == "coordination.k8s.io" && info.Resource == "leases" &&
 		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1.NamespaceDefault))
 }

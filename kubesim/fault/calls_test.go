@@ -20,7 +20,7 @@ import (
 func TestVendorStatus(t *testing.T) {
 	_, reference, _ := prepared(t, Scenario{
 		Name: "occupied", ExternalAPI: newShelf, Steps: []Step{Create(configMap("a"))},
-		Operator: func(mgr ctrl.Manager, env *Env) error {
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, env *Env) error {
 			vendor := &http.Client{Transport: HTTP(env, func(*shelf) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
 			})}
@@ -35,7 +35,7 @@ func TestVendorStatus(t *testing.T) {
 				}
 				return answer.Body.Close()
 			})(mgr, env)
-		},
+		}},
 	})
 	i := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "POST /boxes" })
 	if c := reference.run.Calls[i]; c.Code != http.StatusConflict || c.Err != "" {

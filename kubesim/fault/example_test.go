@@ -20,7 +20,7 @@ func ExampleScenario() {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}
 	scenario := fault.Scenario{
 		Name:     "label config maps",
-		Operator: setupLabeller,
+		Operator: fault.Operator{SetUp: setupLabeller},
 		Steps: []fault.Step{
 			fault.Create(settings).Expecting(labelled(settings)),
 			fault.Merge(settings, `{"data":{"colour":"blue"}}`).Named("paint it"),

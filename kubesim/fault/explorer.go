@@ -61,7 +61,7 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 	switch {
 	case s.Name == "":
 		return nil, errors.New("fault: the scenario has no name; reports and replays need one")
-	case s.Operator == nil:
+	case s.Operator.SetUp == nil:
 		return nil, fmt.Errorf("fault: scenario %q has no operator", s.Name)
 	case o.pairs < 0:
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, misuse(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
@@ -70,16 +70,16 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 	if err := clientscheme.AddToScheme(e.scheme); err != nil {
 		return nil, err
 	}
-	if s.AddToScheme != nil {
-		if err := s.AddToScheme(e.scheme); err != nil {
+	if s.Operator.AddToScheme != nil {
+		if err := s.Operator.AddToScheme(e.scheme); err != nil {
 			return nil, fmt.Errorf("fault: scenario %q: AddToScheme: %w", s.Name, err)
 		}
 	}
 	var err error
-	if e.crds, err = apiserver.ReadCRDs(s.CRDs); err != nil {
+	if e.crds, err = apiserver.ReadCRDs(s.Operator.CRDs); err != nil {
 		return nil, fmt.Errorf("fault: scenario %q: CRDs: %w", s.Name, err)
 	}
-	if s.RBAC != nil {
+	if s.Operator.RBAC != nil {
 		if err := e.readRoles(); err != nil {
 			return nil, fmt.Errorf("fault: scenario %q: RBAC: %w", s.Name, err)
 		}
@@ -93,10 +93,11 @@ func newExplorer(s *Scenario, o options) (*explorer, error) {
 }
 
 func (e *explorer) readRoles() (err error) {
-	roles, err := apiserver.ReadRoles(e.scenario.RBAC)
+	roles, err := apiserver.ReadRoles(e.scenario.Operator.RBAC)
 	if err != nil {
 		return err
 	}
+	roles.Justify(e.scenario.Operator.Justified...)
 	e.roles = roles.OnlyBound()
 	db := store.New()
 	if err := apiserver.Populate(db); err != nil {

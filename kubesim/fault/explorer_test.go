@@ -188,13 +188,13 @@ func TestTokens(t *testing.T) {
 func TestMask(t *testing.T) {
 	r := Explore(t, Scenario{
 		Name: "random", Steps: []Step{Create(configMap("a"))}, Races: []Step{},
-		Operator: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+		Operator: Operator{SetUp: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
 			if cm.Name != "a" || cm.Data["password"] != "" {
 				return nil
 			}
 			cm.Data = map[string]string{"password": rand.Text()}
 			return c.Update(ctx, cm)
-		}),
+		})},
 	})
 	if diff := cmp.Diff([]string{"configmaps default/a data.password"}, r.Masked); diff != "" {
 		t.Errorf("masked fields (-want +got):\n%s", diff)
@@ -272,7 +272,7 @@ func TestOwnerFromTheStart(t *testing.T) {
 	prepared(t, Scenario{
 		Name: "tenants", Steps: []Step{Wait(time.Minute)},
 		ExternalAPI: func() ExternalAPI { return &shelf{boxes: map[string]box{"box-1": {owner: "default"}}} },
-		Operator:    configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
+		Operator:    Operator{SetUp: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })},
 	})
 }
 

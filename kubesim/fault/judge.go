@@ -23,7 +23,7 @@ func (p *play) present() history.State {
 			objects = append(objects, state.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
 		}
 	}
-	return state.Of(objects, p.resources(), state.Options{Foreign: p.scenario.Foreign, Masked: p.explorer.masked})
+	return state.Of(objects, p.resources(), state.Options{Foreign: slices.Concat(p.scenario.Foreign, p.scenario.Operator.Ignored), Masked: p.explorer.masked})
 }
 
 func sameState(a, b history.State) bool { return state.Equal(a, b) }

@@ -159,7 +159,7 @@ func TestSharedKind(t *testing.T) {
 	made.Data = map[string]string{"size": "0"}
 	s := Scenario{
 		Name: "writes into what users made", Steps: []Step{Create(made)}, Races: []Step{},
-		Operator: func(mgr ctrl.Manager, _ *Env) error {
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
 			return ctrl.NewControllerManagedBy(mgr).Named("rotator").For(&corev1.ConfigMap{}).Complete(
 				reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 					cm := &corev1.ConfigMap{}
@@ -169,7 +169,7 @@ func TestSharedKind(t *testing.T) {
 					cm.Data = map[string]string{"size": "1"}
 					return reconcile.Result{}, mgr.GetClient().Update(ctx, cm)
 				}))
-		},
+		}},
 	}
 	if r := Explore(t, s, Only(Crashes)); len(r.Findings) == 0 || r.Findings[0].Violations[0].Invariant != "I10" {
 		t.Errorf("what a user wrote was overwritten, and the findings are: %v", r.texts())
@@ -184,7 +184,7 @@ func TestSharedKind(t *testing.T) {
 // a cache of its own.
 func TestCacheOptions(t *testing.T) {
 	s := toyLife("")
-	s.Manager = manager.Options{Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}}
+	s.Operator.Manager = manager.Options{Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}}
 	r := Explore(t, s, Only(Crashes))
 	for _, text := range r.texts() {
 		t.Error(text)
@@ -235,7 +235,7 @@ func TestTwoWatches(t *testing.T) {
 			}))
 	}
 	a := configMap("a")
-	s := Scenario{Name: "two watches", Operator: count, Steps: []Step{
+	s := Scenario{Name: "two watches", Operator: Operator{SetUp: count}, Steps: []Step{
 		Create(a), Create(configMap("b")), Merge(a, `{"data":{"v":"2"}}`), Merge(a, `{"data":{"v":"3"}}`),
 	}}
 	for range 10 {
@@ -249,8 +249,8 @@ func TestTwoWatches(t *testing.T) {
 // these calls are disturbed like all others.
 func TestSetupCalls(t *testing.T) {
 	s := toyLife("")
-	run := s.Operator
-	s.Operator = func(mgr ctrl.Manager, env *Env) error {
+	run := s.Operator.SetUp
+	s.Operator.SetUp = func(mgr ctrl.Manager, env *Env) error {
 		cm := &corev1.ConfigMap{}
 		err := mgr.GetAPIReader().Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "settings"}, cm)
 		if client.IgnoreNotFound(err) != nil {

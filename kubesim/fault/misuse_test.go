@@ -106,74 +106,74 @@ func TestMisuse(t *testing.T) {
 	}{
 		"nothing": {
 			why:      "a scenario without a mistake",
-			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Lag: time.Second, Shared: []string{"configmaps", "deployments.apps"}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Lag: time.Second, Shared: []string{"configmaps", "deployments.apps"}},
 		},
 		"no outside made": {
 			why:      "a forgotten return would look like a vendor without anything",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return nil }, Operator: toyOperator("")},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return nil }, Operator: Operator{SetUp: toyOperator("")}},
 			want:     "ExternalAPI returned nil; leave it out if there is nothing outside",
 		},
 		"the same outside": {
 			why:      "a world would begin with what is left of the one before",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return same }, Operator: toyOperator("")},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return same }, Operator: Operator{SetUp: toyOperator("")}},
 			want:     "ExternalAPI returned the same fake for two worlds; make a new one each time",
 		},
 		"lag of nothing": {
 			why:      "no read outside would lag",
-			scenario: Scenario{Operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }), Lag: time.Second},
+			scenario: Scenario{Operator: Operator{SetUp: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })}, Lag: time.Second},
 			want:     "Lag is set, but there is no ExternalAPI whose reads could lag",
 		},
 		"lag without Clone": {
 			why:      "an earlier state that cannot be kept cannot be shown",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: storing[uncopied], Lag: time.Second},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: Operator{SetUp: storing[uncopied]}, Lag: time.Second},
 			want:     "Lag is set, but no read can lag behind a fault.uncopied: it needs a method Clone",
 		},
 		"shallow Clone": {
 			why:      "a schedule would begin with what was made after it",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return shallow{empty()} }, Operator: storing[shallow]},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return shallow{empty()} }, Operator: Operator{SetUp: storing[shallow]}},
 			want:     ", which came later; copy what is behind maps, slices and pointers",
 		},
 		"empty Clone": {
 			why:      "a schedule would begin without what there was",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return torn{empty()} }, Operator: storing[torn]},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return torn{empty()} }, Operator: Operator{SetUp: storing[torn]}},
 			want:     "does not keep box box-1 as it was when it was made; copy what is behind maps, slices and pointers",
 		},
 		"another Clone": {
 			why:      "a copy has to be as good as what it is of",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return half{empty()} }, Operator: storing[half]},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return half{empty()} }, Operator: Operator{SetUp: storing[half]}},
 			want:     "the Clone of a fault.half is a fault.uncopied, which has no method Clone itself; return what it was made of",
 		},
 		"another outside": {
 			why:      "an operator that takes the error for one of the vendor would look right",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: toyOperator("")},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: Operator{SetUp: toyOperator("")}},
 			want:     `"find" wants the outside as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
 		"no outside": {
 			why:      "the same where there is none",
-			scenario: Scenario{Operator: toyOperator("")},
+			scenario: Scenario{Operator: Operator{SetUp: toyOperator("")}},
 			want:     `"find" wants the outside as *fault.shelf, but the scenario has no ExternalAPI`,
 		},
 		"a step outside": {
 			why:      "a step's outside is as wrong",
-			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: storing[uncopied], Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
+			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: Operator{SetUp: storing[uncopied]}, Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
 			want:     `step 1, "clear": "clear" wants the outside as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
 		"shared misspelt": {
 			why:      "a name that is no kind has no effect",
-			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Shared: []string{"configmaps", "deployment.apps"}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Shared: []string{"configmaps", "deployment.apps"}},
 			want:     `Shared names "deployment.apps", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
 		},
 		"shared came later": {
 			why:      "a user may bring a kind with him",
-			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Shared: []string{"lakes.example.com"}, Steps: []Step{CreateYAML(lakes)}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Shared: []string{"lakes.example.com"}, Steps: []Step{CreateYAML(lakes)}},
 		},
 		"shared was brought": {
 			why:      "and so may the operator; what is gone in the end was a kind as well",
-			scenario: Scenario{Operator: bringsLakes, Shared: []string{"lakes.example.com"}, Steps: []Step{Create(configMap("a")), removeLakes()}},
+			scenario: Scenario{Operator: Operator{SetUp: bringsLakes}, Shared: []string{"lakes.example.com"}, Steps: []Step{Create(configMap("a")), removeLakes()}},
 		},
 		"shared singular came later": {
 			why:      "what came has the same names as what was there",
-			scenario: Scenario{ExternalAPI: newShelf, Operator: toyOperator(""), Shared: []string{"lake.example.com"}, Steps: []Step{CreateYAML(lakes)}},
+			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Shared: []string{"lake.example.com"}, Steps: []Step{CreateYAML(lakes)}},
 			want:     `Shared names "lake.example.com", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
 		},
 	}
@@ -202,7 +202,7 @@ func TestMisuse(t *testing.T) {
 // cause of what comes of it.
 func TestRefusals(t *testing.T) {
 	s := toyLife("")
-	s.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
+	s.Operator.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: manager}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
 // notes tells what a scenario leaves unchecked although its author may think otherwise. Each may
@@ -96,7 +95,7 @@ func (e *explorer) exceptionNotes(r *history.Run) (all []string) {
 	}
 	if e.roles != nil {
 		for _, right := range e.roles.Access(e.quietUses).Needless { // some are used because of a disturbance alone
-			all = append(all, fmt.Sprintf("a role's annotation %s lists %q, which the undisturbed run used", apiserver.Justified, right))
+			all = append(all, fmt.Sprintf("%q is listed as justified, but the undisturbed run used it", right))
 		}
 	}
 	return all

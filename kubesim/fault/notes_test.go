@@ -37,7 +37,7 @@ func TestNotes(t *testing.T) {
 		"nothing": {"a scenario that leaves nothing out", func(*Scenario) {}, nil},
 		"no steps": {
 			"what users do is what a scenario is about",
-			func(s *Scenario) { s.Steps, s.Operator, s.ExternalAPI = nil, lazy, nil },
+			func(s *Scenario) { s.Steps, s.Operator.SetUp, s.ExternalAPI = nil, lazy, nil },
 			[]string{"there are no steps, so nothing but the start of the operator is played", didNothing},
 		},
 		"no expectation": {
@@ -54,14 +54,14 @@ func TestNotes(t *testing.T) {
 		},
 		"no controller": {
 			"a manager without controllers runs well",
-			func(s *Scenario) { s.Operator, s.ExternalAPI = idle, nil; s.Steps[2] = Delete(a).Gone(a) },
+			func(s *Scenario) { s.Operator.SetUp, s.ExternalAPI = idle, nil; s.Steps[2] = Delete(a).Gone(a) },
 			[]string{didNothing},
 		},
 		"own requests": {
 			"what is not seen cannot be judged",
 			func(s *Scenario) {
 				s.ExternalAPI = nil
-				s.Operator = func(mgr ctrl.Manager, _ *Env) error {
+				s.Operator.SetUp = func(mgr ctrl.Manager, _ *Env) error {
 					_, err := controller.NewTyped("keys", mgr, controller.TypedOptions[string]{
 						Reconciler: reconcile.TypedFunc[string](func(context.Context, string) (reconcile.Result, error) { return reconcile.Result{}, nil }),
 					})
@@ -75,24 +75,24 @@ func TestNotes(t *testing.T) {
 		},
 		"no write": {
 			"no write, no crash",
-			func(s *Scenario) { s.Operator, s.ExternalAPI = lazy, nil },
+			func(s *Scenario) { s.Operator.SetUp, s.ExternalAPI = lazy, nil },
 			[]string{wroteNothing},
 		},
 		"no call outside": {
 			"a client of the vendor that goes by another way is never disturbed",
-			func(s *Scenario) { s.Operator = lazy },
+			func(s *Scenario) { s.Operator.SetUp = lazy },
 			[]string{wroteNothing, "nothing outside was called, so no such call is disturbed; the operator's client has to go through fault.HTTP, or through Read and Write"},
 		},
 		"nothing listed": {
 			"what Things does not tell nobody can judge",
-			func(s *Scenario) { s.Operator = looks },
+			func(s *Scenario) { s.Operator.SetUp = looks },
 			[]string{wroteNothing, "Things never listed anything, so nothing outside can be missed, made twice or left behind (I2, I3, I4, I8)"},
 		},
 		"no owner": {
 			"what is the operator's and does not say so is not missed",
 			func(s *Scenario) {
 				s.ExternalAPI = func() ExternalAPI { return uncopied{&plainShelf{boxes: map[string]box{}}} }
-				s.Operator = storing[uncopied]
+				s.Operator.SetUp = storing[uncopied]
 			},
 			[]string{"box box-1 was made by the operator and never had an Owner, so I2, I3, I4 and I8 do not look at it"},
 		},
@@ -110,14 +110,14 @@ func TestNotes(t *testing.T) {
 		"roles": {
 			"a right that is used needs no justification",
 			func(s *Scenario) {
-				s.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
+				s.Operator.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: manager, annotations: {kubesim.trimtab.dev/justified: "watch configmaps, delete configmaps"}}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, patch, delete]}]
 `)}}
 			},
-			[]string{`a role's annotation kubesim.trimtab.dev/justified lists "watch configmaps", which the undisturbed run used`},
+			[]string{`"watch configmaps" is listed as justified, but the undisturbed run used it`},
 		},
 		"races": {
 			"a user who never does anything; and those who create what is not there, or come too early at times",

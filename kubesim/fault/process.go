@@ -55,7 +55,7 @@ func (p *play) start() error {
 		defer close(pr.done)
 		defer p.notify()
 		// What sets an operator up may call the API too, so it waits for its turn like all else.
-		if err := p.scenario.Operator(watched{mgr, pr}, &Env{pr}); err != nil {
+		if err := p.scenario.Operator.SetUp(watched{mgr, pr}, &Env{pr}); err != nil {
 			pr.err = fmt.Errorf("set up the operator: %w", err)
 			return
 		}
@@ -70,7 +70,7 @@ func (pr *process) config() *rest.Config {
 
 // options are the author's, with what a test decides.
 func (pr *process) options() manager.Options {
-	o := pr.play.scenario.Manager
+	o := pr.play.scenario.Operator.Manager
 	o.Scheme = pr.play.scheme
 	o.Logger = pr.play.explorer.log
 	o.Metrics = metricsserver.Options{BindAddress: "0"}

@@ -13,7 +13,7 @@ import (
 func TestReplicas(t *testing.T) {
 	s := toyLife("")
 	s.Replicas = 2
-	s.Manager = manager.Options{LeaderElection: true, LeaderElectionID: "toy"}
+	s.Operator.Manager = manager.Options{LeaderElection: true, LeaderElectionID: "toy"}
 	e, reference, w := prepared(t, s)
 
 	t.Run("one of them leads", func(t *testing.T) {

@@ -333,7 +333,7 @@ func (p *play) converge(wanted []history.State) error {
 
 // silenceFor is how long a world at rest is watched.
 func (p *play) silenceFor() time.Duration {
-	if p.scenario.Manager.LeaderElection {
+	if p.scenario.Operator.Manager.LeaderElection {
 		return time.Minute // a lease is renewed every two seconds
 	}
 	return 15 * time.Minute

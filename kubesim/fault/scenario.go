@@ -16,22 +16,8 @@ import (
 type Scenario struct {
 	// Name is part of replay tokens. Required.
 	Name string
-	// CRDs holds the CustomResourceDefinitions as YAML files in any of its folders, such as
-	// os.DirFS("config/crd/bases"). Nil means none.
-	CRDs fs.FS
-	// RBAC holds the operator's Roles and ClusterRoles as YAML files, such as
-	// os.DirFS("config/rbac"). Those that a binding in it names, or all if it has no bindings,
-	// are what the operator may do, and invariant I15 holds them against what it does. Nil makes
-	// it an administrator.
-	RBAC fs.FS
-	// AddToScheme registers the operator's types. Nil means those of client-go alone.
-	AddToScheme func(*runtime.Scheme) error
-	// Manager is how the operator's main configures its manager: cache, leader election and
-	// so on. Scheme, addresses, logger and what a test decides are overwritten.
-	Manager manager.Options
-	// Operator sets up one process, as the operator's main does between making the manager
-	// and starting it. It is called for each start, so it must make everything anew.
-	Operator func(mgr ctrl.Manager, env *Env) error
+	// Operator is the operator under test. Required is its SetUp.
+	Operator Operator
 	// ExternalAPI makes the systems outside of a new world: the author's in-memory fake of a
 	// vendor. Nil means that the operator has none.
 	ExternalAPI func() ExternalAPI
@@ -65,6 +51,33 @@ type Scenario struct {
 	// Foreign lists fields that others own and the comparison of worlds skips, as
 	// "status.lastSeen" or "metadata.annotations.example.com/at".
 	Foreign []string
+}
+
+// Operator says how the operator under test is installed, and what its main does. An operator of
+// trimtab has all of it from its operator.Options, by operatortest.Simulated.
+type Operator struct {
+	// CRDs holds the CustomResourceDefinitions as YAML files in any of its folders, such as
+	// os.DirFS("config/crd/bases"). Nil means none.
+	CRDs fs.FS
+	// RBAC holds the operator's Roles and ClusterRoles as YAML files, such as
+	// os.DirFS("config/rbac"). The operator has the roles that a binding among them names, or all
+	// of them if there is no binding, and invariant I15 compares them with what it asks for. Nil
+	// makes it an administrator.
+	RBAC fs.FS
+	// Justified lists rights that are intended although no scenario uses them, such as "list secrets"
+	// or "patch events.events.k8s.io", beside those in annotations of the roles.
+	Justified []string
+	// AddToScheme registers the operator's types. Nil means those of client-go alone.
+	AddToScheme func(*runtime.Scheme) error
+	// Manager is how the operator's main configures its manager: cache, leader election and
+	// so on. Scheme, addresses, logger and what a test decides are overwritten.
+	Manager manager.Options
+	// Ignored lists fields that may differ at the end of a run, because the operator keeps times or
+	// counters there, as "metadata.annotations.example.com/record". [Scenario].Foreign has the form.
+	Ignored []string
+	// SetUp sets up one process, as the operator's main does between making the manager and
+	// starting it. It is called for each start, so whatever it uses must be new each time.
+	SetUp func(mgr ctrl.Manager, env *Env) error
 }
 
 // ExternalAPI is a system outside of Kubernetes, as a fake in memory. It must be safe for

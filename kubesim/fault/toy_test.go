@@ -219,7 +219,7 @@ func toyLife(bug string) Scenario {
 	cm := configMap("a")
 	cm.Data = map[string]string{"size": "1"}
 	return Scenario{
-		Name: "toy", ExternalAPI: newShelf, Operator: toyOperator(bug),
+		Name: "toy", ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator(bug)},
 		Steps: []Step{Create(cm), Merge(cm, `{"data":{"size":"2"}}`), Delete(cm).Gone(cm)},
 	}
 }

@@ -9,6 +9,9 @@
 // Where the process itself counts, because it is killed or its flags are tried, a [Binary] is an
 // operator's program, by [Build] or [Self]. [Binary.Install] gives it an [Account] on a cluster, and
 // [Binary.Start] runs it until the test ends.
+//
+// [Simulated] is the same operator for package fault of module kubesim, which plays it through every
+// crash and every single fault.
 package operatortest
 
 import (

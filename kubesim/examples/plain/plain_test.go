@@ -17,13 +17,16 @@ import (
 func TestSurvivesEverything(t *testing.T) {
 	db := &Database{ObjectMeta: metav1.ObjectMeta{Name: "orders"}, Spec: DatabaseSpec{Size: 10}}
 	fault.Run(t, fault.Scenario{
-		Name: "orders", CRDs: os.DirFS("config/crd"), RBAC: os.DirFS("config/rbac"), AddToScheme: AddToScheme,
-		ExternalAPI: func() fault.ExternalAPI { return &Fake{} },
-		Operator: func(mgr ctrl.Manager, env *fault.Env) error {
-			r := &Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("databases")}
-			r.Vendor = &HTTPVendor{URL: "http://vendor", Client: &http.Client{Transport: fault.HTTP(env, (*Fake).Handler)}}
-			return r.SetupWithManager(mgr)
+		Name: "orders",
+		Operator: fault.Operator{
+			CRDs: os.DirFS("config/crd"), RBAC: os.DirFS("config/rbac"), AddToScheme: AddToScheme,
+			SetUp: func(mgr ctrl.Manager, env *fault.Env) error {
+				r := &Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("databases")}
+				r.Vendor = &HTTPVendor{URL: "http://vendor", Client: &http.Client{Transport: fault.HTTP(env, (*Fake).Handler)}}
+				return r.SetupWithManager(mgr)
+			},
 		},
+		ExternalAPI: func() fault.ExternalAPI { return &Fake{} },
 		Steps: []fault.Step{
 			fault.Create(db).Becomes(db, "Ready"),
 			fault.Merge(db, `{"spec":{"size":20}}`).Becomes(db, "Ready"),
@@ -51,15 +54,15 @@ func total(r fault.Report) int {
 func scenario() fault.Scenario {
 	db := &Database{ObjectMeta: metav1.ObjectMeta{Name: "orders"}, Spec: DatabaseSpec{Size: 10}}
 	return fault.Scenario{
-		Name:        "orders behind an interface",
-		CRDs:        os.DirFS("config/crd"),
-		RBAC:        os.DirFS("config/rbac"),
-		AddToScheme: AddToScheme,
-		ExternalAPI: func() fault.ExternalAPI { return &Fake{} },
-		Operator: func(mgr ctrl.Manager, env *fault.Env) error {
-			r := &Reconciler{Client: mgr.GetClient(), Vendor: wrapped{env}, Recorder: mgr.GetEventRecorder("databases")}
-			return r.SetupWithManager(mgr)
+		Name: "orders behind an interface",
+		Operator: fault.Operator{
+			CRDs: os.DirFS("config/crd"), RBAC: os.DirFS("config/rbac"), AddToScheme: AddToScheme,
+			SetUp: func(mgr ctrl.Manager, env *fault.Env) error {
+				r := &Reconciler{Client: mgr.GetClient(), Vendor: wrapped{env}, Recorder: mgr.GetEventRecorder("databases")}
+				return r.SetupWithManager(mgr)
+			},
 		},
+		ExternalAPI: func() fault.ExternalAPI { return &Fake{} },
 		Steps: []fault.Step{
 			fault.Create(db).Becomes(db, "Ready"),
 			fault.Merge(db, `{"spec":{"size":20}}`).Becomes(db, "Ready"),
@@ -99,7 +102,7 @@ var _ Vendor = wrapped{}
 // nothing.
 func TestFindsWhatIsWrong(t *testing.T) {
 	s := scenario()
-	s.Operator = func(mgr ctrl.Manager, env *fault.Env) error {
+	s.Operator.SetUp = func(mgr ctrl.Manager, env *fault.Env) error {
 		r := &Reconciler{Client: mgr.GetClient(), Vendor: hasty{wrapped{env}}, Recorder: mgr.GetEventRecorder("databases")}
 		return r.SetupWithManager(mgr)
 	}

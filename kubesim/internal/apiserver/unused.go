@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Access is how roles were used.
@@ -55,16 +56,21 @@ func (r *Roles) grants() iter.Seq2[grant, string] {
 		account, _ := r.account()
 		for _, role := range r.namespaced {
 			namespace := cmp.Or(role.Namespace, account)
-			if !visit(role.Rules, namespace, role.Annotations[Justified], yield) {
+			if !visit(role.Rules, namespace, r.justifiedFor(role), yield) {
 				return
 			}
 		}
 		for _, role := range r.cluster {
-			if !visit(role.Rules, "", role.Annotations[Justified], yield) {
+			if !visit(role.Rules, "", r.justifiedFor(role), yield) {
 				return
 			}
 		}
 	}
+}
+
+// justifiedFor lists what is right in a role although nothing uses it.
+func (r *Roles) justifiedFor(role metav1.Object) string {
+	return strings.Join(append([]string{role.GetAnnotations()[Justified]}, r.justified...), ",")
 }
 
 // visit yields the grants of one role's rules.

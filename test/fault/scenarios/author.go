@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/operator"
@@ -15,13 +13,17 @@ import (
 
 // natsOperator is the sample's operator on the server of the world. Its drivers come to the points at
 // which an author's code can panic, or never return.
-func natsOperator(mgr ctrl.Manager, env *fault.Env) error {
-	c := nats.NewClient("nats://memory", carrier(env))
-	return setUp(mgr, []operator.Controller{
-		external.New(streams(env), natsOptions[*v1alpha1.Stream](env, c)),
-		external.New(consumers(env), natsOptions[*v1alpha1.Consumer](env, c)),
-		external.New(buckets(env), natsOptions[*v1alpha1.KeyValue](env, c)),
-	})
+func natsOperator(env *fault.Env) operator.Options {
+	o := nats.Operator()
+	o.Controllers = func() ([]operator.Controller, error) {
+		c := nats.NewClient("nats://memory", carrier(env))
+		return []operator.Controller{
+			external.New(streams(env), natsOptions[*v1alpha1.Stream](env, c)),
+			external.New(consumers(env), natsOptions[*v1alpha1.Consumer](env, c)),
+			external.New(buckets(env), natsOptions[*v1alpha1.KeyValue](env, c)),
+		}, nil
+	}
+	return o
 }
 
 // natsOptions are those of the sample.

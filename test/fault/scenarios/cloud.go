@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
@@ -32,21 +31,21 @@ func Outages() []fault.Scenario {
 }
 
 func cloudScenario(name string, later bool, steps []fault.Step) fault.Scenario {
-	controllers := func(env *fault.Env) []operator.Controller {
-		return []operator.Controller{external.New(items{later: later, env: env}, external.Options[*thing.Thing, *cloudClient]{
-			Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
-			CreateGrace: time.Second, UniqueNames: true, MarkLater: later,
-		})}
+	options := func(env *fault.Env) operator.Options {
+		return operator.Options{
+			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
+			Controllers: func() ([]operator.Controller, error) {
+				return []operator.Controller{external.New(items{later: later, env: env}, external.Options[*thing.Thing, *cloudClient]{
+					Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
+					CreateGrace: time.Second, UniqueNames: true, MarkLater: later,
+				})}, nil
+			},
+		}
 	}
 	return fault.Scenario{
-		Name: name, CRDs: thing.CRDs, AddToScheme: thing.AddToScheme, Manager: managerOptions(),
-		RBAC: roles(operator.Options{
-			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
-			Controllers: func() ([]operator.Controller, error) { return controllers(nil), nil },
-		}),
-		Operator:    func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
+		Name: name, Operator: simulated(options),
 		ExternalAPI: func() fault.ExternalAPI { return cloudfake.New() },
-		Steps:       steps, Patience: 5 * time.Minute, Lag: behind, Foreign: []string{record, incarnation},
+		Steps:       steps, Patience: 5 * time.Minute, Lag: behind,
 		Reads: 21,
 	}
 }

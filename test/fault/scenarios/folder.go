@@ -11,12 +11,9 @@ import (
 	"sync"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
-	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/operator"
 	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
 )
@@ -48,21 +45,21 @@ func Folder(crds fs.FS, dir string) []fault.Scenario {
 }
 
 func folderScenario(name string, crds fs.FS, dir string, steps []fault.Step) fault.Scenario {
-	controllers := func(env *fault.Env) []operator.Controller {
-		return []operator.Controller{external.New(disturbed{env: env}, external.Options[*v1.Folder, *os.Root]{
-			Connect:  func(context.Context) (*os.Root, error) { env.Author("Connect"); return nil, nil }, /* each call has its disk */
-			Unmarked: true, CreateGrace: -1, Loop: loop.Options[*v1.Folder]{},
-		})}
+	options := func(env *fault.Env) operator.Options {
+		return operator.Options{
+			Name: "folder", AddToScheme: v1.AddToScheme, CRDs: crds,
+			Controllers: func() ([]operator.Controller, error) {
+				return []operator.Controller{external.New(disturbed{env: env}, external.Options[*v1.Folder, *os.Root]{
+					Connect:  func(context.Context) (*os.Root, error) { env.Author("Connect"); return nil, nil }, // each call has its disk
+					Unmarked: true, CreateGrace: -1,
+				})}, nil
+			},
+		}
 	}
 	return fault.Scenario{
-		Name: name, CRDs: crds, AddToScheme: v1.AddToScheme, Manager: managerOptions(),
-		RBAC: roles(operator.Options{
-			Name: "folder", AddToScheme: v1.AddToScheme, CRDs: crds,
-			Controllers: func() ([]operator.Controller, error) { return controllers(nil), nil },
-		}),
-		Operator:    func(mgr ctrl.Manager, env *fault.Env) error { return setUp(mgr, controllers(env)) },
+		Name: name, Operator: simulated(options),
 		ExternalAPI: func() fault.ExternalAPI { return newDisk(dir) },
-		Steps:       steps, Patience: 5 * time.Minute, Reads: 7, Foreign: []string{record, incarnation},
+		Steps:       steps, Patience: 5 * time.Minute, Reads: 7,
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
-	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 	"github.com/trimtab-dev/trimtab/test/fault/natsfake"
 )
@@ -48,15 +47,13 @@ func NATS() []fault.Scenario {
 // natsScenario is the sample's operator on a server in memory.
 func natsScenario(name string, steps []fault.Step) fault.Scenario {
 	return fault.Scenario{
-		Name: name, CRDs: nats.CRDs, RBAC: roles(nats.Operator()), AddToScheme: v1alpha1.AddToScheme,
-		Manager: managerOptions(), Operator: natsOperator, Steps: steps,
+		Name: name, Operator: simulated(natsOperator), Steps: steps,
 		ExternalAPI: func() fault.ExternalAPI { return natsfake.New() },
 		// Shorter than the time until the next look, so that what is put right is put right
 		// because of the fault, not by chance.
 		Patience: 5 * time.Minute,
 		Lag:      behind,
 		Reads:    reads,
-		Foreign:  []string{record, incarnation},
 	}
 }
 

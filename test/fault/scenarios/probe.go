@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -50,22 +49,20 @@ func Loop() []fault.Scenario {
 }
 
 func loopScenario(name string, steps []fault.Step) fault.Scenario {
-	controllers := func() ([]operator.Controller, error) { return []operator.Controller{keeperController(nil)}, nil }
-	return fault.Scenario{
-		Name: name, CRDs: probe.CRDs, AddToScheme: probe.AddToScheme, Manager: managerOptions(),
-		RBAC: roles(operator.Options{Name: "keeper", AddToScheme: probe.AddToScheme, CRDs: probe.CRDs, Controllers: controllers}),
-		Operator: func(mgr ctrl.Manager, env *fault.Env) error {
-			return setUp(mgr, []operator.Controller{keeperController(env)})
-		},
-		Steps: steps,
-	}
+	return fault.Scenario{Name: name, Operator: simulated(keeperOperator), Steps: steps}
 }
 
-// electing runs two processes of which one leads. They need the rights to a lease.
+// electing runs two processes of which one leads.
 func electing(s fault.Scenario) fault.Scenario {
-	s.Replicas, s.RBAC = 2, nil
-	s.Manager.LeaderElection, s.Manager.LeaderElectionID = true, "keeper"
+	s.Replicas, s.Operator = 2, simulated(keeperOperator, "--leader-elect")
 	return s
+}
+
+func keeperOperator(env *fault.Env) operator.Options {
+	return operator.Options{
+		Name: "keeper", AddToScheme: probe.AddToScheme, CRDs: probe.CRDs,
+		Controllers: func() ([]operator.Controller, error) { return []operator.Controller{keeperController(env)}, nil },
+	}
 }
 
 func keeperController(env *fault.Env) operator.Controller {

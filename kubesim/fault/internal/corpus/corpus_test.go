@@ -23,10 +23,8 @@ func story(name string, operator func(ctrl.Manager, *fault.Env) error) fault.Sce
 	i := item()
 	return fault.Scenario{
 		Name:        name,
-		CRDs:        os.DirFS("crds"),
-		AddToScheme: AddToScheme,
+		Operator:    fault.Operator{CRDs: os.DirFS("crds"), AddToScheme: AddToScheme, SetUp: operator},
 		ExternalAPI: NewCloud,
-		Operator:    operator,
 		Steps: []fault.Step{
 			fault.Create(i),
 			fault.Merge(i, `{"spec":{"size":2}}`),

@@ -50,7 +50,7 @@ func TestMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := story("mutant "+name, SetupRenter(test.bug))
 			if test.roles != "" {
-				s.RBAC = os.DirFS(test.roles)
+				s.Operator.RBAC = os.DirFS(test.roles)
 			}
 			s.Secrets = test.secrets
 			s.Steps = append(test.before, s.Steps...)

@@ -97,7 +97,7 @@ func withSecret(s fault.Scenario) fault.Scenario {
 }
 
 func withRoles(s fault.Scenario) fault.Scenario {
-	s.RBAC = os.DirFS("roles")
+	s.Operator.RBAC = os.DirFS("roles")
 	return s
 }
 
@@ -114,7 +114,7 @@ func inCluster() fault.Scenario {
 
 func elected() fault.Scenario {
 	s := story("elected", SetupAnnouncer)
-	s.Manager.LeaderElection, s.Manager.LeaderElectionID, s.Manager.LeaderElectionNamespace = true, "announcer", "default"
+	s.Operator.Manager.LeaderElection, s.Operator.Manager.LeaderElectionID, s.Operator.Manager.LeaderElectionNamespace = true, "announcer", "default"
 	s.Replicas = 2
 	i := item()
 	s.Steps[1] = fault.Merge(i, `{"spec":{"text":"two"}}`)
