@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,7 +234,7 @@ func (s store) Get(_ context.Context, key types.NamespacedName, obj client.Objec
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if s.w.probe == nil {
-		return apierrors.NewNotFound(schemaResource(s.w.c.gvk), key.Name)
+		return apierrors.NewNotFound(schema.GroupResource{Group: s.w.c.gvk.Group, Resource: s.w.c.gvk.Kind}, key.Name)
 	}
 	if out, ok := obj.(*probe.Probe); ok {
 		s.w.probe.DeepCopyInto(out)

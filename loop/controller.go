@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +33,7 @@ type Controller[T client.Object] struct {
 	author  Reconciler[T]
 	options Options[T]
 	memory  *memory
+	fields  fields
 
 	// The rest is known once the controller is set up with a manager.
 	name      string
@@ -55,7 +55,7 @@ func New[T client.Object](r Reconciler[T], o Options[T]) *Controller[T] {
 	if r == nil {
 		panic("loop: New needs a Reconciler; pass the value that implements Reconcile")
 	}
-	return &Controller[T]{author: r, options: o, memory: newMemory(), sink: o.Trace}
+	return &Controller[T]{author: r, options: o, memory: newMemory(), fields: fieldsOf(reflect.TypeFor[T]()), sink: o.Trace}
 }
 
 // TraceTo sends what happens to sink, unless [Options.Trace] names one already. Call it
@@ -161,20 +161,6 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	c.events = mgr.GetEventRecorder(c.name)
 	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
 	return nil
-}
-
-func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error) {
-	if _, ok := c.author.(Cleaner[T]); !ok {
-		return "", nil
-	}
-	if c.options.Finalizer != "" {
-		return c.options.Finalizer, nil
-	}
-	mapping, err := mapper.RESTMapping(c.gvk.GroupKind(), c.gvk.Version)
-	if err != nil {
-		return "", fmt.Errorf("the API server does not serve %s; install its CRD first: %w", c.gvk.GroupKind(), err)
-	}
-	return mapping.Resource.Resource + "." + mapping.Resource.Group + "/finalizer", nil
 }
 
 // Longest returns the object whose pass has been under way for longest, and since when;

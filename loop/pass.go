@@ -8,18 +8,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
-	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -28,8 +27,6 @@ const (
 	staleWait = 50 * time.Millisecond
 	// staleLimit is how long the cache may lag before the object is read live.
 	staleLimit = 5 * time.Second
-	// commitTime is what writing the result may take, also after a deadline or shutdown.
-	commitTime = 5 * time.Second
 	// lowPriority lets everything else in the queue go first.
 	lowPriority = -100
 )
@@ -53,47 +50,20 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if result, err, done := c.undo(ctx, req.NamespacedName); !done {
 		return result, err
 	}
-	return c.look(ctx, req)
-}
-
-// look visits the object that bears the name of req, if there is one.
-func (c *Controller[T]) look(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	obj, found, err := c.fetch(ctx, req.NamespacedName)
+	obj, found, err := c.read(ctx, req.NamespacedName)
 	switch {
+	case errors.Is(err, errStale):
+		return reconcile.Result{RequeueAfter: staleWait}, nil
 	case err != nil:
 		return reconcile.Result{}, c.unhandled(req.NamespacedName, fmt.Errorf("read %s %s: %w", c.gvk.Kind, req, err))
 	case !found:
 		c.memory.drop(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if stale, lag := c.memory.stale(obj, c.finalizer); stale {
-		if lag < staleLimit {
-			staleSkips.WithLabelValues(c.name).Inc()
-			return reconcile.Result{RequeueAfter: staleWait}, nil
-		}
-		if obj, found, err = c.fetchLive(ctx, req.NamespacedName); err != nil || !found {
-			return reconcile.Result{RequeueAfter: staleWait}, client.IgnoreNotFound(err)
-		}
-	}
 	return c.visit(ctx, obj)
 }
 
-func (c *Controller[T]) fetch(ctx context.Context, key types.NamespacedName) (T, bool, error) {
-	obj := cached.New[T]()
-	err := c.client.Get(ctx, key, obj)
-	obj.SetManagedFields(nil) // half of an object, copied several times in each pass
-	return obj, err == nil, client.IgnoreNotFound(err)
-}
-
-// fetchLive reads past a cache that has not shown our own write for too long.
-func (c *Controller[T]) fetchLive(ctx context.Context, key types.NamespacedName) (T, bool, error) {
-	liveReads.WithLabelValues(c.name).Inc()
-	obj := cached.New[T]()
-	err := c.live.Get(ctx, key, obj)
-	return obj, err == nil, client.IgnoreNotFound(err)
-}
-
-// visit does the pass proper over a fresh object.
+// visit does the pass over a fresh object.
 func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, error) {
 	p := c.open(ctx, obj, nil)
 	ctx = p.into(ctx)
@@ -116,35 +86,23 @@ func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, err
 	return p.close(end)
 }
 
-// into returns the context of the pass's calls.
-func (p *pass[T]) into(ctx context.Context) context.Context {
-	return trace.Into(logf.IntoContext(ctx, p.run.log), p.trace)
-}
-
-// ending is what a pass came to, after its commit, as the queue must be told.
-type ending struct {
-	outcome string
-	err     error // counted as a failure and retried after
-	after   time.Duration
-	low     bool
-	never   bool // err is not retried without an event
-}
-
-// pass is one visit of one object.
+// pass is one pass over one object. What it writes is in the types that it is made of: object,
+// and status, which exists while the status is written.
 type pass[T client.Object] struct {
-	c    *Controller[T]
-	run  *Run[T]
-	key  types.NamespacedName
-	base T // the object as the server has it, as far as this pass knows
+	object[T]
+
+	run   Run[T]
+	retry RetryInfo
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
-	trace    *trace.Pass
-	state    string
-	writes   int
-	budget   int
 	started  time.Time
-	// least: the API server refused the whole status, and the least of it is written.
-	least bool
+
+	// What the author said of the object, by methods of Run.
+	conditions conditions.Set
+	reported   *conditions.Report
+	stateSet   bool
+	// state is the state as the trace has it.
+	state string
 }
 
 const (
@@ -163,76 +121,73 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 		info = r.ladder.start(started, c.policy(v))
 		r.started = started
 	})
-	p := c.visitOf(ctx, obj, info)
-	p.started, p.vanished, p.run.vanished = started, v, v != nil
-	p.trace.Emit(trace.Start{
-		Generation: obj.GetGeneration(), ResourceVersion: obj.GetResourceVersion(),
-		Attempt: info.Attempt, Deleting: !obj.GetDeletionTimestamp().IsZero(), Vanished: v != nil,
-	})
+	p := c.passOver(ctx, obj, info)
+	p.vanished = v
+	p.begin()
 	return p
 }
 
-// policy is how failures are retried. No event can come that would let a vanished object be
-// tried again after the last attempt, so there is no last one.
-func (c *Controller[T]) policy(v *vanished) Retry {
-	policy := c.options.Retry
-	if v != nil {
-		policy.Attempts = 0
-	}
-	return policy
-}
-
-// visitOf makes the pass over obj.
-func (c *Controller[T]) visitOf(ctx context.Context, obj T, info RetryInfo) *pass[T] {
-	p := &pass[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, started: time.Now(), budget: 2}
+// passOver makes the pass over obj, of which the author gets a copy.
+func (c *Controller[T]) passOver(ctx context.Context, obj T, info RetryInfo) *pass[T] {
+	p := &pass[T]{object: object[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, budget: 2}, retry: info, started: time.Now()}
+	p.run.pass = p
+	p.restore()
 	if s, ok := reporting(obj); ok {
 		p.state = s.State
 	}
 	p.trace = trace.NewPass(c.sink, c.name, trace.Object{
 		Kind: c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(obj.GetUID()),
 	}, c.passes.Add(1))
-	log := safelog.Logger(logf.FromContext(ctx)).WithName("Controllers").WithName(c.name).WithValues(
-		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
-		"resource.name", p.key.Name, "resource.namespace", p.key.Namespace,
-		"resource.resourceVersion", obj.GetResourceVersion(), "resource.generation", obj.GetGeneration(),
-		"resource.uid", obj.GetUID())
-	p.run = newRun(p, info, log)
+	p.log = safelog.Lazy(logf.FromContext(ctx), func(l logr.Logger) logr.Logger { return c.logger(l, obj) })
 	return p
 }
 
-// selected tells whether the object is this controller's to work on.
-func (p *pass[T]) selected(ctx context.Context) (is bool, err error) {
-	s, ok := p.c.author.(Selector[T])
-	if !ok {
-		return true, nil
-	}
-	p.run.Obj = p.base
-	if err := guard.Aside(code, "Selects", func() { is = s.Selects(ctx, p.run) }); err != nil {
-		p.run.log.Error(err, "Selects did not return", "stack", guard.Stack(err))
-		return false, err
-	}
-	return is, nil
+// begin notes the start in the trace.
+func (p *pass[T]) begin() {
+	p.trace.Emit(trace.Start{
+		Generation: p.base.GetGeneration(), ResourceVersion: p.base.GetResourceVersion(),
+		Attempt: p.retry.Attempt, Deleting: !p.base.GetDeletionTimestamp().IsZero(), Vanished: p.vanished != nil,
+	})
 }
 
-// reconcile sees to the finalizer, calls the author and commits.
+// logger adds the identity of obj, as it was read, to a logger.
+func (c *Controller[T]) logger(l logr.Logger, obj T) logr.Logger {
+	return l.WithName("Controllers").WithName(c.name).WithValues(
+		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
+		"resource.name", obj.GetName(), "resource.namespace", obj.GetNamespace(),
+		"resource.resourceVersion", obj.GetResourceVersion(), "resource.generation", obj.GetGeneration(),
+		"resource.uid", obj.GetUID())
+}
+
+// into returns the context of the pass's calls.
+func (p *pass[T]) into(ctx context.Context) context.Context {
+	return trace.Into(logf.IntoContext(ctx, p.log), p.trace)
+}
+
+// restore gives the author a fresh copy of the object as the server has it.
+func (p *pass[T]) restore() { p.run.Obj, _ = p.base.DeepCopyObject().(T) }
+
+// forget drops what the author said of the object.
+func (p *pass[T]) forget() {
+	p.conditions, p.reported, p.stateSet = conditions.Set{}, nil, false
+}
+
+// reconcile puts the finalizer on, calls the author and commits.
 func (p *pass[T]) reconcile(ctx context.Context) ending {
-	err := p.ensureFinalizer(ctx)
-	p.run.Obj, _ = p.base.DeepCopyObject().(T)
-	if unprepared, ok := errors.AsType[prepareError](err); ok {
-		return p.finish(ctx, Fail(unprepared.error).Because("PrepareFailed"), ErrorOutcome{})
-	}
-	if err != nil {
+	if err := p.ensureFinalizer(ctx); err != nil {
+		p.restore()
+		if unprepared, ok := errors.AsType[prepareError](err); ok {
+			return p.finish(ctx, Fail(unprepared.error).Because("PrepareFailed"), ErrorOutcome{})
+		}
 		return p.metadataFailed(ctx, err)
 	}
-	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
-	outcome := p.guarded(authorCtx)
-	cancel()
+	outcome := p.callReconcile(ctx)
 	if isOutdated(outcome.err) {
 		return p.metadataFailed(ctx, outcome.err)
 	}
 	var handled ErrorOutcome
 	if h, ok := p.c.author.(ErrorHandler[T]); ok && outcome.failed() {
-		handled = p.handleError(ctx, h, outcome.err)
+		handled = p.callOnError(ctx, h, outcome.err)
 	}
 	return p.finish(ctx, outcome, handled)
 }
@@ -240,105 +195,27 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 // finish commits an outcome and says when the object comes again.
 func (p *pass[T]) finish(ctx context.Context, o Outcome, handled ErrorOutcome) ending {
 	next := p.schedule(o, handled)
-	if err := p.commit(ctx, verdictOf(o, next.never, p.run.retry)); err != nil {
+	if err := p.commit(ctx, verdictOf(o, next.never, p.retry)); err != nil {
 		return p.commitFailed(err, next)
 	}
 	return next
 }
 
-// guarded calls the author; a panic is a failure like any other.
-func (p *pass[T]) guarded(ctx context.Context) Outcome {
-	var o Outcome
-	if err := guard.Aside(code, "Reconcile", func() { o = p.c.author.Reconcile(ctx, p.run) }); err != nil {
-		p.run.log.Error(err, "Reconcile did not return", "stack", guard.Stack(err))
-		return Fail(err).Because(reasonPanicked)
-	}
-	o.err = readable(o.err)
-	if o.failed() && errors.Is(o.err, context.DeadlineExceeded) && ctx.Err() != nil && o.reason == "" {
-		o = o.Because("Timeout")
-	}
-	return o
-}
-
-// handleError lets the author see a failure; of what it changes only status is kept. Its
-// own panic does not replace the error.
-func (p *pass[T]) handleError(ctx context.Context, h ErrorHandler[T], cause error) ErrorOutcome {
-	var e ErrorOutcome
-	kept, _ := p.run.Obj.DeepCopyObject().(T)
-	if err := guard.Aside(code, "OnError", func() { e = h.OnError(ctx, p.run, cause) }); err != nil {
-		p.run.log.Error(err, "OnError did not return", "stack", guard.Stack(err))
-		p.run.Obj = kept
-		return ErrorOutcome{}
-	}
-	changed := p.run.Obj
-	p.run.Obj = kept
-	if e.withoutStatus {
-		return e
-	}
-	if with, err := p.c.withStatusOf(changed, kept); err != nil {
-		p.run.log.Error(err, "what OnError changed in status is lost")
-	} else {
-		p.run.Obj = with
-	}
-	return e
-}
-
-// schedule notes the outcome in the ladder and says when the object comes again.
-func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
-	policy := p.c.options.Retry
-	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval(p.key)}
-	p.c.memory.with(p.key, func(r *remembered) {
-		switch o.kind {
-		case kindDone:
-			next.low = true
-			r.ladder.succeeded()
-		case kindAfter:
-			r.ladder.succeeded()
-			next.after = o.after
-		case kindAgain:
-			if next.after = o.after; o.after > 0 {
-				r.ladder.waiting()
-				break
-			}
-			next.after = r.ladder.again(policy)
-		case kindWait:
-			r.ladder.waiting()
-		case kindTerminal:
-			r.ladder.waiting()
-			next.err, next.never = o.err, true
-		case kindFail, kindFailAfter:
-			next.err = o.err
-			if handled.kind == errorNoRetry {
-				policy.Attempts = -1
-			}
-			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), p.share)
-			if next.never = !retried; retried {
-				next.after = wait
-			}
-		}
-	})
-	return next
-}
-
-// cleanup lets the author undo, and removes the finalizer once it has.
+// cleanup lets the author clean up, and removes the finalizer once that is done.
 func (p *pass[T]) cleanup(ctx context.Context) ending {
-	p.run.Obj, _ = p.base.DeepCopyObject().(T)
-	cleaner, _ := p.c.author.(Cleaner[T])
-	authorCtx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
-	o := p.guardedCleanup(authorCtx, cleaner)
-	cancel()
+	o := p.callCleanup(ctx)
 	if isOutdated(o.err) {
 		return p.metadataFailed(ctx, o.err)
 	}
 	if o.kind == cleanupRemoved {
-		if err := p.removeFinalizer(ctx); err != nil {
+		if err := p.releaseObject(ctx); err != nil {
 			return p.metadataFailed(ctx, err)
 		}
 		return ending{outcome: removed}
 	}
 	next := p.scheduleCleanup(o)
 	if p.vanished != nil {
-		p.farewell(verdictOfCleanup(o))
+		p.reportVanished(verdictOfCleanup(o))
 		return next
 	}
 	if err := p.commit(ctx, verdictOfCleanup(o)); err != nil {
@@ -347,111 +224,21 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 	return next
 }
 
-func (p *pass[T]) guardedCleanup(ctx context.Context, cleaner Cleaner[T]) CleanupOutcome {
-	var o CleanupOutcome
-	if err := guard.Aside(code, "Cleanup", func() { o = cleaner.Cleanup(ctx, p.run) }); err != nil {
-		p.run.log.Error(err, "Cleanup did not return", "stack", guard.Stack(err))
-		return CleanupFailed(err).Because(reasonPanicked)
-	}
-	o.err = readable(o.err)
-	return o
-}
-
-func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
-	next := ending{outcome: "Keep", after: p.c.options.maxInterval(p.key)}
-	if p.vanished != nil && (next.after == 0 || next.after > unheardOf) {
-		next.after = unheardOf
-	}
-	p.c.memory.with(p.key, func(r *remembered) {
-		switch o.kind {
-		case cleanupKeep:
-			r.ladder.succeeded()
-			next.after = o.after
-		case cleanupFailed:
-			next.outcome, next.err = "Fail", o.err
-			wait, retried := r.ladder.failed(time.Now(), p.c.policy(p.vanished), 0, p.share)
-			if next.never = !retried; retried {
-				next.after = wait
-			}
-		case cleanupKeepUntilEvent, cleanupRemoved:
-			r.ladder.waiting()
+// hold reports on an object that waits for others' finalizers; there is nothing to do.
+func (p *pass[T]) hold(ctx context.Context) ending {
+	others := finalizersOfOthers(p.base, p.c.finalizer)
+	if s, ok := reporting(p.base); ok && len(others) > 0 {
+		p.conditions.Keep(s.Conditions, api.ConditionReady, api.ConditionReconciling, api.ConditionStalled)
+		v := verdictOfHeld(others)
+		p.conditions.True(api.ConditionDeleting, v.reason, v.message)
+		if err := p.commit(ctx, v); err != nil {
+			return p.writeFailed(err)
 		}
-	})
-	return next
+	}
+	return ending{outcome: "Done"}
 }
 
-// outdated ends a pass over an object that moved on while we looked: again with the fresh
-// one, and no attempt is used up. What is refused as if it had moved, again and again, is a
-// failure like any other.
-func (p *pass[T]) outdated(err error) ending {
-	var n int
-	p.c.memory.with(p.key, func(r *remembered) { n, r.conflicts = r.conflicts, r.conflicts+1 })
-	if n >= mostConflicts {
-		return p.unwrittenAgain(fmt.Errorf("work on the object, which is never as it was read: %w", err))
-	}
-	after := 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))
-	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}
-}
-
-// outdatedPass is the outcome of a pass that worked on an old copy.
-const outdatedPass = "Conflict"
-
-// mostConflicts is how many passes in a row may find that the object has moved on. That takes a
-// cache that is seconds behind.
-const mostConflicts = 24
-
-// writeFailed ends a pass whose own write was refused. It is repeated until the write
-// succeeds, whatever the author's outcome was.
-func (p *pass[T]) writeFailed(err error) ending {
-	switch {
-	case apierrors.IsNotFound(err):
-		return ending{outcome: "Done"}
-	case apierrors.IsConflict(err), isOutdated(err):
-		return p.outdated(err)
-	}
-	return p.unwrittenAgain(err)
-}
-
-// unwrittenAgain ends a pass whose result is not written, however often it was tried.
-func (p *pass[T]) unwrittenAgain(err error) ending {
-	next := ending{outcome: "Fail", err: err}
-	p.c.memory.with(p.key, func(r *remembered) {
-		r.unwritten++
-		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)
-	})
-	return next
-}
-
-// metadataFailed ends a pass that could not put a finalizer on or take it off, and says so in
-// status. It is repeated until the write succeeds.
-func (p *pass[T]) metadataFailed(ctx context.Context, err error) ending {
-	end := p.writeFailed(err)
-	if end.err == nil || p.vanished != nil { // the object is gone, or moved on
-		return end
-	}
-	p.run.Obj, _ = p.base.DeepCopyObject().(T)
-	if untold := p.commit(ctx, p.refusal(end.err)); untold != nil {
-		p.run.log.V(1).Info("cannot write the status of a failed pass", "error", plain.Error(untold))
-	}
-	return end
-}
-
-// commitFailed ends a pass whose result could not be written. The author's own failure stays
-// the one that is told, and its retries are as they would be; where none would follow, the pass
-// is repeated until its result is written.
-func (p *pass[T]) commitFailed(err error, next ending) ending {
-	if next.err == nil || apierrors.IsConflict(err) {
-		return p.writeFailed(err)
-	}
-	p.run.log.Error(err, "cannot write the result of a failed pass")
-	if next.never {
-		next.after = p.writeFailed(err).after
-		next.never = next.after == 0
-	}
-	return next
-}
-
-// close tells the queue and the trace how the pass ended.
+// close notes the end in memory, metrics, log and trace, and returns it as the queue takes it.
 func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	p.c.memory.with(p.key, func(r *remembered) {
 		r.started, r.delay = time.Time{}, end.after
@@ -462,32 +249,15 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	passes.WithLabelValues(p.c.name, end.outcome).Inc()
 	if p.writes > p.budget {
 		overBudget.WithLabelValues(p.c.name).Inc()
-		p.run.log.Info("the pass wrote more often than its budget allows", "writes", p.writes, "budget", p.budget)
+		p.log.Info("the pass wrote more often than its budget allows", "writes", p.writes, "budget", p.budget)
 	}
 	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started), Err: plain.Error(end.err)}
-	p.run.log.V(1).Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)
+	if log := p.log.V(1); log.Enabled() {
+		log.Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)
+	}
 	p.trace.Emit(event)
 	if err := p.trace.Err(); err != nil {
-		p.run.log.Error(err, "a sink of the trace failed; the pass did not")
+		p.log.Error(err, "a sink of the trace failed; the pass did not")
 	}
-	switch {
-	case end.err != nil && end.never && end.after == 0:
-		return reconcile.Result{}, reconcile.TerminalError(safelog.Error(end.err))
-	case end.err != nil: // controller-runtime logs it
-		return reconcile.Result{}, safelog.Error(end.err)
-	case end.low:
-		return reconcile.Result{RequeueAfter: end.after, Priority: new(lowPriority)}, nil
-	}
-	return reconcile.Result{RequeueAfter: end.after}, nil
-}
-
-// share spreads the n-th wait of the object.
-func (p *pass[T]) share(n int) float64 { return spread.Share(p.key, n) }
-
-// unhandled ends a pass that could not even read its object.
-func (c *Controller[T]) unhandled(key types.NamespacedName, err error) error {
-	c.memory.with(key, func(r *remembered) {
-		r.delay, _ = r.ladder.failed(time.Now(), Retry{}, 0, func(n int) float64 { return spread.Share(key, n) })
-	})
-	return err
+	return end.result()
 }

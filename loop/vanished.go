@@ -109,7 +109,7 @@ func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (rec
 		c.memory.finished(key, v)
 		note := "what belonged to the object that was deleted past its finalizer is cleaned up"
 		c.tellGone(last, corev1.EventTypeNormal, reasonCleanedUp, note)
-		p.run.log.Info(note)
+		p.log.Info(note)
 	}
 }
 
@@ -118,9 +118,9 @@ func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (rec
 // from then on, however long the cleanup takes.
 func (c *Controller[T]) successor(ctx context.Context, key types.NamespacedName, v *vanished) (T, bool, error) {
 	if v.confirmed {
-		return c.fetch(ctx, key)
+		return c.readCached(ctx, key)
 	}
-	return c.fetchLive(ctx, key)
+	return c.readLive(ctx, key)
 }
 
 // undo cleans up after a vanished object, if it was this controller's.
@@ -135,7 +135,7 @@ func (p *pass[T]) undo(ctx context.Context) ending {
 		p.vanished.told = true
 		note := "the object was deleted past its finalizer; what belongs to it is cleaned up from its last version"
 		p.c.tellGone(p.base, corev1.EventTypeWarning, reasonVanished, note)
-		p.run.log.Info(note, "finalizer", p.c.finalizer)
+		p.log.Info(note, "finalizer", p.c.finalizer)
 	}
 	return p.cleanup(ctx)
 }
@@ -168,23 +168,22 @@ func (m *memory) finished(key types.NamespacedName, v *vanished) {
 	})
 }
 
-// farewell reports on a cleanup that is not done yet: once for each thing that it fails at or
+// reportVanished reports on a cleanup that is not done yet: once for each thing that it fails at or
 // waits for. Nobody can read the object's status any more.
-func (p *pass[T]) farewell(v verdict) {
-	r := p.told(v)
+func (p *pass[T]) reportVanished(v verdict) {
+	r := p.report(v)
 	if p.vanished.why == r.Message {
 		return
 	}
 	p.vanished.why = r.Message
 	p.event(r.Event.Type(), or(r.Event.Reason, r.Reason), or(r.Event.Note, r.Message))
-	p.run.log.Info("the cleanup of a vanished object is not done", "reason", r.Reason, "message", r.Message)
+	p.log.Info("the cleanup of a vanished object is not done", "reason", r.Reason, "message", r.Message)
 }
 
 // wait tells a living object that its predecessor is not cleaned up yet.
 func (c *Controller[T]) wait(ctx context.Context, living T, v *vanished) {
-	p := c.visitOf(ctx, living, RetryInfo{})
-	p.trace.Emit(trace.Start{Generation: living.GetGeneration(), ResourceVersion: living.GetResourceVersion(), Deleting: !living.GetDeletionTimestamp().IsZero()})
-	p.run.Obj, _ = living.DeepCopyObject().(T)
+	p := c.passOver(ctx, living, RetryInfo{})
+	p.begin()
 	why := verdict{
 		ready: metav1.ConditionFalse, reason: reasonPredecessor, known: reasonPredecessor, reconciling: true, state: statePending,
 		message: fmt.Sprintf("waiting: an earlier %s of this name is gone but not cleaned up: %s; "+
@@ -193,7 +192,7 @@ func (c *Controller[T]) wait(ctx context.Context, living T, v *vanished) {
 	end := trace.End{Outcome: kindWait.String()}
 	if err := p.commit(ctx, why); err != nil {
 		end.Err = err.Error()
-		p.run.log.Error(err, "cannot tell what the object waits for")
+		p.log.Error(err, "cannot tell what the object waits for")
 	}
 	p.trace.Emit(end)
 }

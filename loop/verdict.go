@@ -1,13 +1,10 @@
 package loop
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
@@ -186,32 +183,10 @@ func FromError(err error) Outcome {
 	return Fail(err)
 }
 
-// errSpecChanged is what a pass ends with whose author changed what users own.
-var errSpecChanged = errors.New("the controller changed the object's spec in memory, which belongs to its users; " +
-	"nothing was written: this is a bug in the controller")
-
-// held lists the finalizers on obj that are not ours.
-func held(obj client.Object, own string) []string {
-	var others []string
-	for _, f := range obj.GetFinalizers() {
-		if f != own {
-			others = append(others, f)
-		}
+// verdictOfSpecChanged is that of a pass whose author changed what users own.
+func verdictOfSpecChanged() verdict {
+	return verdict{
+		ready: metav1.ConditionFalse, reason: "SpecChanged", known: "SpecChanged", message: errSpecChanged.Error(),
+		spoken: true, stalled: true, failed: true, state: stateFailed,
 	}
-	return others
-}
-
-// hold reports on an object that waits for others' finalizers; there is nothing to do.
-func (p *pass[T]) hold(ctx context.Context) ending {
-	others := held(p.base, p.c.finalizer)
-	if s, ok := reporting(p.base); ok && len(others) > 0 {
-		p.run.Obj, _ = p.base.DeepCopyObject().(T)
-		p.run.conditions.Keep(s.Conditions, api.ConditionReady, api.ConditionReconciling, api.ConditionStalled)
-		v := verdictOfHeld(others)
-		p.run.conditions.True(api.ConditionDeleting, v.reason, v.message)
-		if err := p.commit(ctx, v); err != nil {
-			return p.writeFailed(err)
-		}
-	}
-	return ending{outcome: "Done"}
 }

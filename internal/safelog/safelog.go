@@ -3,6 +3,8 @@
 package safelog
 
 import (
+	"sync"
+
 	"github.com/go-logr/logr"
 
 	"github.com/trimtab-dev/trimtab/internal/plain"
@@ -73,4 +75,56 @@ func safePairs(pairs []any) []any {
 		}
 	}
 	return out
+}
+
+// Lazy returns the logger that with makes of l, made when something is logged first: most passes
+// log nothing, and a logger with names and values costs as much as the rest of a pass.
+func Lazy(l logr.Logger, with func(logr.Logger) logr.Logger) logr.Logger {
+	if l.GetSink() == nil {
+		return l
+	}
+	return l.WithSink(&lazy{logger: l, with: with})
+}
+
+// lazy is a sink that is made when it is used.
+type lazy struct {
+	logger logr.Logger
+	with   func(logr.Logger) logr.Logger
+	once   sync.Once
+	made   logr.LogSink
+}
+
+// sink returns the sink that was made.
+func (z *lazy) sink() logr.LogSink {
+	z.once.Do(func() { z.made = z.with(Logger(z.logger)).GetSink() })
+	return z.made
+}
+
+// deeper returns the sink for calls that come through one more frame.
+func (z *lazy) deeper() logr.LogSink {
+	if s, counts := z.sink().(logr.CallDepthLogSink); counts {
+		return s.WithCallDepth(1)
+	}
+	return z.sink()
+}
+
+// Init implements [logr.LogSink]; the sink below is initialised already.
+func (*lazy) Init(logr.RuntimeInfo) {}
+
+func (z *lazy) Enabled(level int) bool { return z.logger.GetSink().Enabled(level) }
+
+func (z *lazy) Info(level int, msg string, pairs ...any) { z.deeper().Info(level, msg, pairs...) }
+
+func (z *lazy) Error(err error, msg string, pairs ...any) { z.deeper().Error(err, msg, pairs...) }
+
+func (z *lazy) WithValues(pairs ...any) logr.LogSink { return z.sink().WithValues(pairs...) }
+
+func (z *lazy) WithName(name string) logr.LogSink { return z.sink().WithName(name) }
+
+// WithCallDepth implements [logr.CallDepthLogSink].
+func (z *lazy) WithCallDepth(depth int) logr.LogSink {
+	if s, counts := z.sink().(logr.CallDepthLogSink); counts {
+		return s.WithCallDepth(depth)
+	}
+	return z.sink()
 }

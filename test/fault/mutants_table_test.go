@@ -12,19 +12,19 @@ func writeMutants() []mutant {
 	return []mutant{
 		{
 			what: "the finalizer is written after the first pass",
-			file: "loop/pass.go", old: "	err := p.ensureFinalizer(ctx)\n",
-			mutated:  "	var err error\n	if p.state != \"\" {\n		err = p.ensureFinalizer(ctx)\n	}\n",
+			file: "loop/pass.go", old: "	if err := p.ensureFinalizer(ctx); err != nil {\n",
+			mutated:  "	var err error\n	if p.state != \"\" {\n		err = p.ensureFinalizer(ctx)\n	}\n	if err != nil {\n",
 			scenario: "nats-bucket", invariants: []string{"I4"},
 		},
 		{
 			what: "a status that says the same is written again",
-			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed)\n		return nil\n	}\n",
+			file: "loop/commit.go", old: "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
 			mutated: "", scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
 			what: "an event is recorded at every pass",
-			file: "loop/commit.go", old: "	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed)\n		return nil\n	}\n",
-			mutated:  "	if p.sameStatusAs(p.base, desired, observed, s) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed)\n		p.event(\"Normal\", \"Reconciled\", \"looked again\")\n		return nil\n	}\n",
+			file: "loop/commit.go", old: "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
+			mutated:  "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		p.event(\"Normal\", \"Reconciled\", \"looked again\")\n		return nil\n	}\n",
 			scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
@@ -61,23 +61,23 @@ func retryMutants() []mutant {
 		},
 		{
 			what: "a write that failed is not repeated",
-			file: "loop/pass.go", old: "		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)\n", mutated: "		next.never = true\n",
+			file: "loop/schedule.go", old: "		next.after = min(time.Second<<min(r.unwritten-1, 10), 10*time.Minute)\n", mutated: "		next.never = true\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@4+until@1",
 		},
 		{
 			what: "after a conflict the pass counts as done",
-			file: "loop/pass.go", old: "	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}\n",
+			file: "loop/schedule.go", old: "	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}\n",
 			mutated: "	_ = after\n	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@4+until@1",
 		},
 		{
 			what: "a failed status write is swallowed",
-			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.run.retry)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
-			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.run.retry))\n",
+			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.retry)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
+			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.retry))\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@8+until@1",
 		},
 		{
 			what: "a cleanup that is under way is never looked at again",
-			file: "loop/pass.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
+			file: "loop/schedule.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
 			scenario: "nats-bucket", invariants: []string{"I6", "I1"}, token: "crash-after@20",
 		},
 	}

@@ -1,0 +1,93 @@
+package loop
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// event records an event about the object.
+func (o *object[T]) event(kind, reason, note string) {
+	o.c.events.Eventf(o.base, nil, kind, plain.Reason(reason), "Reconcile", "%s", plain.Line(note))
+}
+
+// setState notes a change of state in the trace.
+func (p *pass[T]) setState(state, reason, message string) {
+	if state == p.state {
+		return
+	}
+	p.trace.Emit(trace.Transition{From: p.state, To: state, Reason: reason, Message: message})
+	p.state = state
+}
+
+// shown is what an object's status said last. The zero value is nothing.
+type shown struct {
+	news    conditions.News
+	message string
+	// kind, state and reason are how the object is counted.
+	kind, state, reason string
+}
+
+// forget no longer counts an object.
+func (s *shown) forget() {
+	if s.kind != "" {
+		objects.WithLabelValues(s.kind, s.state, s.reason).Dec()
+	}
+	*s = shown{}
+}
+
+// count counts an object.
+func (s *shown) count() { objects.WithLabelValues(s.kind, s.state, s.reason).Inc() }
+
+// counted reports whether two are counted in the same way.
+func (s *shown) counted(as shown) bool {
+	return s.kind == as.kind && s.state == as.state && s.reason == as.reason
+}
+
+// remember keeps what r says and returns what the object said before: by this process or, if it has
+// not reported yet, by the status that another one left. least is true if the API server takes no
+// more than the least of the status.
+func (o *object[T]) remember(r conditions.Report, observed *api.Status, least bool) shown {
+	now := shown{news: r.News(), message: r.Message, kind: o.c.gvk.Kind, state: r.State, reason: or(r.Known, r.Reason)}
+	var before shown
+	o.c.memory.with(o.key, func(k *remembered) {
+		before = k.shown
+		if !before.counted(now) {
+			k.shown.forget()
+			now.count()
+		}
+		k.shown, k.unwritable = now, k.unwritable && least
+	})
+	if before.kind == "" {
+		return shown{news: conditions.NewsOf(observed), message: observed.Message}
+	}
+	return before
+}
+
+// tell writes one line to the log and records one event for a transition that users can
+// see. A failure that repeats itself is none; one for another reason is logged.
+func (o *object[T]) tell(r conditions.Report, before shown) {
+	news := r.News()
+	moved := before.news != news
+	if !moved && (before.message == r.Message || !r.Event.Warning) {
+		return
+	}
+	o.log.Info(r.Message, "from", before.news.State, "to", r.State, "reason", r.Reason)
+	if moved && r.Event.Reason != "" {
+		o.event(r.Event.Type(), r.Event.Reason, r.Event.Note)
+	}
+}
+
+// complain reports a status that the API server does not take, once for each object.
+func (o *object[T]) complain(err error, reason string) {
+	unwritable.WithLabelValues(o.c.name, reason).Inc()
+	var known bool
+	o.c.memory.with(o.key, func(r *remembered) { known, r.unwritable = r.unwritable, true })
+	if !known {
+		o.log.Error(err, "the status cannot be written", "reason", reason)
+		o.event(corev1.EventTypeWarning, reason, plain.Error(err))
+	}
+}

@@ -1,0 +1,106 @@
+package loop
+
+import (
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Piece is embedded, so that the API shows its fields as those of the object.
+type Piece struct {
+	Data []string `json:"data,omitempty"`
+}
+
+type whole struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Piece             `json:",inline"`
+	Part              Piece `json:"part"`
+	Status            Piece `json:"status,omitempty"`
+	private           int
+}
+
+func (w *whole) DeepCopyObject() runtime.Object { c := *w; return &c }
+
+// inner is embedded without being exported, so that its fields cannot be compared.
+type inner struct {
+	Data []string `json:"data,omitempty"`
+}
+
+type opaque struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	inner             `json:",inline"`
+}
+
+func (o *opaque) DeepCopyObject() runtime.Object { c := *o; return &c }
+
+// TestFields: what differs to the API is found, whether Go values are compared or converted, and
+// what differs in Go alone is no difference.
+func TestFields(t *testing.T) {
+	full := func(change func(*whole)) *whole {
+		w := &whole{Part: Piece{Data: []string{"a"}}, Status: Piece{Data: []string{"b"}}}
+		change(w)
+		return w
+	}
+	for _, test := range []struct {
+		name         string
+		other        *whole
+		spec, status bool // changed
+	}{
+		{"the same", full(func(*whole) {}), false, false},
+		{"another name", full(func(w *whole) { w.Name = "b" }), false, false},
+		{"another version of the type", full(func(w *whole) { w.APIVersion = "v2" }), false, false},
+		{"what no API shows", full(func(w *whole) { w.private = 1 }), false, false},
+		{"another embedded field", full(func(w *whole) { w.Data = []string{"x"} }), true, false},
+		{"another spec", full(func(w *whole) { w.Part.Data[0] = "x" }), true, false},
+		{"none and an empty list in spec", full(func(w *whole) { w.Data = []string{} }), false, false},
+		{"another status", full(func(w *whole) { w.Status.Data[0] = "x" }), false, true},
+		{"no status", full(func(w *whole) { w.Status = Piece{} }), false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for way, f := range map[string]fields{"compared": fieldsOf(reflect.TypeFor[*whole]()), "converted": {}} {
+				if way == "converted" && test.other.private != 0 { // the converter shows what JSON does not
+					continue
+				}
+				before := full(func(*whole) {})
+				if got, err := f.specChanged(before, test.other); err != nil || got != test.spec {
+					t.Errorf("%s: specChanged = %v, %v", way, got, err)
+				}
+				if got := f.sameStatus(before, test.other); got == test.status {
+					t.Errorf("%s: sameStatus = %v", way, got)
+				}
+			}
+		})
+	}
+	t.Run("none and an empty list are the same status", func(t *testing.T) {
+		if f := fieldsOf(reflect.TypeFor[*whole]()); !f.sameStatus(&whole{}, &whole{Status: Piece{Data: []string{}}}) {
+			t.Error("they differ")
+		}
+	})
+	t.Run("a type whose fields cannot be compared is converted", func(t *testing.T) {
+		f := fieldsOf(reflect.TypeFor[*opaque]())
+		if changed, err := f.specChanged(&opaque{}, &opaque{inner: inner{Data: []string{"x"}}}); err != nil || !changed {
+			t.Errorf("specChanged = %v, %v", changed, err)
+		}
+	})
+	t.Run("an object without a Go type is converted", func(t *testing.T) {
+		f := fieldsOf(reflect.TypeFor[*unstructured.Unstructured]())
+		of := func(spec, status string) client.Object {
+			return &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": map[string]any{"note": status}}}
+		}
+		if changed, err := f.specChanged(of("a", "b"), of("a", "c")); err != nil || changed {
+			t.Errorf("another status: specChanged = %v, %v", changed, err)
+		}
+		if changed, err := f.specChanged(of("a", "b"), of("c", "b")); err != nil || !changed {
+			t.Errorf("another spec: specChanged = %v, %v", changed, err)
+		}
+		if f.sameStatus(of("a", "b"), of("a", "c")) || !f.sameStatus(of("a", "b"), of("c", "b")) {
+			t.Error("sameStatus does not compare the status")
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// object is the object of a pass as the API server has it, with the writes of the pass to it.
+type object[T client.Object] struct {
+	c   *Controller[T]
+	key types.NamespacedName
+	// base is the object as far as this pass knows. It may be the cache's own: it is copied before
+	// anything but its resourceVersion is changed.
+	base  T
+	log   logr.Logger
+	trace *trace.Pass
+	// writes were sent, budget were allowed.
+	writes, budget int
+}
+
+// commitTime is how long writing the result may take, also after a deadline or shutdown.
+const commitTime = 5 * time.Second
+
+// commitContext outlives a deadline and a shutdown, so that what happened is recorded.
+func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+}
+
+func (c *Controller[T]) fieldOwner() client.FieldOwner { return client.FieldOwner("trimtab-" + c.name) }
+
+// copy returns a copy of the object that may be changed.
+func (o *object[T]) copy() T {
+	obj, _ := o.base.DeepCopyObject().(T)
+	return obj
+}
+
+// patchMetadata brings labels, annotations, owner references and finalizers to those of
+// want in one request, locked by resourceVersion; the answer becomes the base.
+func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
+	fields := metadataChanges(o.base, want)
+	if len(fields) == 0 {
+		return nil
+	}
+	target := o.copy()
+	target.SetLabels(want.GetLabels())
+	target.SetAnnotations(want.GetAnnotations())
+	target.SetOwnerReferences(want.GetOwnerReferences())
+	target.SetFinalizers(want.GetFinalizers())
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	patch := client.MergeFromWithOptions(o.base, client.MergeFromWithOptimisticLock{})
+	err := o.c.client.Patch(ctx, target, patch, o.c.fieldOwner())
+	o.wrote("patch", "", fields, target.GetResourceVersion(), err)
+	if err != nil {
+		return fmt.Errorf("write metadata: %w", err)
+	}
+	o.base = target
+	return nil
+}
+
+// metadataChanges returns the paths at which the metadata of two objects differ that a pass may change.
+func metadataChanges(a, b client.Object) []string {
+	var fields []string
+	if !maps.Equal(a.GetLabels(), b.GetLabels()) {
+		fields = append(fields, "metadata.labels")
+	}
+	if !maps.Equal(a.GetAnnotations(), b.GetAnnotations()) {
+		fields = append(fields, "metadata.annotations")
+	}
+	if !equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) {
+		fields = append(fields, "metadata.ownerReferences")
+	}
+	if !slices.Equal(a.GetFinalizers(), b.GetFinalizers()) {
+		fields = append(fields, "metadata.finalizers")
+	}
+	return fields
+}
+
+// wrote notes a write to the object, for the trace, the budget and the stale gate.
+func (o *object[T]) wrote(verb, subresource string, fields []string, version string, err error) {
+	o.writes++
+	e := trace.Write{Verb: verb, Subresource: subresource, Fields: fields, ResourceVersion: version}
+	result := "ok"
+	if err != nil {
+		e.Err, e.ResourceVersion, result = plain.Error(err), "", string(apierrors.ReasonForError(err))
+	} else {
+		o.c.memory.wrote(o.base, version)
+	}
+	writes.WithLabelValues(o.c.name, or(subresource, "metadata"), result).Inc()
+	o.trace.Emit(e)
+}
