@@ -61,7 +61,7 @@ func TestMerge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s conditions.Set
 			tc.set(&s)
-			if diff := cmp.Diff(tc.want, s.Merge(earlier, 2, later)); diff != "" {
+			if diff := cmp.Diff(tc.want, conditions.Report{Conditions: s.All()}.Merge(earlier, 2, later)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 			}
 		})
@@ -79,7 +79,7 @@ func TestNoDuplicates(t *testing.T) {
 			for range random.IntN(4) {
 				s.Set(types[random.IntN(len(types))], []metav1.ConditionStatus{"True", "False", "Unknown"}[random.IntN(3)], "R", fmt.Sprint(i))
 			}
-			list = s.Merge(list, int64(i), noon)
+			list = conditions.Report{Conditions: s.All()}.Merge(list, int64(i), noon)
 			seen := map[string]bool{}
 			for _, c := range list {
 				if seen[c.Type] {

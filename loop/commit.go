@@ -85,21 +85,20 @@ func (p *pass[T]) report(v verdict) conditions.Report {
 		}
 		return v.report(&p.conditions, state)
 	}
-	r := p.reported.Fit()
-	p.conditions = conditions.SetOf(r.Conditions)
-	return r
+	return p.reported.Fit()
 }
 
 // commitStatus completes the common status of the object and writes the status if it differs from
 // the server's. The status of a kind without the common one is the author's alone.
 func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	s, ok := reporting(p.run.Obj)
-	write := status[T]{object: &p.object, conditions: &p.conditions, desired: p.run.Obj}
+	write := status[T]{object: &p.object, desired: p.run.Obj}
 	if !ok {
 		return write.patch(ctx, p.base, "")
 	}
 	observed, _ := reporting(p.base)
 	r := p.report(v)
+	write.report = r
 	p.complete(s, observed, r)
 	p.setState(r.State, r.Reason, r.Message)
 	if write.same(p.base) && !p.c.memory.touched(p.base) {
@@ -116,7 +115,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 // complete makes the common status say what r says.
 func (p *pass[T]) complete(s, observed *api.Status, r conditions.Report) {
 	generation := p.base.GetGeneration()
-	s.Conditions = p.conditions.Merge(observed.Conditions, generation, time.Now())
+	s.Conditions = r.Merge(observed.Conditions, generation, time.Now())
 	s.ObservedGeneration = generation
 	s.AppliedGeneration = p.applied(r, s.AppliedGeneration)
 	if token := p.base.GetAnnotations()[api.AnnotationReconcile]; token != "" {

@@ -51,7 +51,7 @@ func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) pred
 func statusChanged(before, after client.Object) bool {
 	a, ours := reporting(before)
 	b, _ := reporting(after)
-	return ours && (a.State != b.State || a.Message != b.Message || !conditions.Equal(conditions.Own(a.Conditions), conditions.Own(b.Conditions)))
+	return ours && (a.State != b.State || a.Message != b.Message || !conditions.EqualOwn(a.Conditions, b.Conditions))
 }
 
 // lost tells whether the finalizer was on before and is not on after.

@@ -24,8 +24,8 @@ import (
 type status[T client.Object] struct {
 	*object[T]
 
-	// conditions are those that the pass reports; others' are theirs to write.
-	conditions *conditions.Set
+	// report is what the pass reports. Conditions that are foreign to it are others' to write.
+	report conditions.Report
 	// desired has the status to write.
 	desired T
 	// least: the API server refused the whole status, and the least of it is written.
@@ -46,7 +46,7 @@ func (s *status[T]) apply(ctx context.Context) error {
 		fields["conditions"] = slices.DeleteFunc(list, func(c any) bool {
 			m, _ := c.(map[string]any)
 			t, _ := m["type"].(string)
-			return s.conditions.Foreign(t)
+			return s.report.Foreign(t)
 		})
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
@@ -101,7 +101,7 @@ func (s *status[T]) removeLeftovers(ctx context.Context, applied *unstructured.U
 	}
 	have, _ := reporting(server)
 	want, _ := reporting(s.desired)
-	foreign := func(c metav1.Condition) bool { return s.conditions.Foreign(c.Type) }
+	foreign := func(c metav1.Condition) bool { return s.report.Foreign(c.Type) }
 	want.Conditions = slices.DeleteFunc(want.Conditions, foreign)
 	for _, c := range have.Conditions { // others' are as they are now
 		if foreign(c) {

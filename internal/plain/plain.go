@@ -42,7 +42,7 @@ func Text(s string) string {
 // Line is s in one safe line of at most [Longest] bytes: for sentences of our own, into which
 // texts from outside were put, and which mean the times and numbers in them.
 func Line(s string) string {
-	return Clip(Safe(strings.Join(strings.Fields(s), " ")), Longest)
+	return Clip(Safe(oneLine(s)), Longest)
 }
 
 // Error is [Text] of an error; nothing of nil.
@@ -126,14 +126,44 @@ var (
 	timestamp    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`)
 )
 
+// oneLine is s with single spaces between words. Most texts are like that already.
+func oneLine(s string) string {
+	space := true // before s
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf || c < ' ' || c == ' ' && space {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		space = s[i] == ' '
+	}
+	if space {
+		return strings.TrimRight(s, " ")
+	}
+	return s
+}
+
 // steady is s in one line and without such parts.
 func steady(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+	s = oneLine(s)
 	if strings.ContainsAny(s, "0123456789") { // all of them have digits, and most texts none
-		s = localAddress.ReplaceAllString(s, "")
-		s = requestID.ReplaceAllString(s, "")
-		s = pointer.ReplaceAllString(s, "(address)")
-		s = timestamp.ReplaceAllString(s, "(time)")
+		s = replaceIf(s, "->", localAddress, "")
+		if named(s) {
+			s = requestID.ReplaceAllString(s, "")
+		}
+		s = replaceIf(s, "0x", pointer, "(address)")
+		s = replaceIf(s, "-", timestamp, "(time)")
 	}
 	return strings.TrimRight(strings.TrimSpace(s), ".;,: ")
+}
+
+// replaceIf replaces what matches, which always has part in it.
+func replaceIf(s, part string, what *regexp.Regexp, with string) string {
+	if !strings.Contains(s, part) {
+		return s
+	}
+	return what.ReplaceAllString(s, with)
+}
+
+// named reports whether s has the letters "id" in it, as every request id has.
+func named(s string) bool {
+	return strings.Contains(s, "id") || strings.Contains(s, "ID") || strings.Contains(s, "Id") || strings.Contains(s, "iD")
 }

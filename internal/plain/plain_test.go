@@ -2,6 +2,7 @@ package plain_test
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -129,4 +130,19 @@ func check(t *testing.T, in string) string {
 		t.Errorf("reason of %q is %q", in, r)
 	}
 	return out
+}
+
+// TestLine: texts that are quickly seen to be one line are what the slow way makes of them.
+func TestLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"a", "bc", " ", "  ", "\t", "\n", "é", "\u00a0", "\u2028"}
+	for range 10_000 {
+		var s strings.Builder
+		for range random.IntN(6) {
+			s.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		if want, got := strings.Join(strings.Fields(s.String()), " "), plain.Line(s.String()); got != want {
+			t.Fatalf("Line(%q) = %q, want %q", s.String(), got, want)
+		}
+	}
 }
