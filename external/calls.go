@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/guard"
-	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -179,131 +177,6 @@ func (p *pass[T, C, O]) lend() T {
 	return p.copy
 }
 
-// observe looks at the thing.
-func (p *pass[T, C, O]) observe(ctx context.Context) {
-	p.looked = time.Now()
-	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation[O]{}, nil, decide.Seen{}, decide.Differs{}
-	var seen Observation[O]
-	var changes Changes
-	wanted, known := wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
-	driver, r := p.e.driver, ObserveRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
-	p.ask(ctx, decide.ActionObserve, func(ctx context.Context, obj T) (string, error) {
-		r.Object = obj
-		o, err := driver.Observe(ctx, r)
-		if err != nil {
-			return "", err
-		}
-		seen = o
-		changes, err = p.e.understand(obj, o)
-		if err == nil && o.compared() && (known != wanted.generation || changes.repairable()) {
-			wanted.hash = p.e.wants(obj)
-		}
-		return string(o.Phase), err
-	})
-	if p.facts.Last.Failed { // a call that was left behind still has seen and changes
-		return
-	}
-	p.seen, p.changes, p.wanted = seen, changes, wanted
-	if p.last.absent {
-		p.seen, p.changes = Missing[O](), nil
-	}
-	p.facts.Seen = decide.Seen{Looked: true, Phase: decide.Phase(p.seen.Phase), Recoverable: p.seen.Recoverable}
-	if p.seen.Phase == PhaseMissing {
-		p.track.sawNothing()
-	} else {
-		who := p.claimant()
-		p.facts.Seen.Marked = p.seen.Mark[record.MarkIncarnation] == who.Mark[record.MarkIncarnation]
-		p.facts.Seen.Owner = who.OwnerOf(p.seen.Mark)
-	}
-	if err := p.meetRivals(ctx); err != nil {
-		p.facts.Seen = decide.Seen{}
-		p.last = classification{class: decide.ClassTransient, text: plain.Error(err)}
-		p.facts.Last = decide.Answer{Of: decide.ActionObserve, Failed: true, Class: decide.ClassTransient}
-		return
-	}
-	if p.seen.Phase != PhaseMissing {
-		p.recognise()
-	}
-	p.reflect(ctx)
-}
-
-// understand compares what was observed with what is wanted. It is part of the call, so
-// that a mistake of the driver is a failed look.
-func (e *engine[T, C, O]) understand(obj T, o Observation[O]) (Changes, error) {
-	switch o.Phase {
-	case PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting:
-		return nil, nil
-	case PhaseAvailable, PhaseDegraded, PhaseFailed:
-		return guarded("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj, Have: o.Have}), nil })
-	}
-	return nil, Terminal(fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %T", o.Phase, e.driver))
-}
-
-// meetRivals asks who else stands for the thing, unless its mark proves it to be ours or
-// nothing depends on it.
-func (p *pass[T, C, O]) meetRivals(ctx context.Context) error {
-	if p.facts.Seen.Owner == decide.OwnerUs || p.facts.Deleting && p.seen.Phase == PhaseMissing {
-		return nil
-	}
-	return p.contest(ctx)
-}
-
-// recognise settles what the thing is to us and how it differs.
-func (p *pass[T, C, O]) recognise() {
-	if p.facts.Seen.Owner == decide.OwnerUs {
-		p.track.marks = markCount{}
-	}
-	if p.facts.Seen.Ours() {
-		p.track.saw()
-	} else {
-		p.track.sawNothing()
-	}
-	p.facts.NewSpec = p.seen.Phase == PhaseFailed && p.track.untried(p.obj.GetGeneration())
-	if p.e.updater == nil {
-		p.changes = promote(p.changes)
-	}
-	for _, c := range p.changes {
-		p.facts.Differs.InPlace = p.facts.Differs.InPlace || c.Effect == InPlace
-		p.facts.Differs.Recreate = p.facts.Differs.Recreate || c.Effect == Recreate
-		p.facts.Differs.Unsupported = p.facts.Differs.Unsupported || c.Effect == Unsupported
-		p.facts.Differs.Ignored = p.facts.Differs.Ignored || c.Effect == Ignored
-		have, want := c.shown()
-		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
-	}
-	if !p.facts.Differs.Any() && (p.seen.Phase == PhaseAvailable || p.seen.Phase == PhaseDegraded) {
-		p.track.inSync(p.obj.GetGeneration())
-		p.wished()
-	}
-}
-
-// wished keeps what was wanted of a thing that is as asked for.
-func (p *pass[T, C, O]) wished() {
-	if p.track.wish.generation != p.obj.GetGeneration() {
-		p.track.wish = p.wanted
-	}
-}
-
-// wants is what obj, and what it refers to, ask for, told by what a thing without anything
-// lacks. Of a driver that cannot compare with such a thing only the generation is known.
-func (e *engine[T, C, O]) wants(obj T) string {
-	all, err := guarded("Compare", func() (Changes, error) { return e.driver.Compare(CompareRequest[T, O]{Object: obj}), nil })
-	if err != nil {
-		return "unknown"
-	}
-	return cmp.Or(all.hash(), "nothing")
-}
-
-// promote says of what only an Update could change that nothing can.
-func promote(changes Changes) Changes {
-	out := append(Changes(nil), changes...)
-	for i := range out {
-		if out[i].Effect == InPlace {
-			out[i].Effect = Unsupported
-		}
-	}
-	return out
-}
-
 func (p *pass[T, C, O]) claimant() decide.Claimant {
 	c := decide.Claimant{
 		Mark: p.mark(), Record: p.record, Inherited: p.inherited, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
@@ -333,10 +206,15 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 	p.track.createBegins(time.Now())
 	given := &assigned{}
 	p.track.given = given
+	compare := p.comparer()
+	var got *state[O]
 	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		response, err := driver.Create(ctx, r)
 		given.take(r.ID, response.ID)
+		if err == nil {
+			got = returned(compare, obj, response.Observed)
+		}
 		return err
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
@@ -344,6 +222,7 @@ func (p *pass[T, C, O]) create(ctx context.Context) {
 		p.facts.Create, p.refused = p.facts.Last, p.last
 	}
 	p.did.created = p.did.created || !p.facts.Last.Failed || !decide.NoEffect(class)
+	p.answered(ctx, got)
 }
 
 // update changes the thing.
@@ -355,10 +234,15 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 	}
 	given := &assigned{}
 	p.track.given = given
+	compare := p.comparer()
+	var got *state[O]
 	p.change(ctx, decide.ActionUpdate, func(ctx context.Context, obj T) error {
 		r.Object = obj
 		response, err := updater.Update(ctx, r)
 		given.take(r.ID, response.ID)
+		if err == nil {
+			got = returned(compare, obj, response.Observed)
+		}
 		return err
 	})
 	if p.facts.Last.Failed {
@@ -368,6 +252,7 @@ func (p *pass[T, C, O]) update(ctx context.Context) {
 	p.track.changing = wanted.With(InPlace).String()
 	p.repaired(wanted.With(InPlace))
 	p.track.wish = p.wanted
+	p.answered(ctx, got)
 }
 
 // remove starts the thing's end.
@@ -375,9 +260,13 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
 	driver, r := p.e.driver, DeleteRequest[T, C]{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
+	var got *state[O]
 	p.change(ctx, decide.ActionDelete, func(ctx context.Context, obj T) error {
 		r.Object = obj
-		_, err := driver.Delete(ctx, r)
+		response, err := driver.Delete(ctx, r)
+		if response.Gone {
+			got = &state[O]{Observation: Missing[O]()}
+		}
 		return err
 	})
 	p.track.deleteAnswered(p.facts.Last.Failed || p.last.absent)
@@ -386,6 +275,7 @@ func (p *pass[T, C, O]) remove(ctx context.Context) {
 		p.track.changing = wanted.With(Recreate).String()
 		p.repaired(wanted.With(Recreate))
 	}
+	p.answered(ctx, got)
 }
 
 // putMark puts our mark on.
@@ -416,6 +306,7 @@ func (p *pass[T, C, O]) unmark(ctx context.Context) {
 // change makes a call that changes the outside. What was seen before it is worth nothing
 // after it.
 func (p *pass[T, C, O]) change(ctx context.Context, a decide.Action, f func(context.Context, T) error) decide.Class {
+	p.e.memory.drop(p.uid())
 	class := p.ask(ctx, a, func(ctx context.Context, obj T) (string, error) { return "ok", f(ctx, obj) })
 	p.facts.Seen, p.facts.Found = decide.Seen{}, decide.FoundNotAsked
 	if !p.facts.Last.Failed {

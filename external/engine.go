@@ -57,6 +57,7 @@ type engine[T Object, C, O any] struct {
 	kind       string
 	connection connection[C]
 	tracks     tracks
+	memory     memory[O]
 	cluster    cluster
 	left       leftBehind
 	beliefs    beliefs
@@ -189,6 +190,7 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	}
 	if d.Action == decide.ActionRemoveFinalizer {
 		p.track.released = true
+		e.memory.drop(r.Obj.GetUID())
 		e.scope.forget(subjectOf(r.Obj).key)
 		return loop.Removed()
 	}

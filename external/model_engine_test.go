@@ -62,6 +62,7 @@ func (w *world) pass(i int) {
 		}
 	}
 	defer func() { p.t.keep(p.o.rec) }()
+	defer w.undone()
 	if !p.t.read(p.o.rec, w.clock(), w.settled()) && !w.m.noGuard {
 		if !p.confirm() { // an old copy
 			return
@@ -78,6 +79,7 @@ func (w *world) pass(i int) {
 		p.t.creation = decide.CreationNone
 	}
 	p.hangs()
+	p.recall()
 	for range 16 {
 		w.steps++
 		if w.chance(2) {
@@ -88,6 +90,9 @@ func (w *world) pass(i int) {
 		p.heedsLag(d)
 		w.rows[d.Row]++
 		w.slots[i].last = d
+		if w.v.consistent && d.Reason == decide.ReasonNotConverging && d.Row == 20 {
+			w.fail("gives up on changes that were made")
+		}
 		p.tell(d)
 		if !p.act(d) || w.broken != "" {
 			return
@@ -97,6 +102,14 @@ func (w *world) pass(i int) {
 		}
 	}
 	w.fail("a pass does not end")
+}
+
+// undone lets somebody else undo what was changed in this pass.
+func (w *world) undone() {
+	for _, t := range w.undo {
+		t.set(w.now, t.old)
+	}
+	w.undo = nil
 }
 
 // heedsLag: nobody tells an object that what an earlier one had is not shown any more, so it
@@ -178,6 +191,7 @@ func (p *modelPass) facts() decide.Facts {
 		f.DeleteAccepted = p.t.deleteAccepted
 	}
 	f.Refused = p.t.refused(p.basis())
+	f.Unconfirmed = p.t.unconfirmed(o.generation)
 	f.SameUpdates = p.t.sameUpdates(o.generation, strconv.Itoa(o.want))
 	return f
 }
@@ -244,10 +258,18 @@ func (p *modelPass) observe() {
 		p.t.sawNothing()
 		return
 	}
-	p.f.Seen.Phase, p.value = p.have.phase(at), p.have.value
+	value := p.have.value
 	if at < p.have.changed {
-		p.value = p.have.old
+		value = p.have.old
 	}
+	p.know(p.have.phase(at), value, decide.SourceRead)
+}
+
+// know takes in the state of the thing at hand.
+func (p *modelPass) know(phase decide.Phase, value int, from decide.Source) {
+	w := p.w
+	p.value = value
+	p.f.Seen = decide.Seen{Looked: true, Phase: phase, Source: from}
 	who := decide.Claimant{Mark: w.marks[p.o.uid], Record: p.o.rec, Unmarked: w.v.unmarked, Late: w.v.late, Untried: p.t.creation <= decide.CreationRefused, Adoption: p.o.policy.Adoption}
 	p.f.Seen.Owner = who.OwnerOf(p.have.mark)
 	p.f.Seen.Marked = w.m.anyMark || p.have.mark[record.MarkIncarnation] == p.ownMark()[record.MarkIncarnation]
@@ -261,12 +283,45 @@ func (p *modelPass) observe() {
 		p.t.sawNothing()
 	}
 	if !p.f.Differs.Any() {
-		p.t.inSync(p.o.generation)
+		if from == decide.SourceRead {
+			w.vain[p.o.uid] = 0
+		} else if w.m.believesAnswers {
+			from = decide.SourceRead
+		}
+		p.t.inSync(p.o.generation, from)
+	}
+	delete(w.memory, p.o.uid)
+	if w.v.consistent && from == decide.SourceAnswer && phase == decide.PhaseAvailable && p.f.Seen.Owner == decide.OwnerUs && p.f.Seen.Marked {
+		w.memory[p.o.uid] = memorizedThing{p.have, value, w.now, p.o.generation}
 	}
 }
 
+// recall takes in what the API returned a moment ago.
+func (p *modelPass) recall() {
+	m, known := p.w.memory[p.o.uid]
+	if !known || p.w.now-m.at > modelLag && !p.w.m.elephant || m.generation == p.o.generation && !p.o.deleting {
+		return
+	}
+	p.have, p.looked = m.have, p.w.clock()
+	p.know(decide.PhaseAvailable, m.value, decide.SourceMemory)
+}
+
+// returns takes in the state that the API returns with its answer to a change.
+func (p *modelPass) returns(t *thing) {
+	w := p.w
+	if !w.v.answers || t == nil || p.f.Last.Failed {
+		return
+	}
+	p.have, p.looked = t, w.clock()
+	value := t.value
+	if w.v.echoes {
+		value = p.o.want
+	}
+	p.know(t.phase(w.now), value, decide.SourceAnswer)
+}
+
 func (w *world) readTime() int {
-	if w.chance(30) {
+	if !w.v.consistent && w.chance(30) {
 		return w.now - w.rng.IntN(modelLag+1)
 	}
 	return w.now
@@ -353,6 +408,7 @@ func (p *modelPass) create(d decide.Decision) bool {
 		id := strconv.Itoa(made.id)
 		p.w.write(p, false, func(o *object) { o.rec.ID, o.rec.Done = id, w.clock() })
 	}
+	p.returns(made)
 	return true
 }
 
@@ -448,13 +504,21 @@ func (p *modelPass) update() {
 	p.f.Did.Update = true
 	hash := strconv.Itoa(p.o.want)
 	p.f.Seen = decide.Seen{}
-	class := w.anyFault()
-	if t := p.target(); t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && w.chance(50)) {
+	delete(w.memory, p.o.uid)
+	class, t := w.anyFault(), p.target()
+	if t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && w.chance(50)) && !(w.v.echoes && w.chance(90)) {
 		t.set(w.now, p.o.want)
+		if w.v.consistent && w.chance(70) {
+			w.undo = append(w.undo, t)
+		}
 	}
 	if p.answered(decide.ActionUpdate, class); class == decide.ClassUnknown {
 		p.t.updateAnswered(p.o.generation, hash)
+		if w.vain[p.o.uid]++; w.v.echoes && w.vain[p.o.uid] > 4*decide.NotConvergingAfter {
+			w.fail("updates again and again what stays as it is")
+		}
 	}
+	p.returns(t)
 }
 
 func (p *modelPass) remove() {
@@ -467,6 +531,7 @@ func (p *modelPass) remove() {
 	}
 	p.touch("deleted")
 	p.f.Did.Delete, p.f.Seen = true, decide.Seen{}
+	delete(w.memory, p.o.uid)
 	class := w.anyFault()
 	t := p.target()
 	if t != nil && t.created > w.readTime() { // who answers does not know of it yet
@@ -480,6 +545,10 @@ func (p *modelPass) remove() {
 		}
 	}
 	p.t.deleteAnswered(p.answered(decide.ActionDelete, class).Failed)
+	if w.v.answers && class == decide.ClassUnknown && t != nil && t.deleted != 0 && t.gone <= w.now {
+		p.looked = w.clock()
+		p.f.Seen, p.f.Differs = decide.Seen{Looked: true, Phase: decide.PhaseMissing, Source: decide.SourceAnswer}, decide.Differs{}
+	}
 }
 
 func (w *world) anyFault() decide.Class {

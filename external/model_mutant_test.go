@@ -162,6 +162,21 @@ func TestModelTeeth(t *testing.T) {
 			why: "what was made a moment ago is left behind",
 			m:   mutant{believesAbsence: true},
 		},
+		"believes what an API returns again and again": {
+			why: "an API that only repeats what it was asked for is updated for ever",
+			api: "name and mark, repeated",
+			m:   mutant{believesAnswers: true},
+		},
+		"does not look after changes that do not last": {
+			why: "changes that others undo are given up",
+			api: "name and mark, remembered",
+			m:   with(func(f *decide.Facts) { f.Unconfirmed = false }, nil),
+		},
+		"remembers for too long": {
+			why: "what a process saw is somebody else's by now",
+			api: "name and mark, remembered",
+			m:   mutant{elephant: true},
+		},
 		"pause does not hold": {
 			why: "paused objects change",
 			m:   with(func(f *decide.Facts) { f.Paused = decide.PauseNone }, nil),

@@ -37,6 +37,12 @@ type variant struct {
 	twofold bool
 	// lies: the API says of a create that it was refused, and made the thing all the same.
 	lies bool
+	// answers: the API returns the state with its answer to a change.
+	answers bool
+	// echoes: what it returns is what was asked for, and now and then it is not so.
+	echoes bool
+	// consistent: reads are never behind writes.
+	consistent bool
 }
 
 // looksFirst tells APIs in which no mark tells what was there before a create.
@@ -65,6 +71,8 @@ type mutant struct {
 	firstMarker     bool // writes the first record before it looks
 	eager           bool // takes every record for old
 	believesAbsence bool // takes a delete that was answered by absence for one that was accepted
+	elephant        bool // acts on what was returned however long ago
+	believesAnswers bool // takes what an API returns with its answer for what a read shows
 }
 
 // object is one version of a custom resource; uid 0 is "does not exist".
@@ -110,6 +118,14 @@ type thing struct {
 
 func (t *thing) exists(at int) bool { return t.created <= at && (t.deleted == 0 || at < t.gone) }
 
+// memorizedThing is a thing as the API returned it a moment ago.
+type memorizedThing struct {
+	have       *thing
+	value      int
+	at         int
+	generation int64
+}
+
 // late is a create that will still happen.
 type late struct {
 	at int
@@ -134,6 +150,9 @@ type world struct {
 	out      map[int64]int  // creates left behind by this process, until when
 	orphaned map[int64]bool
 	marks    map[int64]Mark
+	memory   map[int64]memorizedThing
+	undo     []*thing
+	vain     map[int64]int // updates that were accepted since a read last showed nothing to update
 	born     map[int64]int
 	process  int
 	skew     int // of the process's clock
@@ -150,7 +169,7 @@ func newWorld(v variant, m mutant, seed uint64) *world {
 	if m.decide == nil {
 		m.decide = decide.Next
 	}
-	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]Mark{}, born: map[int64]int{}, tokens: map[token]*thing{}}
+	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]Mark{}, born: map[int64]int{}, tokens: map[token]*thing{}, vain: map[int64]int{}}
 	w.crash()
 	for i := range w.slots {
 		w.slots[i].put(object{})
@@ -183,6 +202,7 @@ func (w *world) crash() {
 	w.tell("crash")
 	w.process++
 	w.tracks, w.released, w.out = map[int64]*track{}, map[int64]bool{}, map[int64]int{}
+	w.memory = map[int64]memorizedThing{}
 	w.skew = w.rng.IntN(2*modelSkew+1) - modelSkew
 	for i := range w.slots {
 		w.slots[i].seen = 0

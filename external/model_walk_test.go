@@ -23,6 +23,9 @@ func variants() []variant {
 		{name: "name without mark", identity: decide.IdentityDeterministic, unmarked: true},
 		{name: "token", identity: decide.IdentityToken},
 		{name: "mark", identity: decide.IdentityMark},
+		{name: "name and mark, returned", identity: decide.IdentityDeterministic, answers: true},
+		{name: "name and mark, remembered", identity: decide.IdentityDeterministic, answers: true, consistent: true},
+		{name: "name and mark, repeated", identity: decide.IdentityDeterministic, answers: true, echoes: true},
 		{name: "none", identity: decide.IdentityNone, unmarked: true},
 	}
 }

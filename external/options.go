@@ -50,7 +50,9 @@ type Options[T Object, C any] struct {
 	// not exist. Within it absence proves nothing: nothing is created again, but for
 	// UniqueNames, and no finalizer goes. The API may show for as long what went with a
 	// dependency, so a look within that time is repeated. Zero means 10 s; less than zero
-	// means that reads are never behind writes.
+	// means that reads are never behind writes: what the API returned with an answer less than
+	// 10 s ago (and less than CallDeadline) is then not read again before an update or a deletion
+	// that the user asks for.
 	CreateGrace time.Duration
 
 	// UniqueNames says that a second create of a name makes no second thing and changes

@@ -158,6 +158,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 		}
 		p.track.waits(p.waiting, time.Now())
 	}
+	p.recall(ctx)
 	return nil
 }
 
@@ -235,6 +236,7 @@ func (p *pass[T, C, O]) gather() decide.Facts {
 	p.track.facts(f, now)
 	p.gatherRecord()
 	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
+	f.Unconfirmed = p.track.unconfirmed(p.obj.GetGeneration())
 	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.toRemove().hash())
 	return *f
 }

@@ -46,6 +46,10 @@ type CreateResponse[O any] struct {
 	// status says so, and when the object is deleted, the resource with this ID is deleted.
 	// Empty means the name of the request.
 	ID string
+	// Observed is the external resource as the API returned it with its answer, made as Observe
+	// makes it. It saves the read that would follow. Nil means that the API does not return it;
+	// so it must be if the API only repeats the request.
+	Observed *Observation[O]
 }
 
 // UpdateRequest asks to change an external resource in place.
@@ -69,6 +73,8 @@ type UpdateResponse[O any] struct {
 	// the one that was there; it counts as [CreateResponse.ID] does. Empty means that the
 	// resource is the same.
 	ID string
+	// Observed is as in [CreateResponse].
+	Observed *Observation[O]
 }
 
 // DeleteRequest asks to delete an external resource.
@@ -82,7 +88,11 @@ type DeleteRequest[T client.Object, C any] struct {
 
 // DeleteResponse is the answer to a deletion that the API accepted. The zero value means that
 // the external resource is gone or will be.
-type DeleteResponse struct{}
+type DeleteResponse struct {
+	// Gone says that the external resource does not exist any more, and that no read will show
+	// it again. It saves the read that would follow.
+	Gone bool
+}
 
 // MarkRequest asks to put the ownership mark on an external resource.
 type MarkRequest[T client.Object, C any] struct {

@@ -310,8 +310,25 @@ func (t *track) markAnswered(generation int64, now time.Time) {
 
 // inSync notes that the thing is as the spec of a generation asks for, and forgets failed
 // attempts to bring it there.
-func (t *track) inSync(generation int64) {
-	t.updates, t.refusal, t.changing, t.tried = updateCount{}, refusal{}, "", generation
+func (t *track) inSync(generation int64, from decide.Source) {
+	t.refusal, t.changing, t.tried = refusal{}, "", generation
+	if from == decide.SourceRead { // an answer may repeat what was asked for
+		t.updates = updateCount{}
+	}
+}
+
+// unconfirmed reports whether a change was accepted twice for the same difference, and no
+// observation has shown since that it had an effect.
+func (t *track) unconfirmed(generation int64) bool {
+	if t.updates.generation != generation {
+		return false
+	}
+	for _, n := range t.updates.by {
+		if n > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // sameUpdates is how often this difference outlived a change that was to remove it.

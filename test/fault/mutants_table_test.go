@@ -168,7 +168,7 @@ func callMutants() []mutant {
 		},
 		{
 			what: "the thing is updated without a difference",
-			file: "external/calls.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
+			file: "external/state.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
 		{

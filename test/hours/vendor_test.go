@@ -20,6 +20,9 @@ type vendor struct {
 	away  bool          // answers nothing but errors
 	// meets is what a call comes to before anything else; nil is nothing.
 	meets func(op, name string) error
+	// answers: it returns what it made or changed; repeats: instead of updating, it returns what
+	// was asked for.
+	answers, repeats bool
 	// hint is when to look again at a thing that works.
 	hint time.Duration
 }
@@ -134,24 +137,47 @@ func (driver) Compare(r external.CompareRequest[*v1.Folder, bool]) external.Chan
 	return external.Field("spec.readOnly", r.Object.Spec.ReadOnly, r.Have)
 }
 
-func (driver) Create(_ context.Context, r external.CreateRequest[*v1.Folder, *vendor]) (external.CreateResponse[bool], error) {
-	return external.CreateResponse[bool]{}, r.Client.do("create", r.ID, func() error {
+func (driver) Create(_ context.Context, r external.CreateRequest[*v1.Folder, *vendor]) (out external.CreateResponse[bool], err error) {
+	err = r.Client.do("create", r.ID, func() error {
 		r.Client.items[r.ID] = &item{readOnly: r.Object.Spec.ReadOnly, mark: r.Mark, phase: external.PhaseCreating, until: time.Now().Add(r.Client.takes)}
+		out.Observed = r.Client.returns(r.ID, r.Object.Spec.ReadOnly)
 		return nil
 	})
+	return out, err
 }
 
-func (driver) Update(_ context.Context, r external.UpdateRequest[*v1.Folder, *vendor, bool]) (external.UpdateResponse[bool], error) {
-	return external.UpdateResponse[bool]{}, r.Client.do("update", r.ID, func() error {
-		i := r.Client.items[r.ID]
-		i.readOnly, i.phase, i.until = r.Object.Spec.ReadOnly, external.PhaseUpdating, time.Now().Add(r.Client.takes)
+func (driver) Update(_ context.Context, r external.UpdateRequest[*v1.Folder, *vendor, bool]) (out external.UpdateResponse[bool], err error) {
+	err = r.Client.do("update", r.ID, func() error {
+		if i := r.Client.items[r.ID]; !r.Client.repeats {
+			i.readOnly, i.phase, i.until = r.Object.Spec.ReadOnly, external.PhaseUpdating, time.Now().Add(r.Client.takes)
+		}
+		out.Observed = r.Client.returns(r.ID, r.Object.Spec.ReadOnly)
 		return nil
 	})
+	return out, err
 }
 
-func (driver) Delete(_ context.Context, r external.DeleteRequest[*v1.Folder, *vendor]) (external.DeleteResponse, error) {
-	return external.DeleteResponse{}, r.Client.do("delete", r.ID, func() error {
+func (driver) Delete(_ context.Context, r external.DeleteRequest[*v1.Folder, *vendor]) (out external.DeleteResponse, err error) {
+	err = r.Client.do("delete", r.ID, func() error {
 		delete(r.Client.items, r.ID)
+		out.Gone = r.Client.answers
 		return nil
 	})
+	return out, err
+}
+
+// returns is what the vendor returns with its answer to a change.
+func (v *vendor) returns(name string, asked bool) *external.Observation[bool] {
+	if !v.answers {
+		return nil
+	}
+	i := v.items[name]
+	o := external.Available(i.readOnly, i.mark)
+	if time.Now().Before(i.until) {
+		o.Phase = i.phase
+	}
+	if v.repeats {
+		o.Have = asked
+	}
+	return &o
 }

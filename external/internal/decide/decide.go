@@ -17,11 +17,35 @@ import (
 //   - nothing that is not ours is changed or deleted;
 //   - the finalizer goes only when the thing is absent or is to stay by policy.
 func Next(f Facts) Decision {
-	d := decideLife
-	if f.Deleting {
-		d = decideDeletion
+	d := decide(f)
+	if !f.suffice(d) {
+		f.Seen, f.Differs = Seen{}, Differs{}
+		d = decide(f)
 	}
-	return certain(f, d(f))
+	return certain(f, d)
+}
+
+func decide(f Facts) Decision {
+	if f.Deleting {
+		return decideDeletion(f)
+	}
+	return decideLife(f)
+}
+
+// suffice reports whether d may rest on what is known of the resource; if not, d is decided as if
+// nothing were. What the API returned a moment ago is enough to make a change that the user asks
+// for now, which costs one read less; it is not enough to say that nothing differs, or that the
+// resource is gone or not ours. What the API returns with its answer is believed once: if the same
+// differences come back, it may only repeat what was asked for.
+func (f Facts) suffice(d Decision) bool {
+	switch f.Seen.Source {
+	case SourceMemory:
+		return d.Action == ActionUpdate || d.Action == ActionDelete && f.Deleting
+	case SourceAnswer:
+		return !f.Unconfirmed
+	case SourceRead:
+	}
+	return true
 }
 
 // certain makes sure, before the outside is changed, that the object which was read still

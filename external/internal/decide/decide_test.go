@@ -79,6 +79,9 @@ func recoverable(f *Facts) { f.Seen.Recoverable = true }
 func newSpec(f *Facts)     { f.NewSpec = true }
 func orphan(f *Facts)      { f.Policy.Orphan = true }
 func canUnmark(f *Facts)   { f.CanUnmark = true }
+func answered(f *Facts)    { f.Seen.Source = SourceAnswer }
+func remembered(f *Facts)  { f.Seen.Source = SourceMemory }
+func unconfirmed(f *Facts) { f.Unconfirmed = true }
 func cancellable(f *Facts) { f.Op.Cancellable = true }
 func polled(f *Facts)      { f.Op.Polled = true }
 func unclear(f *Facts)     { f.Policy.DeletionUnclear = true }
@@ -162,6 +165,17 @@ func TestDecide(t *testing.T) {
 		"D-07 overdue, cancels":          {"", given(op(OpOverdue, ActionCreate), cancellable), "D-07 cancel Failed Timeout -Ready +Creating -Updating +Failed"},
 		"D-07 overdue, cannot cancel":    {"", given(op(OpOverdue, ActionCreate)), "D-07 wait Failed Timeout -Ready +Creating -Updating +Failed backoff"},
 		"D-07 cancelled once":            {"", given(op(OpOverdue, ActionUpdate), cancellable, did(Did{Cancel: true})), "D-07 wait Failed Timeout -Ready -Creating +Updating +Failed backoff"},
+
+		"D-00 believes no memory of what fits":     {"a drift check reads", given(remembered), "D-00 observe same Observing"},
+		"D-00 believes no memory of what is gone":  {"", given(missing, remembered), "D-00 observe same Observing"},
+		"D-00 recreates nothing by memory":         {"the data are lost", given(differing(Differs{Recreate: true}), remembered), "D-00 observe same Observing"},
+		"D-00 looks before it deletes what is not": {"", given(deleting, missing, remembered), "D-00 observe Terminating Observing"},
+		"D-00 believes an answer once":             {"the API may repeat what was asked for", given(answered, unconfirmed), "D-00 observe same Observing"},
+		"D-00 answers are not asked for":           {"no call", given(remembered, scoped(ScopeThrottled)), "D-03 wait same Throttled scope"},
+		"D-17 as the API answered":                 {"no read follows", given(answered), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
+		"D-18 updates what was seen a moment ago":  {"no read before it", given(inPlace, remembered), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
+		"D-29 deletes what was seen a moment ago":  {"no read before it", given(deleting, remembered), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-30 gone, as the API answered":           {"no read follows", given(deleting, missing, answered, accepted), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 
 		"D-08 by name, looks":          {"the name finds it", given(creation(CreationPossible), notLooked), "D-08 observe Creating Observing"},
 		"D-08 by token, repeats":       {"the API answers with the first", given(identity(IdentityToken), creation(CreationPossible), unknownID), "D-08 create Creating Verifying -Ready +Creating"},
@@ -406,6 +420,9 @@ func randomFacts(rng *rand.Rand) Facts {
 	}
 	if coin(70) {
 		f.Seen = Seen{Looked: true, Phase: phases[rng.IntN(len(phases))], Recoverable: coin(50)}
+		if coin(30) {
+			f.Seen.Source, f.Unconfirmed = Source(rng.IntN(3)), coin(30)
+		}
 		if f.Seen.Phase != PhaseMissing {
 			f.Seen.Owner, f.Seen.Rival = Owner(rng.IntN(8)), Rival(max(0, rng.IntN(12)-9))
 		}

@@ -50,6 +50,9 @@ type Facts struct {
 	// SameUpdates counts changes (updates, or deletes of what is to be made anew) that the API
 	// accepted and that left this very difference, for this generation.
 	SameUpdates int
+	// Unconfirmed: an update was accepted before that was to remove the same differences as the
+	// last one, and no observation has shown since that it did.
+	Unconfirmed bool
 	// VainMarks counts marks that the API accepted, for this generation, and that no look shows;
 	// SinceMark is how long ago the first was.
 	VainMarks int
@@ -250,6 +253,8 @@ type Seen struct {
 	Looked bool
 	// Phase is where the thing stands.
 	Phase Phase
+	// Source is where this is known from.
+	Source Source
 	// Recoverable tells for PhaseFailed whether trying again can help.
 	Recoverable bool
 	// Owner is whose the thing is.
@@ -260,6 +265,19 @@ type Seen struct {
 	// no mark proves the thing to be ours.
 	Rival Rival
 }
+
+// Source is where the state of a resource is known from.
+type Source int
+
+const (
+	// SourceRead: this pass observed it.
+	SourceRead Source = iota
+	// SourceAnswer: the API returned it with its answer to a change of this pass.
+	SourceAnswer
+	// SourceMemory: the API returned it with an earlier answer, so short a time ago that a call may
+	// take as long, and its reads are never behind writes.
+	SourceMemory
+)
 
 // Rival is another living object that stands for the same thing.
 type Rival int
