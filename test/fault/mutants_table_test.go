@@ -40,7 +40,7 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "lastTransitionTime moves although nothing changed",
-			file: "conditions/set.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
+			file: "conditions/report.go", old: "before != nil && before.Status == c.Status {", mutated: "before != nil && before.Status == c.Status && before.Reason == c.Reason && before.ObservedGeneration == generation {",
 			scenario: "nats-bucket", invariants: []string{"I9"},
 		},
 	}
