@@ -4,13 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -237,8 +235,8 @@ Every situation, as the operator tells it: what ` + "`kubectl get`" + ` shows, t
 true or unknown, what [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus)
 makes of it (Argo CD, Flux and ` + "`kubectl wait`" + ` go by that), the Kubernetes event and the line in
 the log, which are written when the situation is new. The generation of the spec is 3;
-"Ready (2)" is ready for the spec of generation 2. ` + "`D-13`" + ` is the row of the table in
-[` + "`decide.Next`" + `](../external/internal/decide/decide.go).
+"Ready (2)" is ready for the spec of generation 2. ` + "`D-13`" + ` is the row of the
+[decision table](decisions.md).
 
 This page is written by a test from the function that production uses.
 `
@@ -261,19 +259,7 @@ func TestStatusTable(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, m.severity, m.sentence, m.remedy)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s is not what is told (-have +want); accept with go test ./external -run '^TestStatusTable$' -update\n%s", file, diff)
-	}
+	compareWithFile(t, file, b.String(), "TestStatusTable")
 }
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,108 @@
+package decide
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rowTitles say what each row of the table is about.
+func rowTitles() [33]string {
+	return [33]string{
+		0:  "The resource is observed before anything is decided about it",
+		1:  "The object is paused: nothing is changed, and what is observed is reported",
+		2:  "The external API cannot be called",
+		3:  "The external API asks for fewer calls",
+		4:  "Something that is needed is missing, and nothing was created yet",
+		5:  "Something that is needed is missing, and the resource exists",
+		6:  "The external system is working on the resource",
+		7:  "An operation takes longer than it may",
+		8:  "A create may have been called: find out what it made",
+		9:  "The resource is found by its mark, or gets the mark of this object",
+		10: "The record cannot be used",
+		11: "The resource does not show, and that proves nothing yet",
+		12: "The resource does not exist, and may not be created",
+		13: "The resource does not exist: create it, after its record is durable",
+		14: "The resource was lost: create it again",
+		15: "The resource is not ours",
+		16: "Outputs for other objects are not up to date",
+		17: "The resource matches the spec",
+		18: "The resource differs: update it",
+		19: "The resource differs, and may not be updated",
+		20: "Changes are accepted and do not make the difference go away",
+		21: "The resource differs: delete it and create it again",
+		22: "The resource would have to be created again, which is not permitted",
+		23: "No call can make the change",
+		24: "The resource is being deleted while its object lives",
+		25: "A call or the resource has failed",
+		26: "The object goes and the resource stays",
+		27: "The object goes, and nothing was ever created for it",
+		28: "The object is to go, and it is not certain what was created for it",
+		29: "The object is to go: delete the resource",
+		30: "The object goes, because the resource does not exist or is not ours",
+		31: "The object is to go, and the resource cannot be deleted now",
+		32: "Nobody knows whether a change took effect: observe",
+	}
+}
+
+const decisionsPreface = `# Decisions
+
+What trimtab does next about an external resource is decided by a table of 32 rows, the pure
+function [` + "`decide.Next`" + `](../external/internal/decide/decide.go). Traces name the row that decided, as in
+` + "`D-13`" + `; here it can be looked up. Each row is shown by example: the situation, why it is decided in
+this way, the action and its reason, what conditions become (+ True, - False), and what brings the
+object back if there is nothing left to do: an event, a back-off, a poll, soon (1 s, growing to
+10 s), the drift interval, the scope (the API can be called again), a dependency, or the end of
+the grace period.
+
+A test writes this page from the table that it checks.
+`
+
+// TestDecisions: docs/decisions.md is the table that TestNext checks.
+func TestDecisions(t *testing.T) {
+	const file = "../../../docs/decisions.md"
+	var b strings.Builder
+	b.WriteString(decisionsPreface)
+	examples := table()
+	for row, title := range rowTitles() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Situation | Why | Decision |\n|---|---|---|\n", Row(row), title)
+		n := 0
+		for _, name := range slices.Sorted(maps.Keys(examples)) {
+			e := examples[name]
+			decided, found := strings.CutPrefix(e.want, Row(row).String()+" ")
+			if !found {
+				continue
+			}
+			n++
+			_, situation, _ := strings.Cut(name, " ")
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", situation, e.why, decided)
+		}
+		if n == 0 {
+			t.Errorf("%s has no example", Row(row))
+		}
+	}
+	compareWithFile(t, file, b.String(), "TestDecisions")
+}
+
+// compareWithFile wants a page to be as it would be written now.
+func compareWithFile(t *testing.T, file, now, test string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(now), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	was, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(was), now); diff != "" {
+		t.Errorf("%s is out of date (-file +now); accept with go test ./external/internal/decide -run '^%s$' -update\n%s", file, test, diff)
+	}
+}
