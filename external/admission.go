@@ -11,7 +11,7 @@ import (
 func (p *pass[T, C, O]) gatherScope() {
 	f := &p.facts
 	switch {
-	case p.hangs != nil:
+	case p.hangs != nil, p.shared == nil && p.connect == nil:
 		f.Scope = decide.ScopeOccupied
 		if p.out != nil && p.out.action == decide.ActionCreate {
 			p.track.createHangs(time.Now())
@@ -23,7 +23,7 @@ func (p *pass[T, C, O]) gatherScope() {
 	case f.Last.Failed:
 		f.Scope = decide.ScopeOpen
 	default:
-		f.Scope, p.shut = p.e.scope.state(subjectOf(p.obj).key, time.Now())
+		f.Scope, p.shut = p.shared.scope.state(subjectOf(p.obj).key, time.Now())
 	}
 }
 
@@ -32,6 +32,9 @@ func (p *pass[T, C, O]) admitted() bool {
 	if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil {
 		return false
 	}
-	p.turned, p.shut = p.e.scope.enter(subjectOf(p.obj).key, time.Now())
+	if p.shared == nil {
+		return false
+	}
+	p.turned, p.shut = p.shared.scope.enter(subjectOf(p.obj).key, time.Now())
 	return p.turned == decide.ScopeOpen
 }

@@ -106,7 +106,7 @@ func (p *pass[T, C, O]) learn(a decide.Action, began time.Time, got answer) {
 	if p.hangs != nil { // it is the driver that does not return
 		kind = answerNothing
 	}
-	p.e.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after, cmp.Or(got.away, "its calls fail"))
+	p.shared.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after, cmp.Or(got.away, "its calls fail"))
 }
 
 // tells is what an answer says of the API as a whole.

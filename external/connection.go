@@ -25,7 +25,7 @@ const (
 	deniedTwice = 2
 )
 
-// connection makes the client of the external API and shares it. A client that the API
+// connection makes the client of a scope and shares it. A client that the API
 // refuses is replaced by a new one.
 type connection[C any] struct {
 	connect func(context.Context) (attached[C], error)
@@ -64,6 +64,11 @@ type flight struct {
 
 // get returns the client, making it first if need be. The caller releases it.
 func (c *connection[C]) get(ctx context.Context, deadline time.Duration) (*connected[C], error) {
+	return c.getBy(ctx, deadline, c.connect)
+}
+
+// getBy is get with another way to make the client.
+func (c *connection[C]) getBy(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached[C], error)) (*connected[C], error) {
 	c.mu.Lock()
 	now := time.Now()
 	replace := c.current != nil && c.suspect && !now.Before(c.next) && c.flight == nil
@@ -74,7 +79,7 @@ func (c *connection[C]) get(ctx context.Context, deadline time.Duration) (*conne
 		defer c.mu.Unlock()
 		return nil, c.err
 	case c.flight == nil:
-		c.begin(ctx, deadline)
+		c.begin(ctx, deadline, connect)
 	}
 	f := c.flight
 	c.mu.Unlock()
@@ -103,7 +108,7 @@ func (c *connection[C]) use() *connected[C] {
 }
 
 // begin calls Connect.
-func (c *connection[C]) begin(ctx context.Context, deadline time.Duration) {
+func (c *connection[C]) begin(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached[C], error)) {
 	parent := c.process //nolint:contextcheck // the client outlives the pass
 	if parent == nil {
 		parent = ctx
@@ -115,7 +120,7 @@ func (c *connection[C]) begin(ctx context.Context, deadline time.Duration) {
 		defer cancel()
 		made := result[attached[C]]{err: errEnded}
 		defer func() { c.land(f, made) }()
-		made.value, made.err = guarded("Connect", func() (attached[C], error) { return c.connect(ctx) })
+		made.value, made.err = guarded("Connect", func() (attached[C], error) { return connect(ctx) })
 	}()
 }
 
@@ -222,19 +227,36 @@ func (k *connected[C]) endIfUnused() {
 	k.end()
 }
 
-// endWith lets the client's context end with the process, once no call uses it.
-func (c *connection[C]) endWith(process context.Context) {
+// livesIn tells the client's context the process that it ends with.
+func (c *connection[C]) livesIn(process context.Context) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.process = process
-	c.mu.Unlock()
-	context.AfterFunc(process, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if k := c.current; k != nil {
-			k.unused = true
-			k.endIfUnused()
-		}
-	})
+}
+
+// processEnds lets the client's context end, once no call uses it.
+func (c *connection[C]) processEnds() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.current; k != nil {
+		k.unused = true
+		k.endIfUnused()
+	}
+}
+
+// discard closes the client, which nobody will ask for again, once no call uses it. It reports
+// false, and does nothing, while Connect is under way.
+func (c *connection[C]) discard() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flight != nil {
+		return false
+	}
+	if k := c.current; k != nil {
+		k.retired, k.unused = true, true
+		k.endIfUnused()
+	}
+	return true
 }
 
 // tracks are what this process remembers, by UID. The zero value is empty.

@@ -67,7 +67,8 @@ func TestAClientKeepsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(bureau).connection()
 		process, stop := context.WithCancel(t.Context())
-		c.endWith(process)
+		c.livesIn(process)
+		context.AfterFunc(process, c.processEnds)
 		pass, end := context.WithCancel(t.Context())
 		k, err := c.get(pass, connectDeadline)
 		if err != nil {

@@ -25,7 +25,8 @@ import (
 
 // New makes the controller of one kind of external thing. What d can do beyond [Driver] is
 // found out here, by its methods; one with another signature than its interface has makes
-// SetupWithManager fail. It panics if d or [Options.Connect] is missing.
+// SetupWithManager fail. It panics if d is missing, or both [Options.Connect] and
+// [Options.Connector] are.
 func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controller[T] {
 	e := newEngine(d, o)
 	options := o.Loop
@@ -36,8 +37,8 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	for _, kind := range e.dependencies {
 		options.Sources = append(options.Sources, e.source(kind))
 	}
-	waker := &trigger.Waker{OnAttach: e.connection.endWith}
-	e.scope.wake = waker.Later
+	waker := &trigger.Waker{OnAttach: e.clients.endWith}
+	e.clients.wake = waker.Later
 	e.left.returned = func(key objectKey) { waker.Objects(key) }
 	options.Sources = append(options.Sources, trigger.External[T]{Waker: waker})
 	options.Needs = append(slices.Clone(options.Needs), clusterNeed(), recordNeed())
@@ -53,16 +54,15 @@ type engine[T Object, C, O any] struct {
 	driver  Driver[T, C, O]
 	options Options[T, C]
 	// self tells the markers of this process from those of others.
-	self       string
-	kind       string
-	connection connection[C]
-	tracks     tracks
-	memory     memory[O]
-	cluster    cluster
-	left       leftBehind
-	beliefs    beliefs
-	calls      *prometheus.CounterVec
-	scope      scope
+	self    string
+	kind    string
+	clients clients[T, C]
+	tracks  tracks
+	memory  memory[O]
+	cluster cluster
+	left    leftBehind
+	beliefs beliefs
+	calls   *prometheus.CounterVec
 
 	// What the driver can do; nil if it cannot.
 	updater    Updater[T, C, O]
@@ -82,9 +82,7 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 	if d == nil {
 		panic("external: New needs a Driver; pass the value that implements Observe, Compare, Create and Delete")
 	}
-	if o.Connect == nil {
-		panic("external: New needs Options.Connect; return the client that Observe, Create and Delete are to get")
-	}
+	o.checkConnect()
 	if err := o.Limits.check(); err != nil {
 		panic("external: Options.Limits: " + err.Error())
 	}
@@ -94,7 +92,9 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine[T
 	}
 	left := newLeftBehind().WithLabelValues(e.kind)
 	e.left.changed = func(by int) { left.Add(float64(by)) }
-	e.connection.connect = attach(o.Connect, o.Endpoint)
+	if e.clients.connector = o.Connector; o.Connector == nil {
+		e.clients.connect = attach(o.Connect, o.Endpoint)
+	}
 	e.updater, _ = any(d).(Updater[T, C, O])
 	e.marker, _ = any(d).(Marker[T, C])
 	if o.MarkLater && (e.marker == nil || o.Unmarked) {
@@ -137,11 +137,8 @@ func (e *engine[T, C, O]) Prepare(ctx context.Context, r *loop.Run[T]) error {
 	if e.looksFirst() {
 		return nil
 	}
-	if e.options.Endpoint != nil {
-		if c, err := e.connection.get(ctx, e.callDeadline()); err == nil { // else it is pinned before the create
-			here.Endpoint = c.endpoint
-			c.release()
-		}
+	if e.options.Endpoint != nil || e.options.Connector != nil {
+		here.Endpoint = e.endpointOf(ctx, r.Obj)
 	}
 	uid := string(r.Obj.GetUID())
 	if there, err := record.Parse(r.Obj.GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {
@@ -191,7 +188,7 @@ func (e *engine[T, C, O]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.Clea
 	if d.Action == decide.ActionRemoveFinalizer {
 		p.track.released = true
 		e.memory.drop(r.Obj.GetUID())
-		e.scope.forget(subjectOf(r.Obj).key)
+		e.clients.forget(subjectOf(r.Obj).key)
 		return loop.Removed()
 	}
 	if err := p.report(ctx, d); err != nil {
@@ -238,7 +235,12 @@ func (e *engine[T, C, O]) fitName(name string) error {
 
 // nameOf is the name that obj gives its thing now.
 func (e *engine[T, C, O]) nameOf(ctx context.Context, obj T) (string, error) {
-	return e.name(ctx, subjectOf(obj), func() T { c, _ := obj.DeepCopyObject().(T); return c })
+	return e.name(ctx, subjectOf(obj), func() T { return copyOf(obj) })
+}
+
+func copyOf[T Object](obj T) T {
+	c, _ := obj.DeepCopyObject().(T)
+	return c
 }
 
 // newRecord makes the record of a create that may be called next.

@@ -17,8 +17,8 @@ type Object interface {
 	api.ExternalObject
 }
 
-// Options tune the controller of one kind. Connect is required; the rest is right for
-// most when zero.
+// Options tune the controller of one kind. Connect or Connector is required; the rest is right
+// for most when zero.
 type Options[T Object, C any] struct {
 	// Connect makes the client of the external API. All objects of the kind share the
 	// client, which must be safe for concurrent use. An error is shown in the objects'
@@ -29,6 +29,10 @@ type Options[T Object, C any] struct {
 	// that every 1 s, growing to 1 min. A client that was replaced is closed if it is an
 	// [io.Closer], once no call uses it, and its context ends.
 	Connect func(ctx context.Context) (C, error)
+
+	// Connector makes the clients of objects that do not all use the same one. It takes the
+	// place of Connect and Endpoint. Nil means that all objects share the client of Connect.
+	Connector Connector[T, C]
 
 	// Endpoint tells what a client talks to: a name that is the same whenever the same
 	// things are reached, for example an account with its region, without credentials. It is
@@ -81,4 +85,17 @@ type Options[T Object, C any] struct {
 
 	// Loop tunes the loop below. MaxInterval and Sources are filled in.
 	Loop loop.Options[T]
+}
+
+// checkConnect panics unless it is clear where clients come from.
+func (o Options[T, C]) checkConnect() {
+	switch {
+	case o.Connect == nil && o.Connector == nil:
+		panic("external: New needs Options.Connect; return the client that Observe, Create and Delete are to get. " +
+			"Objects that do not all use the same client need Options.Connector instead")
+	case o.Connect != nil && o.Connector != nil:
+		panic("external: Options.Connect and Options.Connector exclude each other; leave out the one that New is not to use")
+	case o.Endpoint != nil && o.Connector != nil:
+		panic("external: Options.Endpoint is for Options.Connect; return ConnectResponse.Endpoint instead")
+	}
 }

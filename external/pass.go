@@ -36,6 +36,9 @@ type pass[T Object, C, O any] struct {
 	// client.
 	here   record.Place
 	client *connected[C]
+	// shared is what the object shares with those that use the same client; nil if it is not
+	// known which one, and connect or hangs says why.
+	shared *shared[C]
 	// copy is what the author's code gets to see of obj; lent, if it is as obj is now.
 	copy T
 	lent bool
@@ -136,6 +139,7 @@ func (p *pass[T, C, O]) load(ctx context.Context) error {
 	if err := p.readRecord(ctx); err != nil {
 		return err
 	}
+	p.findScope(ctx)
 	if err := p.putBack(ctx); err != nil {
 		return err
 	}
@@ -351,10 +355,10 @@ func (p *pass[T, C, O]) act(ctx context.Context, d decide.Decision) error {
 func (p *pass[T, C, O]) connected(ctx context.Context) bool {
 	began := time.Now()
 	if p.client == nil {
-		p.client, p.connect = p.e.connection.get(ctx, p.e.callDeadline())
+		p.client, p.connect = p.e.clientOf(ctx, p.shared, p.lend)
 	}
 	if p.connect != nil {
-		p.e.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
+		p.shared.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
 		p.facts.Scope = decide.ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false

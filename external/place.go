@@ -48,7 +48,7 @@ func attach[C any](connect func(context.Context) (C, error), endpoint func(conte
 		}
 		name, err := guarded("Endpoint", func() (string, error) { return endpoint(ctx, kept.client) })
 		if err == nil {
-			err = fitEndpoint(name)
+			err = fitEndpoint("Options.Endpoint", name)
 		}
 		if err != nil {
 			if classify(err, nil, false).class == decide.ClassDenied {
@@ -68,14 +68,14 @@ const longestEndpoint = 512
 
 // fitEndpoint tells what is wrong with a name that is to stand on every object, where whoever may
 // read these reads it.
-func fitEndpoint(name string) error {
+func fitEndpoint(of, name string) error {
 	switch safe := plain.Safe(name); {
 	case strings.Contains(safe, plain.Hidden) && !strings.Contains(name, plain.Hidden):
-		return fmt.Errorf("the driver's Options.Endpoint returns what looks like credentials (%q); it must return a name that everybody may read", safe)
+		return fmt.Errorf("the driver's %s returns what looks like credentials for an endpoint (%q); it must return a name that everybody may read", of, safe)
 	case safe != name:
-		return fmt.Errorf("the driver's Options.Endpoint returns %q, which is no text", safe)
+		return fmt.Errorf("the driver's %s returns the endpoint %q, which is no text", of, safe)
 	case len(name) > longestEndpoint:
-		return fmt.Errorf("the driver's Options.Endpoint returns a name of %d bytes; %d can be recorded", len(name), longestEndpoint)
+		return fmt.Errorf("the driver's %s returns the name of an endpoint of %d bytes; %d can be recorded", of, len(name), longestEndpoint)
 	}
 	return nil
 }

@@ -175,7 +175,8 @@ func TestReadinessChanged(t *testing.T) {
 
 // visit is a pass as far as a call needs one.
 func visit() *pass[*thingv1.Thing, struct{}, struct{}] {
-	return &pass[*thingv1.Thing, struct{}, struct{}]{obj: &thingv1.Thing{}, e: &engine[*thingv1.Thing, struct{}, struct{}]{}, track: &track{}}
+	e := &engine[*thingv1.Thing, struct{}, struct{}]{}
+	return &pass[*thingv1.Thing, struct{}, struct{}]{obj: &thingv1.Thing{}, e: e, shared: e.clients.of(objectKey{}, ""), track: &track{}}
 }
 
 // TestCallsAtTheEnd: the process stops while calls are made.

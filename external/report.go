@@ -193,7 +193,7 @@ func soonest(polls int) time.Duration {
 
 // scopeDelay lets the object wait until the external API can be called again.
 func (p *pass[T, C, O]) scopeDelay() time.Duration {
-	return p.e.scope.park(subjectOf(p.obj).key, time.Now())
+	return p.shared.scope.park(subjectOf(p.obj).key, time.Now())
 }
 
 // around varies a delay by up to a tenth, so that objects made together do not come back

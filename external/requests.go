@@ -4,7 +4,7 @@ import "sigs.k8s.io/controller-runtime/pkg/client"
 
 // ObserveRequest asks for the present state of an external resource.
 type ObserveRequest[T client.Object, C any] struct {
-	// Client is what [Options.Connect] returned.
+	// Client is what [Options.Connect] returned, or [Connector.Connect] for the scope of Object.
 	Client C
 	// Object is a copy of the custom resource. It may be kept but not changed.
 	Object T

@@ -194,6 +194,13 @@ func (s *scope) turn(key objectKey) time.Time {
 	return at
 }
 
+// waits reports whether the API is to be left alone for some time yet.
+func (s *scope) waits(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut != decide.ScopeOpen && now.Before(s.until)
+}
+
 // forget drops an object that is gone.
 func (s *scope) forget(key objectKey) {
 	s.mu.Lock()

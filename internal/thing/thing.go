@@ -58,6 +58,9 @@ type Spec struct {
 	// Needs names another Thing that must be Ready first.
 	// +optional
 	Needs string `json:"needs,omitempty"`
+	// Account that the resource is in.
+	// +optional
+	Account string `json:"account,omitempty"`
 }
 
 // Status is the last observation of the resource.

@@ -320,7 +320,7 @@ func (t Texts) notOurs(f Facts) string {
 	}
 	switch {
 	case t.Unmarked != "":
-		return fmt.Sprintf("%s was created by this very pass and bears no mark; %s must put CreateInput.Mark on the thing and return it in "+
+		return fmt.Sprintf("%s was created by this very pass and bears no mark; %s must put CreateRequest.Mark on the thing and return it in "+
 			"Observation.Mark, or say Options.Unmarked; until then the thing stays when the object goes", t.Thing, t.Unmarked)
 	case t.Adopted != "":
 		return fmt.Sprintf("%s was taken over, which the adoption policy no longer allows; %s", t.Thing, t.AdoptAlways)

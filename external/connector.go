@@ -1,0 +1,127 @@
+package external
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/internal/guard"
+)
+
+// Connector makes the clients of objects that do not all use the same one: the spec names an
+// account, a region or credentials. The objects of one scope share a client, its limits and
+// its outages; those of other scopes do not notice them.
+type Connector[T client.Object, C any] interface {
+	// Scope names the client that obj needs: the same name for all objects that can share one.
+	// Pure. An error is shown in the status of the object, for which nothing is called; it
+	// ends with the way out, as in `spec.account is not set; set it to one of "a", "b"`.
+	Scope(obj T) (string, error)
+
+	// Connect makes the client of a scope when the first object needs it, and again when the
+	// API refuses the one that there is, as [Options.Connect] does, which see for ctx and
+	// errors. No two scopes may have the same client: a client is closed, if it is an
+	// [io.Closer], soon after the last object of its scope is gone or has left the scope.
+	Connect(ctx context.Context, r ConnectRequest[T]) (ConnectResponse[C], error)
+}
+
+// ConnectRequest asks for the client of a scope.
+type ConnectRequest[T client.Object] struct {
+	// Scope is what [Connector.Scope] returned.
+	Scope string
+	// Object is a copy of one of the objects of the scope: the one that needs the client now.
+	// It may be kept but not changed.
+	Object T
+}
+
+// ConnectResponse holds the client of a scope.
+type ConnectResponse[C any] struct {
+	// Client is what requests bring to the driver. It must be safe for concurrent use.
+	Client C
+	// Endpoint names what the client talks to, as [Options.Endpoint] does. It is required: it
+	// is what keeps an object whose scope changes from leaving its external resource behind.
+	// Scopes may have the same endpoint if the same resources are reached through them.
+	Endpoint string
+}
+
+// connecting calls Connect of a connector, for an object of a scope.
+func connecting[T client.Object, C any](by Connector[T, C], scope string, obj T) func(context.Context) (attached[C], error) {
+	return func(ctx context.Context) (attached[C], error) {
+		endpoint := ""
+		a, err := live(ctx, func(ctx context.Context) (C, error) {
+			response, err := by.Connect(ctx, ConnectRequest[T]{Scope: scope, Object: obj})
+			endpoint = response.Endpoint
+			return response.Client, err
+		})
+		if err != nil {
+			return a, err
+		}
+		if err := fitConnected(endpoint); err != nil {
+			a.close()
+			return attached[C]{}, err
+		}
+		a.endpoint = endpoint
+		return a, nil
+	}
+}
+
+// fitConnected reports what is wrong with the endpoint of a client that a connector made.
+func fitConnected(endpoint string) error {
+	if endpoint == "" {
+		return errors.New("the driver's Connect returns no endpoint; it must name what the client talks to, for example the account")
+	}
+	return fitEndpoint("Connect", endpoint)
+}
+
+// scopeOf settles which client an object needs. lend returns the object for the author.
+func (e *engine[T, C, O]) scopeOf(ctx context.Context, who subject, lend func() T) (*shared[C], error) {
+	if e.options.Connector == nil {
+		return e.clients.of(who.key, ""), nil
+	}
+	obj := lend()
+	name, err := pure(ctx, &e.left, who, "Scope", func() (string, error) { return e.options.Connector.Scope(obj) })
+	if err != nil {
+		return nil, err
+	}
+	return e.clients.of(who.key, name), nil
+}
+
+// clientOf returns the client of a scope. The caller releases it.
+func (e *engine[T, C, O]) clientOf(ctx context.Context, s *shared[C], lend func() T) (*connected[C], error) {
+	if e.options.Connector == nil {
+		return s.connection.get(ctx, e.callDeadline())
+	}
+	return s.connection.getBy(ctx, e.callDeadline(), connecting(e.options.Connector, s.name, lend()))
+}
+
+// findScope settles which client the object needs. An error is one of connecting.
+func (p *pass[T, C, O]) findScope(ctx context.Context) {
+	if p.hangs != nil && p.e.options.Connector != nil { // it cannot be asked for, nor anything be called
+		return
+	}
+	var err error
+	p.shared, err = p.e.scopeOf(ctx, subjectOf(p.obj), p.lend)
+	if isUnreturned(err) {
+		p.hangs = err
+	} else if err != nil {
+		crash, _ := errors.AsType[*guard.Panic](err)
+		p.logPanic(crash)
+		p.connect = toldOnce(err)
+	}
+}
+
+// endpointOf is what an object that is new is pinned to; empty if that is not known yet, so that
+// it is pinned before the create.
+func (e *engine[T, C, O]) endpointOf(ctx context.Context, obj T) string {
+	lend := func() T { return copyOf(obj) }
+	s, err := e.scopeOf(ctx, subjectOf(obj), lend)
+	if err != nil {
+		return ""
+	}
+	c, err := e.clientOf(ctx, s, lend)
+	if err != nil {
+		return ""
+	}
+	defer c.release()
+	return c.endpoint
+}
