@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -47,6 +48,8 @@ type Controller[T client.Object] struct {
 	sink      trace.Sink
 	passes    passCounter
 	terms     Terms
+	// sharers replaces [Run.Sharing] where there is no cache.
+	sharers func(ctx context.Context, key string) ([]T, error)
 }
 
 // New makes a controller of r. It panics if r is nil; what else is wrong with the options

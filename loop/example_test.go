@@ -5,43 +5,93 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// sizer reports the size that a Probe asks for, once the Probe that it needs exists.
-type sizer struct{}
+// Tank is a kind whose objects may be fed by another Tank. controller-gen writes its CRD and the
+// methods that copy it.
+type Tank struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
 
-func (sizer) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome {
-	if name := r.Obj.Spec.Needs; name != "" {
+	Spec   TankSpec   `json:"spec"`
+	Status TankStatus `json:"status,omitempty"`
+}
+
+// TankSpec is what a user asks for.
+type TankSpec struct {
+	Litres int    `json:"litres"`
+	FedBy  string `json:"fedBy,omitempty"`
+}
+
+// TankStatus has what the loop writes and what the reconciler adds.
+type TankStatus struct {
+	api.Status `json:",inline"`
+	Level      string `json:"level,omitempty"`
+}
+
+// TrimtabStatus lets the loop write conditions, state and message.
+func (t *Tank) TrimtabStatus() *api.Status { return &t.Status.Status }
+
+// DeepCopyObject implements runtime.Object.
+func (t *Tank) DeepCopyObject() runtime.Object {
+	out := *t
+	t.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	t.Status.Status.DeepCopyInto(&out.Status.Status)
+	return &out
+}
+
+// TankList is a list of Tanks.
+type TankList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Tank `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *TankList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = make([]Tank, len(l.Items))
+	for i := range l.Items {
+		out.Items[i] = *l.Items[i].DeepCopyObject().(*Tank)
+	}
+	return &out
+}
+
+// plumber reports the level of a Tank once the one that feeds it exists.
+type plumber struct{}
+
+func (plumber) Reconcile(ctx context.Context, r *loop.Run[*Tank]) loop.Outcome {
+	if name := r.Obj.Spec.FedBy; name != "" {
 		key := types.NamespacedName{Namespace: r.Obj.Namespace, Name: name}
-		if err := r.Client().Get(ctx, key, &probe.Probe{}); err != nil {
-			return loop.WaitFor("WaitingForProbe", loop.Dep{Kind: "Probe", Name: name, Why: "does not exist"})
+		if err := r.Client().Get(ctx, key, &Tank{}); err != nil {
+			return loop.WaitFor("NoSource", loop.Dep{Kind: "Tank", Name: name, Why: "does not exist"})
 		}
 	}
-	r.Obj.Status.Note = fmt.Sprintf("%d wide", r.Obj.Spec.Size)
+	r.Obj.Status.Level = fmt.Sprintf("%d litres", r.Obj.Spec.Litres)
 	return loop.Done()
 }
 
-// A controller of Probes that waits for other Probes by name. The permissions it needs
-// follow from what it is made of.
+// A controller of Tanks that wait for other Tanks by name. The permissions it needs follow from what
+// it is made of. It runs in a manager by SetupWithManager, or in a binary by operator.Main.
 func ExampleNew() {
-	needs := trigger.Reference[*probe.Probe]{
-		To: &probe.Probe{},
-		Names: func(p *probe.Probe) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
+	fedBy := trigger.Reference[*Tank]{
+		To: &Tank{},
+		Names: func(t *Tank) []types.NamespacedName {
+			return []types.NamespacedName{{Namespace: t.Namespace, Name: t.Spec.FedBy}}
 		},
 	}
-	c := loop.New(sizer{}, loop.Options[*probe.Probe]{Sources: []trigger.Source[*probe.Probe]{needs}})
+	c := loop.New(plumber{}, loop.Options[*Tank]{Sources: []trigger.Source[*Tank]{fedBy}})
 
 	scheme := runtime.NewScheme()
-	if err := probe.AddToScheme(scheme); err != nil {
-		panic(err)
-	}
+	scheme.AddKnownTypes(schema.GroupVersion{Group: "example.org", Version: "v1"}, &Tank{}, &TankList{})
 	permissions, err := c.Needs(scheme)
 	if err != nil {
 		panic(err)
@@ -50,8 +100,8 @@ func ExampleNew() {
 		fmt.Println(p.Kind+"/"+p.Subresource, strings.Join(p.Verbs, ","))
 	}
 	// Output:
-	// Probe/ get,list,watch,patch
-	// Probe/status patch
+	// Tank/ get,list,watch,patch
+	// Tank/status patch
 	// Event/ create,patch
-	// Probe/ list,watch
+	// Tank/ list,watch
 }

@@ -2,6 +2,8 @@ package loop
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -87,6 +89,44 @@ func (o Outcome) Because(reason string) Outcome { o.reason = reason; return o }
 // polls that nobody waits for.
 func (o Outcome) LowPriority() Outcome { o.low = true; return o }
 
+// Err returns the error of an outcome that failed, nil of any other.
+func (o Outcome) Err() error { return o.err }
+
+// String returns the outcome as an author makes it, with the text of its error, for tests and logs:
+// "After(5m0s)", "Fail(no route to host).Because(Unreachable)".
+func (o Outcome) String() string {
+	text := ""
+	switch o.kind {
+	case kindDone:
+		text = "Done()"
+	case kindAgain:
+		if text = "Again()"; o.after > 0 {
+			text = fmt.Sprintf("AgainAfter(%s)", o.after)
+		}
+	case kindAfter:
+		text = fmt.Sprintf("After(%s)", o.after)
+	case kindWait:
+		parts := []string{o.reason}
+		for _, d := range o.deps {
+			parts = append(parts, d.String())
+		}
+		text = "WaitFor(" + strings.Join(parts, ", ") + ")"
+	case kindFail:
+		text = fmt.Sprintf("Fail(%v)", o.err)
+	case kindFailAfter:
+		text = fmt.Sprintf("FailAfter(%v, %s)", o.err, o.after)
+	case kindTerminal:
+		text = fmt.Sprintf("Terminal(%s, %v)", o.reason, o.err)
+	}
+	if o.reason != "" && o.kind != kindWait && o.kind != kindTerminal {
+		text += ".Because(" + o.reason + ")"
+	}
+	if o.low {
+		text += ".LowPriority()"
+	}
+	return text
+}
+
 // CleanupOutcome is what a [Cleaner] came to. The zero value is [KeepUntilEvent], so that
 // forgetting to decide never removes a finalizer.
 type CleanupOutcome struct {
@@ -127,6 +167,28 @@ func CleanupFailed(err error) CleanupOutcome {
 // Because gives the outcome the CamelCase reason under which status shows it.
 func (o CleanupOutcome) Because(reason string) CleanupOutcome { o.reason = reason; return o }
 
+// Err returns the error of an outcome that failed, nil of any other.
+func (o CleanupOutcome) Err() error { return o.err }
+
+// String returns the outcome as an author makes it, with the text of its error.
+func (o CleanupOutcome) String() string {
+	text := ""
+	switch o.kind {
+	case cleanupKeepUntilEvent:
+		text = "KeepUntilEvent()"
+	case cleanupKeep:
+		text = fmt.Sprintf("Keep(%s)", o.after)
+	case cleanupRemoved:
+		text = "Removed()"
+	case cleanupFailed:
+		text = fmt.Sprintf("CleanupFailed(%v)", o.err)
+	}
+	if o.reason != "" {
+		text += ".Because(" + o.reason + ")"
+	}
+	return text
+}
+
 // ErrorOutcome is what an [ErrorHandler] wants after a failure. The zero value is [RetryError].
 type ErrorOutcome struct {
 	kind          errorKind
@@ -153,6 +215,23 @@ func RetryIn(d time.Duration) ErrorOutcome { return ErrorOutcome{kind: errorRetr
 
 // WithoutStatus drops what the handler changed in status.
 func (o ErrorOutcome) WithoutStatus() ErrorOutcome { o.withoutStatus = true; return o }
+
+// String returns the outcome as an author makes it.
+func (o ErrorOutcome) String() string {
+	text := ""
+	switch o.kind {
+	case errorRetry:
+		text = "RetryError()"
+	case errorNoRetry:
+		text = "NoRetry()"
+	case errorRetryIn:
+		text = fmt.Sprintf("RetryIn(%s)", o.after)
+	}
+	if o.withoutStatus {
+		text += ".WithoutStatus()"
+	}
+	return text
+}
 
 var errUnnamed = errors.New("the controller reported a failure without an error; this is a bug in it")
 

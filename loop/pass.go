@@ -121,14 +121,14 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 		info = r.ladder.start(started, c.policy(v))
 		r.started = started
 	})
-	p := c.passOver(ctx, obj, info)
+	p := c.passOver(obj, info, logf.FromContext(ctx))
 	p.vanished = v
 	p.begin()
 	return p
 }
 
 // passOver makes the pass over obj, of which the author gets a copy.
-func (c *Controller[T]) passOver(ctx context.Context, obj T, info RetryInfo) *pass[T] {
+func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T] {
 	p := &pass[T]{object: object[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, budget: 2}, retry: info, started: time.Now()}
 	p.run.pass = p
 	p.restore()
@@ -138,7 +138,7 @@ func (c *Controller[T]) passOver(ctx context.Context, obj T, info RetryInfo) *pa
 	p.trace = trace.NewPass(c.sink, c.name, trace.Object{
 		Kind: c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(obj.GetUID()),
 	}, c.passes.Add(1))
-	p.log = safelog.Lazy(logf.FromContext(ctx), func(l logr.Logger) logr.Logger { return c.logger(l, obj) })
+	p.log = safelog.Lazy(log, func(l logr.Logger) logr.Logger { return c.logger(l, obj) })
 	return p
 }
 

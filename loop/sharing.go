@@ -77,6 +77,9 @@ func (c *Controller[T]) wakeSharing(ctx context.Context, gone T, keys []string, 
 
 // sharing is [Run.Sharing].
 func (c *Controller[T]) sharing(ctx context.Context, key string) ([]T, error) {
+	if c.sharers != nil {
+		return c.sharers(ctx, key)
+	}
 	found, err := c.cached().Under(ctx, c.sharingIndex(), key)
 	if err != nil {
 		return nil, fmt.Errorf("list the objects with key %q in the cache: %w", key, err)

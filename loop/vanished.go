@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/trace"
@@ -182,7 +183,7 @@ func (p *pass[T]) reportVanished(v verdict) {
 
 // wait tells a living object that its predecessor is not cleaned up yet.
 func (c *Controller[T]) wait(ctx context.Context, living T, v *vanished) {
-	p := c.passOver(ctx, living, RetryInfo{})
+	p := c.passOver(living, RetryInfo{}, logf.FromContext(ctx))
 	p.begin()
 	why := verdict{
 		ready: metav1.ConditionFalse, reason: reasonPredecessor, known: reasonPredecessor, reconciling: true, state: statePending,

@@ -1,0 +1,106 @@
+// Package looptest calls the methods of a loop.Reconciler in a test, without a manager and without an
+// API server: [NewPass] makes the Run that they get, and the [Pass] shows what they reported.
+//
+// Whole passes, with finalizers, writes and retries, are not here: run the controller on a real API
+// server, see package testenv. Start with the example of NewPass.
+package looptest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// Options are what a pass finds. The zero value is right for a Reconciler that needs nothing but its
+// object.
+type Options[T client.Object] struct {
+	// Client is what the Run's Client and Live return. Nil means a fake one that holds the object
+	// alone, so that Persist works.
+	Client client.Client
+	// Log is the Run's logger. The zero value logs nothing.
+	Log logr.Logger
+	// Terms are what whoever runs the operator decided.
+	Terms loop.Terms
+	// Retry says which retry the pass is. The zero value is the first attempt.
+	Retry loop.RetryInfo
+	// Vanished makes it a pass over an object that is gone already.
+	Vanished bool
+	// Sharing has the objects that the Run's Sharing returns for a key.
+	Sharing map[string][]T
+}
+
+// Pass is a pass over one object in a test.
+type Pass[T client.Object] struct {
+	// Run is what Reconcile, Cleanup and the other methods get.
+	Run *loop.Run[T]
+
+	pass   *loop.Standalone[T]
+	events recorder
+}
+
+// NewPass makes a pass over obj. The Run holds a copy of obj.
+func NewPass[T client.Object](obj T, o Options[T]) *Pass[T] {
+	if o.Client == nil {
+		o.Client = holding(obj)
+	}
+	p := &Pass[T]{}
+	p.pass = loop.NewStandalone(obj, loop.StandaloneOptions[T]{
+		Client: o.Client, Events: &p.events, Log: o.Log, Terms: o.Terms, Retry: o.Retry, Vanished: o.Vanished, Sharing: o.Sharing,
+	})
+	p.Run = p.pass.Run
+	return p
+}
+
+// holding returns a client that knows the kind of obj and no other, and holds obj.
+func holding(obj client.Object) client.Client {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{
+		Group: "looptest.trimtab.dev", Version: "v1", Kind: reflect.TypeOf(obj).Elem().Name(),
+	}, obj)
+	held, _ := obj.DeepCopyObject().(client.Object)
+	held.SetResourceVersion("")
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(held).Build()
+}
+
+// Report returns what the object's status would say after Reconcile returned o: state, message,
+// conditions, and the event about it.
+func (p *Pass[T]) Report(o loop.Outcome) conditions.Report { return p.pass.Report(o) }
+
+// ReportCleanup returns the same after Cleanup returned o.
+func (p *Pass[T]) ReportCleanup(o loop.CleanupOutcome) conditions.Report {
+	return p.pass.ReportCleanup(o)
+}
+
+// Events returns what the Run's Event recorded so far.
+func (p *Pass[T]) Events() []conditions.Event { return p.events.all() }
+
+// recorder keeps events.
+type recorder struct {
+	mu   sync.Mutex
+	kept []conditions.Event
+}
+
+// Eventf implements events.EventRecorder.
+func (r *recorder) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := conditions.Event{Reason: reason, Note: fmt.Sprintf(note, args...)}
+	e.Warning = kind != e.Type()
+	r.kept = append(r.kept, e)
+}
+
+func (r *recorder) all() []conditions.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.kept)
+}

@@ -1,0 +1,78 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/trimtab-dev/trimtab/conditions"
+)
+
+// Standalone is a pass without a controller. It is for tests of a [Reconciler]: package looptest
+// makes it.
+type Standalone[T client.Object] struct {
+	// Run is what the author's methods get.
+	Run *Run[T]
+}
+
+// StandaloneOptions are what the Run of a [Standalone] pass returns.
+type StandaloneOptions[T client.Object] struct {
+	// Client is [Run.Client] and writes what [Run.Persist] does. Required.
+	Client client.Client
+	// Live is [Run.Live]. Nil means Client.
+	Live client.Reader
+	// Events receives what [Run.Event] records. Required.
+	Events events.EventRecorder
+	// Log is [Run.Log]. The zero value logs nothing.
+	Log logr.Logger
+	// Terms are [Run.Terms], Retry is [Run.Retry].
+	Terms Terms
+	Retry RetryInfo
+	// Vanished is [Run.Vanished].
+	Vanished bool
+	// Sharing has the objects that [Run.Sharing] returns for a key.
+	Sharing map[string][]T
+}
+
+// NewStandalone makes a pass over obj, of which the Run holds a copy.
+func NewStandalone[T client.Object](obj T, o StandaloneOptions[T]) *Standalone[T] {
+	c := &Controller[T]{
+		memory: newMemory(), name: "standalone", scheme: o.Client.Scheme(), client: o.Client, live: o.Live,
+		events: o.Events, terms: o.Terms,
+		sharers: func(_ context.Context, key string) ([]T, error) { return o.Sharing[key], nil },
+	}
+	if c.live == nil {
+		c.live = o.Client
+	}
+	c.gvk, _ = apiutil.GVKForObject(obj, c.scheme) // names the object in the log and in the trace
+	p := c.passOver(obj, o.Retry, o.Log)
+	if o.Vanished {
+		p.vanished = &vanished{last: obj}
+	}
+	return &Standalone[T]{Run: &p.run}
+}
+
+// Report returns what the status would say after Reconcile returned o.
+func (s *Standalone[T]) Report(o Outcome) conditions.Report {
+	return s.report(verdictOf(o, o.failed() && s.Run.Retry().Last, s.Run.Retry()))
+}
+
+// ReportCleanup returns what the status would say after Cleanup returned o.
+func (s *Standalone[T]) ReportCleanup(o CleanupOutcome) conditions.Report {
+	return s.report(verdictOfCleanup(o))
+}
+
+// report leaves the author's conditions as they are.
+func (s *Standalone[T]) report(v verdict) conditions.Report {
+	p := s.Run.pass
+	authors := p.conditions
+	defer func() { p.conditions = authors }()
+	p.conditions = conditions.Set{}
+	for _, c := range authors.All() {
+		p.conditions.Put(c)
+	}
+	return p.report(v)
+}
