@@ -13,8 +13,8 @@ const (
 	maxValue = 256  // bytes of one value of a Drift
 )
 
-// NewDrift describes a difference at path. The values are shown as JSON, cut at 256 bytes;
-// of a sensitive field none is shown.
+// NewDrift returns a difference at path. The values are formatted as JSON and truncated to 256
+// bytes. If the field is sensitive, they are replaced with [Redacted].
 func NewDrift(path string, want, have any, effect string, sensitive bool) Drift {
 	if sensitive {
 		return Drift{Path: path, Want: Redacted, Have: Redacted, Effect: effect}
@@ -38,7 +38,7 @@ func show(v any) string {
 	return cut(string(b), maxValue)
 }
 
-// eachText returns e with f applied to all of its texts.
+// eachText returns e with f applied to all its texts.
 func eachText(e Event, f func(string) string) Event {
 	switch e := e.(type) {
 	case Start:
@@ -67,7 +67,7 @@ func eachText(e Event, f func(string) string) Event {
 	panic(fmt.Sprintf("trace: event %T is not handled in eachText; add it there", e))
 }
 
-// eachOf copies, because a record outlives the caller's slice.
+// eachOf returns a copy, because a record outlives the caller's slice.
 func eachOf(in []string, f func(string) string) []string {
 	if in == nil {
 		return nil
@@ -79,10 +79,10 @@ func eachOf(in []string, f func(string) string) []string {
 	return out
 }
 
-// clean hides secrets before it cuts: of half a secret nothing tells that it is one.
+// clean removes secrets before it truncates, because half a secret is not recognized as one.
 func clean(s string) string { return plain.Safe(cut(plain.Safe(s), maxText)) }
 
-// cut shortens s to at most limit bytes and an ellipsis, between runes.
+// cut truncates s to at most limit bytes, between runes, and adds an ellipsis.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

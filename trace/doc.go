@@ -1,17 +1,18 @@
-// Package trace says what a pass of the loop read, decided, wrote and called, and when it
-// comes again. Logs, transcripts in tests, the demo's live view and history are views of
+// Package trace records what a pass of the loop read, decided, called and wrote, and when the
+// next pass is due. Logs, transcripts in tests and the live view of the demo are all made from
 // these events.
 //
-// An [Event] is one of a closed set. The loop opens a [Pass] per visit of an object; code
-// that runs within finds it with [From] and emits into it. A [Sink] receives [Record]
-// values: [Ring] keeps the last ones in memory, [JSON] and [Text] write them out, [Buffer]
-// keeps a slow one from holding up the loop, [Multi] feeds several. [Transcript] renders
-// records without what differs from run to run, for comparison in tests.
+// An [Event] is one of a closed set of types. The loop opens a [Pass] each time it reconciles an
+// object; code that it calls finds the pass with [From] and emits events. A [Sink] receives them
+// as [Record] values: [Ring] keeps the most recent ones in memory, [JSON] and [Text] write them,
+// [Buffer] prevents a slow sink from delaying the loop, and [Multi] feeds several sinks.
+// [Transcript] formats records for comparison in tests, without anything that differs from run
+// to run.
 //
-// Values of Secrets and of fields marked sensitive never enter an event: [NewDrift] takes
-// the mark and puts [Redacted] in their place, [Write] has no room for values, and what
-// stands before the @ of a URL is cut out of every text on its way in.
+// Events contain no secrets. [NewDrift] replaces values that are marked as sensitive with
+// [Redacted], [Write] has no field for values, and [Pass.Emit] removes credentials in their usual
+// forms from every text.
 //
-// Reading logs of other processes is here ([Decode]); following a running operator is not,
-// see package operator. Start with the example of Pass.
+// [Decode] reads traces of other processes. To follow a running operator, see package operator.
+// Start with the package example.
 package trace

@@ -10,17 +10,17 @@ import (
 	"github.com/trimtab-dev/trimtab/trace/tracetest"
 )
 
-// What happens in a pass is emitted into it, and read back in whatever form is needed.
+// This example emits the events of a pass and prints them as a transcript.
 func Example() {
 	var rec tracetest.Recorder
 	orders := trace.Object{Kind: "Stream", Namespace: "default", Name: "orders"}
 
-	// The loop opens a pass per visit.
+	// The loop opens a pass each time it reconciles an object.
 	pass := trace.NewPass(&rec, "stream", orders, 1)
 	ctx := trace.Into(context.Background(), pass)
 	pass.Emit(trace.Start{Generation: 1})
 
-	// Code that runs within finds it in the context.
+	// Code that the loop calls finds the pass in the context.
 	create := func(ctx context.Context) {
 		err := errors.New("dial nats://admin:hunter2@nats.example: connection refused")
 		trace.From(ctx).Emit(trace.Call{Op: "create", Target: "orders", Mutating: true, Err: err.Error()})

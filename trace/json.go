@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// header is what all records have in common, in JSON.
+// header is the part of the JSON form that all records have in common.
 type header struct {
 	Time       time.Time `json:"time"`
 	Controller string    `json:"controller"`
@@ -21,7 +21,7 @@ type header struct {
 	Event      string    `json:"event"`
 }
 
-// MarshalJSON renders the record as one object, see [Record].
+// MarshalJSON returns the record as one JSON object; see [Record].
 func (r Record) MarshalJSON() ([]byte, error) {
 	if r.Event == nil {
 		return nil, errors.New("a trace record without an event has no JSON form")
@@ -40,8 +40,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), fields[1:]...), nil
 }
 
-// UnmarshalJSON reads what [Record.MarshalJSON] wrote. An event that this version does not
-// know is an error.
+// UnmarshalJSON reads the output of [Record.MarshalJSON]. An unknown event is an error.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	var h header
 	if err := json.Unmarshal(data, &h); err != nil {
@@ -55,7 +54,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// eventName is the event's name in JSON.
+// eventName returns the event's name in JSON.
 func eventName(e Event) string {
 	switch e.(type) {
 	case Start:
@@ -93,7 +92,7 @@ func decodeEvent(name string, data []byte) (Event, error) {
 	case "end":
 		return decodeAs[End](data)
 	}
-	return nil, fmt.Errorf("unknown trace event %q; a newer version may have written it", name)
+	return nil, fmt.Errorf("unknown trace event %q; it may have been written by a newer version", name)
 }
 
 func decodeAs[E Event](data []byte) (Event, error) {
@@ -107,9 +106,9 @@ type jsonSink struct {
 	w  io.Writer
 }
 
-// JSON writes each record to w as one line and with one Write, so that what is written
-// survives the death of the process. What w refuses is lost. It is as quick as w; if w can
-// block, for example a pipe, wrap the sink in a [Buffer].
+// JSON returns a sink that writes each record to w as one line, in one call of Write, so that
+// written records survive a crash of the process. Records that w refuses are lost. If w can
+// block, as a pipe can, wrap the sink in a [Buffer].
 func JSON(w io.Writer) Sink { return &jsonSink{w: w} }
 
 func (s *jsonSink) Record(r Record) {
@@ -119,12 +118,12 @@ func (s *jsonSink) Record(r Record) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.w.Write(append(line, '\n')) // nobody to tell
+	_, _ = s.w.Write(append(line, '\n')) // there is nowhere to report it
 }
 
-// Decode reads the lines that a [JSON] sink wrote to r, as they come. A line that cannot be
-// read yields an error with its number, and reading goes on with the next. An unfinished
-// last line, as a killed process leaves it, is dropped without an error; so is an empty one.
+// Decode reads the lines that a [JSON] sink wrote, as they arrive from r. A line that cannot be
+// decoded yields an error with its number, and decoding continues with the next line. Empty lines
+// and an incomplete last line, which a killed process may leave, are skipped.
 func Decode(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		in := bufio.NewReader(r)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Object names what a pass is about.
+// Object identifies the object of a pass.
 type Object struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -15,7 +15,7 @@ type Object struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-// String is the object in people's words: "Stream default/orders".
+// String returns the object in the form "Stream default/orders".
 func (o Object) String() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
@@ -23,25 +23,25 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Record is an event with its place in time. Its JSON form is one object: the fields here
-// in lower case, "event" with the event's name, and the event's own fields beside them.
+// Record is an event with its time, its pass and its object. The JSON form is one object: the
+// fields of Record in lower case, "event" with the name of the event, and the event's own fields.
 // Durations are in nanoseconds.
 type Record struct {
 	Time       time.Time
 	Controller string
 	Object     Object
-	// Pass tells passes of one controller in one process apart; it grows.
+	// Pass numbers the passes of one controller in one process, in ascending order.
 	Pass  uint64
 	Event Event
 }
 
-// Sink receives records in the order in which they happened within a pass. It must be
-// safe for concurrent use and must not block; wrap one that may in a [Buffer]. A panic in
-// it costs the record and no more, see [Pass.Err].
+// Sink receives the records of a pass in the order in which they happened. It must be safe for
+// concurrent use and must not block; wrap a sink that may block in a [Buffer]. If it panics, only
+// the record is lost; see [Pass.Err].
 type Sink interface{ Record(Record) }
 
-// Pass is one visit of one object. The zero value and nil drop what is emitted. It is safe
-// for concurrent use and must not be copied.
+// Pass is one reconciliation of one object. A nil Pass and the zero value drop all events. A
+// Pass is safe for concurrent use and must not be copied.
 type Pass struct {
 	sink       Sink
 	controller string
@@ -52,12 +52,13 @@ type Pass struct {
 	err error // guarded by mu
 }
 
-// NewPass opens a pass whose events go to sink; a nil sink drops them.
+// NewPass returns a pass that sends its events to sink. If sink is nil, they are dropped.
 func NewPass(sink Sink, controller string, object Object, id uint64) *Pass {
 	return &Pass{sink: sink, controller: controller, object: object, id: id}
 }
 
-// Emit records e now. Texts longer than 4 KiB are cut and credentials in URLs redacted.
+// Emit records e with the current time. It removes credentials from all texts and truncates
+// them to 4 KiB.
 func (p *Pass) Emit(e Event) {
 	if p == nil || p.sink == nil || e == nil {
 		return
@@ -69,8 +70,9 @@ func (p *Pass) Emit(e Event) {
 	})
 }
 
-// Err is the first panic of the pass's sink, or nil. Whoever opened the pass logs it:
-// a broken sink must not stop the work that it watches, but it should not stay unseen.
+// Err returns the first panic of the sink as an error, or nil. A broken sink must not disturb
+// the pass, but it should not go unnoticed either: the code that opened the pass should log the
+// error.
 func (p *Pass) Err() error {
 	if p == nil {
 		return nil
@@ -80,7 +82,7 @@ func (p *Pass) Err() error {
 	return p.err
 }
 
-// survive is deferred around a sink.
+// survive recovers from a panic of the sink. It is called by defer.
 func (p *Pass) survive() {
 	r := recover()
 	if r == nil {
@@ -95,12 +97,12 @@ func (p *Pass) survive() {
 
 type contextKey struct{}
 
-// Into returns a context that carries p.
+// Into returns a copy of ctx that carries p.
 func Into(ctx context.Context, p *Pass) context.Context {
 	return context.WithValue(ctx, contextKey{}, p)
 }
 
-// From returns the pass that ctx carries, or nil, which drops events.
+// From returns the pass that ctx carries, or nil if there is none. A nil Pass drops events.
 func From(ctx context.Context) *Pass {
 	p, _ := ctx.Value(contextKey{}).(*Pass)
 	return p

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// RingOptions bound a [Ring].
+// RingOptions limit the size of a [Ring].
 type RingOptions struct {
-	// Records is how many are kept at most. Zero means 20,000.
+	// Records is the maximum number of records. Zero means 20,000.
 	Records int
-	// Bytes is roughly how much memory they may take. Zero means 8 MiB.
+	// Bytes is the approximate maximum size of the records in memory. Zero means 8 MiB.
 	Bytes int
 }
 
-// Ring is a flight recorder: it keeps the last records of a process in memory and drops
-// the oldest when one more would exceed its bounds. It is safe for concurrent use and
-// never blocks for longer than a copy takes.
+// Ring is a flight recorder: it keeps the most recent records of a process in memory and drops
+// the oldest ones when a new one would exceed the limits. It is safe for concurrent use and blocks
+// no longer than it takes to copy records.
 type Ring struct {
 	maxRecords, maxBytes int
 
@@ -26,7 +26,7 @@ type Ring struct {
 	dropped uint64
 }
 
-// NewRing returns an empty recorder.
+// NewRing returns an empty Ring.
 func NewRing(o RingOptions) *Ring {
 	if o.Records <= 0 {
 		o.Records = 20_000
@@ -37,7 +37,7 @@ func NewRing(o RingOptions) *Ring {
 	return &Ring{maxRecords: o.Records, maxBytes: o.Bytes}
 }
 
-// Record keeps r. One that alone exceeds the bound on memory is dropped.
+// Record keeps rec, unless it alone exceeds the limit in bytes.
 func (r *Ring) Record(rec Record) {
 	size := sizeOf(rec)
 	r.mu.Lock()
@@ -53,8 +53,8 @@ func (r *Ring) Record(rec Record) {
 	}
 }
 
-// dropOldest moves the queue to the front of its array once half of that is unused, so
-// that each record is moved once on average.
+// dropOldest removes the oldest record. It moves the queue to the front of its array once half of
+// the array is unused, so that each record is moved once on average.
 func (r *Ring) dropOldest() {
 	r.bytes -= sizeOf(r.records[r.first])
 	r.records[r.first] = Record{}
@@ -68,18 +68,18 @@ func (r *Ring) dropOldest() {
 	r.records, r.first = r.records[:n], 0
 }
 
-// Query selects records. Fields that are zero select all.
+// Query selects records. A field with its zero value does not restrict the selection.
 type Query struct {
 	Controller string
 	// Kind, Namespace, Name and UID are those of the object.
 	Kind, Namespace, Name, UID string
-	// Since leaves out what happened before.
+	// Since excludes earlier records.
 	Since time.Time
-	// Last is how many records are returned at most, the newest.
+	// Last is the maximum number of records; the newest ones are returned.
 	Last int
 }
 
-// Select returns the records that q matches, oldest first.
+// Select returns the records that match q, oldest first.
 func (r *Ring) Select(q Query) []Record {
 	r.mu.Lock()
 	kept := append([]Record(nil), r.records[r.first:]...)
@@ -104,15 +104,15 @@ func (q Query) matches(r Record) bool {
 
 func is(want, have string) bool { return want == "" || want == have }
 
-// Dropped is how many records had to go.
+// Dropped returns the number of records that were dropped.
 func (r *Ring) Dropped() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dropped
 }
 
-// sizeOf estimates what a record occupies: its texts, and about as much as the largest of
-// the event structs plus allocator overhead.
+// sizeOf estimates the size of a record in memory: its texts, plus a constant for the largest
+// event struct and allocator overhead.
 func sizeOf(r Record) int {
 	const fixed = 320
 	size := fixed + len(r.Controller) + len(r.Object.Kind) + len(r.Object.Namespace) + len(r.Object.Name) + len(r.Object.UID)

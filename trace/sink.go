@@ -9,8 +9,8 @@ import (
 
 type multi []Sink
 
-// Multi feeds every sink that is not nil, in order. A panic of one does not keep a record
-// from the others. Without any it is nil, which drops.
+// Multi returns a sink that feeds all sinks that are not nil, in order. If one panics, the others
+// still get the record. If all sinks are nil, Multi returns nil.
 func Multi(sinks ...Sink) Sink {
 	var m multi
 	for _, s := range sinks {
@@ -39,15 +39,15 @@ func (m multi) Record(r Record) {
 	}
 }
 
-// try returns what s panicked with.
+// try returns the value with which s panicked, or nil.
 func try(s Sink, r Record) (panicked any) {
 	defer func() { panicked = recover() }()
 	s.Record(r)
 	return nil
 }
 
-// Buffer stands between the loop and a sink that may block. Records that find it full are
-// dropped and counted. Close it to write out what it holds.
+// Buffer decouples the loop from a sink that may block. When the buffer is full, records are
+// dropped and counted. Call Close to flush it.
 type Buffer struct {
 	next    Sink
 	records chan Record
@@ -57,8 +57,8 @@ type Buffer struct {
 	once    sync.Once
 }
 
-// NewBuffer starts a goroutine, which ends with [Buffer.Close], and feeds next from it.
-// Zero or less records means 4096.
+// NewBuffer returns a buffer for the given number of records and starts a goroutine that feeds
+// next until [Buffer.Close] is called. If records is zero or negative, 4096 is used.
 func NewBuffer(next Sink, records int) *Buffer {
 	if records <= 0 {
 		records = 4096
@@ -71,7 +71,7 @@ func NewBuffer(next Sink, records int) *Buffer {
 	return b
 }
 
-// Record takes r or drops it, at once.
+// Record stores r or, if the buffer is full, drops it. It never blocks.
 func (b *Buffer) Record(r Record) {
 	select {
 	case b.records <- r:
@@ -110,17 +110,18 @@ func (b *Buffer) deliver(r Record) {
 	}
 }
 
-// Dropped is how many records were lost: the buffer was full, or the sink panicked.
+// Dropped returns the number of records that were lost because the buffer was full or the sink
+// panicked.
 func (b *Buffer) Dropped() uint64 { return b.dropped.Load() }
 
-// Close hands on what was recorded before it and returns when that is done or ctx is. What
-// is recorded afterwards is lost. It may be called again.
+// Close flushes the buffer. It returns when all records have been passed on or ctx is done.
+// Records that arrive afterwards are lost. Close may be called more than once.
 func (b *Buffer) Close(ctx context.Context) error {
 	b.once.Do(func() { close(b.closing) })
 	select {
 	case <-b.closed:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("write out the last trace records: %w", context.Cause(ctx))
+		return fmt.Errorf("write the last trace records: %w", context.Cause(ctx))
 	}
 }

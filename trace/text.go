@@ -16,11 +16,11 @@ type textSink struct {
 	width int // of the object's column; grows to fit
 }
 
-// Text writes each record to w as one line for people:
+// Text returns a sink that writes each record to w as one readable line:
 //
 //	15:04:05.000  Stream default/orders  create   orders -> ok  3ms
 //
-// What w refuses is lost; if it can block, wrap the sink in a [Buffer].
+// Records that w refuses are lost. If w can block, wrap the sink in a [Buffer].
 func Text(w io.Writer) Sink { return &textSink{w: w} }
 
 func (s *textSink) Record(r Record) {
@@ -33,12 +33,12 @@ func (s *textSink) Record(r Record) {
 	if took := duration(r.Event); took >= time.Microsecond {
 		line += "  " + brief(took)
 	}
-	_, _ = io.WriteString(s.w, line+"\n") // nobody to tell
+	_, _ = io.WriteString(s.w, line+"\n") // there is nowhere to report it
 }
 
-// Transcript renders records for comparison: pass by pass, in the order in which passes
-// began, without times, durations of calls, UIDs and resource versions. Passes are counted
-// anew for each object, so that other objects at work do not show.
+// Transcript formats records for comparison in tests: pass by pass, in the order in which the
+// passes began, without times, durations of calls, UIDs and resource versions. Passes are numbered
+// per object, so that concurrent passes of other objects do not change the transcript.
 func Transcript(records []Record) string {
 	var out strings.Builder
 	count := map[string]int{}
@@ -56,8 +56,8 @@ func Transcript(records []Record) string {
 	return out.String()
 }
 
-// passes sorts records of passes that ran side by side. A Start always begins another,
-// because numbers repeat when a process is started again.
+// passes groups records by pass; concurrent passes may be interleaved. A Start always begins a
+// new pass, because numbers repeat when a process is restarted.
 func passes(records []Record) [][]Record {
 	type key struct {
 		controller string
@@ -78,7 +78,7 @@ func passes(records []Record) [][]Record {
 	return all
 }
 
-// describe is the event on one line, without what differs from run to run.
+// describe returns the event on one line, without anything that differs from run to run.
 func describe(e Event) string {
 	verb, text := words(e)
 	return printable(strings.TrimRight(fmt.Sprintf("%-8s %s", verb, text), " "))
@@ -160,7 +160,7 @@ func answer(result, err string) string {
 	return result
 }
 
-// prefixed is a, between and b, or only that of a and b which is not empty.
+// prefixed returns a, between and b. If a or b is empty, it returns the other one.
 func prefixed(a, between, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -168,7 +168,7 @@ func prefixed(a, between, b string) string {
 	return a + between + b
 }
 
-// join puts a space between those that are not empty.
+// join joins the words that are not empty with spaces.
 func join(words ...string) string {
 	s := ""
 	for _, w := range words {
@@ -177,7 +177,7 @@ func join(words ...string) string {
 	return s
 }
 
-// duration is how long the event took, zero for those without extent.
+// duration returns how long the event took, or zero if it has no duration.
 func duration(e Event) time.Duration {
 	switch e := e.(type) {
 	case Call:
@@ -190,7 +190,7 @@ func duration(e Event) time.Duration {
 	panic(fmt.Sprintf("trace: event %T is not handled in duration; add it there", e))
 }
 
-// brief shows three digits at most and no zero units: 1.23s, 10m, 9h12m.
+// brief formats d with at most three digits and without zero units: 1.23s, 10m, 9h12m.
 func brief(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
@@ -214,8 +214,8 @@ func brief(d time.Duration) string {
 	return s
 }
 
-// printable replaces what would break a line or speak to the terminal: texts come from
-// systems outside.
+// printable replaces characters that would break the line or control the terminal, because
+// texts come from other systems.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

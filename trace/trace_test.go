@@ -136,7 +136,7 @@ func TestDecode(t *testing.T) {
 		"blank":      {why: "people edit files", input: "\n" + good + "\n\n", want: []string{"Done"}},
 		"torn":       {why: "a killed process leaves half a line", input: good + "\n" + good[:20], want: []string{"Done"}},
 		"broken":     {why: "one bad line does not hide the rest", input: "{\n" + good + "\n", want: []string{"read trace line 1: unexpected end of JSON input", "Done"}},
-		"unfamiliar": {why: "the writer may be newer", input: `{"event":"levitate"}` + "\n" + good + "\n", want: []string{`read trace line 1: unknown trace event "levitate"; a newer version may have written it`, "Done"}},
+		"unfamiliar": {why: "the writer may be newer", input: `{"event":"levitate"}` + "\n" + good + "\n", want: []string{`read trace line 1: unknown trace event "levitate"; it may have been written by a newer version`, "Done"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

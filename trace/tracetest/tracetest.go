@@ -1,7 +1,7 @@
-// Package tracetest helps tests that compare what happened with what should have.
+// Package tracetest helps tests that check what happened in passes.
 //
-// A [Recorder] collects records; [Compare] holds their transcript against a file in
-// testdata. How a transcript looks is in package trace.
+// A [Recorder] collects records, and [Compare] compares their transcript with a file in testdata.
+// Package trace defines the form of a transcript.
 package tracetest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// Recorder is a sink that keeps everything. The zero value is ready to use.
+// Recorder is a sink that keeps all records. The zero value is ready to use.
 type Recorder struct {
 	mu      sync.Mutex
 	records []trace.Record
@@ -31,7 +31,7 @@ func (c *Recorder) Record(r trace.Record) {
 	c.records = append(c.records, r)
 }
 
-// Records returns what was recorded since the last call.
+// Records returns the records since the last call.
 func (c *Recorder) Records() []trace.Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *Recorder) Records() []trace.Record {
 	return got
 }
 
-// Events returns the events of type E among records, in order.
+// Events returns the events of type E in records, in order.
 func Events[E trace.Event](records []trace.Record) []E {
 	var found []E
 	for _, r := range records {
@@ -51,9 +51,9 @@ func Events[E trace.Event](records []trace.Record) []E {
 	return slices.Clip(found)
 }
 
-// Compare fails the test if got differs from what file holds. With update, which a test
-// package takes from a flag of that name, it writes the file instead: commit a changed
-// transcript only if you can explain it line by line.
+// Compare fails the test if got differs from the content of file. If update is true, it writes
+// the file instead; test packages define a flag of that name. Commit a changed transcript only if
+// you can explain each line.
 func Compare(t testing.TB, file, got string, update bool) {
 	t.Helper()
 	if update {
