@@ -16,12 +16,11 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// access asks the API server whether the process has the permissions it needs. It asks
-// until it has them all and then no more, because an idle operator must not cost requests:
-// a permission that is taken away later shows in the cache's checks and in the status of
-// objects.
+// access asks the API server whether the process has the permissions it needs. It stops asking
+// once all are granted, because an idle operator must not cause requests. A permission that is
+// revoked later shows in the checks of the cache and in the status of objects.
 type access struct {
-	grant   string // the command that grants what is needed
+	grant   string // the command that grants the permissions
 	needed  []authorizationv1.ResourceAttributes
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 	log     logr.Logger
@@ -32,7 +31,7 @@ type access struct {
 
 var errNotAsked = errors.New("the API server has not answered yet")
 
-// attributes spells p out, one for each verb.
+// attributes returns the attributes to check for p, one for each verb.
 func (p permission) attributes(namespace string) []authorizationv1.ResourceAttributes {
 	resource, subresource, _ := strings.Cut(p.resource, "/")
 	var out []authorizationv1.ResourceAttributes
@@ -53,14 +52,14 @@ func (p permission) attributes(namespace string) []authorizationv1.ResourceAttri
 	return out
 }
 
-// check fails while a permission is missing and names it.
+// check returns an error that names the missing permissions, if any.
 func (a *access) check(*http.Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.problem
 }
 
-// watch asks for what is still missing every second until nothing is, or ctx ends.
+// watch asks for the missing permissions every second until all are granted or ctx ends.
 func (a *access) watch(ctx context.Context) {
 	for {
 		problem := a.ask(ctx)
@@ -82,7 +81,7 @@ func (a *access) watch(ctx context.Context) {
 	}
 }
 
-// ask reduces needed to what is not granted.
+// ask removes the granted permissions from needed.
 func (a *access) ask(ctx context.Context) error {
 	var missing []authorizationv1.ResourceAttributes
 	for _, attributes := range a.needed {
@@ -90,7 +89,7 @@ func (a *access) ask(ctx context.Context) error {
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
 		}, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("ask the API server for own permissions: %w", err)
+			return fmt.Errorf("check own permissions: %w", err)
 		}
 		if !answer.Status.Allowed {
 			missing = append(missing, attributes)
@@ -107,7 +106,7 @@ func (a *access) ask(ctx context.Context) error {
 	return fmt.Errorf("not permitted: %s; grant with: %s", strings.Join(words, ", "), a.grant)
 }
 
-// wording is the permission in the words of kubectl auth can-i.
+// wording returns the permission in the notation of kubectl auth can-i.
 func wording(a authorizationv1.ResourceAttributes) string {
 	p := permission{group: a.Group, resource: a.Resource, verbs: []string{a.Verb}}
 	if a.Name != "" {

@@ -19,14 +19,14 @@ import (
 
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// target is the cluster an operator works on.
+// target is the cluster that the operator works on.
 type target struct {
 	config    *rest.Config
-	namespace string // where the operator itself lives
+	namespace string // the operator's own namespace
 }
 
-// findCluster looks where controller-runtime does: --kubeconfig, $KUBECONFIG, the pod's own
-// cluster, ~/.kube/config.
+// findCluster finds the cluster in the same order as controller-runtime: --kubeconfig,
+// $KUBECONFIG, the pod's own cluster, ~/.kube/config.
 func findCluster(s settings) (target, error) {
 	if s.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {
@@ -40,7 +40,7 @@ func findCluster(s settings) (target, error) {
 	config, err := file.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return target{}, errors.New("no cluster is configured; name one with --kubeconfig or KUBECONFIG, or run in a pod")
+		return target{}, errors.New("no cluster is configured; set --kubeconfig or KUBECONFIG, or run in a pod")
 	case err != nil:
 		return target{}, fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -52,7 +52,7 @@ func findCluster(s settings) (target, error) {
 }
 
 func newTarget(config *rest.Config, namespaces ...string) target {
-	config.QPS = -1 // the API server's own priority and fairness does better
+	config.QPS = -1 // the API server's priority and fairness limits requests better
 	t := target{config: config, namespace: "default"}
 	if i := slices.IndexFunc(namespaces, func(n string) bool { return n != "" }); i >= 0 {
 		t.namespace = namespaces[i]
@@ -66,20 +66,20 @@ func (t target) reachable(ctx context.Context) error {
 	defer cancel()
 	client, err := discovery.NewDiscoveryClientForConfig(t.config)
 	if err != nil {
-		return fmt.Errorf("the configuration of the cluster is no good: %w", err)
+		return fmt.Errorf("the configuration of the cluster is invalid: %w", err)
 	}
 	err = client.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server at %s does not accept our credentials; renew them in the kubeconfig", t.config.Host)
+		return fmt.Errorf("the API server at %s rejects the credentials; renew them in the kubeconfig", t.config.Host)
 	}
-	return fmt.Errorf("no API server answers at %s; start it, or name another with --kubeconfig: %w", t.config.Host, err)
+	return fmt.Errorf("no API server answers at %s; start it, or select another one with --kubeconfig: %w", t.config.Host, err)
 }
 
-// served fails if the API server lacks one of kinds, and says how to install those whose
-// definition the operator brings.
+// served returns an error if the API server does not serve one of kinds. The error says how to
+// install the kinds that the operator itself defines.
 func (d *design) served(mapper meta.RESTMapper, kinds []schema.GroupVersionKind) error {
 	var ours, foreign []string
 	for _, kind := range kinds {
@@ -87,7 +87,7 @@ func (d *design) served(mapper meta.RESTMapper, kinds []schema.GroupVersionKind)
 		switch {
 		case err == nil:
 		case !meta.IsNoMatchError(err):
-			return fmt.Errorf("ask the API server for %s: %w", kind.GroupKind(), err)
+			return fmt.Errorf("look up %s in the API server: %w", kind.GroupKind(), err)
 		case d.resources.defines(kind.GroupKind()):
 			ours = append(ours, kind.GroupKind().String()+"/"+kind.Version)
 		default:
@@ -96,11 +96,11 @@ func (d *design) served(mapper meta.RESTMapper, kinds []schema.GroupVersionKind)
 	}
 	var problems []string
 	if len(ours) > 0 {
-		problems = append(problems, fmt.Sprintf("the cluster lacks %s; install with: %s manifests crds | kubectl apply --server-side -f -",
+		problems = append(problems, fmt.Sprintf("the cluster does not have %s; install it with: %s manifests crds | kubectl apply --server-side -f -",
 			strings.Join(distinct(ours), ", "), d.options.Name))
 	}
 	if len(foreign) > 0 {
-		problems = append(problems, fmt.Sprintf("the cluster lacks %s; install what defines it first", strings.Join(distinct(foreign), ", ")))
+		problems = append(problems, fmt.Sprintf("the cluster does not have %s; install the CRD first", strings.Join(distinct(foreign), ", ")))
 	}
 	if len(problems) == 0 {
 		return nil

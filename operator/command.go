@@ -17,7 +17,7 @@ import (
 
 const managerCommand = "manager"
 
-// withDefaultCommand makes "manager" the command of arguments that name none.
+// withDefaultCommand adds the command "manager" to arguments without a command.
 func withDefaultCommand(args []string) []string {
 	if len(args) == 0 {
 		return []string{managerCommand}
@@ -31,7 +31,7 @@ func withDefaultCommand(args []string) []string {
 func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           o.Name,
-		Short:         "Runs the operator, and prints the manifests that install it",
+		Short:         "Run the operator, or print the manifests that install it",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -43,7 +43,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	return root
 }
 
-// settings are the flags that every operator has.
+// settings holds the flags that all operators have.
 type settings struct {
 	kubeconfig      string
 	namespace       string
@@ -62,29 +62,29 @@ type settings struct {
 	logLevel        string
 }
 
-// flags binds s, and the operator's own flags, to f.
+// flags defines the flags of s and the operator's own flags in f.
 func (s *settings) flags(f *pflag.FlagSet, o Options) {
-	f.StringVar(&s.kubeconfig, "kubeconfig", "", "file that says which cluster; empty means $KUBECONFIG, the pod's own cluster, or ~/.kube/config")
-	f.StringVar(&s.namespace, "namespace", "", "where the operator's lease lives; empty means the pod's or the kubeconfig's namespace")
-	f.StringSliceVar(&s.watchNamespaces, "watch-namespaces", nil, "namespaces whose objects are worked on, with commas between; empty means all")
-	f.StringVar(&s.installation, "installation", "", "tells operators of the same kinds in one cluster apart: objects that another one works on are left alone; empty means "+o.Name+"; after a change the objects of before are left alone")
-	f.StringSliceVar(&s.adoptionLimit, "adoption-limit", nil, "the most that annotation "+api.AnnotationAdoption+" may ask for: never, if-marked, if-identical or always, in some namespaces as NAMESPACE=LIMIT, with commas between; empty leaves it at if-marked, or what the operator's author chose")
-	f.StringSliceVar(&s.accessLimit, "access-limit", nil, "the most that annotation "+api.AnnotationAccess+" may allow: letters of CUD or none, in some namespaces as NAMESPACE=LIMIT, with commas between; empty means what the operator's author chose")
-	f.BoolVar(&s.leaderElect, "leader-elect", true, "work only while holding the lease, so that replicas stand by for one another")
-	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "serve /metrics here; 0 switches it off")
-	f.StringVar(&s.healthAddress, "health-address", ":8081", "serve /livez and /readyz here; 0 switches them off")
-	f.StringVar(&s.debugAddress, "debug-address", "127.0.0.1:8082", "serve /debug/trace and /debug/pprof here, on loopback only; 0 switches them off")
-	f.DurationVar(&s.shutdownTimeout, "shutdown-timeout", 30*time.Second, "how long passes under way may take to finish on stop")
-	f.DurationVar(&s.stuckAfter, "stuck-after", 10*time.Minute, "how long one pass may take before /livez fails and the pod is restarted")
-	f.StringVar(&s.trace, "trace", "", "append what every pass does to this file as JSON lines; - means standard output")
-	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
+	f.StringVar(&s.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, the pod's own cluster, or ~/.kube/config)")
+	f.StringVar(&s.namespace, "namespace", "", "namespace of the operator's lease (default: the namespace of the pod or of the kubeconfig)")
+	f.StringSliceVar(&s.watchNamespaces, "watch-namespaces", nil, "comma-separated namespaces whose objects are reconciled (default: all)")
+	f.StringVar(&s.installation, "installation", "", "name that distinguishes operators of the same kinds in one cluster; objects of other installations are ignored, and so are, after a change of the name, objects of the previous one (default: "+o.Name+")")
+	f.StringSliceVar(&s.adoptionLimit, "adoption-limit", nil, "comma-separated limits for annotation "+api.AnnotationAdoption+": never, if-marked, if-identical or always, or NAMESPACE=LIMIT for one namespace (default: if-marked, unless the operator's author chose another)")
+	f.StringSliceVar(&s.accessLimit, "access-limit", nil, "comma-separated limits for annotation "+api.AnnotationAccess+": letters from CUD, or none, or NAMESPACE=LIMIT for one namespace (default: chosen by the operator's author)")
+	f.BoolVar(&s.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that other replicas stand by")
+	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics; 0 turns it off")
+	f.StringVar(&s.healthAddress, "health-address", ":8081", "address of /livez and /readyz; 0 turns them off")
+	f.StringVar(&s.debugAddress, "debug-address", "127.0.0.1:8082", "address of /debug/trace and /debug/pprof, on loopback only; 0 turns them off")
+	f.DurationVar(&s.shutdownTimeout, "shutdown-timeout", 30*time.Second, "how long running passes may take to finish when the operator stops")
+	f.DurationVar(&s.stuckAfter, "stuck-after", 10*time.Minute, "how long a pass may take before /livez fails, so that the pod is restarted")
+	f.StringVar(&s.trace, "trace", "", "file to which the events of every pass are appended as JSON lines; - means standard output")
+	f.StringVar(&s.logFormat, "log-format", "auto", "text, json or auto (text on a terminal, json elsewhere)")
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	if o.Flags != nil {
 		o.Flags(f)
 	}
 }
 
-// parse reads flags of the manager, the operator's own among them.
+// parse parses the flags of the manager, including the operator's own.
 func (s *settings) parse(o Options, args []string) (*pflag.FlagSet, error) {
 	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 	s.flags(f, o)
@@ -101,7 +101,7 @@ func managerCmd(o Options, useLog func(logr.Logger)) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
 		Use:   managerCommand,
-		Short: "Run the controllers (what happens without a command, too)",
+		Short: "Run the controllers (the default command)",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(cmd.ErrOrStderr(), s.logFormat, s.logLevel)
@@ -124,10 +124,10 @@ func manifestsCmd(o Options) *cobra.Command {
 	var m ManifestOptions
 	cmd := &cobra.Command{
 		Use:   "manifests [crds|rbac|all] [-- MANAGER-FLAG...]",
-		Short: "Print what installs the operator, for kubectl apply --server-side -f -",
-		Long: "Print what installs the operator, for kubectl apply --server-side -f -\n\n" +
-			"Everything is derived from the controllers; no cluster is needed. What follows -- are\n" +
-			"flags that the operator runs with.",
+		Short: "Print the manifests that install the operator",
+		Long: "Print the manifests that install the operator, for kubectl apply --server-side -f -.\n" +
+			"They are derived from the controllers; no cluster is needed. Arguments after -- are flags\n" +
+			"that the operator is run with.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted := partAll
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
@@ -141,7 +141,7 @@ func manifestsCmd(o Options) *cobra.Command {
 				return fmt.Errorf("too many arguments %q; see %s --help", args[1:], cmd.CommandPath())
 			}
 			objects, err := manifests(o, m, wanted, func(warning string) {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", o.Name, warning) // nobody to tell
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", o.Name, warning) // there is nowhere to report it
 			})
 			if err != nil {
 				return err
@@ -149,9 +149,9 @@ func manifestsCmd(o Options) *cobra.Command {
 			return printYAML(cmd.OutOrStdout(), objects)
 		},
 	}
-	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "where the operator runs; empty means "+o.Name+"; after a change the objects of before are left alone")
-	cmd.Flags().StringToStringVar(&m.FromSecret, "from-secret", nil, "value of a flag from a Secret, as FLAG=SECRET/KEY; for flags that name a secret or a file")
-	cmd.Flags().StringVar(&m.Image, "image", "", "the operator's image; empty means "+o.Name+":latest")
+	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "namespace in which the operator runs; after a change, objects of the previous one are ignored (default: "+o.Name+")")
+	cmd.Flags().StringToStringVar(&m.FromSecret, "from-secret", nil, "take the value of a flag from a Secret: FLAG=SECRET/KEY, for flags that name a secret or a file")
+	cmd.Flags().StringVar(&m.Image, "image", "", "image of the operator (default: "+o.Name+":latest)")
 	return cmd
 }
 
@@ -167,7 +167,7 @@ func versionCmd(o Options) *cobra.Command {
 	}
 }
 
-// version is what the build recorded: the module's version, or the commit.
+// version returns what the build recorded: the module's version, or the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

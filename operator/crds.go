@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readCRDs returns the definitions in the YAML files of files, sorted by name.
+// readCRDs returns the definitions in the YAML files of a file system, sorted by name.
 func readCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if files == nil {
 		return nil, nil
@@ -64,22 +64,22 @@ func parseCRDs(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error)
 			return nil, err
 		}
 		switch crd.Kind {
-		case "": // a document of comments alone
+		case "": // a document that contains only comments
 		case "CustomResourceDefinition":
 			crds = append(crds, &crd)
 		default:
-			return nil, fmt.Errorf("holds a %s; only CustomResourceDefinitions belong here", crd.Kind)
+			return nil, fmt.Errorf("contains a %s; only CustomResourceDefinitions are allowed", crd.Kind)
 		}
 	}
 }
 
-// resources tells what a kind is called in URLs and roles.
+// resources maps kinds to the names of their resources in URLs and roles.
 type resources struct {
 	crds []*apiextensionsv1.CustomResourceDefinition
 }
 
-// of returns the resource of a kind: from the operator's CRDs, else by the rules of English
-// that Kubernetes itself follows for its kinds.
+// of returns the resource of a kind, from the operator's CRDs or else by the rules that Kubernetes
+// follows for its own kinds.
 func (r resources) of(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	ours := false
 	for _, crd := range r.crds {
@@ -92,22 +92,22 @@ func (r resources) of(gvk schema.GroupVersionKind) (schema.GroupVersionResource,
 		}
 	}
 	if ours {
-		return schema.GroupVersionResource{}, fmt.Errorf("no CRD of the operator defines %s; run its code generation again", gvk.GroupKind())
+		return schema.GroupVersionResource{}, fmt.Errorf("no CRD of the operator defines %s; generate the CRDs again", gvk.GroupKind())
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return plural, nil
 }
 
-// defines tells whether the operator brings the kind's definition.
+// defines reports whether the operator's CRDs define the kind.
 func (r resources) defines(gk schema.GroupKind) bool { return r.definition(gk) != nil }
 
-// clusterScoped tells whether the operator defines the kind as one without namespaces.
+// clusterScoped reports whether the operator's CRDs define the kind as cluster-scoped.
 func (r resources) clusterScoped(gk schema.GroupKind) bool {
 	crd := r.definition(gk)
 	return crd != nil && crd.Spec.Scope == apiextensionsv1.ClusterScoped
 }
 
-// servesStatus tells whether the status of a kind can be written, as far as the operator knows.
+// servesStatus reports whether the status of a kind can be written, as far as the operator knows.
 func (r resources) servesStatus(gvk schema.GroupVersionKind) bool {
 	crd := r.definition(gvk.GroupKind())
 	return crd == nil || !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// debugHandler serves the flight recorder and Go's profiles.
+// debugHandler serves the flight recorder and the profiles of Go.
 func debugHandler(ring *trace.Ring) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/trace", func(w http.ResponseWriter, r *http.Request) { serveTrace(w, r, ring) })
@@ -23,8 +23,8 @@ func debugHandler(ring *trace.Ring) http.Handler {
 	return onlyLocal(mux)
 }
 
-// serveTrace answers with the records that the query selects, as trace.Decode reads them,
-// or for people with ?format=text.
+// serveTrace writes the records that the query selects, in the form that trace.Decode reads, or as
+// readable text with ?format=text.
 func serveTrace(w http.ResponseWriter, r *http.Request, ring *trace.Ring) {
 	q, err := traceQuery(r.URL.Query())
 	if err != nil {

@@ -1,37 +1,36 @@
-// Package operator makes a program of controllers: one binary that runs them and prints
-// what installs it.
+// Package operator turns controllers into a program: one binary that runs them and prints the
+// manifests that install it.
 //
-// [Main] is all of an operator's main function. Without a command the binary runs the
-// manager; "manifests" prints CRDs, roles and the deployment, "version" the version. As
-// manifests are derived from the controllers ([Controller].Needs) and from the flags, they
-// cannot differ from the code. [Manifests] returns them as objects, [Run] is Main for tests.
+// An operator's main function calls [Main] and nothing else. Without a command, the binary runs
+// the manager. The command "manifests" prints CRDs, roles and the Deployment; "version" prints the
+// version. The manifests are derived from the controllers ([Controller].Needs) and the flags, so
+// they always match the code. [Manifests] returns them as objects. [Run] is Main for tests.
 //
-// What is secret is a flag of type [Secret], which says where the secret is, or [File], bound
-// with FlagSet.Var. Manifests then mount keys of Secrets for them:
+// For secrets, use flags of type [Secret], which say where the secret is, or [File], and bind them
+// with FlagSet.Var. The manifests can then mount keys of Secrets for them:
 //
-//	manifests --from-secret password=vendor-login/password
+//	manifests --from-secret password=api-login/password
 //
-// The manager brings leader election, metrics, a graceful stop, and
+// The manager provides leader election, metrics, a graceful shutdown, and these endpoints:
 //
-//   - /livez, which fails when a pass is stuck;
-//   - /readyz, which fails with the reason: a kind that cannot be read, and from the start
-//     until all are granted, a permission that is missing;
-//   - /debug/trace on loopback, the last things that all passes did (package trace), of one
-//     object with ?kind=Stream&namespace=default&name=orders, for people with &format=text;
-//     --trace appends the same to a file.
+//   - /livez fails when a pass is stuck.
+//   - /readyz fails, with the reason, while a kind cannot be read, and after the start until all
+//     permissions are granted.
+//   - /debug/trace, on loopback, shows the last events of all passes (package trace), or those of
+//     one object with ?kind=Stream&namespace=default&name=orders. Add &format=text for readable
+//     output. The flag --trace appends the same events to a file.
 //
-// Its cache drops managed fields and holds nothing of Secrets but their metadata: they are
-// read live.
+// The cache drops managed fields. Of Secrets it holds only the metadata; their contents are read
+// from the API server.
 //
-// A test of an operator runs it against the API server of package testenv, installed by its own
-// manifests and under the account and rules that those give it (package operatortest):
+// To test an operator, run it against the API server of package testenv, installed from its own
+// manifests and with the permissions that they grant (package operatortest):
 //
 //	op := operatortest.Run(t, options(), "--greeting=ahoy")
 //	... // create objects with op.Client in op.Namespace
 //
-// What is not a controller of this framework runs beside: [Options.Setup] gets the manager, for
-// ordinary controllers of controller-runtime, webhooks, indexes and runnables.
+// Ordinary controllers of controller-runtime, webhooks, indexes and runnables can run next to
+// trimtab's controllers: [Options.Setup] gets the manager.
 //
-// What a controller does is not here, see packages loop and external. Start with the
-// package's example.
+// Controllers are made by packages loop and external. Start with the package example.
 package operator

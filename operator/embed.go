@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Embedded is an operator on a manager that the caller makes, starts and serves: of a program that
-// runs more than this operator, or of a test kit.
+// Embedded is an operator whose manager is created and started by the caller: a program that runs
+// more than this operator, or a test kit.
 type Embedded struct {
 	design   *design
 	settings settings
 }
 
-// Embed prepares the operator that o describes, with flags of its manager. Those about addresses,
-// logs, traces and the cluster are parsed and have no effect. It needs no cluster.
+// Embed prepares the operator that o describes, with flags of its manager. Flags for addresses,
+// logs, traces and the cluster are parsed but have no effect. Embed needs no cluster.
 func Embed(o Options, flags ...string) (*Embedded, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -33,12 +33,12 @@ func Embed(o Options, flags ...string) (*Embedded, error) {
 	return e, e.design.govern(e.settings)
 }
 
-// ManagerOptions are those of [Main]'s manager that decide what the operator sees, and when it works:
-// kinds, cache, client and leader election.
+// ManagerOptions returns the options with which to create the manager. As with [Main], they
+// configure kinds, cache, client and leader election.
 func (e *Embedded) ManagerOptions() manager.Options { return e.design.managerOptions(e.settings) }
 
-// SetupWithManager adds the controllers, and what [Options].Setup adds, to a manager that was made
-// with [Embedded.ManagerOptions]. It adds no readiness checks of its own. Call it once.
+// SetupWithManager adds the controllers, and whatever [Options].Setup adds, to a manager that was
+// created with [Embedded.ManagerOptions]. It adds no readiness checks of its own. Call it once.
 func (e *Embedded) SetupWithManager(mgr manager.Manager) error {
 	for _, c := range e.design.controllers {
 		if err := c.SetupWithManager(mgr); err != nil {
@@ -48,7 +48,7 @@ func (e *Embedded) SetupWithManager(mgr manager.Manager) error {
 	return e.design.setup(mgr)
 }
 
-// setup adds what is not a controller of ours.
+// setup calls [Options].Setup.
 func (d *design) setup(mgr manager.Manager) error {
 	if d.options.Setup == nil {
 		return nil
@@ -59,8 +59,8 @@ func (d *design) setup(mgr manager.Manager) error {
 	return nil
 }
 
-// managerOptions are what the design and the flags decide of a manager; what belongs to the process,
-// such as its addresses and its end, is not among it.
+// managerOptions returns the options that depend on the design and the flags. Options of the
+// process, such as addresses and shutdown, are not included.
 func (d *design) managerOptions(s settings) manager.Options {
 	secret := &corev1.Secret{}
 	return manager.Options{
@@ -72,7 +72,7 @@ func (d *design) managerOptions(s settings) manager.Options {
 			DefaultNamespaces: s.cached(),
 			ByObject:          map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
 		},
-		// Secrets are read live, because the cache holds nothing but their metadata.
+		// Secrets are read from the API server, because the cache holds only their metadata.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{secret}}},
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab-dev/trimtab/operator"
 )
 
-// greeter notes a greeting in the status of its objects.
+// greeter writes a greeting into the status of its objects.
 type greeter struct{ word *string }
 
 func (g greeter) Reconcile(_ context.Context, r *loop.Run[*probe.Probe]) loop.Outcome {
@@ -22,7 +22,7 @@ func (g greeter) Reconcile(_ context.Context, r *loop.Run[*probe.Probe]) loop.Ou
 	return loop.Done()
 }
 
-// probeOperator is a whole operator; its main function is
+// probeOperator describes a complete operator. Its main function would be
 //
 //	func main() { operator.Main(probeOperator()) }
 func probeOperator() operator.Options {
@@ -38,7 +38,7 @@ func probeOperator() operator.Options {
 	}
 }
 
-// The operator knows what installs it, and with which permissions, without a cluster.
+// An operator knows its manifests, including the permissions it needs, without a cluster.
 func Example() {
 	objects, err := operator.Manifests(probeOperator(), operator.ManifestOptions{Namespace: "probes"})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// health answers /livez and /readyz. Unlike controller-runtime's handler it says what is
-// wrong: whoever sees an operator that is not ready needs the reason, and reasons here name
-// kinds and permissions, never contents.
+// health serves /livez and /readyz. Unlike controller-runtime's handler it says what is wrong,
+// because that is what the reader needs to know. The reasons name kinds and permissions, never
+// contents.
 type health struct {
 	mu    sync.Mutex
 	live  map[string]healthz.Checker
@@ -65,20 +65,20 @@ func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]he
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// watched is a controller that knows how long its passes take.
+// watched is a controller that knows how long its running passes have taken.
 type watched interface {
-	// Longest is the object whose pass has been under way for longest, and since when; the
-	// zero time if there is none.
+	// Longest returns the object whose pass has been running for the longest time, and when
+	// the pass began. The time is zero if no pass is running.
 	Longest() (types.NamespacedName, time.Time)
 }
 
-// notStuck fails while a pass of c takes longer than limit.
+// notStuck returns a check that fails while a pass of c has been running for longer than limit.
 func notStuck(kind string, c watched, limit time.Duration) healthz.Checker {
 	return func(*http.Request) error {
 		key, since := c.Longest()
 		if since.IsZero() || time.Since(since) <= limit {
 			return nil
 		}
-		return fmt.Errorf("the pass over %s %s began %s ago and may take %s; it is stuck", kind, key, time.Since(since).Round(time.Second), limit)
+		return fmt.Errorf("the pass of %s %s began %s ago and may take %s; it is stuck", kind, key, time.Since(since).Round(time.Second), limit)
 	}
 }

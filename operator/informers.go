@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// informers sees every list and watch request of the cache, so that readiness can tell
-// which kind cannot be read, and why.
+// informers observes every list and watch request of the cache, so that readiness can report which
+// kind cannot be read, and why.
 type informers struct {
 	scheme *runtime.Scheme
 
@@ -38,9 +38,9 @@ type informer struct {
 	err error // of the last request, nil if it succeeded
 }
 
-var errNotSynced = errors.New("not read completely yet")
+var errNotSynced = errors.New("not yet read completely")
 
-// make is the cache's NewInformer.
+// make implements NewInformer of the cache options.
 func (i *informers) make(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
 	gvk, err := apiutil.GVKForObject(obj, i.scheme)
 	if err != nil {
@@ -55,14 +55,14 @@ func (i *informers) make(lw toolscache.ListerWatcher, obj runtime.Object, resync
 	return made
 }
 
-// ListWithContext lists, and remembers how that went.
+// ListWithContext lists the objects and remembers the result of the request.
 func (i *informer) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	list, err := toolscache.ToListerWatcherWithContext(i.ListerWatcher).ListWithContext(ctx, o)
 	i.went(ctx, err)
 	return list, err
 }
 
-// WatchWithContext opens a watch, and remembers how that went.
+// WatchWithContext opens a watch and remembers the result of the request.
 func (i *informer) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := toolscache.ToListerWatcherWithContext(i.ListerWatcher).WatchWithContext(ctx, o)
 	i.went(ctx, err)
@@ -71,7 +71,7 @@ func (i *informer) WatchWithContext(ctx context.Context, o metav1.ListOptions) (
 
 func (i *informer) went(ctx context.Context, err error) {
 	if ctx.Err() != nil {
-		return // being stopped is no failure
+		return // being stopped is not a failure
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -90,8 +90,8 @@ func (i *informer) problem() error {
 	return nil
 }
 
-// check fails unless each of kinds, and whatever else is cached, was read and is being
-// watched.
+// check returns an error unless each of kinds, and everything else in the cache, has been read and
+// is being watched.
 func (i *informers) check(kinds []schema.GroupVersionKind) func(*http.Request) error {
 	return func(*http.Request) error {
 		problems := map[schema.GroupKind]string{}

@@ -129,7 +129,7 @@ func TestNotStuck(t *testing.T) {
 	}{
 		"idle":  {why: "no pass is under way"},
 		"busy":  {why: "a pass may take a while", since: time.Now().Add(-59 * time.Second)},
-		"stuck": {why: "beyond the limit", since: time.Now().Add(-90 * time.Second), want: "the pass over Stream shop/orders began 1m30s ago and may take 1m0s; it is stuck"},
+		"stuck": {why: "beyond the limit", since: time.Now().Add(-90 * time.Second), want: "the pass of Stream shop/orders began 1m30s ago and may take 1m0s; it is stuck"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

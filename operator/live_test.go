@@ -341,7 +341,7 @@ func TestAddressInUse(t *testing.T) {
 	op.awaitReady(t)
 	for _, flag := range []string{"metrics-address", "health-address", "debug-address"} {
 		got := runOperator(t, in, "--"+flag, op.address(t, flag))
-		want := fmt.Sprintf("another process uses %s; choose another with --%s, or 0 for none", op.address(t, flag), flag)
+		want := fmt.Sprintf("address %s is in use; choose another with --%s, or 0 for none", op.address(t, flag), flag)
 		if diff := cmp.Diff([]string{want}, got.errors(t)); diff != "" || got.Code != 1 {
 			t.Errorf("exit code %d, want 1; errors (-want +got):\n%s", got.Code, diff)
 		}
@@ -362,17 +362,17 @@ func TestUnusableCluster(t *testing.T) {
 		"away": {
 			why:  "the cluster was shut down",
 			in:   installed{name: "probe-operator", kubeconfig: writeKubeconfig(t, elsewhere, "x", "default")},
-			want: []string{"no API server answers at https://127.0.0.1:1; start it, or name another with --kubeconfig", "refused"},
+			want: []string{"no API server answers at https://127.0.0.1:1; start it, or select another one with --kubeconfig", "refused"},
 		},
 		"credentials": {
 			why:  "the token has expired",
 			in:   installed{name: "probe-operator", kubeconfig: writeKubeconfig(t, in.cfg, "stale", "default")},
-			want: []string{"does not accept our credentials; renew them in the kubeconfig"},
+			want: []string{"rejects the credentials; renew them in the kubeconfig"},
 		},
 		"no kubeconfig": {
 			why:  "a first try on a laptop",
 			in:   installed{name: "probe-operator"},
-			want: []string{"no cluster is configured; name one with --kubeconfig or KUBECONFIG, or run in a pod"},
+			want: []string{"no cluster is configured; set --kubeconfig or KUBECONFIG, or run in a pod"},
 		},
 		"no such kubeconfig": {
 			why:  "a typo",
@@ -383,13 +383,13 @@ func TestUnusableCluster(t *testing.T) {
 		"no CRD": {
 			why:  "the first step of an installation was left out",
 			in:   installed{name: notInstalled, kubeconfig: in.kubeconfig},
-			want: []string{"the cluster lacks Probe.elsewhere.trimtab.dev/v1; install with: " + notInstalled + " manifests crds | kubectl apply --server-side -f -"},
+			want: []string{"the cluster does not have Probe.elsewhere.trimtab.dev/v1; install it with: " + notInstalled + " manifests crds | kubectl apply --server-side -f -"},
 		},
 		"debug for everybody": {
 			why:  "the flight recorder is not for the network",
 			in:   in,
 			args: []string{"--debug-address", ":8082"},
-			want: []string{"--debug-address :8082 is not on loopback; use 127.0.0.1 and reach it from elsewhere with kubectl port-forward"},
+			want: []string{"--debug-address :8082 is not on loopback; use 127.0.0.1, and kubectl port-forward to reach it from elsewhere"},
 		},
 		"unwritable trace": {why: "a typo", in: in, args: []string{"--trace", "/no/such/folder/t"}, want: []string{"--trace: open /no/such/folder/t"}},
 	}

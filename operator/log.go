@@ -14,8 +14,8 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/safelog"
 )
 
-// newLogger returns the process's logger. Its debug level shows logr's V(1) to V(4). What
-// passes through it shows no credentials, whoever logs it.
+// newLogger returns the logger of the process. Its level debug shows V(1) to V(4) of logr. It
+// removes credentials from everything that is logged.
 func newLogger(w io.Writer, format, level string) (logr.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -43,8 +43,8 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// textHandler writes for people: time, level and message in columns, then the attributes
-// as slog's own text handler writes them.
+// textHandler writes readable text: time, level and message in columns, then the attributes as
+// slog's own text handler formats them.
 type textHandler struct {
 	attributes slog.Handler // writes to line
 	line       *bytes.Buffer
@@ -96,8 +96,8 @@ func (h textHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// calmStop lowers a message that controller-runtime logs as an error whenever a leader
-// stops of its own accord and gives up the lease: nothing is wrong then.
+// calmStop lowers the level of a message that controller-runtime logs as an error whenever a
+// leader stops voluntarily and releases its lease, which is not an error.
 type calmStop struct {
 	slog.Handler
 	stopping func() bool

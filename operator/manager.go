@@ -42,7 +42,7 @@ type process struct {
 	ring      *trace.Ring
 	servers   servers
 	access    *access
-	started   chan struct{} // closed when caches are filled and work may begin
+	started   chan struct{} // closed when the caches are synced
 }
 
 // runManager runs the controllers until ctx ends.
@@ -77,8 +77,8 @@ func runManager(ctx context.Context, o Options, s settings, log logr.Logger, std
 	return p.start(ctx, mgr)
 }
 
-// serve binds all addresses, so that a taken one is told before anything else happens,
-// and answers on them.
+// serve binds all addresses first, so that an address in use is reported before anything else
+// happens, and then serves on them.
 func (p *process) serve(ctx context.Context) error {
 	addresses := []struct {
 		flag, address string
@@ -105,7 +105,7 @@ func (p *process) serve(ctx context.Context) error {
 	return nil
 }
 
-// setUp makes the manager, after it has looked whether the cluster can be worked on.
+// setUp creates the manager after checking that the cluster can be used.
 func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, error) {
 	if err := p.target.reachable(ctx); err != nil {
 		return nil, err
@@ -136,11 +136,11 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 	return mgr, nil
 }
 
-// needed are the kinds that the API server must serve.
+// needed returns the kinds that the API server must serve.
 func (d *design) needed() []schema.GroupVersionKind {
 	kinds := append([]schema.GroupVersionKind(nil), d.kinds...)
 	for _, n := range d.needs {
-		if !isRecord(n) { // nobody serves it
+		if !isRecord(n) { // no such resource is served
 			kinds = append(kinds, n.GroupVersionKind)
 		}
 	}
@@ -154,21 +154,21 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 	o.LeaderElectionReleaseOnCancel = true
 	o.GracefulShutdownTimeout = new(p.settings.shutdownTimeout)
 	o.BaseContext = func() context.Context { return context.WithoutCancel(ctx) }
-	// Served here instead: before the manager starts, and with reasons.
+	// Health is served by this package instead, before the manager starts and with reasons.
 	o.Metrics = metricsserver.Options{BindAddress: off}
 	o.Cache.NewInformer = p.informers.make
 	o.Controller = config.Controller{
 		EnableWarmup: new(true),
-		// A kind that cannot be read shows in readiness and is tried again; it is no
-		// reason to end the process and with it the work on other kinds.
+		// A kind that cannot be read is reported by readiness and tried again. It must not end
+		// the process, because other kinds may work.
 		CacheSyncTimeout: 365 * 24 * time.Hour,
-		// Processes that embed operators may run two with controllers of one name.
+		// A process that embeds operators may run two controllers of the same name.
 		SkipNameValidation: new(true),
 	}
 	return o
 }
 
-// cached are the namespaces whose objects are cached; nil means all.
+// cached returns the namespaces whose objects are cached; nil means all.
 func (s *settings) cached() map[string]cache.Config {
 	if len(s.watchNamespaces) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (s *settings) cached() map[string]cache.Config {
 	return namespaces
 }
 
-// worksIn are the namespaces to have permissions in; the empty one stands for all.
+// worksIn returns the namespaces in which permissions are needed; the empty one means all.
 func (s *settings) worksIn() []string {
 	if len(s.watchNamespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -188,11 +188,11 @@ func (s *settings) worksIn() []string {
 	return s.watchNamespaces
 }
 
-// watchOver installs the checks of readiness.
+// watchOver installs the health checks.
 func (p *process) watchOver(mgr manager.Manager) error {
 	reviews, err := authorizationclient.NewForConfigAndClient(p.target.config, mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("set up the check of permissions: %w", err)
+		return fmt.Errorf("set up the permission check: %w", err)
 	}
 	needed, err := permissions(p.design.needs, p.design.resources)
 	if err != nil {
@@ -216,7 +216,7 @@ func (p *process) watchOver(mgr manager.Manager) error {
 	return nil
 }
 
-// grantCommand prints and applies the roles of this very installation.
+// grantCommand returns the command that prints and applies the roles of this installation.
 func (p *process) grantCommand() string {
 	flags := ""
 	if len(p.settings.watchNamespaces) > 0 {
@@ -241,7 +241,7 @@ func (p *process) hasStarted(*http.Request) error {
 	}
 }
 
-// election is what the manager itself must be allowed to do.
+// election returns the permissions that leader election needs.
 func (p *process) election() []authorizationv1.ResourceAttributes {
 	if !p.settings.leaderElect {
 		return nil
@@ -259,7 +259,7 @@ func (p *process) election() []authorizationv1.ResourceAttributes {
 	return out
 }
 
-// start runs mgr until ctx ends and what is under way has finished.
+// start runs mgr until ctx has ended and running passes have finished.
 func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	started := manager.RunnableFunc(func(context.Context) error {
 		close(p.started)
@@ -284,9 +284,9 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	return fmt.Errorf("run the manager: %w", err)
 }
 
-// await is mgr.Start, except that it returns when ctx ends while caches are being filled:
-// controller-runtime 0.25 waits for them all the same, for ever if one cannot be read. No
-// controller runs at that point, so nothing is cut off.
+// await is like mgr.Start, but also returns when ctx ends while the caches are syncing:
+// controller-runtime 0.25 goes on waiting for them, forever if a kind cannot be read. No controller
+// is running at that point, so nothing is interrupted.
 func (p *process) await(ctx context.Context, mgr manager.Manager) error {
 	result := make(chan error, 1)
 	go func() { result <- mgr.Start(ctx) }()
@@ -303,14 +303,14 @@ func (p *process) await(ctx context.Context, mgr manager.Manager) error {
 	}
 }
 
-// always runs without being the leader.
+// always is a runnable that runs without being the leader.
 type always struct{ manager.Runnable }
 
-// NeedLeaderElection is what the manager asks.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (always) NeedLeaderElection() bool { return false }
 
-// mounted is the manager as controllers see it: their checks and handlers go to the
-// process's own servers.
+// mounted is the manager as controllers see it. Their checks and handlers are added to the servers
+// of the process.
 type mounted struct {
 	manager.Manager
 	process *process
@@ -328,14 +328,14 @@ func (m mounted) AddReadyzCheck(name string, check healthz.Checker) error {
 	return nil
 }
 
-// AddMetricsServerExtraHandler serves h beside the metrics.
+// AddMetricsServerExtraHandler serves h next to the metrics.
 func (m mounted) AddMetricsServerExtraHandler(path string, h http.Handler) error {
 	m.process.metrics.Handle(path, h)
 	return nil
 }
 
-// traceTo opens what --trace names. A regular file is written at once, so that its lines
-// survive the death of the process; all else may block and goes through a buffer.
+// traceTo opens the destination of --trace. A regular file is written directly, so that its lines
+// survive a crash of the process. Anything else may block and is written through a buffer.
 func traceTo(name string, stdout io.Writer) (trace.Sink, func(context.Context), error) {
 	out := stdout
 	closeFile := func() error { return nil }
@@ -362,7 +362,7 @@ func traceTo(name string, stdout io.Writer) (trace.Sink, func(context.Context), 
 	}, nil
 }
 
-// stripSecret keeps the metadata of Secrets, which is enough to notice a change.
+// stripSecret keeps only the metadata of Secrets, which is enough to notice a change.
 func stripSecret(in any) (any, error) {
 	if s, ok := in.(*corev1.Secret); ok {
 		in = &corev1.Secret{TypeMeta: s.TypeMeta, ObjectMeta: s.ObjectMeta, Type: s.Type}

@@ -27,25 +27,25 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// ManifestOptions say how an operator is installed. The zero value is right for a look.
+// ManifestOptions say how an operator is installed. The zero value is valid.
 type ManifestOptions struct {
-	// Namespace is where the operator runs. Empty means one of the operator's name. It is
-	// among the manifests unless it is one that every cluster has.
+	// Namespace is where the operator runs. Empty means a namespace with the operator's name.
+	// The manifests include the namespace unless every cluster has it.
 	Namespace string
-	// Image is the operator's image. Empty means the operator's name, latest.
+	// Image is the operator's image. Empty means the operator's name with the tag latest.
 	Image string
-	// Args are flags of the manager: the operator's own, and those it has from here. Ports
-	// and grace periods in the manifests follow them.
+	// Args are flags of the manager, including the operator's own. Ports and grace periods in
+	// the manifests depend on them.
 	Args []string
-	// FromSecret gives flags their values from Secrets in Namespace: the name of a flag that
-	// is a [Secret] or a [File], without dashes, to "secret/key". The key is mounted as a
-	// file, so that a change of the Secret arrives without a restart.
+	// FromSecret maps the names of flags, without dashes, to "secret/key" in Namespace. The
+	// flags must be of type [Secret] or [File]. Each key is mounted as a file, so that a change
+	// of the Secret takes effect without a restart.
 	FromSecret map[string]string
 }
 
-// Manifests returns what installs the operator, in the order in which to apply it: CRDs,
-// namespace, service account, roles and bindings, deployment. It needs no cluster. The
-// roles hold what the controllers need and nothing else.
+// Manifests returns the objects that install the operator, in the order in which to apply them:
+// CRDs, namespace, service account, roles and bindings, Deployment. It needs no cluster. The roles
+// contain only the permissions that the controllers need.
 func Manifests(o Options, m ManifestOptions) ([]client.Object, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -62,18 +62,19 @@ const (
 	partRBAC part = "rbac"
 )
 
-// warnOfSecrets tells of credentials among the arguments of the pod, where whoever may read pods
-// reads them.
+// warnOfSecrets warns of credentials in the arguments of the pod, where everybody who can read pods
+// can see them.
 func warnOfSecrets(args []string, f *pflag.FlagSet, warn func(string)) {
 	for _, arg := range args {
 		if safe := plain.Safe(arg); safe != arg {
-			warn(fmt.Sprintf("%q holds what looks like credentials, and everybody who may read pods can see it; "+
+			warn(fmt.Sprintf("%q looks like it contains credentials, and everybody who can read pods can see it; "+
 				"use --from-secret, which takes these flags from a Secret: %s", safe, strings.Join(secretFlags(f), ", ")))
 		}
 	}
 }
 
-// manifests calls warn with what an author may have forgotten.
+// manifests returns the wanted part of the manifests. It calls warn for what an author may have
+// forgotten.
 func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]client.Object, error) {
 	m.Image = cmp.Or(m.Image, o.Name+":latest")
 	var s settings
@@ -122,7 +123,7 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 		access, err := d.rbac(m, s)
 		return slices.Concat(namespace(m), access, d.recordPolicy()), err
 	}
-	return nil, fmt.Errorf("there are no manifests called %q; use crds, rbac or all", p)
+	return nil, fmt.Errorf("unknown manifests %q; use crds, rbac or all", p)
 }
 
 func (d *design) definitions() []client.Object {
@@ -133,8 +134,8 @@ func (d *design) definitions() []client.Object {
 	return out
 }
 
-// missing warns of kinds that nobody defines as far as is known here. That is no error: a
-// controller may be for the kinds of others.
+// missing warns of kinds without a known definition. This is not an error, because a controller may
+// reconcile a kind that something else installs.
 func (d *design) missing(warn func(string)) error {
 	kubernetes, err := Options{}.scheme()
 	if err != nil {
@@ -143,7 +144,7 @@ func (d *design) missing(warn func(string)) error {
 	for _, kind := range d.kinds {
 		builtIn := kubernetes.Recognizes(kind) || kind.Group == apiextensionsv1.GroupName
 		if !builtIn && !d.resources.defines(kind.GroupKind()) {
-			warn(fmt.Sprintf("no CRD for %s is in operator.Options.CRDs; the cluster must have it from elsewhere", kind.GroupKind()))
+			warn(fmt.Sprintf("operator.Options.CRDs contains no CRD for %s; the cluster must have it already", kind.GroupKind()))
 		}
 	}
 	return nil
@@ -167,7 +168,7 @@ func (d *design) labels() map[string]string {
 	return labels
 }
 
-// rbac returns the service account and what it may do.
+// rbac returns the service account, its roles and their bindings.
 func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 	needed, err := permissions(d.needs, d.resources)
 	if err != nil {
@@ -216,7 +217,7 @@ func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 	), nil
 }
 
-// electionRules are what leader election does. A create cannot be limited to a name.
+// electionRules are the permissions for leader election. RBAC cannot restrict a create to a name.
 func electionRules(lease string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
@@ -254,7 +255,7 @@ func (d *design) deployment(m ManifestOptions, s settings) (*appsv1.Deployment, 
 				ObjectMeta: metav1.ObjectMeta{Labels: d.labels()},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: d.terms.Installation,
-					// A little more than the manager gives itself, so that it is never cut off.
+					// A little longer than the manager's own timeout, so that it can always finish.
 					TerminationGracePeriodSeconds: new(int64((s.shutdownTimeout + 10*time.Second).Seconds())),
 					SecurityContext: &corev1.PodSecurityContext{
 						RunAsNonRoot:   new(true),
@@ -267,7 +268,7 @@ func (d *design) deployment(m ManifestOptions, s settings) (*appsv1.Deployment, 
 	}, nil
 }
 
-// addPorts makes the container's ports and probes those that s serves.
+// addPorts sets the container's ports and probes to what s serves.
 func addPorts(c *corev1.Container, s settings) error {
 	if s.metricsAddress != off {
 		port, err := portOf("metrics-address", s.metricsAddress)
@@ -301,12 +302,12 @@ func portOf(flag, address string) (int32, error) {
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {
-		return 0, fmt.Errorf("--%s %s: a manifest needs a port by number", flag, address)
+		return 0, fmt.Errorf("--%s %s: manifests need a numeric port", flag, address)
 	}
 	return int32(port), nil
 }
 
-// printYAML writes objects as one stream, without the status that nobody has yet.
+// printYAML writes objects as one YAML stream, without their empty status.
 func printYAML(w io.Writer, objects []client.Object) error {
 	var out bytes.Buffer
 	for i, o := range objects {

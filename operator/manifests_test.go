@@ -55,7 +55,7 @@ func TestPrintedManifests(t *testing.T) {
 			o := probeOperator()
 			o.CRDs = nil // the CRD is as it was generated, see TestCRDsAreUnchanged
 			got := runArgs(t, o, append([]string{"manifests"}, tt.args...)...)
-			want := "probe-operator: warning: no CRD for Probe.probe.trimtab.dev is in operator.Options.CRDs; the cluster must have it from elsewhere\n"
+			want := "probe-operator: warning: operator.Options.CRDs contains no CRD for Probe.probe.trimtab.dev; the cluster must have it already\n"
 			if slices.Contains(tt.args, "rbac") {
 				want = "" // roles do not depend on it
 			}
@@ -99,7 +99,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		"unknown flag":    {why: "a typo", args: []string{"--greting", "x"}, want: "unknown flag: --greting; see probe-operator manager --help"},
 		"unknown command": {why: "a typo", args: []string{"manger"}, want: `unknown command "manger" for "probe-operator"`},
-		"unknown part":    {why: "a typo", args: []string{"manifests", "crd"}, want: `there are no manifests called "crd"; use crds, rbac or all`},
+		"unknown part":    {why: "a typo", args: []string{"manifests", "crd"}, want: `unknown manifests "crd"; use crds, rbac or all`},
 		"two parts":       {why: "all covers it", args: []string{"manifests", "crds", "rbac"}, want: "too many arguments"},
 		"unknown flag of manager": {
 			why: "it would fail in the cluster, later", args: []string{"manifests", "--", "--no-such"},
@@ -107,20 +107,20 @@ func TestCommandLine(t *testing.T) {
 		},
 		"unregistered kind": {
 			why: "the type is what to look for", options: unregistered, args: []string{"manifests"},
-			want: "probe-operator: a controller's kind is not registered; add it in operator.Options.AddToScheme: no kind is registered for the type probe.Probe\n",
+			want: "probe-operator: the kind of a controller is not registered; add it in operator.Options.AddToScheme: no kind is registered for the type probe.Probe\n",
 		},
-		"port by chance":     {why: "a manifest has to know the port", args: []string{"manifests", "--", "--health-address=:0"}, want: "--health-address :0: a manifest needs a port by number"},
+		"port by chance":     {why: "a manifest has to know the port", args: []string{"manifests", "--", "--health-address=:0"}, want: "--health-address :0: manifests need a numeric port"},
 		"log level":          {why: "a typo", args: []string{"--log-level", "loud"}, want: `--log-level "loud": use debug, info, warn or error`},
 		"log format":         {why: "a typo", args: []string{"--log-format", "xml"}, want: `--log-format "xml": use text, json or auto`},
 		"author's own check": {why: "its sentence comes out as it is", options: broken, args: []string{"manifests"}, want: "probe-operator: --greeting is empty\n"},
 		"namespaces of a global kind": {
 			why: "a role in a namespace cannot grant it", options: global, args: []string{"manifests", "--", "--watch-namespaces=a"},
-			want: "--watch-namespaces: Probe has no namespace; leave the flag out",
+			want: "--watch-namespaces: Probe is cluster-scoped; omit the flag",
 		},
 		"no status": {
 			why: "a marker was forgotten, and every object would be silent", options: mute, args: []string{"manifests"},
-			want: "probe-operator: the CRD of Probe has no status subresource, so that nobody could be told anything of its objects; " +
-				"put //+kubebuilder:subresource:status above type Probe, and run its code generation again\n",
+			want: "probe-operator: the CRD of Probe has no status subresource, so status could not be written; " +
+				"put //+kubebuilder:subresource:status above type Probe and generate the CRD again\n",
 		},
 		"no name": {why: "every problem at once", options: operator.Options{Name: "Not A Label"}, want: "neither Controllers nor Setup"},
 	}
@@ -218,7 +218,7 @@ func TestNeedsThatCannotBe(t *testing.T) {
 		loop.Need{GroupVersionKind: probe.GroupVersion.WithKind("Gone"), Verbs: []string{"get"}},
 		loop.Need{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}},
 	), operator.ManifestOptions{})
-	for _, want := range []string{"no CRD of the operator defines Gone.probe.trimtab.dev", "must name a kind and verbs"} {
+	for _, want := range []string{"no CRD of the operator defines Gone.probe.trimtab.dev", "must have a kind and verbs"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want every problem at once, among them %q; got: %v", want, err)
 		}
@@ -227,7 +227,7 @@ func TestNeedsThatCannotBe(t *testing.T) {
 
 func TestStrayFilesAmongCRDs(t *testing.T) {
 	for name, tt := range map[string]struct{ why, content, want string }{
-		"another kind": {why: "would be lost silently", content: "kind: ConfigMap\n", want: "x.yaml: holds a ConfigMap"},
+		"another kind": {why: "would be lost silently", content: "kind: ConfigMap\n", want: "x.yaml: contains a ConfigMap"},
 		"a typo":       {why: "would be lost silently", content: "kind: CustomResourceDefinition\nspecs: {}\n", want: `unknown field "specs"`},
 	} {
 		o := probeOperator()
@@ -272,7 +272,7 @@ func asObject(t *testing.T, data []byte) map[string]any {
 // TestCredentialsAmongArguments: they are passed on as they are, and somebody is told.
 func TestCredentialsAmongArguments(t *testing.T) {
 	got := runArgs(t, probeOperator(), "manifests", "--", "--greeting", "nats://app:hunter2@nats:4222")
-	if got.Code != 0 || !strings.Contains(got.ErrOut, `warning: "nats://(sensitive)@nats:4222" holds what looks like credentials`) || strings.Contains(got.ErrOut, "hunter2") {
+	if got.Code != 0 || !strings.Contains(got.ErrOut, `warning: "nats://(sensitive)@nats:4222" looks like it contains credentials`) || strings.Contains(got.ErrOut, "hunter2") {
 		t.Errorf("exit code %d, complaint %q", got.Code, got.ErrOut)
 	}
 }

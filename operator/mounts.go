@@ -16,8 +16,8 @@ import (
 // mount is a flag whose value is a key of a Secret.
 type mount struct{ flag, secret, key string }
 
-// mounts reads what [ManifestOptions.FromSecret] says, in the order of the flags, and reports
-// every problem at once. f is parsed already.
+// mounts returns the mounts for fromSecret ([ManifestOptions.FromSecret]), sorted by flag. It
+// reports all problems at once. f has been parsed already.
 func mounts(fromSecret map[string]string, f *pflag.FlagSet) ([]mount, error) {
 	var out []mount
 	var problems []error
@@ -37,16 +37,16 @@ func (m mount) check(f *pflag.FlagSet) error {
 	flag := f.Lookup(m.flag)
 	switch {
 	case flag == nil || !secretive(flag):
-		return fmt.Errorf("--%s cannot come from a Secret; these can: %s", m.flag, strings.Join(secretFlags(f), ", "))
+		return fmt.Errorf("--%s cannot be taken from a Secret; these flags can: %s", m.flag, strings.Join(secretFlags(f), ", "))
 	case flag.Changed:
-		return fmt.Errorf("--%s is among the flags after -- too; leave one of them out", m.flag)
+		return fmt.Errorf("--%s is also given after --; remove one of the two", m.flag)
 	case len(validation.IsDNS1123Subdomain(m.secret)) > 0 || len(validation.IsConfigMapKey(m.key)) > 0:
-		return errors.New("say the name of a Secret and a key in it: FLAG=SECRET/KEY")
+		return errors.New("name a Secret and a key in it: FLAG=SECRET/KEY")
 	}
 	return nil
 }
 
-// secretive tells whether a flag was bound as a [Secret] or a [File].
+// secretive reports whether a flag is a [Secret] or a [File].
 func secretive(f *pflag.Flag) bool {
 	switch f.Value.(type) {
 	case *Secret, *File:
@@ -68,11 +68,11 @@ func secretFlags(f *pflag.FlagSet) []string {
 	return out
 }
 
-// folder is where the keys of a Secret are in the container. Kubernetes brings the files up
-// to date when the Secret changes.
+// folder is the directory of a Secret's keys in the container. Kubernetes updates the files when
+// the Secret changes.
 func folder(operator, secret string) string { return path.Join("/etc", operator, secret) }
 
-// setMounts gives the flags in f the mounted files, and returns them as arguments.
+// setMounts sets the flags in f to the mounted files and returns them as arguments.
 func setMounts(operator string, all []mount, f *pflag.FlagSet) ([]string, error) {
 	var out []string
 	for _, m := range all {
@@ -88,7 +88,7 @@ func setMounts(operator string, all []mount, f *pflag.FlagSet) ([]string, error)
 	return out, nil
 }
 
-// mountAll lets the pod have the keys as files, each Secret as one volume with no other key of it.
+// mountAll mounts the keys as files into the pod: one volume per Secret, without its other keys.
 func mountAll(operator string, all []mount, pod *corev1.PodSpec) {
 	keys := map[string][]string{}
 	for _, m := range all {

@@ -27,53 +27,55 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// Options describe an operator. Required are Name and one of Controllers and Setup.
+// Options describe an operator. Name is required, and so is at least one of Controllers and Setup.
 type Options struct {
-	// Name is the operator's name in manifests, of its lease and in logs: a DNS label such
-	// as "nats-operator".
+	// Name is the operator's name in manifests, leases and logs: a DNS label such as
+	// "nats-operator".
 	Name string
 
-	// AddToScheme registers the operator's kinds. Those of Kubernetes itself are
-	// registered already. Nil means there are no others.
+	// AddToScheme registers the operator's kinds. The kinds of Kubernetes itself are already
+	// registered. Nil means that there are no others.
 	AddToScheme func(*runtime.Scheme) error
 
-	// CRDs holds the generated CustomResourceDefinitions as YAML files, usually embedded.
-	// Nil means the operator brings none.
+	// CRDs contains the generated CustomResourceDefinitions as YAML files, usually embedded.
+	// Nil means that the operator has none.
 	CRDs fs.FS
 
-	// Flags adds the operator's own flags. Nil means it has none.
+	// Flags defines the operator's own flags. Nil means that it has none.
 	Flags func(*pflag.FlagSet)
 
-	// Controllers makes the controllers once flags are parsed. It is also called to print
-	// manifests, with nothing to connect to and flags at their defaults, so it only makes
-	// values: connections are opened by the first pass that needs one.
+	// Controllers returns the controllers. It is called after the flags have been parsed, and
+	// also to print manifests, when the flags have their defaults and there is no cluster. It
+	// must not open connections; the first pass that needs one does that.
 	Controllers func() ([]Controller, error)
 
-	// Setup adds to the manager what is not a [Controller]: an ordinary controller of
-	// controller-runtime or its builder, webhooks, indexes, runnables. It is called once, before
-	// anything starts, when the manager is to run; not to print manifests. Nil adds nothing.
+	// Setup adds to the manager whatever is not a [Controller]: ordinary controllers of
+	// controller-runtime, webhooks, indexes, runnables. It is called once before the manager
+	// starts, and not to print manifests. Nil adds nothing.
 	Setup func(manager.Manager) error
 
-	// Needs are the permissions of what Setup adds; they go into the generated role.
+	// Needs are the permissions that Setup's additions need. They become part of the generated
+	// role.
 	Needs []loop.Need
 }
 
-// Controller is what an operator runs. *loop.Controller is one.
+// Controller is a controller that an operator can run, such as *loop.Controller.
 type Controller interface {
-	// GroupVersionKind is the kind it reconciles.
+	// GroupVersionKind returns the kind that the controller reconciles.
 	GroupVersionKind(*runtime.Scheme) (schema.GroupVersionKind, error)
-	// Needs are the permissions it uses; the generated role consists of them.
+	// Needs returns the permissions that the controller uses. The generated role consists of
+	// the needs of all controllers.
 	Needs(*runtime.Scheme) ([]loop.Need, error)
-	// Govern is called with what the flags decide, before any other method below.
+	// Govern is called with the settings from the flags, before the methods below.
 	Govern(loop.Terms)
-	// TraceTo is called before SetupWithManager with the process's own sink.
+	// TraceTo is called with the sink of the process, before SetupWithManager.
 	TraceTo(trace.Sink)
-	// SetupWithManager adds it to the manager.
+	// SetupWithManager adds the controller to the manager.
 	SetupWithManager(manager.Manager) error
 }
 
-// Main runs the operator that o describes with the process's arguments, and exits. SIGTERM
-// and SIGINT stop it gracefully; a second one, at once.
+// Main runs the operator that o describes with the arguments of the process, and exits. SIGTERM and
+// SIGINT stop it gracefully; a second signal stops it at once.
 func Main(o Options) {
 	root := context.Background() //nolint:forbidigo // main is here, see below
 	ctx, stop := signal.NotifyContext(root, os.Interrupt, syscall.SIGTERM)
@@ -81,19 +83,19 @@ func Main(o Options) {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, o, logForProcess)) //nolint:forbidigo // the one place where operators exit
 }
 
-// Run is [Main] for tests and for programs that embed an operator: it returns the exit
-// code, ends when ctx does, and leaves the process's loggers and signals alone.
+// Run is like [Main], but for tests and for programs that embed an operator: it returns the exit
+// code, stops when ctx ends, and does not touch the loggers and signals of the process.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options) int {
 	return run(ctx, args, stdout, stderr, o, func(logr.Logger) {})
 }
 
-// logForProcess sends what libraries log on their own the same way.
+// logForProcess makes libraries use the same logger.
 func logForProcess(log logr.Logger) {
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
 }
 
-// errReported is returned for a failure that is in the log already.
+// errReported is returned for a failure that has already been logged.
 var errReported = errors.New("reported already")
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options, useLog func(logr.Logger)) int {
@@ -109,24 +111,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options
 	case err == nil:
 		return 0
 	case !errors.Is(err, errReported):
-		_, _ = fmt.Fprintf(stderr, "%s: %v\n", o.Name, err) // nobody to tell
+		_, _ = fmt.Fprintf(stderr, "%s: %v\n", o.Name, err) // there is nowhere to report it
 	}
 	return 1
 }
 
-// check reports every problem of the options at once.
+// check reports all problems of the options at once.
 func (o Options) check() error {
 	var problems []error
 	if msgs := validation.IsDNS1123Label(o.Name); len(msgs) > 0 {
 		problems = append(problems, fmt.Errorf("operator name %q: %s", o.Name, strings.Join(msgs, "; ")))
 	}
 	if o.Controllers == nil && o.Setup == nil {
-		problems = append(problems, errors.New("operator.Options has neither Controllers nor Setup; return the controllers to run, or add to the manager what is to run"))
+		problems = append(problems, errors.New("operator.Options has neither Controllers nor Setup; set at least one of them"))
 	}
 	return errors.Join(problems...)
 }
 
-// scheme returns the kinds of Kubernetes and those of the operator.
+// scheme returns a scheme with the kinds of Kubernetes and of the operator.
 func (o Options) scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -141,7 +143,7 @@ func (o Options) scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// design is what an operator consists of, known without a cluster.
+// design is everything about an operator that is known without a cluster.
 type design struct {
 	options     Options
 	scheme      *runtime.Scheme
@@ -153,7 +155,7 @@ type design struct {
 	terms       loop.Terms
 }
 
-// read makes the controllers and asks them what they need.
+// read creates the controllers and collects their needs.
 func (o Options) read() (*design, error) {
 	scheme, err := o.scheme()
 	if err != nil {
@@ -190,8 +192,8 @@ func (o Options) read() (*design, error) {
 	return d, nil
 }
 
-// canTell fails if the operator's own definition of a kind keeps it from telling anything of its
-// objects. What the cluster has may be older; that shows at the first write of a status.
+// canTell returns an error if the operator's own CRD of a kind does not allow it to write status.
+// The CRD in the cluster may be older; then the first write of a status fails.
 func (d *design) canTell(gvk schema.GroupVersionKind) error {
 	obj, err := d.scheme.New(gvk)
 	if err != nil {
@@ -200,18 +202,18 @@ func (d *design) canTell(gvk schema.GroupVersionKind) error {
 	if _, tells := obj.(api.Object); !tells || d.resources.servesStatus(gvk) {
 		return nil
 	}
-	return fmt.Errorf("the CRD of %[1]s has no status subresource, so that nobody could be told anything of its objects; "+
-		"put //+kubebuilder:subresource:status above type %[1]s, and run its code generation again", gvk.Kind)
+	return fmt.Errorf("the CRD of %[1]s has no status subresource, so status could not be written; "+
+		"put //+kubebuilder:subresource:status above type %[1]s and generate the CRD again", gvk.Kind)
 }
 
-// unregistered words a controller's kind that the scheme does not have. The error names the
-// scheme too, by a line of apimachinery's source, which helps nobody.
+// unregistered returns the error for a controller's kind that the scheme does not have. The
+// original error also names the scheme by a line of apimachinery's source, which helps nobody.
 func unregistered(err error) error {
 	said, _, _ := strings.Cut(err.Error(), " in scheme ")
-	return fmt.Errorf("a controller's kind is not registered; add it in operator.Options.AddToScheme: %s", said)
+	return fmt.Errorf("the kind of a controller is not registered; add it in operator.Options.AddToScheme: %s", said)
 }
 
-// govern takes in what s decides, and fails if the operator cannot run with it.
+// govern applies the settings s and returns an error if the operator cannot run with them.
 func (d *design) govern(s settings) error {
 	var err error
 	if d.terms, err = s.terms(d.options.Name); err != nil {
@@ -225,7 +227,7 @@ func (d *design) govern(s settings) error {
 	}
 	for _, kind := range d.kinds {
 		if d.resources.clusterScoped(kind.GroupKind()) {
-			return fmt.Errorf("--watch-namespaces: %s has no namespace; leave the flag out", kind.Kind)
+			return fmt.Errorf("--watch-namespaces: %s is cluster-scoped; omit the flag", kind.Kind)
 		}
 	}
 	return nil

@@ -11,12 +11,13 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// isRecord tells the need for the right to write records. Nobody serves such a kind: the
-// right is what the policy below asks for.
+// isRecord reports whether a need is the permission to write records. No such resource is served;
+// the permission is what the policy below checks.
 func isRecord(n loop.Need) bool { return n.GroupKind() == api.RecordKind() }
 
-// recordPolicy is what keeps everybody but the operator from writing the records on living
-// objects. A create may carry one: that is a copy, or a restore, and the operator judges it.
+// recordPolicy returns a policy that prevents everybody except the operator from writing records on
+// existing objects. A new object may have one: it is a copy or comes from a backup, and the
+// operator checks its record.
 func (d *design) recordPolicy() []client.Object {
 	if len(d.recorded) == 0 {
 		return nil
@@ -34,9 +35,9 @@ func (d *design) recordPolicy() []client.Object {
 				Validations: []admissionv1.Validation{{
 					Expression: recordOf("object") + " == " + recordOf("oldObject") +
 						` || authorizer.group("` + api.RecordKind().Group + `").resource("records").check("update").allowed()`,
-					Message: "annotation " + api.AnnotationExternal + " is the record by which the operator finds the thing outside again, " +
-						"and nobody else adds, changes or removes it; send the object with the record that it has " +
-						"(kubectl apply keeps it, kubectl replace does not), or ask somebody who may update records.trimtab.dev in the whole cluster",
+					Message: "annotation " + api.AnnotationExternal + " is the record by which the operator finds the external resource again, " +
+						"and only the operator may add, change or remove it; send the object with its present record " +
+						"(kubectl apply keeps it, kubectl replace does not), or ask someone who may update records.trimtab.dev in the whole cluster",
 					Reason: new(metav1.StatusReasonForbidden),
 				}},
 			},
@@ -50,18 +51,18 @@ func (d *design) recordPolicy() []client.Object {
 	}
 }
 
-// recordOf is the record of an object, in CEL.
+// recordOf returns a CEL expression for the record of an object.
 func recordOf(object string) string {
 	return object + `.metadata.?annotations[?"` + api.AnnotationExternal + `"].orValue("")`
 }
 
-// recordRules are the kinds that have records, one rule for each group.
+// recordRules returns a rule for each group that has kinds with records.
 func (d *design) recordRules() []admissionv1.NamedRuleWithOperations {
 	var rules []admissionv1.NamedRuleWithOperations
 	for _, gvk := range d.recorded {
 		gvr, err := d.resources.of(gvk)
 		if err != nil {
-			continue // told with the roles, which name the kind too
+			continue // reported with the roles, which name the kind too
 		}
 		i := slices.IndexFunc(rules, func(r admissionv1.NamedRuleWithOperations) bool { return r.APIGroups[0] == gvr.Group })
 		if i >= 0 {

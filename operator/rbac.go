@@ -13,16 +13,16 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// permission is the right to use verbs on one resource.
+// permission is the permission to use verbs on one resource.
 type permission struct {
 	group    string
-	resource string   // with /subresource, if one is meant
-	verbs    []string // sorted as people write them, without duplicates
-	names    []string // the objects that are meant; none means all
-	cluster  bool     // on a kind without a namespace: granted for the whole cluster
+	resource string   // with /subresource, if there is one
+	verbs    []string // in the usual order, without duplicates
+	names    []string // names of objects; none means all
+	cluster  bool     // the kind is cluster-scoped, so the permission is granted for the whole cluster
 }
 
-// String is the permission as kubectl auth can-i writes it.
+// String returns the permission in the notation of kubectl auth can-i.
 func (p permission) String() string {
 	resource, subresource, _ := strings.Cut(p.resource, "/")
 	if p.group != "" {
@@ -37,7 +37,7 @@ func (p permission) String() string {
 	return strings.Join(p.verbs, ",") + " " + resource
 }
 
-// permissions merges needs, sorted by group and resource. It reports every problem at once.
+// permissions merges needs and sorts them by group and resource. It reports all problems at once.
 func permissions(needs []loop.Need, names resources) ([]permission, error) {
 	type key struct {
 		group, resource, names string
@@ -47,7 +47,7 @@ func permissions(needs []loop.Need, names resources) ([]permission, error) {
 	var problems []error
 	for _, n := range needs {
 		if n.Kind == "" || len(n.Verbs) == 0 {
-			problems = append(problems, fmt.Errorf("a need must name a kind and verbs, this one does not: %s %q", n.GroupVersionKind, n.Verbs))
+			problems = append(problems, fmt.Errorf("a need must have a kind and verbs: %s %q", n.GroupVersionKind, n.Verbs))
 			continue
 		}
 		r, err := names.of(n.GroupVersionKind)
@@ -89,8 +89,7 @@ func sortVerbs(verbs []string) []string {
 	return slices.Compact(sorted)
 }
 
-// apart divides permissions into those that can be granted for one namespace and those on
-// kinds that have none.
+// apart divides permissions into those on namespaced kinds and those on cluster-scoped kinds.
 func apart(all []permission) (inNamespaces, clusterWide []permission) {
 	for _, p := range all {
 		if p.cluster {
@@ -102,7 +101,7 @@ func apart(all []permission) (inNamespaces, clusterWide []permission) {
 	return inNamespaces, clusterWide
 }
 
-// rules puts resources of one group with the same verbs into one rule.
+// rules combines resources of one group with the same verbs into one rule.
 func rules(permissions []permission) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, p := range permissions {

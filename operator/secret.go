@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Secret is a flag that says where a secret is, and never what it is: "file:PATH" or
-// "env:NAME". So neither arguments nor manifests show it, and a new value takes effect
-// without a restart wherever the old one is read again. Bind it with FlagSet.Var; from a
-// Secret of the cluster it comes by manifests --from-secret. The zero value is not set.
+// Secret is a flag that says where a secret is, not what it is: "file:PATH" or "env:NAME". The
+// secret therefore appears neither in arguments nor in manifests, and a new value takes effect
+// without a restart the next time it is read. Bind it with FlagSet.Var. To take the value from a
+// Secret in the cluster, use manifests --from-secret. The zero value means that the flag is not
+// set.
 type Secret struct{ from, name string }
 
-// File is a flag that names a file, which may hold secrets: credentials, a key, a
-// certificate. Bind it with FlagSet.Var; from a Secret of the cluster it comes by manifests
-// --from-secret. Empty means that it is not set.
+// File is a flag that names a file that may contain secrets: credentials, a key or a certificate.
+// Bind it with FlagSet.Var. To mount the file from a Secret in the cluster, use manifests
+// --from-secret. Empty means that the flag is not set.
 type File string
 
 var (
@@ -30,7 +31,7 @@ const (
 	fromEnv  = "env"
 )
 
-// Set takes what the flag says; the secret itself is not looked for yet.
+// Set implements pflag.Value. It does not read the secret yet.
 func (s *Secret) Set(where string) error {
 	if where == "" {
 		*s = Secret{}
@@ -38,14 +39,14 @@ func (s *Secret) Set(where string) error {
 	}
 	from, name, ok := strings.Cut(where, ":")
 	if !ok || name == "" || from != fromFile && from != fromEnv {
-		// What it says may be the secret itself, so it is not repeated.
-		return errors.New("a secret does not belong among the arguments; say file:PATH or env:NAME, where it is")
+		// The value may be the secret itself, so the error does not repeat it.
+		return errors.New("do not put a secret into arguments; use file:PATH or env:NAME to say where it is")
 	}
 	*s = Secret{from, name}
 	return nil
 }
 
-// String is where the secret is, as the flag says it.
+// String returns the value of the flag, which says where the secret is.
 func (s *Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -53,21 +54,21 @@ func (s *Secret) String() string {
 	return s.from + ":" + s.name
 }
 
-// Type is what help shows as the flag's value.
+// Type implements pflag.Value. Help shows it as the flag's value.
 func (*Secret) Type() string { return "file:PATH|env:NAME" }
 
-// IsZero tells whether the flag is not set.
+// IsZero reports whether the flag is not set.
 func (s *Secret) IsZero() bool { return *s == Secret{} }
 
-// Read returns the secret as it is now: call it whenever the secret is used. One line end at
-// the end of a file is not part of it. An empty one is an error; a flag that is not set has
-// none, which is no error.
+// Read returns the present value of the secret; call it each time the secret is used. One newline
+// at the end of a file is removed. An empty secret is an error. If the flag is not set, Read
+// returns an empty string and no error.
 func (s *Secret) Read() (string, error) {
 	switch s.from {
 	case fromFile:
 		content, err := os.ReadFile(s.name)
 		if err != nil {
-			return "", err // names the file
+			return "", err // it names the file
 		}
 		secret := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 		if secret == "" {
@@ -84,19 +85,19 @@ func (s *Secret) Read() (string, error) {
 	return "", nil
 }
 
-// Set takes the file's name.
+// Set implements pflag.Value.
 func (f *File) Set(name string) error {
 	*f = File(name)
 	return nil
 }
 
-// String is the file's name.
+// String returns the name of the file.
 func (f *File) String() string { return string(*f) }
 
-// Type is what help shows as the flag's value.
+// Type implements pflag.Value. Help shows it as the flag's value.
 func (*File) Type() string { return "file" }
 
-// discreet is a mistake in a flag without what the flag said, if that may be a secret.
+// discreet returns err, an error about a flag, without the value of the flag if it may be a secret.
 func discreet(err error) error {
 	invalid, is := errors.AsType[*pflag.InvalidValueError](err)
 	if !is {

@@ -154,31 +154,31 @@ func TestSecretsThatCannotBe(t *testing.T) {
 	}{
 		"a secret among the arguments": {
 			why: "it would be in manifests, and in the list of processes", options: guarded(), args: []string{"--password=hunter2"},
-			want: "a secret does not belong among the arguments; say file:PATH or env:NAME",
+			want: "do not put a secret into arguments; use file:PATH or env:NAME",
 		},
 		"a secret among a Deployment's arguments": {
 			why: "it would be in the manifests", options: guarded(), args: []string{"manifests", "--", "--password=hunter2"},
-			want: "flags of the manager: --password: a secret does not belong among the arguments",
+			want: "flags of the manager: --password: do not put a secret into arguments",
 		},
 		"a flag that is not there": {
 			why: "a typo", options: guarded(), args: []string{"manifests", "--from-secret", "pasword=a/b"},
-			want: "--pasword cannot come from a Secret; these can: --key, --password, --token",
+			want: "--pasword cannot be taken from a Secret; these flags can: --key, --password, --token",
 		},
 		"a flag of another type": {
 			why: "it would get the name of a file", options: guarded(), args: []string{"manifests", "--from-secret", "greeting=a/b"},
-			want: "--greeting cannot come from a Secret",
+			want: "--greeting cannot be taken from a Secret",
 		},
 		"no flag for it": {
 			why: "the author declared none", options: probeOperator(), args: []string{"manifests", "--from-secret", "greeting=a/b"},
-			want: "these can: none of this operator",
+			want: "these flags can: none of this operator",
 		},
 		"twice": {
 			why: "which one?", options: guarded(), args: []string{"manifests", "--from-secret", "key=a/b", "--", "--key=/x"},
-			want: "--key is among the flags after -- too; leave one of them out",
+			want: "--key is also given after --; remove one of the two",
 		},
 		"no key": {
 			why: "a Secret has several", options: guarded(), args: []string{"manifests", "--from-secret", "key=a"},
-			want: "say the name of a Secret and a key in it: FLAG=SECRET/KEY",
+			want: "name a Secret and a key in it: FLAG=SECRET/KEY",
 		},
 	}
 	for name, tc := range cases {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// off is the address of a server that is not wanted.
+// off is the address that turns a server off.
 const off = "0"
 
-// listen binds address, which --flag names. Nil means that it is switched off.
+// listen binds address, the value of --flag. It returns nil if the server is turned off.
 func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	if address == off {
 		return nil, nil //nolint:nilnil // documented above
@@ -24,14 +24,14 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another process uses %s; choose another with --%s, or 0 for none", address, flag)
+		return nil, fmt.Errorf("address %s is in use; choose another with --%s, or 0 for none", address, flag)
 	case err != nil:
 		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
 	}
 	return l, nil
 }
 
-// listenLoopback is listen for what must not be reachable from other machines.
+// listenLoopback is like listen, but for servers that must not be reachable from other machines.
 func listenLoopback(ctx context.Context, flag, address string) (net.Listener, error) {
 	if address == off {
 		return nil, nil //nolint:nilnil // as listen
@@ -41,7 +41,7 @@ func listenLoopback(ctx context.Context, flag, address string) (net.Listener, er
 		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
 	}
 	if !isLoopback(host) {
-		return nil, fmt.Errorf("--%s %s is not on loopback; use 127.0.0.1 and reach it from elsewhere with kubectl port-forward", flag, address)
+		return nil, fmt.Errorf("--%s %s is not on loopback; use 127.0.0.1, and kubectl port-forward to reach it from elsewhere", flag, address)
 	}
 	return listen(ctx, flag, address)
 }
@@ -54,36 +54,36 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// onlyLocal refuses requests whose Host is a name from elsewhere: a web page that points
-// its own name at this machine must not read what is served on loopback.
+// onlyLocal refuses requests with a foreign host name: a web page whose name resolves to this
+// machine must not be able to read what is served on loopback.
 func onlyLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u := (&url.URL{Host: r.Host}); !isLoopback(u.Hostname()) {
-			http.Error(w, "only for this machine: ask for localhost", http.StatusForbidden)
+			http.Error(w, "only for this machine: use localhost as the host name", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// servers are the process's HTTP servers. They answer from before the manager starts until
-// after it has stopped.
+// servers are the HTTP servers of the process. They run from before the manager starts until after
+// it has stopped.
 type servers struct {
 	running []*http.Server
 	wg      sync.WaitGroup
 }
 
-// serve answers requests on l with h until [servers.stop]. A nil l is skipped.
+// serve serves h on l until [servers.stop] is called. It does nothing if l is nil.
 func (s *servers) serve(l net.Listener, h http.Handler) {
 	if l == nil {
 		return
 	}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.running = append(s.running, srv)
-	s.wg.Go(func() { _ = srv.Serve(l) }) // it ends with ErrServerClosed
+	s.wg.Go(func() { _ = srv.Serve(l) }) // it returns ErrServerClosed
 }
 
-// stop gives requests under way a moment and ends the servers.
+// stop gives running requests a moment to finish and stops the servers.
 func (s *servers) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

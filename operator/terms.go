@@ -13,8 +13,7 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// terms reads the flags by which the one who runs the operator decides for all controllers,
-// and reports every problem at once.
+// terms returns the settings that apply to all controllers. It reports all problems at once.
 func (s *settings) terms(name string) (loop.Terms, error) {
 	t := loop.Terms{Installation: cmp.Or(s.installation, name), Namespaces: s.watchNamespaces}
 	var problems []error
@@ -26,14 +25,14 @@ func (s *settings) terms(name string) (loop.Terms, error) {
 		return slices.Contains([]string{api.AdoptionNever, api.AdoptionIfMarked, api.AdoptionIfIdentical, api.AdoptionAlways}, v)
 	})
 	problems = append(problems, err)
-	t.Access, err = limit("access-limit", s.accessLimit, "letters of CUD, none or read-only", func(v string) bool {
+	t.Access, err = limit("access-limit", s.accessLimit, "letters from CUD, none or read-only", func(v string) bool {
 		_, ok := api.AccessLetters(v)
 		return ok
 	})
 	return t, errors.Join(append(problems, err)...)
 }
 
-// limit reads "LIMIT" and "NAMESPACE=LIMIT".
+// limit parses limits in the forms "LIMIT" and "NAMESPACE=LIMIT".
 func limit(flag string, values []string, allowed string, valid func(string) bool) (loop.Limit, error) {
 	l := loop.Limit{}
 	var problems []error
@@ -45,9 +44,9 @@ func limit(flag string, values []string, allowed string, valid func(string) bool
 		_, twice := l[namespace]
 		switch {
 		case named && namespace == "", !valid(value):
-			problems = append(problems, fmt.Errorf("--%s %s: use %s, or NAMESPACE= and one of these", flag, v, allowed))
+			problems = append(problems, fmt.Errorf("--%s %s: use %s, or NAMESPACE= followed by one of these", flag, v, allowed))
 		case twice:
-			problems = append(problems, fmt.Errorf("--%s %s: there is another limit for the same", flag, v))
+			problems = append(problems, fmt.Errorf("--%s %s: this limit is set twice", flag, v))
 		}
 		l[namespace] = value
 	}

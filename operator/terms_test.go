@@ -30,7 +30,7 @@ func TestTerms(t *testing.T) {
 	}
 	s = settings{installation: "Two Words", adoptionLimit: []string{"allways", "=never", "a=never", "a=always"}, accessLimit: []string{"x=CC"}}
 	_, err = s.terms("folder")
-	for _, wrong := range []string{`--installation "Two Words"`, "--adoption-limit allways", "--adoption-limit =never", "--adoption-limit a=always: there is another", "--access-limit x=CC"} {
+	for _, wrong := range []string{`--installation "Two Words"`, "--adoption-limit allways", "--adoption-limit =never", "--adoption-limit a=always: this limit is set twice", "--access-limit x=CC"} {
 		if err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("want every problem at once, among them %q; got: %v", wrong, err)
 		}

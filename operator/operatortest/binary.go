@@ -21,15 +21,15 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// Binary is an operator's program.
+// Binary is the program of an operator.
 type Binary struct {
-	// Path is the file.
+	// Path is the path of the executable.
 	Path string
-	// Env is what it finds in its environment besides the test's own.
+	// Env is added to the environment of the test, as "NAME=value".
 	Env []string
 }
 
-// Build compiles the operator in a package, as its users do.
+// Build compiles the operator in package pkg.
 func Build(t testing.TB, pkg string) Binary {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), path.Base(pkg))
@@ -39,22 +39,22 @@ func Build(t testing.TB, pkg string) Binary {
 	return Binary{Path: file}
 }
 
-// Self is the running test binary with a variable set, by which its TestMain knows that it
-// is to be the operator.
+// Self returns the running test binary as a Binary that sets the environment variable. TestMain
+// must check the variable and run the operator if it is set.
 func Self(variable string) Binary {
 	return Binary{Path: os.Args[0], Env: []string{variable + "=1"}}
 }
 
-// Account is what an operator runs as.
+// Account is the service account of an operator.
 type Account struct {
-	// User is its name in audit logs and roles.
+	// User is the name of the account in audit logs and role bindings.
 	User string
-	// Kubeconfig is the file by which a process is it.
+	// Kubeconfig is the path of a kubeconfig with the credentials of the account.
 	Kubeconfig string
 }
 
-// Install applies what the operator prints for a namespace and the flags of its manager,
-// all but the Deployment, and returns the account that results. The namespace must exist.
+// Install applies the manifests that the operator prints for a namespace and the flags of its
+// manager, except the Deployment, and returns the operator's account. The namespace must exist.
 func (b Binary) Install(t testing.TB, cfg *rest.Config, namespace string, flags ...string) Account {
 	t.Helper()
 	cmd := b.command(t, append([]string{"manifests", "--namespace", namespace, "--"}, flags...))
@@ -75,7 +75,7 @@ func (b Binary) Install(t testing.TB, cfg *rest.Config, namespace string, flags 
 	return install(t, cfg, namespace, objects)
 }
 
-// install applies an operator's manifests, all but the Deployment and the namespace, which exists.
+// install applies an operator's manifests, except the Deployment and the namespace.
 func install(t testing.TB, cfg *rest.Config, namespace string, objects []client.Object) Account {
 	t.Helper()
 	name := ""
@@ -106,7 +106,7 @@ func token(t testing.TB, cfg *rest.Config, namespace, name string) string {
 	return request.Status.Token
 }
 
-// Kubeconfig is [testenv.Kubeconfig] for a process that is at home in a namespace.
+// Kubeconfig is like [testenv.Kubeconfig], with a default namespace.
 func Kubeconfig(t testing.TB, cfg *rest.Config, namespace string) string {
 	t.Helper()
 	file := testenv.Kubeconfig(t, cfg)

@@ -1,16 +1,17 @@
-// Package operatortest runs operators in tests as their users do: installed by the manifests that they
-// print, under their own ServiceAccount, on the API server of package testenv.
+// Package operatortest runs operators in tests the way users run them: installed from the manifests
+// that they print, with their own service account, on the API server of package testenv.
 //
-// [Run] takes an operator's options and runs it within the test, which is all that most tests need:
+// [Run] takes the options of an operator and runs it in the test's process, which is all that most
+// tests need:
 //
 //	op := operatortest.Run(t, options(), "--greeting=ahoy")
 //	if err := op.Client.Create(ctx, &v1.Stream{ObjectMeta: metav1.ObjectMeta{Namespace: op.Namespace, Name: "orders"}}); err != nil {
 //
-// Where the process itself counts, because it is killed or its flags are tried, a [Binary] is an
-// operator's program, by [Build] or [Self]. [Binary.Install] gives it an [Account] on a cluster, and
+// Tests that kill the process or check its command line use a [Binary], the program of an operator,
+// which [Build] or [Self] returns. [Binary.Install] creates an [Account] for it on a cluster, and
 // [Binary.Start] runs it until the test ends.
 //
-// [Simulated] is the same operator for package fault of module kubesim, which plays it through every
+// [Simulated] adapts an operator for package fault of module kubesim, which runs it through every
 // crash and every single fault.
 package operatortest
 
@@ -29,24 +30,26 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// Operator is an operator that runs within a test.
+// Operator is an operator that runs in a test.
 type Operator struct {
 	output
 
-	// Client is an administrator's and knows the operator's kinds.
+	// Client has the permissions of an administrator and knows the operator's kinds.
 	Client client.WithWatch
-	// Config is the administrator's.
+	// Config is the client configuration of an administrator.
 	Config *rest.Config
-	// Namespace is a new one, which the operator is installed in. Unless one of its kinds has no
-	// namespace it works in no other, so that tests may run in parallel.
+	// Namespace is a new namespace in which the operator is installed. The operator reconciles
+	// only objects in this namespace, so that tests can run in parallel, unless one of its
+	// kinds is cluster-scoped.
 	Namespace string
-	// Account is what the operator runs as.
+	// Account is the operator's service account.
 	Account Account
 }
 
-// Run installs the operator that o describes and runs it until the test ends; flags are those of its
-// manager. It serves nothing but its health, and needs no lease. Run returns when the operator is
-// ready. The test fails if the operator ends with an error; one that fails shows the log.
+// Run installs the operator that o describes and runs it until the test ends, with the given flags
+// of its manager. The operator serves only its health endpoints and does not use leader election. Run
+// returns when the operator is ready. The test fails if the operator ends with an error; if the
+// test fails, it shows the operator's log.
 func Run(t testing.TB, o operator.Options, flags ...string) *Operator {
 	t.Helper()
 	cfg := testenv.Start(t)
@@ -81,12 +84,12 @@ func Run(t testing.TB, o operator.Options, flags ...string) *Operator {
 	return op
 }
 
-// arguments let an operator run beside others, as an account.
+// arguments returns flags with which an operator runs as account a, next to other operators.
 func arguments(a Account) []string {
 	return []string{"--kubeconfig", a.Kubeconfig, "--metrics-address=0", "--health-address=127.0.0.1:0", "--debug-address=0"}
 }
 
-// apart are the flags that keep the operators of tests apart.
+// apart returns the flags that separate the operators of different tests.
 func (op *Operator) apart(o operator.Options) []string {
 	op.t.Helper()
 	flags := []string{"--installation=" + op.Namespace}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// output is what an operator says while it runs.
+// output collects the log of a running operator.
 type output struct {
 	t     testing.TB
 	ended chan struct{}
@@ -20,16 +20,16 @@ type output struct {
 	log bytes.Buffer
 }
 
-// Ended is closed once the operator has ended.
+// Ended returns a channel that is closed when the operator has ended.
 func (o *output) Ended() <-chan struct{} { return o.ended }
 
-// Ready waits until the operator says that it is ready.
+// Ready waits until the operator reports that it is ready.
 func (o *output) Ready() {
 	o.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond) // there is nothing to watch
+	tick := time.NewTicker(20 * time.Millisecond) // readiness cannot be watched
 	defer tick.Stop()
 	deadline := time.After(30 * time.Second)
-	for last := "does not say where to ask"; ; {
+	for last := "it has not logged its health address"; ; {
 		if url := o.health(); url != "" {
 			if last = answer(o.t, url+"/readyz"); last == "" {
 				return
@@ -45,7 +45,8 @@ func (o *output) Ready() {
 	}
 }
 
-// health is the address that the operator says it answers at; empty before it did.
+// health returns the URL of the operator's health server, or an empty string if the operator has
+// not logged it yet.
 func (o *output) health() string {
 	for text := range strings.Lines(o.Log()) {
 		var line struct {
@@ -59,7 +60,7 @@ func (o *output) health() string {
 	return ""
 }
 
-// answer is what url answers if it is not OK, and empty if it is.
+// answer returns the response of url, or an empty string if the status is OK.
 func answer(t testing.TB, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -81,21 +82,21 @@ func answer(t testing.TB, url string) string {
 	return string(body)
 }
 
-// Write takes a part of the operator's log.
+// Write appends to the log.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.log.Write(b)
 }
 
-// Log is what the operator said so far.
+// Log returns what the operator has logged so far.
 func (o *output) Log() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.log.String()
 }
 
-// show adds the log to the output of a test that failed.
+// show adds the log to the output of a failed test.
 func (o *output) show() {
 	if o.t.Failed() {
 		o.t.Logf("the operator's log:\n%s", o.Log())

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Process is an operator that runs as a process.
+// Process is an operator that runs as a separate process.
 type Process struct {
 	output
 	cmd *exec.Cmd
 }
 
-// stopWithin is more than an operator gives itself to stop.
+// stopWithin is longer than an operator's own shutdown timeout.
 const stopWithin = 40 * time.Second
 
-// Start runs the operator as account with flags of its manager. It serves nothing but its
-// health, on a free port, so that several run beside each other; flags may say otherwise.
-// A test that fails shows its log. When the test ends, it is killed.
+// Start runs the operator as account, with the given flags of its manager. Unless the flags say
+// otherwise, it serves only its health endpoints, on a free port, so that several operators can run
+// at the same time. If the test fails, it shows the log. The process is killed when the test ends.
 func (b Binary) Start(t testing.TB, account Account, flags ...string) *Process {
 	t.Helper()
 	args := append([]string{"manager"}, arguments(account)...)
@@ -31,7 +31,7 @@ func (b Binary) Start(t testing.TB, account Account, flags ...string) *Process {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // how it ended is up to the test
+		_ = p.cmd.Wait() // the test checks how it ended
 	}()
 	t.Cleanup(func() {
 		p.Kill()
@@ -40,7 +40,7 @@ func (b Binary) Start(t testing.TB, account Account, flags ...string) *Process {
 	return p
 }
 
-// command outlives the test's own context, which ends before its cleanups.
+// command uses a context that outlives that of the test, which ends before its cleanups run.
 func (b Binary) command(t testing.TB, args []string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), b.Path, args...)
@@ -48,14 +48,14 @@ func (b Binary) command(t testing.TB, args []string) *exec.Cmd {
 	return cmd
 }
 
-// Kill ends it by SIGKILL and returns when it is dead. Safe to repeat, and to call from any
-// goroutine.
+// Kill sends SIGKILL and returns when the process has ended. It may be called more than once and
+// from any goroutine.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // dead already is dead
+	_ = p.cmd.Process.Kill() // an error means that it has already ended
 	<-p.ended
 }
 
-// Stop ends it by SIGTERM and waits until it is gone in order.
+// Stop sends SIGTERM and waits until the process has ended. The test fails if it ends with an error.
 func (p *Process) Stop() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -64,7 +64,7 @@ func (p *Process) Stop() {
 	select {
 	case <-p.ended:
 	case <-time.After(stopWithin):
-		p.t.Fatalf("the operator still runs %s after SIGTERM", stopWithin)
+		p.t.Fatalf("the operator is still running %s after SIGTERM", stopWithin)
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 		p.t.Errorf("the operator ended with exit code %d", code)

@@ -15,36 +15,36 @@ import (
 	"github.com/trimtab-dev/trimtab/operator"
 )
 
-// Simulation is an operator for a simulated cluster: what fault.Operator of module kubesim says of
-// one, field by field, so that it converts to that:
+// Simulation describes an operator for a simulated cluster. It has the same fields as fault.Operator
+// in module kubesim and can be converted to it:
 //
 //	fault.Scenario{Operator: fault.Operator(operatortest.Simulated(options)), ...}
 //
-// E is what the simulation gives to each process: *fault.Env.
+// E is the type of what the simulation passes to each process: *fault.Env.
 type Simulation[E any] struct {
 	// CRDs are those of the operator's options.
 	CRDs fs.FS
-	// RBAC holds the account, roles and bindings among the operator's manifests.
+	// RBAC contains the service account, roles and bindings from the operator's manifests.
 	RBAC fs.FS
-	// Justified are rights that every operator has and that few scenarios are long enough to need: to
-	// repeat an event, and what a policy alone asks for.
+	// Justified are permissions that every operator has but few scenarios use: to repeat an event,
+	// and one that only a policy checks.
 	Justified []string
 	// AddToScheme is that of the operator's options.
 	AddToScheme func(*runtime.Scheme) error
-	// Manager is how the operator configures its manager.
+	// Manager are the options of the operator's manager.
 	Manager manager.Options
-	// Ignored are the fields that differ with what happened on the way: the record of package external,
-	// which holds times, and how often it knows that an external resource was made.
+	// Ignored are fields whose values depend on what happened before: the record of package
+	// external, which contains times, and the number of known creations.
 	Ignored []string
 	// SetUp sets up one process of the operator.
 	SetUp func(mgr manager.Manager, env E) error
 }
 
-// Simulated is how an operator that [operator.Main] runs is played by package fault of module kubesim:
-// with its own CRDs and roles, as its manager sees the cluster, under flags as on its command line.
-// There is no leader election unless the flags say --leader-elect. options is called for each process,
-// and once with the zero E for what is the same in all of them; what it returns must be new each time.
-// Reading RBAC and SetUp fail if something is wrong with the options.
+// Simulated returns the operator that options describe in the form that package fault of module
+// kubesim runs: with its own CRDs and roles, its manager's view of the cluster, and the given flags.
+// There is no leader election unless the flags include --leader-elect. options is called for each
+// process, and once with the zero E for what all processes have in common; it must return new values
+// each time. If something is wrong with the options, reading RBAC and SetUp return the error.
 func Simulated[E any](options func(env E) operator.Options, flags ...string) Simulation[E] {
 	flags = append([]string{"--leader-elect=false"}, flags...)
 	var none E
@@ -67,18 +67,18 @@ func Simulated[E any](options func(env E) operator.Options, flags ...string) Sim
 		return s
 	}
 	s.Manager = e.ManagerOptions()
-	s.Manager.LeaderElectionNamespace = s.Manager.LeaderElectionID // where the manifests put the operator
+	s.Manager.LeaderElectionNamespace = s.Manager.LeaderElectionID // the manifests' default namespace
 	s.RBAC = roles(o, flags, s.Manager.LeaderElection)
 	return s
 }
 
-// unreadable is a file system that cannot be read, and says why.
+// unreadable is a file system that cannot be read. It returns its error instead.
 type unreadable struct{ err error }
 
 // Open fails.
 func (u unreadable) Open(string) (fs.File, error) { return nil, u.err }
 
-// roles returns what says in the operator's manifests what it may do.
+// roles returns the RBAC objects in the operator's manifests.
 func roles(o operator.Options, flags []string, elects bool) fs.FS {
 	objects, err := operator.Manifests(o, operator.ManifestOptions{Args: flags})
 	if err != nil {
@@ -88,7 +88,7 @@ func roles(o operator.Options, flags []string, elects bool) fs.FS {
 	for _, obj := range objects {
 		kind := obj.GetObjectKind().GroupVersionKind().Kind
 		switch kind {
-		case "Role", "RoleBinding": // of the lease alone
+		case "Role", "RoleBinding": // only for the lease
 			if !elects && strings.HasSuffix(obj.GetName(), "-leader-election") {
 				continue
 			}
