@@ -9,19 +9,19 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
-// Connector makes the clients of objects that do not all use the same one: the spec names an
-// account, a region or credentials. The objects of one scope share a client, its limits and
-// its outages; those of other scopes do not notice them.
+// Connector makes the clients of objects that do not all use the same one, because their specs
+// name different accounts, regions or credentials. The objects of one scope share a client.
+// Throttling and outages in one scope do not affect another.
 type Connector[T client.Object, C any] interface {
-	// Scope names the client that obj needs: the same name for all objects that can share one.
-	// Pure. An error is shown in the status of the object, for which nothing is called; it
-	// ends with the way out, as in `spec.account is not set; set it to one of "a", "b"`.
+	// Scope returns the scope of obj. It is pure. If it returns an error, nothing is called
+	// for the object, and its status shows the error, which should say what to do: `spec.account
+	// is not set; set it to "a" or "b"`. An object that is being deleted needs its scope, too.
 	Scope(obj T) (string, error)
 
-	// Connect makes the client of a scope when the first object needs it, and again when the
-	// API refuses the one that there is, as [Options.Connect] does, which see for ctx and
-	// errors. No two scopes may have the same client: a client is closed, if it is an
-	// [io.Closer], soon after the last object of its scope is gone or has left the scope.
+	// Connect makes the client of a scope when an object first needs it, and again when the API
+	// refuses the client's credentials; see [Options.Connect]. Two scopes must not share a
+	// client: when no object uses a scope any more, its client is closed if it is an
+	// [io.Closer], and its context ends.
 	Connect(ctx context.Context, r ConnectRequest[T]) (ConnectResponse[C], error)
 }
 
@@ -29,18 +29,17 @@ type Connector[T client.Object, C any] interface {
 type ConnectRequest[T client.Object] struct {
 	// Scope is what [Connector.Scope] returned.
 	Scope string
-	// Object is a copy of one of the objects of the scope: the one that needs the client now.
-	// It may be kept but not changed.
+	// Object is a copy of an object of the scope. It may be kept but not changed.
 	Object T
 }
 
-// ConnectResponse holds the client of a scope.
+// ConnectResponse is the client of a scope.
 type ConnectResponse[C any] struct {
-	// Client is what requests bring to the driver. It must be safe for concurrent use.
+	// Client is passed to the driver in requests. It must be safe for concurrent use.
 	Client C
-	// Endpoint names what the client talks to, as [Options.Endpoint] does. It is required: it
-	// is what keeps an object whose scope changes from leaving its external resource behind.
-	// Scopes may have the same endpoint if the same resources are reached through them.
+	// Endpoint names what the client talks to; see [Options.Endpoint]. It is required, because
+	// the scope of an object can change: its resource is then not looked for at another
+	// endpoint. Scopes through which the same resources are reached have the same endpoint.
 	Endpoint string
 }
 

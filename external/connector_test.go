@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
-// accounts are clouds by account, and the connector to them.
-type accounts struct {
+// bank is clouds by account, and the connector to them.
+type bank struct {
 	mu     sync.Mutex
 	clouds map[string]*cloud
 	// made lists the accounts for which a client was made.
@@ -26,18 +26,20 @@ type accounts struct {
 	endpoint func(account string) string
 	// panics in the method of that name.
 	panics string
+	// let ends what hangs in Scope; nil hangs nowhere.
+	let chan struct{}
 }
 
-func newAccounts(t *testing.T, names ...string) *accounts {
+func newBank(t *testing.T, names ...string) *bank {
 	t.Helper()
-	a := &accounts{clouds: map[string]*cloud{}}
+	a := &bank{clouds: map[string]*cloud{}}
 	for _, name := range names {
 		a.clouds[name] = newCloud(t)
 	}
 	return a
 }
 
-func (a *accounts) comes(method string) {
+func (a *bank) comes(method string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.panics == method {
@@ -45,27 +47,30 @@ func (a *accounts) comes(method string) {
 	}
 }
 
-func (a *accounts) breaks(method string) {
+func (a *bank) breaks(method string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.panics = method
 }
 
-func (a *accounts) connects() []string {
+func (a *bank) connects() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.made)
 }
 
-func (a *accounts) Scope(t *thing.Thing) (string, error) {
+func (a *bank) Scope(t *thing.Thing) (string, error) {
 	a.comes("Scope")
+	if a.let != nil {
+		<-a.let
+	}
 	if a.clouds[t.Spec.Account] == nil {
 		return "", fmt.Errorf("there is no account %q; set spec.account to another one", t.Spec.Account)
 	}
 	return t.Spec.Account, nil
 }
 
-func (a *accounts) Connect(_ context.Context, r external.ConnectRequest[*thing.Thing]) (external.ConnectResponse[*cloudClient], error) {
+func (a *bank) Connect(_ context.Context, r external.ConnectRequest[*thing.Thing]) (external.ConnectResponse[*cloudClient], error) {
 	a.comes("Connect")
 	if got := r.Object.Spec.Account; got != r.Scope {
 		return external.ConnectResponse[*cloudClient]{}, fmt.Errorf("an object of account %q, want %q", got, r.Scope)
@@ -84,8 +89,8 @@ func (a *accounts) Connect(_ context.Context, r external.ConnectRequest[*thing.T
 // in puts a new object into an account.
 func in(account string) func(*thing.Thing) { return func(t *thing.Thing) { t.Spec.Account = account } }
 
-// newAccountWorld starts an operator of things in accounts.
-func newAccountWorld(t *testing.T, a *accounts, change ...func(*options)) *world {
+// newBankWorld starts an operator of things in accounts.
+func newBankWorld(t *testing.T, a *bank, change ...func(*options)) *world {
 	t.Helper()
 	return newWorld(t, named{}, append([]func(*options){func(o *options) { o.Connect, o.Connector = nil, a }}, change...)...)
 }
@@ -99,8 +104,8 @@ func (w *world) readyAs(name string) *thing.Thing {
 // TestConnector: each object gets the client of its scope, and those of one scope share it.
 func TestConnector(t *testing.T) {
 	t.Parallel()
-	a := newAccounts(t, "east", "west")
-	w := newAccountWorld(t, a)
+	a := newBank(t, "east", "west")
+	w := newBankWorld(t, a)
 	w.create(in("east"))
 	w.createAs("b", in("west"))
 	w.createAs("c", in("east"))
@@ -135,8 +140,8 @@ func TestScopesDoNotHoldEachOtherUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAccounts(t, "east", "west")
-			w := newAccountWorld(t, a)
+			a := newBank(t, "east", "west")
+			w := newBankWorld(t, a)
 			a.clouds["east"].faulty(func(string, string) *answer { return &test.bad })
 			for i := range 5 {
 				w.createAs(fmt.Sprintf("e%d", i), in("east"))
@@ -169,8 +174,8 @@ func TestScopeChanges(t *testing.T) {
 	t.Parallel()
 	t.Run("to another endpoint: nothing is touched, made or left", func(t *testing.T) {
 		t.Parallel()
-		a := newAccounts(t, "east", "west")
-		w := newAccountWorld(t, a)
+		a := newBank(t, "east", "west")
+		w := newBankWorld(t, a)
 		w.create(in("east"))
 		w.ready()
 		w.change("a", in("west"))
@@ -190,10 +195,10 @@ func TestScopeChanges(t *testing.T) {
 	})
 	t.Run("to the same endpoint by other credentials", func(t *testing.T) {
 		t.Parallel()
-		a := newAccounts(t, "old", "new")
+		a := newBank(t, "old", "new")
 		a.clouds["new"].Config.Handler = a.clouds["old"].Config.Handler // one cloud with two doors
 		a.endpoint = func(string) string { return "the account" }
-		w := newAccountWorld(t, a)
+		w := newBankWorld(t, a)
 		w.create(in("old"))
 		w.ready()
 		if diff := cmp.Diff([]string{"old"}, a.connects()); diff != "" {
@@ -214,8 +219,8 @@ func TestScopeChanges(t *testing.T) {
 // TestScopeUnknown: the status of an object without a scope says so, and what to do.
 func TestScopeUnknown(t *testing.T) {
 	t.Parallel()
-	a := newAccounts(t, "east")
-	w := newAccountWorld(t, a)
+	a := newBank(t, "east")
+	w := newBankWorld(t, a)
 	w.create(in("esat"))
 	want := `cannot connect to the external API: there is no account "esat"; set spec.account to another one; retrying`
 	w.await("the reason", func(o *thing.Thing) bool {
@@ -242,9 +247,9 @@ func TestConnectorPanics(t *testing.T) {
 	for _, method := range []string{"Scope", "Connect"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			a := newAccounts(t, "east")
+			a := newBank(t, "east")
 			a.breaks(method)
-			w := newAccountWorld(t, a)
+			w := newBankWorld(t, a)
 			w.create(in("east"))
 			w.says("ConnectFailed", "the driver panicked in "+method+": nil map")
 			a.breaks("")
@@ -253,12 +258,29 @@ func TestConnectorPanics(t *testing.T) {
 	}
 }
 
+// TestScopeThatHangs: nothing is called for the object before Scope returns.
+func TestScopeThatHangs(t *testing.T) {
+	t.Parallel()
+	a := newBank(t, "east")
+	a.let = make(chan struct{})
+	let := sync.OnceFunc(func() { close(a.let) })
+	defer let()
+	w := newBankWorld(t, a)
+	w.create(in("east"))
+	w.says("CallHangs", "the driver has not returned from Scope although its time is over")
+	if made := a.connects(); len(made) > 0 {
+		t.Errorf("clients made: %v", made)
+	}
+	let()
+	w.ready()
+}
+
 // TestClientOfAScopeIsReplaced: one account refuses its client, and the client of the other one
 // stays.
 func TestClientOfAScopeIsReplaced(t *testing.T) {
 	t.Parallel()
-	a := newAccounts(t, "east", "west")
-	w := newAccountWorld(t, a)
+	a := newBank(t, "east", "west")
+	w := newBankWorld(t, a)
 	w.createAs("b", in("west"))
 	w.readyAs("b")
 	a.clouds["east"].faulty(func(string, string) *answer {
@@ -277,9 +299,9 @@ func TestClientOfAScopeIsReplaced(t *testing.T) {
 // TestConnectorWithoutEndpoint: nothing is made where nobody could say later where that was.
 func TestConnectorWithoutEndpoint(t *testing.T) {
 	t.Parallel()
-	a := newAccounts(t, "east")
+	a := newBank(t, "east")
 	a.endpoint = func(string) string { return "" }
-	w := newAccountWorld(t, a)
+	w := newBankWorld(t, a)
 	w.create(in("east"))
 	w.says("ConnectFailed", "the driver's Connect returns no endpoint; it must name what the client talks to")
 	if calls := a.clouds["east"].calls(true); len(calls) > 0 {
@@ -296,8 +318,8 @@ func TestConnectOrConnector(t *testing.T) {
 		want    string
 	}{
 		"none":                  {options{}, "New needs Options.Connect"},
-		"both":                  {options{Connect: connect, Connector: &accounts{}}, "Options.Connect and Options.Connector exclude each other"},
-		"endpoint by an option": {options{Endpoint: endpoint, Connector: &accounts{}}, "return ConnectResponse.Endpoint instead"},
+		"both":                  {options{Connect: connect, Connector: &bank{}}, "Options.Connect and Options.Connector exclude each other"},
+		"endpoint by an option": {options{Endpoint: endpoint, Connector: &bank{}}, "return ConnectResponse.Endpoint instead"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			defer func() {
