@@ -16,30 +16,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client answers a client that reads from the server, not from a cache. It knows
-// Kubernetes' own kinds, CRDs, and what add adds, for example the AddToScheme functions of
-// an operator's API packages.
+// Client returns a client that reads from the server, not from a cache. Its scheme contains the
+// kinds of Kubernetes, CustomResourceDefinition, and whatever add adds, for example the AddToScheme
+// functions of an operator's API packages.
 func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	known := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme}
 	for _, add := range append(known, add...) {
 		if err := add(scheme); err != nil {
-			t.Fatalf("add kinds to the test's scheme: %v", err)
+			t.Fatalf("add kinds to the scheme: %v", err)
 		}
 	}
-	// Without a log of its own it would take the process's, which complains with a stack of
-	// calls if nobody has set one after 30 seconds.
+	// Without a logger of its own it would use that of the process, which prints a warning with
+	// a stack trace if none has been set after 30 seconds.
 	quiet := funcr.New(func(string, string) {}, funcr.Options{})
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme, Log: quiet})
 	if err != nil {
-		t.Fatalf("make a client for %s: %v", cfg.Host, err)
+		t.Fatalf("create a client for %s: %v", cfg.Host, err)
 	}
 	return c
 }
 
-// Namespace makes a namespace for this test alone and answers its name. It is deleted when
-// the test ends, which nobody waits for.
+// Namespace creates a namespace for this test and returns its name. The namespace is deleted when the
+// test ends, without waiting for the deletion to finish.
 func Namespace(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
 	c := Client(t, cfg)
@@ -53,11 +53,11 @@ func Namespace(t testing.TB, cfg *rest.Config) string {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// longestPrefix leaves room for the suffix that the server adds to names.
+// longestPrefix leaves room for the suffix that the server adds.
 const longestPrefix = 50
 
-// namespacePrefix makes a test's name fit for a namespace, so that people who look into
-// the cluster see whose it is.
+// namespacePrefix turns a test's name into a valid prefix for a namespace, so that the namespace shows
+// which test created it.
 func namespacePrefix(test string) string {
 	s := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(test), "-"), "-")
 	s = strings.Trim(s[:min(len(s), longestPrefix)], "-")
@@ -67,11 +67,11 @@ func namespacePrefix(test string) string {
 	return s + "-"
 }
 
-// deleteAtEnd deletes objects when the test is over. That it may fail then is no fault of
-// what was tested, so it is only logged.
+// deleteAtEnd deletes objects when the test ends. An error is only logged, because it says nothing
+// about what was tested.
 func deleteAtEnd(t testing.TB, c client.Client, objs ...client.Object) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // the test's own has ended by then
+	ctx := context.WithoutCancel(t.Context()) // the test's own context has ended by then
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()

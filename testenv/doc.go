@@ -1,17 +1,16 @@
-// Package testenv gives a test a real Kubernetes API server, and the few things that
-// tests against one need.
+// Package testenv provides tests with a real Kubernetes API server.
 //
-// [Start] answers a client configuration. It looks, in this order, for a cluster whose
-// kubeconfig TRIMTAB_TEST_KUBECONFIG names, for envtest's binaries in KUBEBUILDER_ASSETS,
-// and else runs trimtab's own control plane, which is built on first use and kept in the
-// user's cache: nothing needs to be installed but Go. All tests of a binary share one
-// server; it ends with the binary.
+// [Start] returns a client configuration. It uses the cluster whose kubeconfig
+// TRIMTAB_TEST_KUBECONFIG names, or else the envtest binaries in KUBEBUILDER_ASSETS, or else
+// trimtab's own control plane, which is built on first use and kept in the user's cache, so that
+// nothing but Go has to be installed. All tests of a binary share one server, which ends with the
+// binary.
 //
-// On it, [Namespace] gives each test a place of its own, [Install] brings CRDs, [Wait] and
-// [Gone] wait for states without sleeping, [User] is somebody with exactly the permissions
-// that the test names, [Requests] counts what a client asks of the server, and [Kubeconfig] is
-// for programs that want a file. How to test an operator with these, see package operator.
+// [Namespace] creates a namespace for a test, and [Install] installs CRDs. [Wait] and [Gone] wait for
+// the state of an object without polling. [User] creates a service account with exactly the given
+// permissions, [Requests] records the requests of a client, and [Kubeconfig] writes a file for
+// programs. To test an operator, see package operatortest.
 //
-// Workload controllers and the garbage collector run in trimtab's control plane and in
-// real clusters, but not in envtest. Fakes of the API are not here.
+// Workload controllers and the garbage collector run in trimtab's control plane and in real
+// clusters, but not in envtest.
 package testenv

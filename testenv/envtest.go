@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// startAssets runs envtest's binaries. envtest expects to be told when the tests are over;
-// here nobody can tell, so each binary is guarded by a process that ends it.
+// startAssets runs the envtest binaries. envtest expects a call when the tests are over, which is not
+// possible here, so each binary is guarded by a process that ends it.
 func startAssets(assets string) (*rest.Config, error) {
 	dir, err := os.MkdirTemp("", "trimtab-envtest-*")
 	if err != nil {

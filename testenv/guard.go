@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// guardScript becomes the binary, and leaves a process behind that ends it when the test
-// binary is gone: the pipe, which the test binary alone can write to, ends then. The pipe
-// is inherited, not opened by a name: a fifo that has no writer any more is waited for.
+// guardScript starts a process that waits for the end of a pipe, and then becomes the binary. Only
+// the test binary holds the writing end of the pipe, so when the test binary is gone, the process ends
+// the binary. The pipe is inherited instead of opened by name, because opening a fifo without a writer
+// would block.
 const guardScript = `#!/bin/sh
 dir='%s'
 (
@@ -21,7 +22,7 @@ dir='%s'
 exec '%s' "$@"
 `
 
-// guard answers where the guarded forms of the binaries in assets are.
+// guard returns a folder with guarded forms of the binaries in assets.
 func guard(dir, assets string) (func(name string) string, error) {
 	alive, err := lifeline()
 	if err != nil {
@@ -36,14 +37,14 @@ func guard(dir, assets string) (func(name string) string, error) {
 	return func(name string) string { return filepath.Join(dir, name) }, nil
 }
 
-// lifeline answers a descriptor that every child inherits and that ends with this process:
-// the reading end of a pipe whose other end is never closed before.
+// lifeline returns a descriptor that every child inherits and that reaches its end when this process
+// ends: the reading end of a pipe whose writing end is never closed.
 func lifeline() (int, error) {
 	var ends [2]int
-	syscall.ForkLock.RLock() // no child may inherit the writing end
+	syscall.ForkLock.RLock() // no child must inherit the writing end
 	defer syscall.ForkLock.RUnlock()
 	if err := syscall.Pipe(ends[:]); err != nil {
-		return 0, fmt.Errorf("make a pipe: %w", err)
+		return 0, fmt.Errorf("create a pipe: %w", err)
 	}
 	syscall.CloseOnExec(ends[1])
 	return ends[0], nil

@@ -21,15 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldOwner owns what Install applies.
+// fieldOwner is the field manager of what Install applies.
 const fieldOwner = client.FieldOwner("trimtab-testenv")
 
-// Install applies objects by server-side apply, CRDs for the most part, and answers when
-// each CRD is established and its kinds can be used. It may be repeated. What it installed
-// stays: the server is shared by all tests of the binary.
+// Install applies objects, mostly CRDs, by server-side apply, and returns when all CRDs are
+// established and their kinds can be used. It may be called again. The objects are not removed,
+// because all tests of the binary share the server.
 //
-// An API server holds back the first objects of a new kind: one that is created less than
-// two seconds after its CRD became established takes two seconds. Install all CRDs at once.
+// The API server delays the first objects of a new kind by up to two seconds after its CRD has been
+// established, so install all CRDs in one call.
 func Install(t testing.TB, cfg *rest.Config, objs ...client.Object) {
 	t.Helper()
 	c := Client(t, cfg)
@@ -52,8 +52,8 @@ func Install(t testing.TB, cfg *rest.Config, objs ...client.Object) {
 	}
 }
 
-// InstallFS is [Install] for all objects in the files below fsys whose names end in .yaml,
-// .yml or .json, for example os.DirFS("config/crd").
+// InstallFS installs all objects in the files of fsys whose names end in .yaml, .yml or .json, for
+// example os.DirFS("config/crd"). See [Install].
 func InstallFS(t testing.TB, cfg *rest.Config, fsys fs.FS) {
 	t.Helper()
 	objs, err := readAll(fsys)
@@ -66,8 +66,8 @@ func InstallFS(t testing.TB, cfg *rest.Config, fsys fs.FS) {
 	Install(t, cfg, objs...)
 }
 
-// toApply is obj as a request to the server: with its kind, without what only a server
-// can know.
+// toApply returns obj in the form of a request: with its kind, and without fields that only the
+// server sets.
 func toApply(c client.Client, obj client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -104,7 +104,7 @@ func readAll(fsys fs.FS) ([]client.Object, error) {
 	return objs, err
 }
 
-// readBuffer is how far the decoder looks to tell YAML from JSON.
+// readBuffer is how many bytes the decoder examines to distinguish YAML from JSON.
 const readBuffer = 4096
 
 func readFile(fsys fs.FS, name string) ([]client.Object, error) {
@@ -130,8 +130,8 @@ func readFile(fsys fs.FS, name string) ([]client.Object, error) {
 	}
 }
 
-// awaitServed waits until a CRD is established, and then until the server really serves
-// its kinds, which comes a moment later.
+// awaitServed waits until a CRD is established and the server serves its kinds, which happens a moment
+// later.
 func awaitServed(t testing.TB, c client.WithWatch, name string) {
 	t.Helper()
 	asked := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}

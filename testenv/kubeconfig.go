@@ -9,10 +9,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig writes a file by which a program reaches what cfg does, as the user that cfg is,
-// and answers its path, for programs that take --kubeconfig. It is gone when the test ends.
-// Its namespace is "default". Programs that get credentials, and proxies of cfg, are not
-// carried over.
+// Kubeconfig writes a kubeconfig with the server and the credentials of cfg and returns its path, for
+// programs that take --kubeconfig. The file is removed when the test ends. Its namespace is
+// "default". Credential plugins and proxies of cfg are not included.
 func Kubeconfig(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
 	tls := cfg.TLSClientConfig

@@ -15,29 +15,30 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Request is one request that reached the server and its answer's status.
+// Request is a request to the server and the status of its response.
 type Request struct {
-	// Verb is as in RBAC, and "apply" for a server-side apply, which RBAC calls patch. For
-	// a path that is not a resource, such as /readyz, it is the method in lower case.
+	// Verb is the verb of RBAC, except that a server-side apply, which RBAC calls patch, is
+	// "apply". For a path that is not a resource, such as /readyz, it is the method in lower
+	// case.
 	Verb string
 	// Path is the path of the URL.
 	Path string
-	// Group and Version are the API's. The group of Kubernetes' core is empty.
+	// Group and Version are those of the API. The core group is empty.
 	Group, Version string
-	// Resource is the plural, for example "configmaps"; empty for other paths.
+	// Resource is the plural name, for example "configmaps". It is empty for other paths.
 	Resource    string
 	Subresource string
 	Namespace   string
-	// Name is empty for a list and for an object whose name the server makes.
+	// Name is empty for a list and for an object whose name the server generates.
 	Name string
-	// Body is what was written, as JSON; nil for other verbs.
+	// Body is the body of a write, as JSON. It is nil for other verbs.
 	Body []byte
-	// Code is the HTTP status; 0 while no answer has come.
+	// Code is the HTTP status, or 0 until the response arrives.
 	Code int
 }
 
-// IsWrite tells whether the request meant to change something. Reviews, which are asked by
-// creating an object that is not kept, change nothing.
+// IsWrite reports whether the request was meant to change something. Reviews do not count: they are
+// created but not stored.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create":
@@ -48,7 +49,7 @@ func (r Request) IsWrite() bool {
 	return false
 }
 
-// String is the request in one line, for example "update streams/status a/orders 200".
+// String returns the request on one line, for example "update streams/status a/orders 200".
 func (r Request) String() string {
 	what := r.Path
 	if r.Resource != "" {
@@ -67,16 +68,16 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %d", r.Verb, what, r.Code)
 }
 
-// Log holds what clients asked of the server, in the order in which they asked. A request
-// is in it before the server gets it, so that whoever sees its effect finds it here. The
-// zero value is empty and ready; methods may be called while clients are at work.
+// Log records the requests of clients in the order in which they were sent. A request is recorded
+// before the server receives it, so that a test that sees its effect also finds it in the log. The
+// zero value is an empty log. All methods are safe for concurrent use.
 type Log struct {
 	mu  sync.Mutex
 	all []*Request
 }
 
-// Requests answers a copy of cfg whose clients write each of their requests into a new
-// [Log]. A watch counts when it begins.
+// Requests returns a copy of cfg whose clients record each of their requests in the returned [Log].
+// A watch is recorded when it begins.
 func Requests(cfg *rest.Config) (*rest.Config, *Log) {
 	log := &Log{}
 	counted := rest.CopyConfig(cfg)
@@ -84,10 +85,10 @@ func Requests(cfg *rest.Config) (*rest.Config, *Log) {
 	return counted, log
 }
 
-// All answers the requests so far.
+// All returns the requests so far.
 func (l *Log) All() []Request { return l.Select(func(Request) bool { return true }) }
 
-// Select answers the requests so far that fit.
+// Select returns the requests so far for which fit returns true.
 func (l *Log) Select(fits func(Request) bool) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,22 +101,22 @@ func (l *Log) Select(fits func(Request) bool) []Request {
 	return found
 }
 
-// Writes answers the requests so far that meant to change one object or a subresource of
-// it, refused ones too. resource is the plural.
+// Writes returns the requests so far that were meant to change an object or one of its subresources,
+// including refused ones. resource is the plural name.
 func (l *Log) Writes(resource, namespace, name string) []Request {
 	return l.Select(func(r Request) bool {
 		return r.IsWrite() && r.Resource == resource && r.Namespace == namespace && r.Name == name
 	})
 }
 
-// Reset forgets the requests so far.
+// Reset empties the log.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = nil
 }
 
-// String is the requests so far, one in a line.
+// String returns the requests so far, one per line.
 func (l *Log) String() string {
 	var b strings.Builder
 	for _, r := range l.All() {
@@ -136,13 +137,13 @@ func (l *Log) answered(r *Request, code int) {
 	r.Code = code
 }
 
-// recorder is a transport that notes what passes through it.
+// recorder is a transport that records requests.
 type recorder struct {
 	next http.RoundTripper
 	log  *Log
 }
 
-// RoundTrip passes the request on unchanged.
+// RoundTrip implements http.RoundTripper. It does not change the request.
 func (c recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	r := parse(req)
 	if r.IsWrite() && req.Body != nil {
@@ -165,11 +166,11 @@ func (c recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// WrappedRoundTripper lets client-go reach the transport below.
+// WrappedRoundTripper gives client-go access to the wrapped transport.
 func (c recorder) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// asJSON makes a body legible. Clients send Kubernetes' own kinds as protobuf, and kinds
-// that are not known here as JSON already.
+// asJSON returns a body as JSON. Clients send the kinds of Kubernetes as protobuf; other kinds are
+// sent as JSON anyway.
 func asJSON(body []byte) []byte {
 	if len(body) == 0 || json.Valid(body) {
 		return body
@@ -193,7 +194,7 @@ func nameIn(body []byte) string {
 	return obj.Name
 }
 
-// parse reads a request's meaning from its method and URL.
+// parse derives a request's verb and resource from its method and URL.
 func parse(req *http.Request) Request {
 	r := Request{Path: req.URL.Path, Verb: strings.ToLower(req.Method)}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
@@ -205,7 +206,8 @@ func parse(req *http.Request) Request {
 	default:
 		return r
 	}
-	// A namespace is an object too: below it are its own subresources, or resources.
+	// A namespace is an object itself: its path is followed by its own subresources, or by
+	// resources in it.
 	own := []string{"status", "finalize"}
 	if parts[0] == "namespaces" && len(parts) > 2 && !slices.Contains(own, parts[2]) {
 		r.Namespace, parts = parts[1], parts[2:]
@@ -216,7 +218,7 @@ func parse(req *http.Request) Request {
 	return r
 }
 
-// verb is what RBAC calls the request.
+// verb returns the verb that RBAC uses for the request.
 func verb(req *http.Request, name string) string {
 	watching := req.URL.Query().Get("watch")
 	switch {

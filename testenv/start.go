@@ -16,13 +16,13 @@ import (
 
 const (
 	// EnvKubeconfig names the environment variable with the kubeconfig of a cluster to
-	// test on. The tests get all permissions that it has, and leave CRDs behind.
+	// test on. Tests have all its permissions, and they leave CRDs behind.
 	EnvKubeconfig = "TRIMTAB_TEST_KUBECONFIG"
-	// EnvAssets names the environment variable with the folder of envtest's binaries.
+	// EnvAssets names the environment variable with the folder of the envtest binaries.
 	EnvAssets = "KUBEBUILDER_ASSETS"
 )
 
-// server is the one that all tests of a binary share: starting takes seconds and a test
+// server is shared by all tests of a binary, because starting one takes seconds and a test
 // milliseconds.
 //
 //arch:state a test binary has no other place that outlives a test
@@ -30,14 +30,14 @@ var server struct {
 	once sync.Once
 	cfg  *rest.Config
 	err  error
-	// held is what must stay reachable: a control plane ends when the pipe to it is
-	// closed, which the garbage collector does too.
+	// held keeps the control plane reachable: it ends when the pipe to it is closed, which the
+	// garbage collector would do.
 	held any
 }
 
-// Start answers the configuration of an administrator's client for a real API server. The
-// first call in a test binary finds or starts the server; it ends with the binary, however
-// that ends. The client has no rate limit of its own.
+// Start returns the client configuration of an administrator for a real API server. The first call in
+// a test binary finds or starts the server. The server ends with the binary, however that ends. The
+// configuration has no client-side rate limit.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
 	server.once.Do(func() {
@@ -52,7 +52,7 @@ func Start(t testing.TB) *rest.Config {
 
 func find(t testing.TB) (*rest.Config, error) {
 	t.Helper()
-	// The server outlives the test that happens to come first.
+	// The server outlives the test that starts it.
 	ctx := context.WithoutCancel(t.Context())
 	var cfg *rest.Config
 	var err error
@@ -71,11 +71,11 @@ func find(t testing.TB) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// errLate tells what to do when go test's time limit is shorter than the first build.
+// errLate is the error if the time limit of go test is shorter than the first build.
 var errLate = errors.New("the control plane is still being built and the test's time is up; " +
 	"build it before, with `go run github.com/trimtab-dev/trimtab/cmd/trimtab cluster build`, or allow for more with -timeout")
 
-// startOwn runs trimtab's control plane.
+// startOwn starts trimtab's control plane.
 func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
 	t.Helper()
 	building, cancel := ctx, context.CancelFunc(func() {})
@@ -98,14 +98,15 @@ func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
 }
 
 const (
-	// patience is how long to wait for a state that ought to come soon.
+	// patience is how long to wait for a state that should be reached soon.
 	patience = 30 * time.Second
-	// grace is what a test needs before go test's own limit to say what went wrong.
+	// grace is how long before the time limit of go test a test must fail, so that it can say
+	// what went wrong.
 	grace = 3 * time.Second
 )
 
-// within answers a context that ends when waiting is no longer of use: after 30 seconds,
-// or shortly before go test would end the test without a word.
+// within returns a context that ends after 30 seconds, or shortly before go test would abort the test
+// without an explanation.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
 	t.Helper()
 	end := time.Now().Add(patience)

@@ -14,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// User answers the client configuration of a new ServiceAccount that may do what rules
-// say, in all namespaces, and nothing else. Run an operator as it and a permission that is
-// missing from its role fails the test instead of the first customer.
+// User returns the client configuration of a new service account that has the permissions in rules, in
+// all namespaces, and no others. Run an operator under it, and a permission that is missing from its
+// role fails the test instead of the first installation.
 //
-// It answers when the permissions are in effect, and removes the account and its role when
-// the test ends.
+// User returns when the permissions are in effect. The account and its role are removed when the test
+// ends.
 func User(t testing.TB, cfg *rest.Config, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	c := Client(t, cfg)
 	ns := Namespace(t, cfg)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "user"}}
-	// Cluster-wide names borrow the namespace's, which the server made unique.
+	// Names of cluster-scoped objects contain that of the namespace, which is unique.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ns}, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
@@ -34,14 +34,14 @@ func User(t testing.TB, cfg *rest.Config, rules ...rbacv1.PolicyRule) *rest.Conf
 	}
 	for _, obj := range []client.Object{account, role, binding} {
 		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatalf("make a user: %v", err)
+			t.Fatalf("create a user: %v", err)
 		}
 	}
 	deleteAtEnd(t, c, binding, role)
 
 	token := &authenticationv1.TokenRequest{}
 	if err := c.SubResource("token").Create(t.Context(), account, token); err != nil {
-		t.Fatalf("make a token for the user: %v", err)
+		t.Fatalf("create a token for the user: %v", err)
 	}
 	user := rest.AnonymousClientConfig(cfg)
 	user.BearerToken = token.Status.Token
@@ -50,8 +50,8 @@ func User(t testing.TB, cfg *rest.Config, rules ...rbacv1.PolicyRule) *rest.Conf
 	return user
 }
 
-// awaitAllowed waits until the server's authorizer, which follows roles by a watch of its
-// own, allows the user what each rule begins with.
+// awaitAllowed waits until the server's authorizer, which watches roles, allows the user the first
+// permission of each rule.
 func awaitAllowed(t testing.TB, user *rest.Config, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	c := Client(t, user)
@@ -65,7 +65,7 @@ func awaitAllowed(t testing.TB, user *rest.Config, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// firstOf asks for the first of everything that a rule allows.
+// firstOf returns the attributes of the first permission of a rule.
 func firstOf(rule rbacv1.PolicyRule) authorizationv1.SelfSubjectAccessReviewSpec {
 	if len(rule.NonResourceURLs) > 0 {
 		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{

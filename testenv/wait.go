@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Wait watches the object with obj's kind, namespace and name until ok says yes to a state
-// of it, and answers that state. The object need not exist yet. why ends the sentence
+// Wait watches the object with obj's kind, namespace and name until ok returns true for one of its
+// states, and returns that state. The object need not exist yet. why completes the sentence
 // "waited for ...", for example "the stream to become Ready".
 //
-// After 30 seconds, or shortly before the time limit of go test, the test fails with the
-// last state seen.
+// After 30 seconds, or shortly before the time limit of go test, the test fails and shows the last
+// state of the object.
 func Wait[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, ok func(T) bool) T {
 	t.Helper()
 	var seen T
@@ -35,8 +35,8 @@ func Wait[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, 
 	})
 }
 
-// Gone watches the object with obj's kind, namespace and name until it does not exist. It
-// fails like [Wait].
+// Gone watches the object with obj's kind, namespace and name until it does not exist. It fails like
+// [Wait].
 func Gone[T client.Object](t testing.TB, c client.WithWatch, obj T, why string) {
 	t.Helper()
 	var seen T
@@ -48,8 +48,8 @@ func Gone[T client.Object](t testing.TB, c client.WithWatch, obj T, why string) 
 	})
 }
 
-// follow shows each state of an object to look until that is satisfied, and answers what
-// look made of it last.
+// follow calls look with each state of an object until look is satisfied, and returns its last
+// result.
 func follow[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, look func(now T, exists bool) (T, bool)) T {
 	t.Helper()
 	ctx, cancel := within(t)
@@ -75,7 +75,7 @@ func follow[T client.Object](t testing.TB, c client.WithWatch, obj T, why string
 	return seen
 }
 
-// describe says what the object was last like.
+// describe describes the last state of the object.
 func describe(c client.Client, asked, seen client.Object, existed bool) string {
 	name := fmt.Sprintf("%T", asked)
 	if gvk, err := c.GroupVersionKindFor(asked); err == nil {
@@ -97,13 +97,13 @@ func describe(c client.Client, asked, seen client.Object, existed bool) string {
 	return fmt.Sprintf("%s was last seen as\n%s", name, text)
 }
 
-// state is what an object is at a moment.
+// state is the state of an object at one moment.
 type state[T client.Object] struct {
 	obj    T
 	exists bool
 }
 
-// states yields the state that an object has now and then each new one. An error ends it.
+// states yields the present state of an object and then each new one. An error ends the sequence.
 func states[T client.Object](ctx context.Context, c client.WithWatch, obj T) iter.Seq2[state[T], error] {
 	return func(yield func(state[T], error) bool) {
 		for {
@@ -118,8 +118,8 @@ func states[T client.Object](ctx context.Context, c client.WithWatch, obj T) ite
 	}
 }
 
-// watchOnce reads and then watches an object. It answers true when the server ended the
-// watch, as it does now and then, and there is more to see.
+// watchOnce reads and then watches an object. It returns true if the server ended the watch, as it
+// does now and then, and the caller should watch again.
 func watchOnce[T client.Object](ctx context.Context, c client.WithWatch, obj T, see func(state[T]) bool) (again bool, err error) {
 	list, err := listOf(c, obj)
 	if err != nil {
@@ -165,7 +165,7 @@ func stateOf[T client.Object](event watch.Event) (state[T], error) {
 	return state[T]{obj: obj, exists: event.Type != watch.Deleted}, nil
 }
 
-// first answers the one object of a list.
+// first returns the only object of a list.
 func first[T client.Object](list client.ObjectList) (state[T], error) {
 	items, err := meta.ExtractList(list)
 	if err != nil || len(items) == 0 {
@@ -178,7 +178,7 @@ func first[T client.Object](list client.ObjectList) (state[T], error) {
 	return state[T]{obj: obj, exists: true}, nil
 }
 
-// listOf makes the empty list of obj's kind, typed if obj is.
+// listOf returns an empty list of obj's kind, typed if obj is.
 func listOf(c client.Client, obj client.Object) (client.ObjectList, error) {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -206,11 +206,11 @@ func listOf(c client.Client, obj client.Object) (client.ObjectList, error) {
 	return list, nil
 }
 
-// pollEvery is for what the server cannot be watched for.
+// pollEvery is the interval at which states that cannot be watched are polled.
 const pollEvery = 20 * time.Millisecond
 
-// poll asks until the answer is yes. It is for states of the server itself, such as a
-// permission that has taken effect, which it tells nobody of.
+// poll calls ask until it returns true. It is for states of the server that cannot be watched, such as
+// a permission that has taken effect.
 func poll(t testing.TB, why string, ask func(context.Context) (bool, error)) {
 	t.Helper()
 	ctx, cancel := within(t)

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// EnvBinary names the environment variable that holds the path of a devcluster binary to
-// use instead of building one.
+// EnvBinary is the name of the environment variable with the path of a devcluster binary to use
+// instead of building one.
 const EnvBinary = "TRIMTAB_DEVCLUSTER"
 
-// keptBinaries is how many binaries stay in the cache besides the one in use: enough for
-// a few branches side by side, at 200 MB each.
+// keptBinaries is how many binaries stay in the cache in addition to the one in use: enough for a few
+// branches, at 200 MB each.
 const keptBinaries = 2
 
-// Binary finds the devcluster binary that belongs to this build of trimtab, or builds it.
-// A build takes minutes when nothing is cached; it happens once per version, or per state
-// of the sources in a checkout, however many processes ask at a time.
+// Binary finds or builds the devcluster binary that belongs to this build of trimtab, and returns its
+// path. A build takes several minutes when nothing is cached. It happens once per version, or once per
+// state of the sources in a checkout, even if several processes call Binary at the same time.
 //
 // The binary is kept in the user's cache folder. An interrupted build leaves nothing there.
 func Binary(ctx context.Context, progress Progress) (string, error) {
@@ -42,16 +42,16 @@ func Binary(ctx context.Context, progress Progress) (string, error) {
 	return b.binary(ctx, src)
 }
 
-// CacheFolder is where trimtab keeps what it calls name on this machine. It is not made yet.
+// CacheFolder returns the folder name in trimtab's part of the user's cache. It does not create it.
 func CacheFolder(name string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a folder to keep the control plane in: %w; set XDG_CACHE_HOME to one", err)
+		return "", fmt.Errorf("find a cache folder for the control plane: %w; set XDG_CACHE_HOME", err)
 	}
 	return filepath.Join(dir, "trimtab", name), nil
 }
 
-// named checks a binary that the user named.
+// named checks the binary that the user named.
 func named(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -61,12 +61,12 @@ func named(path string) (string, error) {
 		return "", fmt.Errorf("use the control plane that %s names: %q is a folder; name the devcluster binary in it", EnvBinary, path)
 	}
 	if runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
-		return "", fmt.Errorf("use the control plane that %s names: %q is no program", EnvBinary, path)
+		return "", fmt.Errorf("use the control plane that %s names: %q is not executable", EnvBinary, path)
 	}
 	return path, nil
 }
 
-// builder keeps binaries in a folder, one folder in it per key.
+// builder keeps binaries in a folder, in a subfolder for each key.
 type builder struct {
 	cache  string
 	goTool string
@@ -100,7 +100,7 @@ func (b *builder) binary(ctx context.Context, src source) (string, error) {
 	}
 	path, ok := b.find(key)
 	if !ok {
-		return "", fmt.Errorf("the control plane was built into %q and is gone; was the cache cleaned just now?", path)
+		return "", fmt.Errorf("the control plane was built into %q but is not there; has the cache just been cleaned?", path)
 	}
 	return path, nil
 }
@@ -120,15 +120,15 @@ func (b *builder) find(key string) (string, bool) {
 		return path, false
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // a cache that is read-only is never swept either
+	_ = os.Chtimes(dir, now, now) // a read-only cache is never swept
 	return path, true
 }
 
-// lockPoll is how soon a waiting process notices that the build has ended.
+// lockPoll is how often a waiting process checks whether the build has ended.
 const lockPoll = 200 * time.Millisecond
 
-// lock waits until no other process builds. The system has no lock that can be waited for
-// and given up, so it is asked for again and again.
+// lock waits until no other process is building. It polls, because the system has no lock whose wait
+// can be cancelled.
 func (b *builder) lock(ctx context.Context) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(b.cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *builder) lock(ctx context.Context) (unlock func(), err error) {
 		select {
 		case <-ctx.Done():
 			_ = f.Close()
-			return nil, fmt.Errorf("wait for another process that builds the control plane: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("wait for another process that is building the control plane: %w", context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
@@ -156,8 +156,8 @@ func (b *builder) lock(ctx context.Context) (unlock func(), err error) {
 
 const unfinished = ".tmp"
 
-// sweep removes what interrupted builds left and all but the binaries used last. The
-// caller holds the lock.
+// sweep removes what interrupted builds left, and all but the most recently used binaries. The caller
+// holds the lock.
 func (b *builder) sweep() error {
 	entries, err := os.ReadDir(b.cache)
 	if err != nil {
@@ -191,7 +191,7 @@ func (b *builder) sweep() error {
 	return nil
 }
 
-// build compiles src aside and then moves the result to where find looks.
+// build compiles src in a temporary folder and then moves the result to its final place.
 func (b *builder) build(ctx context.Context, src source, key string) error {
 	tmp := filepath.Join(b.cache, key+unfinished)
 	finished := filepath.Join(tmp, "bin")
@@ -224,5 +224,5 @@ func (b *builder) build(ctx context.Context, src source, key string) error {
 }
 
 func unwritable(err error) error {
-	return fmt.Errorf("keep the control plane in the cache: %w; set XDG_CACHE_HOME to a folder with 2 GB to write to", err)
+	return fmt.Errorf("keep the control plane in the cache: %w; set XDG_CACHE_HOME to a writable folder with 2 GB of free space", err)
 }

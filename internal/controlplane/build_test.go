@@ -245,7 +245,7 @@ func TestFullDisk(t *testing.T) {
 	b := newBuilder(cache, nil)
 	b.goTool = goTool
 	_, err := b.binary(t.Context(), checkout(t, "package main\n\nfunc main() {}\n"))
-	for _, want := range []string{"no space left on device", "GOCACHE (" + gocache + ")", "GOMODCACHE (", "XDG_CACHE_HOME (" + cache, "make room"} {
+	for _, want := range []string{"no space left on device", "GOCACHE (" + gocache + ")", "GOMODCACHE (", "XDG_CACHE_HOME (" + cache, "free some space"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
 		}

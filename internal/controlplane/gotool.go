@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// gotool runs the go command on one source.
+// gotool runs the go command for one source.
 type gotool struct {
 	path string
 	dir  string
 	env  []string
-	// scratch is for the go command's own temporary files.
+	// scratch is the folder for temporary files of the go command.
 	scratch string
 	meter   *meter
-	// what is built in people's words, and its packages.
+	// what describes what is built, for messages; mains are its packages.
 	what  string
 	mains []string
 }
 
-// newGo finds the go command and, if src is a published version, downloads it. scratch is
-// for the go command's own temporary files, so that no interruption leaves them elsewhere.
+// newGo finds the go command and, if src is a published version, downloads it. scratch is the folder
+// for temporary files of the go command, so that an interruption leaves none elsewhere.
 func newGo(ctx context.Context, name string, src source, scratch string, m *meter) (*gotool, error) {
 	tool, err := exec.LookPath(name)
 	if err != nil {
-		return nil, fmt.Errorf("build the control plane, which is needed once: %w; "+
+		return nil, fmt.Errorf("build the control plane: %w; "+
 			"install Go 1.26 or later (https://go.dev/dl), or name a devcluster binary in %s", err, EnvBinary)
 	}
 	dir, work, err := src.folder(ctx, tool)
@@ -44,7 +44,7 @@ func newGo(ctx context.Context, name string, src source, scratch string, m *mete
 	return &gotool{
 		path:    tool,
 		dir:     dir,
-		env:     []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, // the linker knows the latter
+		env:     []string{"GOWORK=" + work, "GOTMPDIR=" + scratch, "TMPDIR=" + scratch}, // the linker uses TMPDIR
 		scratch: scratch,
 		meter:   m,
 		what:    "the control plane",
@@ -52,8 +52,8 @@ func newGo(ctx context.Context, name string, src source, scratch string, m *mete
 	}, nil
 }
 
-// goCommand prepares a run of the go command for this machine, whatever machine the
-// environment asks others to be built for.
+// goCommand returns a go command that builds for this machine, even if the environment selects
+// another one.
 func goCommand(ctx context.Context, path, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = dir
@@ -64,7 +64,7 @@ func goCommand(ctx context.Context, path, dir string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// download gets a published module and answers its folder.
+// download downloads a published module and returns its folder.
 func download(ctx context.Context, goTool, module, version string) (string, error) {
 	cmd := goCommand(ctx, goTool, os.TempDir(), "mod", "download", "-json", module+"@"+version)
 	cmd.Env = append(cmd.Env, "GOWORK=off")
@@ -74,10 +74,10 @@ func download(ctx context.Context, goTool, module, version string) (string, erro
 		return got.Dir, nil
 	}
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("get the control plane's modules: %w", context.Cause(ctx))
+		return "", fmt.Errorf("download the control plane's modules: %w", context.Cause(ctx))
 	}
 	if signalled(err) {
-		return "", fmt.Errorf("get the control plane's modules: %w", err)
+		return "", fmt.Errorf("download the control plane's modules: %w", err)
 	}
 	if got.Error == "" && err != nil {
 		got.Error = err.Error()
@@ -86,13 +86,12 @@ func download(ctx context.Context, goTool, module, version string) (string, erro
 }
 
 func noModules(why string) error {
-	return fmt.Errorf("get the control plane's modules: %s; %s", why, needsProxy)
+	return fmt.Errorf("download the control plane's modules: %s; %s", why, needsProxy)
 }
 
-const needsProxy = "the first build needs a Go module proxy that can be reached (see go env GOPROXY)"
+const needsProxy = "the first build needs access to a Go module proxy (see go env GOPROXY)"
 
-// stale counts the packages that the build cache does not hold. It downloads the modules
-// that are missing.
+// stale counts the packages that are not in the build cache. It downloads missing modules.
 func (g *gotool) stale(ctx context.Context) (int, error) {
 	var out bytes.Buffer
 	downloads := 0
@@ -103,26 +102,26 @@ func (g *gotool) stale(ctx context.Context) (int, error) {
 		}
 	}, append([]string{"list", "-mod=readonly", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, g.mains...)...)
 	if err == nil {
-		// Commands themselves always count as stale: their binaries are not installed.
+		// Commands always count as stale, because their binaries are not installed.
 		return max(0, len(bytes.Fields(out.Bytes()))-len(g.mains)), nil
 	}
 	if ctx.Err() != nil || signalled(err) {
 		return 0, g.failed(ctx, "load the source of "+g.what, said, err)
 	}
-	first, _, _ := strings.Cut(said, "\n") // one missing module is told for each that needs it
+	first, _, _ := strings.Cut(said, "\n") // a missing module is reported once for each package that needs it
 	return 0, fmt.Errorf("%w; if modules are missing, %s", g.failed(ctx, "load the source of "+g.what, first, err), needsProxy)
 }
 
-// signalled tells whether somebody ended the go command, so that nothing is wrong with what
-// it was to do.
+// signalled reports whether the go command was ended by a signal, so that its error says nothing about
+// the build.
 func signalled(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() == -1
 }
 
-// build compiles and links into the file out, and counts packages up to total on the way.
-// Without debugging information the link is quicker by a third, and the packages are those
-// that any other build has put into the cache.
+// build compiles and links into the file out, and counts packages up to total. Without debugging
+// information, linking is a third faster, and the compiled packages are still those of any other
+// build.
 func (g *gotool) build(ctx context.Context, out string, total int) error {
 	begun := 0
 	if total == 0 {
@@ -132,7 +131,7 @@ func (g *gotool) build(ctx context.Context, out string, total int) error {
 	}
 	said, err := g.run(ctx, nil, func(line string) {
 		switch {
-		case strings.ContainsAny(line, " \t:"): // not the name of a package
+		case strings.ContainsAny(line, " \t:"): // not a package name
 		case slices.ContainsFunc(g.mains, func(main string) bool {
 			return strings.HasPrefix(line, rootModule) && strings.HasSuffix(line, path.Base(main))
 		}):
@@ -148,8 +147,8 @@ func (g *gotool) build(ctx context.Context, out string, total int) error {
 	return nil
 }
 
-// run calls line for each line that the go command prints on its standard error, and
-// answers those that tell of more than progress.
+// run calls line for each line that the go command writes to standard error, and returns the lines
+// that report more than progress.
 func (g *gotool) run(ctx context.Context, stdout *bytes.Buffer, line func(string), args ...string) (string, error) {
 	cmd := goCommand(ctx, g.path, g.dir, args...)
 	cmd.Env = append(cmd.Env, g.env...)
@@ -160,12 +159,12 @@ func (g *gotool) run(ctx context.Context, stdout *bytes.Buffer, line func(string
 	cmd.Stderr = lines
 	err := cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		_ = killGroup(cmd) // compilers that did not hear the interrupt
+		_ = killGroup(cmd) // for compilers that ignore the interrupt
 	}
 	return lines.said(), err
 }
 
-// failed words a failure of the go command.
+// failed returns the error for a failure of the go command.
 func (g *gotool) failed(ctx context.Context, doing, said string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
@@ -179,7 +178,7 @@ func (g *gotool) failed(ctx context.Context, doing, said string, err error) erro
 	return fmt.Errorf("%s: %s", doing, said)
 }
 
-// room says how much a first build takes in which folders, and how to name others.
+// room says how much space a first build needs in which folders, and how to select others.
 func (g *gotool) room(ctx context.Context) string {
 	var out bytes.Buffer
 	ask := goCommand(ctx, g.path, g.dir, "env", "GOCACHE", "GOMODCACHE")
@@ -192,14 +191,14 @@ func (g *gotool) room(ctx context.Context) string {
 			}
 		}
 	}
-	return fmt.Sprintf("a first build takes 3 GB in %s, and 1 GB in XDG_CACHE_HOME (%s); make room there, or let these variables name folders that have it",
+	return fmt.Sprintf("a first build needs 3 GB in %s, and 1 GB in XDG_CACHE_HOME (%s); free some space, or set these variables to other folders",
 		strings.Join(caches, " and "), g.scratch)
 }
 
-// keptLines is how much of what the go command says goes into an error.
+// keptLines is how many lines of the go command's output become part of an error.
 const keptLines = 12
 
-// lineWriter hands on what is written to it line by line.
+// lineWriter calls line for each line that is written to it.
 type lineWriter struct {
 	line func(string)
 	rest []byte
@@ -226,7 +225,7 @@ func (w *lineWriter) add(line string) {
 	}
 }
 
-// said is what was written but for progress.
+// said returns what was written, without progress.
 func (w *lineWriter) said() string {
 	if len(w.rest) > 0 {
 		w.add(string(w.rest))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// meter tells a Progress, and processes that wait, how the build goes.
+// meter reports the progress of a build to a Progress and to waiting processes.
 type meter struct {
 	tell  Progress
 	file  string
@@ -17,7 +17,7 @@ type meter struct {
 	step Step
 }
 
-// newMeter makes a meter that keeps the newest step in file for other processes to read.
+// newMeter returns a meter that writes the latest step to file, where other processes read it.
 func newMeter(tell Progress, file string) *meter {
 	if tell == nil {
 		tell = func(Step) {}
@@ -25,7 +25,7 @@ func newMeter(tell Progress, file string) *meter {
 	return &meter{tell: tell, file: file, began: time.Now(), step: Step{Phase: Preparing}}
 }
 
-// set changes the step; it is told at the next second.
+// set changes the step, which is reported within a second.
 func (m *meter) set(phase Phase, done, total int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,7 +40,7 @@ func (m *meter) now() Step {
 	return s
 }
 
-// start tells the step once a second from now on until stop, which may be called twice.
+// start reports the step once a second until stop is called. stop may be called twice.
 func (m *meter) start() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -62,14 +62,14 @@ func (m *meter) start() (stop func()) {
 	return sync.OnceFunc(func() { close(quit); <-done })
 }
 
-// publish writes the step for processes that wait. It is a courtesy: they can do without.
+// publish writes the step for waiting processes. They also work without it, so errors are ignored.
 func (m *meter) publish(s Step) {
 	if text, err := json.Marshal(s); err == nil {
 		_ = os.WriteFile(m.file, text, 0o600)
 	}
 }
 
-// waiting tells that another process is at work, and what it last published.
+// waiting reports that another process is building, and what it last published.
 func (m *meter) waiting() {
 	m.set(Waiting, 0, 0)
 	s := m.now()

@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// OwnGroup takes cmd out of the terminal's process group: Ctrl-C reaches this process
-// alone, which then ends cmd in order.
+// OwnGroup moves cmd out of the terminal's process group, so that Ctrl-C reaches only this process,
+// which can then stop cmd gracefully.
 func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // ownSession lets cmd outlive the terminal.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// interruptGroup does to cmd and its children what Ctrl-C does.
+// interruptGroup sends SIGINT to cmd and its children, as Ctrl-C would.
 func interruptGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 
-// terminateGroup asks cmd, and its children, to end for good.
+// terminateGroup sends SIGTERM to cmd and its children.
 func terminateGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// killGroup ends cmd and its children at once.
+// killGroup sends SIGKILL to cmd and its children.
 func killGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -7,8 +7,8 @@ import (
 
 const detachedProcess = 0x00000008
 
-// OwnGroup takes cmd out of the console's process group: Ctrl-C reaches this process
-// alone, which then ends cmd in order.
+// OwnGroup moves cmd out of the console's process group, so that Ctrl-C reaches only this process,
+// which can then stop cmd gracefully.
 func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -12,10 +12,10 @@ import (
 	"runtime"
 )
 
-// Programs builds commands of trimtab's own module, named by their packages relative to it
-// ("./samples/nats/cmd/nats-operator"), and answers the folder that holds them, each under
-// its package's last name. In a checkout it always asks the go command, which knows what has
-// changed; programs of a published version are built once and kept in the user's cache.
+// Programs builds commands of trimtab's own module and returns the folder that contains them. The
+// packages are relative to the module, as in "./samples/nats/cmd/nats-operator"; each binary has the
+// name of the last element of its package. In a checkout Programs always runs the go command, which
+// knows what has changed. Programs of a published version are built once and kept in the user's cache.
 func Programs(ctx context.Context, progress Progress, packages ...string) (string, error) {
 	cache, err := CacheFolder("programs")
 	if err != nil {
@@ -42,7 +42,7 @@ func Programs(ctx context.Context, progress Progress, packages ...string) (strin
 	return dir, b.buildPrograms(ctx, src, dir, packages)
 }
 
-// programs names the folder for programs of s: one for each version, and for each checkout.
+// programs returns the name of the folder for programs of s: one for each version and each checkout.
 func (s source) programs() string {
 	if s.dir == "" {
 		return s.version + "-" + runtime.GOOS + "-" + runtime.GOARCH
@@ -87,7 +87,7 @@ func (b *builder) buildPrograms(ctx context.Context, src source, dir string, pac
 	return nil
 }
 
-// newGoForRoot is newGo for the root module that src belongs to.
+// newGoForRoot is like newGo, but for the root module that src belongs to.
 func newGoForRoot(ctx context.Context, name string, src source, scratch string, m *meter) (*gotool, error) {
 	tool, err := exec.LookPath(name)
 	if err != nil {

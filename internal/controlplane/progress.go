@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// Phase is what the making of the binary is busy with.
+// Phase is a phase of the build.
 type Phase string
 
 const (
-	// Waiting takes the place of all other phases while another process builds.
+	// Waiting replaces all other phases while another process is building.
 	Waiting Phase = "waiting"
-	// Preparing looks for the go command and at the sources.
+	// Preparing finds the go command and examines the sources.
 	Preparing Phase = "preparing"
-	// Downloading gets modules that this machine does not have.
+	// Downloading downloads missing modules.
 	Downloading Phase = "downloading"
-	// Compiling is the long one: minutes, if the build cache is empty.
+	// Compiling takes minutes if the build cache is empty.
 	Compiling Phase = "compiling"
 	// Linking takes ten seconds or more.
 	Linking Phase = "linking"
-	// Built is told once, at the end.
+	// Built is reported once, at the end.
 	Built Phase = "built"
 )
 
-// Progress is told about once a second how the making of the binary goes, and at last
-// with [Built]. It is not called at all when the binary is found. Nil tells nobody.
+// Progress is called about once a second during a build, and at the end with [Built]. It is not called
+// if the binary exists already. Nil means that progress is not reported.
 type Progress func(Step)
 
-// Step is a moment in the making of the binary.
+// Step is the state of a build at one moment.
 type Step struct {
 	Phase Phase `json:"phase"`
-	// Done counts modules while downloading and packages while compiling.
+	// Done is the number of modules downloaded or packages compiled.
 	Done int `json:"done,omitempty"`
-	// Total is how many packages there are to compile that the build cache does not hold.
+	// Total is the number of packages to compile.
 	Total int `json:"total,omitempty"`
-	// Elapsed is the time since the call of [Binary].
+	// Elapsed is the time since [Binary] was called.
 	Elapsed time.Duration `json:"elapsed"`
-	// Other is what the process that is waited for last said of itself, if anything.
+	// Other is the last step that the other process published, if any, while Waiting.
 	Other *Step `json:"-"`
 }
 
-// String is the step in a few words, for example "compiling 812 of 1630 packages, 2m5s".
+// String returns the step in a few words, for example "compiling 812 of 1630 packages, 2m5s".
 func (s Step) String() string {
 	return fmt.Sprintf("%s, %s", s.what(), s.Elapsed.Round(time.Second))
 }
@@ -64,11 +64,11 @@ func (s Step) what() string {
 	return string(s.Phase)
 }
 
-// lineEvery is how often progress makes a new line where lines cannot be rewritten.
+// lineEvery is how often progress is printed where lines cannot be rewritten.
 const lineEvery = 10 * time.Second
 
-// Print returns a Progress that writes to w: one line that is rewritten where w is a
-// terminal, elsewhere a line at each new phase and every ten seconds.
+// Print returns a Progress that writes to w: one line that is rewritten if w is a terminal, otherwise
+// a line for each new phase and every ten seconds.
 func Print(w io.Writer) Progress {
 	if IsTerminal(w) {
 		return func(s Step) {
@@ -89,7 +89,7 @@ func Print(w io.Writer) Progress {
 	}
 }
 
-// IsTerminal tells whether a person watches w.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -22,14 +22,14 @@ const (
 	clusterMain   = "./cmd/devcluster"
 )
 
-// source is where the binary is built from: a folder of a checkout, or a published
-// version of the module.
+// source is what the binary is built from: a folder of a checkout, or a published version of the
+// module.
 type source struct {
 	dir     string
 	version string
 }
 
-// ownSource finds the module devcluster that belongs to this very build of trimtab.
+// ownSource finds the module devcluster that belongs to this build of trimtab.
 func ownSource(ctx context.Context, goTool string) (source, error) {
 	_, file, _, _ := runtime.Caller(0)
 	if s, ok := sourceBeside(file); ok {
@@ -43,15 +43,15 @@ func ownSource(ctx context.Context, goTool string) (source, error) {
 	if s, ok := sourceListed(ctx, goTool); ok {
 		return s, nil
 	}
-	return source{}, errors.New("this build of trimtab does not know its version, so no control plane can be built to match; " +
+	return source{}, errors.New("this build of trimtab does not know its version, so it cannot build a matching control plane; " +
 		"run it from a checkout, install a released version, or name a devcluster binary in " + EnvBinary)
 }
 
-// moduleVersion finds the version in a path within the module cache, which is what the
-// compiler records, with -trimpath too.
+// moduleVersion finds the version in a path in the module cache. The compiler records such paths, even
+// with -trimpath.
 var moduleVersion = regexp.MustCompile(`(?:^|/)` + regexp.QuoteMeta(rootModule) + `@(v[^/]+)/`)
 
-// sourceBeside finds the source from where the compiler read this package's own file.
+// sourceBeside finds the source from the path of one of this package's files.
 func sourceBeside(file string) (source, bool) {
 	if m := moduleVersion.FindStringSubmatch(filepath.ToSlash(file)); m != nil {
 		return source{version: m[1]}, true
@@ -68,7 +68,7 @@ func sourceInCheckout(root string) (source, bool) {
 	return source{dir: dir}, true
 }
 
-// sourceOfBuild finds the version among the modules that a binary was linked from.
+// sourceOfBuild finds the version among the modules that a binary was built from.
 func sourceOfBuild(info *debug.BuildInfo) (source, bool) {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path != rootModule {
@@ -83,7 +83,7 @@ func sourceOfBuild(info *debug.BuildInfo) (source, bool) {
 	return source{}, false
 }
 
-// sourceListed asks the go command which trimtab the module in the working directory uses.
+// sourceListed asks the go command which version of trimtab the module in the working directory uses.
 func sourceListed(ctx context.Context, goTool string) (source, bool) {
 	cmd := goCommand(ctx, goTool, "", "list", "-m", "-f", "{{.Dir}}\n{{.Version}}", rootModule)
 	out, err := cmd.Output()
@@ -97,7 +97,7 @@ func sourceListed(ctx context.Context, goTool string) (source, bool) {
 	return source{version: version}, version != ""
 }
 
-// key names the binary that s builds: equal keys, equal binaries.
+// key identifies the binary that s builds: equal keys mean equal binaries.
 func (s source) key() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, s.version)
@@ -111,7 +111,7 @@ func (s source) key() (string, error) {
 	return name + "-" + hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// hashFolder writes the name, size and content of each file that a build can depend on.
+// hashFolder writes the name, size and content of each file on which a build can depend to w.
 func hashFolder(w io.Writer, dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -127,7 +127,7 @@ func hashFolder(w io.Writer, dir string) error {
 		if err != nil {
 			return err
 		}
-		built := info.Mode()&0o111 != 0 // a binary that somebody left in the tree
+		built := info.Mode()&0o111 != 0 // a binary that was left in the tree
 		if !d.Type().IsRegular() || built || strings.HasSuffix(d.Name(), "_test.go") {
 			return nil
 		}
@@ -144,8 +144,8 @@ func hashFolder(w io.Writer, dir string) error {
 	})
 }
 
-// folder is where the go command finds s as the main module, and the workspace it is to
-// be built in: the checkout's own, so that the build shares the cache with go test work.
+// folder returns the folder of s and the workspace to build it in. In a checkout this is the checkout's
+// own workspace, so that the build shares the cache with go test work.
 func (s source) folder(ctx context.Context, goTool string) (dir, work string, err error) {
 	if s.dir == "" {
 		dir, err = download(ctx, goTool, clusterModule, s.version)

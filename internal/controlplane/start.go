@@ -20,72 +20,72 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Options say how a control plane runs. The zero value is right for tests: free ports and
-// a temporary folder.
+// Options configure a control plane. The zero value is right for tests: it uses free ports and a
+// temporary folder.
 type Options struct {
-	// Binary is the devcluster binary. Empty means the one that [Binary] finds or builds.
+	// Binary is the path of the devcluster binary. Empty means the one that [Binary] returns.
 	Binary string
-	// Progress is told how a build goes. Nil tells nobody.
+	// Progress is called during a build. Nil means that progress is not reported.
 	Progress Progress
 
-	// Data is the folder that holds the cluster's state and survives it. Empty means a
-	// temporary one.
+	// Data is the folder for the cluster's state. It is kept when the cluster ends. Empty means
+	// a temporary folder.
 	Data string
-	// Port is where the API server listens on 127.0.0.1. Zero means the one that Data
-	// remembers, or a free one.
+	// Port is the port of the API server on 127.0.0.1. Zero means the port stored in Data, or a
+	// free one.
 	Port int
-	// Kubeconfig is the file that the admin's kubeconfig is written to. Empty means a
+	// Kubeconfig is the path to which the administrator's kubeconfig is written. Empty means a
 	// file in the data folder.
 	Kubeconfig string
-	// AuditLog is the file that receives an audit event per request. Empty means none.
+	// AuditLog is the file to which an audit event is written for each request. Empty means
+	// none.
 	AuditLog string
-	// Log is the file that receives the components' logs. Empty means devcluster.log in
-	// the data folder.
+	// Log is the file for the components' logs. Empty means devcluster.log in the data folder.
 	Log string
-	// Nodes is how many simulated nodes there are. Zero means 1; less than zero means none.
+	// Nodes is the number of simulated nodes. Zero means one; a negative number means none.
 	Nodes int
 
-	// Detach lets the control plane outlive this process and the context. Its complaints
-	// then go to the file named here. Empty means that it ends with both.
+	// Detach names a file for error messages and lets the control plane outlive this process and
+	// the context. Empty means that the control plane ends with them.
 	Detach string
-	// Hold is a file that the control plane keeps open, with any lock on it, as long as
-	// it lives. Nil means none.
+	// Hold is a file that the control plane keeps open while it runs, with any lock on it. Nil
+	// means none.
 	Hold *os.File
 }
 
-// readyWithin is generous: on two busy cores a start takes ten seconds.
+// readyWithin is generous: on two busy cores, a start takes ten seconds.
 const readyWithin = 2 * time.Minute
 
-// stopWithin is how long a process may take to end in order before it is killed.
+// stopWithin is how long a process may take to stop before it is killed.
 const stopWithin = 20 * time.Second
 
 var errNotReady = errors.New("it was not ready within " + readyWithin.String())
 
 // Cluster is a running control plane.
 type Cluster struct {
-	// URL is the API server's address.
+	// URL is the address of the API server.
 	URL string `json:"url"`
-	// Kubeconfig is the path of the admin's kubeconfig.
+	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	// Version is the version of Kubernetes, for example "v1.37.1".
 	Version string `json:"version"`
-	// PID is the process.
+	// PID is the id of the process.
 	PID int `json:"pid"`
 	// Seconds is how long the start took.
 	Seconds float64 `json:"seconds"`
 	// Data is the folder with the cluster's state.
 	Data string `json:"data"`
-	// Config is the admin's client configuration, without client-side rate limits: the
-	// server is ours alone.
+	// Config is the administrator's client configuration. It has no client-side rate limits,
+	// because nobody else uses the server.
 	Config *rest.Config `json:"-"`
 
 	run    *run
-	unbind func() bool // stops following the context of Start
+	unbind func() bool // detaches the cluster from the context of Start
 }
 
-// Start runs a control plane and answers when it is ready. Unless detached it ends, and
-// its temporary data goes, when ctx ends, with Stop, when nothing refers to the Cluster any
-// more, or when this process dies.
+// Start starts a control plane and returns when it is ready. Unless it is detached, it ends, and its
+// temporary data is removed, when ctx ends, Stop is called, the Cluster is no longer reachable, or this
+// process dies.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Binary == "" {
 		var err error
@@ -128,24 +128,24 @@ func adminConfig(kubeconfig string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Stop ends the control plane and waits until it is gone. Safe to repeat.
+// Stop stops the control plane and waits until it has ended. It may be called more than once.
 func (c *Cluster) Stop() error {
 	c.unbind()
 	return c.run.stop()
 }
 
-// Wait returns when the control plane has ended: nil if it was asked to, by whomever, and
-// otherwise what it complained about last.
+// Wait waits until the control plane has ended. It returns nil if the control plane was asked to stop,
+// and otherwise an error with its last error message.
 func (c *Cluster) Wait() error { return c.run.wait() }
 
-// run is a process that has been started. It has no goroutine of its own, so that tests
-// that look for leaked ones find none.
+// run is a started process. It has no goroutine of its own, so that tests that check for leaked
+// goroutines find none.
 type run struct {
 	cmd       *exec.Cmd
 	stdin     io.Closer // nil if detached
 	stderr    *os.File
-	leftover  string // the name of stderr where it could not be removed at once
-	temporary string // a data folder that is not to survive
+	leftover  string // the name of stderr if it could not be removed at once
+	temporary string // a temporary data folder
 	wait      func() error
 	stop      func() error
 }
@@ -174,7 +174,7 @@ func (o Options) args() []string {
 	return args
 }
 
-// launch starts the process and answers its standard output.
+// launch starts the process and returns its standard output.
 func launch(ctx context.Context, o Options) (*run, *os.File, error) {
 	stderr, leftover, err := complaints(o.Detach)
 	if err != nil {
@@ -185,7 +185,7 @@ func launch(ctx context.Context, o Options) (*run, *os.File, error) {
 		return nil, nil, errors.Join(err, stderr.Close())
 	}
 	defer w.Close()
-	// How the process ends is up to run.end, which asks before it kills.
+	// run.end ends the process: it asks first and kills later.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), o.Binary, o.args()...)
 	cmd.Stdout, cmd.Stderr = w, stderr
 	if o.Hold != nil {
@@ -209,8 +209,8 @@ func launch(ctx context.Context, o Options) (*run, *os.File, error) {
 	return r, stdout, nil
 }
 
-// complaints opens the file for the process's standard error: one without a name, unless
-// there has to be one. A pipe would need somebody to read it for ever.
+// complaints opens a file for the process's standard error. The file has no name unless it needs one.
+// A pipe would have to be read all the time.
 func complaints(path string) (f *os.File, leftover string, err error) {
 	if path != "" {
 		f, err = os.Create(path)
@@ -218,13 +218,13 @@ func complaints(path string) (f *os.File, leftover string, err error) {
 		f, err = os.CreateTemp("", "trimtab-devcluster-*.log")
 	}
 	if err != nil && path == "" {
-		return nil, "", fmt.Errorf("keep what the control plane complains about: %w; set TMPDIR to a folder that can be written", err)
+		return nil, "", fmt.Errorf("open a file for the control plane's errors: %w; set TMPDIR to a writable folder", err)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("keep what the control plane complains about: %w", err)
+		return nil, "", fmt.Errorf("open a file for the control plane's errors: %w", err)
 	}
 	if path == "" && os.Remove(f.Name()) != nil {
-		leftover = f.Name() // not every system removes files that are open
+		leftover = f.Name() // some systems cannot remove open files
 	}
 	return f, leftover, nil
 }
@@ -233,7 +233,7 @@ func complaints(path string) (f *os.File, leftover string, err error) {
 func (r *run) ready(ctx context.Context, stdout *os.File) (*Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNotReady)
 	defer cancel()
-	// The read ends with the process, so ending the process is how it is given up.
+	// The read ends with the process, so it is cancelled by ending the process.
 	giveUp := context.AfterFunc(ctx, func() { _ = r.stop() })
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if !giveUp() {
@@ -255,14 +255,14 @@ func (r *run) ready(ctx context.Context, stdout *os.File) (*Cluster, error) {
 	return &got.Cluster, nil
 }
 
-// strangeError is what comes of a binary that is something else.
+// strangeError is the error if the binary is not a devcluster.
 type strangeError struct{ path, did string }
 
 func (e *strangeError) Error() string {
 	return fmt.Sprintf("start the control plane: %q %s; is it a devcluster of this version?", e.path, e.did)
 }
 
-// namedBy says where the path of the binary came from, if not from here.
+// namedBy says where the path of the binary came from, unless this package chose it.
 func (o Options) namedBy() string {
 	if path := os.Getenv(EnvBinary); path == "" || path != o.Binary {
 		return ""
@@ -270,7 +270,7 @@ func (o Options) namedBy() string {
 	return "; " + EnvBinary + " names it"
 }
 
-// early words the end of a process that never became ready.
+// early returns the error for a process that ended before it was ready.
 func (r *run) early() error {
 	if err := r.wait(); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (r *run) early() error {
 	return &strangeError{path: r.cmd.Path, did: "ended before it was ready, without a word"}
 }
 
-// await waits for the end of the process and words a bad one.
+// await waits until the process has ended and returns an error if it failed.
 func (r *run) await() error {
 	err := r.cmd.Wait()
 	said := r.lastComplaint()
@@ -292,11 +292,11 @@ func (r *run) await() error {
 	return fmt.Errorf("the control plane ended: %w", err)
 }
 
-// complaintsRead is how much of the end of the standard error is looked at.
+// complaintsRead is how many bytes at the end of standard error are examined.
 const complaintsRead = 64 << 10
 
-// lastComplaint is the sentence that devcluster gives as the reason of its end, or else
-// the last line that any part of it printed.
+// lastComplaint returns the reason that devcluster gave for its end, or else the last line that any
+// of its components printed.
 func (r *run) lastComplaint() string {
 	info, err := r.stderr.Stat()
 	if err != nil {
@@ -316,16 +316,16 @@ func (r *run) lastComplaint() string {
 	return lines[len(lines)-1]
 }
 
-// end asks the process to go, then makes it, and removes what a killed one left.
+// end asks the process to stop, kills it if necessary, and removes what a killed process left.
 func (r *run) end() error {
 	if r.stdin != nil {
-		_ = r.stdin.Close() // the child takes this as the end of its parent
+		_ = r.stdin.Close() // for the child, this is the end of its parent
 	} else {
 		_ = terminateGroup(r.cmd)
 	}
 	insist := time.AfterFunc(stopWithin, func() { _ = killGroup(r.cmd) })
 	defer insist.Stop()
-	_ = r.wait() // how it ended is of no interest any more
+	_ = r.wait() // how it ended does not matter any more
 	for _, path := range []string{r.leftover, r.temporary} {
 		if path == "" {
 			continue

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Call is one request that the server's JetStream API received.
+// Call is a request to the JetStream API of the server.
 type Call struct {
-	// Time is when it arrived.
+	// Time is when the request arrived.
 	Time time.Time
-	// Client is the name of the connection that sent it.
+	// Client is the name of the connection.
 	Client string
-	// Op is the operation in the API's terms: STREAM.CREATE, CONSUMER.INFO and so on.
+	// Op is the operation, as the API names it: STREAM.CREATE, CONSUMER.INFO and so on.
 	Op string
-	// Stream and Consumer are what it is about; empty where the operation has none.
+	// Stream and Consumer are the target, or empty if the operation has none.
 	Stream, Consumer string
 	// Request is the body.
 	Request string
-	// Answered is true once the server has answered.
+	// Answered reports whether the server has answered.
 	Answered bool
-	// Err is the server's reason for refusing, or empty.
+	// Err is the reason for which the server refused the request, or empty.
 	Err string
 
-	reply string // where the answer goes
+	reply string // the subject of the answer
 }
 
-// Mutating tells whether the request can change a stream or a consumer.
+// Mutating reports whether the request can change a stream or a consumer.
 func (c Call) Mutating() bool {
 	i := slices.IndexFunc(operations, func(o operation) bool { return o.name == c.Op })
 	return i >= 0 && operations[i].mutating
 }
 
-// String is for people: the operation, what it is about, and why it was refused.
+// String returns the operation, its target, and why it was refused.
 func (c Call) String() string {
 	parts := []string{c.Op}
 	if c.Stream != "" {
@@ -47,8 +47,8 @@ func (c Call) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Calls returns the requests received so far, oldest first. What a caller has an answer
-// to is in it.
+// Calls returns the requests received so far, oldest first. It includes every request whose answer a
+// client has received.
 func (s *Server) Calls() []Call { return s.log.read() }
 
 // Mutations returns the requests received so far that can change something.
@@ -56,7 +56,7 @@ func (s *Server) Mutations() []Call {
 	return slices.DeleteFunc(s.Calls(), func(c Call) bool { return !c.Mutating() })
 }
 
-// callLog holds what the proxy saw.
+// callLog records what the proxy has seen.
 type callLog struct {
 	received func(Call) bool
 	answered func(Call)
@@ -71,8 +71,7 @@ func (l *callLog) read() []Call {
 	return slices.Clone(l.calls)
 }
 
-// request notes a request if it is one to the JetStream API, and tells whether it may go
-// on. What may not has never reached the server.
+// request records a request to the JetStream API and reports whether to pass it on to the server.
 func (l *callLog) request(client, subject, reply string, body []byte) bool {
 	c := Call{Time: time.Now(), Client: client, Request: string(body), reply: reply}
 	var ok bool
@@ -88,7 +87,7 @@ func (l *callLog) request(client, subject, reply string, body []byte) bool {
 	return true
 }
 
-// answer notes the answer that goes to subject, if one is awaited there.
+// answer records the answer sent to subject, if it belongs to a recorded request.
 func (l *callLog) answer(subject string, body []byte) {
 	if c, ok := l.settle(subject, body); ok && l.answered != nil {
 		l.answered(c)
@@ -108,8 +107,8 @@ func (l *callLog) settle(subject string, body []byte) (Call, bool) {
 	return Call{}, false
 }
 
-// parseSubject takes a request's subject apart: $JS.API.<operation>[.<stream>[.<consumer>]],
-// where a domain may stand before API. What follows the consumer is a filter.
+// parseSubject parses the subject of a request: $JS.API.<operation>[.<stream>[.<consumer>]]. A domain
+// may precede API. What follows the consumer is a filter.
 func parseSubject(subject string) (op, stream, consumer string, ok bool) {
 	if !strings.HasPrefix(subject, "$JS.") {
 		return "", "", "", false
@@ -137,7 +136,7 @@ type operation struct {
 	mutating bool
 }
 
-// operations are those of the JetStream API that name a stream, longer ones before their
+// operations are the operations of the JetStream API that name a stream. Longer ones precede their
 // prefixes.
 var operations = []operation{ //nolint:gochecknoglobals // a constant table
 	{"STREAM.CREATE", true},

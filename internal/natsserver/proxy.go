@@ -13,18 +13,18 @@ import (
 	"sync/atomic"
 )
 
-// proxy stands between clients and the server and reads along: a request is in the log
-// before the server gets it, and its answer before the client does. The server's own audit
-// advisories would not do: they come in any order and after the answers.
+// proxy is between clients and the server. It records each request before the server receives it, and
+// each answer before the client receives it. The audit advisories of the server are no substitute:
+// they arrive in any order, and after the answers.
 //
-// It speaks as much of the client protocol as telling messages apart takes; see
+// It implements only the part of the client protocol that is needed to separate messages; see
 // https://docs.nats.io/reference/reference-protocols/nats-protocol.
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error) // to the server
 	log      *callLog
 
-	refused atomic.Int64 // connections that the server ended for their credentials
+	refused atomic.Int64 // connections that the server refused because of their credentials
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -48,12 +48,12 @@ func (p *proxy) accept() {
 	}
 }
 
-// serve carries one connection until either side ends it.
+// serve forwards one connection until either side closes it.
 func (p *proxy) serve(client net.Conn) {
 	defer p.drop(client)
 	server, err := p.dial()
 	if err != nil || !p.keep(client, server) {
-		return // the client sees its connection end
+		return // the client's connection is closed
 	}
 	defer p.drop(server)
 
@@ -100,15 +100,15 @@ func (p *proxy) close() {
 	p.wg.Wait()
 }
 
-// frame is one protocol line with what belongs to it.
+// frame is one protocol line and its payload.
 type frame struct {
 	op   string
 	args []string
-	// line is the whole line, body what follows it, both with their ends.
+	// line is the whole line and body what follows it, both with their line ends.
 	line, body []byte
 }
 
-// payload is the message of a frame without headers and line end.
+// payload returns the message of a frame, without headers and line end.
 func (f frame) payload() []byte {
 	b := bytes.TrimSuffix(f.body, []byte("\r\n"))
 	if f.op != "HPUB" && f.op != "HMSG" || len(f.args) < 2 {
@@ -121,8 +121,8 @@ func (f frame) payload() []byte {
 	return b[n:]
 }
 
-// carry copies frames until the connection ends, showing each before it goes on. What see
-// does not want to go on is dropped.
+// carry copies frames until the connection ends. It calls see with each frame and drops the frame if
+// see returns false.
 func carry(from io.Reader, to io.Writer, see func(frame) bool) error {
 	r := bufio.NewReader(from)
 	for {
@@ -139,10 +139,10 @@ func carry(from io.Reader, to io.Writer, see func(frame) bool) error {
 	}
 }
 
-// errFrame ends a connection that speaks something else.
+// errFrame is the error for a connection that uses another protocol.
 var errFrame = errors.New("not the NATS client protocol")
 
-// maxBody is more than any server accepts.
+// maxBody is larger than any server accepts.
 const maxBody = 64 << 20
 
 func read(r *bufio.Reader) (frame, error) {

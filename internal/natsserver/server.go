@@ -1,8 +1,7 @@
-// Package natsserver runs a NATS server with JetStream inside this process, on loopback
-// with a data folder of its own, and keeps a log of every JetStream API request that the
-// server received: what NATS really got, whoever sent it.
+// Package natsserver runs a NATS server with JetStream in this process, on loopback and with its own
+// data folder. It records every JetStream API request that the server receives, from any client.
 //
-// It serves tests and the demo; it is no way to run NATS for anything that matters.
+// It is for tests and the demo, not for production.
 package natsserver
 
 import (
@@ -19,44 +18,44 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Options say how a server runs. The zero value is right for most.
+// Options configure a server. The zero value is valid.
 type Options struct {
-	// Dir holds the server's data and is kept by Stop. Empty means a temporary folder
-	// that Stop removes.
+	// Dir is the folder for the server's data. Stop keeps it. Empty means a temporary folder,
+	// which Stop removes.
 	Dir string
-	// Port is the port on 127.0.0.1. Zero means any free one.
+	// Port is the port on 127.0.0.1. Zero means a free one.
 	Port int
-	// MaxStore limits what streams on disk may take, in bytes. Zero means 10 GiB.
+	// MaxStore is the maximum size of streams on disk, in bytes. Zero means 10 GiB.
 	MaxStore int64
-	// MaxMemory limits what streams in memory may take, in bytes. Zero means 256 MiB.
+	// MaxMemory is the maximum size of streams in memory, in bytes. Zero means 256 MiB.
 	MaxMemory int64
-	// Users are those who may connect. Nil means anybody.
+	// Users may connect. Nil means that anybody may.
 	Users []User
-	// Received is called with each request before the server gets it, which waits until
-	// Received returns; false keeps it from the server for good. Nil means true.
+	// Received is called with each request before it is passed to the server. If it returns
+	// false, the request is dropped. Nil means that all requests are passed on.
 	Received func(Call) bool
-	// Answered is called with each request once the server has answered it and before the
-	// caller learns of the answer, which waits until Answered returns. Nil means nothing.
+	// Answered is called with each request after the server has answered it and before the
+	// answer is passed to the client. It may be nil.
 	Answered func(Call)
 }
 
-// User is somebody who may connect: by password, or by the public part of an NKey.
+// User is a user who may connect, with a password or with the public part of an NKey.
 type User struct{ Name, Password, NKey string }
 
 // Server is a running NATS server.
 type Server struct {
 	nats    *server.Server
-	own     User           // by which Connect connects
+	own     User           // used by Connect
 	options server.Options // without users
 	proxy   *proxy
 	log     *callLog
 	remove  string // temporary folder, or empty
 }
 
-// startTimeout is how long a server that works never takes.
+// startTimeout is longer than a working server needs to start.
 const startTimeout = 20 * time.Second
 
-// Start starts a server and waits until it takes connections and JetStream is up.
+// Start starts a server and waits until it accepts connections and JetStream is ready.
 func Start(o Options) (*Server, error) {
 	dir, remove, err := o.dir()
 	if err != nil {
@@ -73,13 +72,13 @@ func Start(o Options) (*Server, error) {
 func (s *Server) start(o Options, dir string) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)))
 	if err != nil {
-		return fmt.Errorf("port %d is not free; choose another, or 0 for any free one: %w", o.Port, err)
+		return fmt.Errorf("port %d is in use; choose another, or 0 for a free one: %w", o.Port, err)
 	}
 	s.options = server.Options{
 		ServerName:         "natsserver",
 		DontListen:         true, // the proxy does
 		NoLog:              true,
-		NoSigs:             true, // signals belong to the process around it
+		NoSigs:             true, // signals are up to the process
 		JetStream:          true,
 		StoreDir:           dir,
 		JetStreamMaxStore:  orDefault(o.MaxStore, 10<<30),
@@ -107,10 +106,10 @@ func (o Options) dir() (dir, remove string, err error) {
 	return dir, dir, err
 }
 
-// URL is the address for clients.
+// URL returns the address for clients.
 func (s *Server) URL() string { return "nats://" + s.proxy.listener.Addr().String() }
 
-// Port is the port that the server listens on.
+// Port returns the port that the server listens on.
 func (s *Server) Port() int {
 	if a, ok := s.proxy.listener.Addr().(*net.TCPAddr); ok {
 		return a.Port
@@ -118,14 +117,14 @@ func (s *Server) Port() int {
 	return 0
 }
 
-// Connect opens a connection under a name, by which [Call.Client] tells callers apart. It is
-// let in whoever else may connect.
+// Connect opens a connection with a name, which [Call.Client] reports. It is accepted whatever
+// Options.Users says.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
 	return nats.Connect(s.URL(), nats.Name(name), nats.UserInfo(s.own.Name, s.own.Password))
 }
 
-// SetUsers changes who may connect while the server runs. Nil means anybody. Connections of
-// those who no longer may are ended, as NATS does when its configuration is read again.
+// SetUsers changes who may connect while the server is running. Nil means that anybody may. As when
+// NATS reloads its configuration, connections of users who are no longer allowed are closed.
 func (s *Server) SetUsers(users []User) error {
 	if err := s.nats.ReloadOptions(s.admitting(users)); err != nil {
 		return fmt.Errorf("change the users: %w", err)
@@ -133,11 +132,11 @@ func (s *Server) SetUsers(users []User) error {
 	return nil
 }
 
-// Refused is how many connections were turned away for wrong credentials, or ended because
-// their user may no longer connect.
+// Refused returns how many connections were refused because of wrong credentials, or closed because
+// their user is no longer allowed.
 func (s *Server) Refused() int { return int(s.proxy.refused.Load()) }
 
-// admitting are the options of a server that lets users in.
+// admitting returns the options of a server that accepts users.
 func (s *Server) admitting(users []User) *server.Options {
 	o := s.options.Clone()
 	if users == nil {
@@ -154,8 +153,8 @@ func (s *Server) admitting(users []User) *server.Options {
 	return o
 }
 
-// Stop stops the server and waits until it is down. It may be called twice. The log of
-// calls stays readable.
+// Stop stops the server and waits until it has stopped. It may be called twice. The recorded calls can
+// still be read.
 func (s *Server) Stop() {
 	if s.proxy != nil {
 		s.proxy.close()
@@ -165,7 +164,7 @@ func (s *Server) Stop() {
 		s.nats.WaitForShutdown()
 	}
 	if s.remove != "" {
-		// What cannot be removed lies in the system's temporary folder, which is cleaned.
+		// What cannot be removed is in the system's temporary folder.
 		_ = os.RemoveAll(s.remove)
 	}
 }

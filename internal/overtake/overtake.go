@@ -1,5 +1,5 @@
-// Package overtake provokes, for tests on a real API server, what any API server does now and
-// then: a DELETE that removes an object past the finalizer that was put on it meanwhile.
+// Package overtake provokes a race that any API server has: a DELETE that removes an object although a
+// finalizer was added to it while the DELETE was in progress. It is for tests with a real API server.
 package overtake
 
 import (
@@ -26,23 +26,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Deletion is the deletion of one object. The API server reads the object, finds no finalizer,
-// asks the admission webhooks, and removes the object without another look. The webhook here
-// answers once the finalizer is written, or what else is written after it; the first write
-// waits until the webhook is asked. So the two always meet.
+// Deletion is the deletion of one object. The API server reads the object, finds no finalizer, calls
+// the admission webhooks, and removes the object without reading it again. The webhook of this package
+// answers after the finalizer, and possibly more, has been written. The first write waits until the
+// webhook has been called. The race therefore always happens.
 type Deletion struct {
 	path    string // how the path of requests to the object ends
 	name    string
-	asked   chan struct{} // closed when the deletion is under way
-	written chan struct{} // closed when the finalizer is
+	asked   chan struct{} // closed when the deletion is in progress
+	written chan struct{} // closed when the finalizer is written
 	ask     func()
 	write   func()
-	heard   chan struct{} // a deletion of whatever object
-	writes  atomic.Int64  // still to be made before the webhook answers
+	heard   chan struct{} // a deletion of any object
+	writes  atomic.Int64  // writes left before the webhook answers
 }
 
-// Of is the deletion of the object called name of the resource, which ends after so many writes
-// of the operator.
+// Of returns the deletion of an object of the resource, which ends after the given number of writes of
+// the operator.
 func Of(resource, name string, writes int) *Deletion {
 	d := &Deletion{
 		path: "/" + resource + "/" + name, name: name,
@@ -54,7 +54,7 @@ func Of(resource, name string, writes int) *Deletion {
 	return d
 }
 
-// Transport holds writes of an operator to the object until its deletion is under way.
+// Transport delays an operator's writes to the object until its deletion is in progress.
 func (d *Deletion) Transport(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, d.path) {
@@ -78,7 +78,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// ServeHTTP is the webhook.
+// ServeHTTP implements the webhook.
 func (d *Deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
@@ -100,9 +100,9 @@ func (d *Deletion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// Install makes the API server ask the webhook about deletions of canary's kind in canary's
-// namespace, and returns when it does. canary is an object of that kind, which stays. The
-// test is skipped if the API server runs on another machine and so cannot ask.
+// Install makes the API server call the webhook for deletions of canary's kind in canary's namespace,
+// and returns when it does. canary is an object of that kind, which is not deleted. The test is skipped
+// if the API server runs on another machine and cannot reach the webhook.
 func (d *Deletion) Install(t *testing.T, cfg *rest.Config, admin client.Client, canary client.Object, resource string) {
 	t.Helper()
 	if u, err := url.Parse(cfg.Host); err != nil || !loopback(u.Hostname()) {
@@ -135,7 +135,7 @@ func (d *Deletion) Install(t *testing.T, cfg *rest.Config, admin client.Client, 
 	})
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 1000 { // until the API server has taken in the configuration
+	for range 1000 { // until the API server uses the configuration
 		if err := admin.Delete(t.Context(), canary, client.DryRunAll); err != nil {
 			t.Fatal(err)
 		}

@@ -6,14 +6,13 @@ import (
 	"unicode"
 )
 
-// suspect tells, cheaply, whether s can hold a credential in one of the forms that [hide]
-// knows.
+// suspect reports, cheaply, whether s may contain a credential in one of the forms that [hide] knows.
 func suspect(s string) bool {
 	return strings.ContainsAny(s, "@=:") || strings.Contains(s, "earer") || strings.Contains(s, "EARER") ||
 		strings.Contains(s, "eyJ") || strings.Contains(s, "-----BEGIN") || strings.Contains(s, "escape")
 }
 
-// hide cuts out credentials.
+// hide removes credentials.
 func hide(s string) string {
 	s = pem.ReplaceAllString(s, Hidden)
 	s = hideUserinfo(s)
@@ -28,8 +27,8 @@ func hide(s string) string {
 var (
 	pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
 
-	// badURL is how package net/url quotes the piece of a URL that it stumbled over, which may
-	// be one of a password.
+	// badURL matches how package net/url quotes the part of a URL that it cannot parse, which may be
+	// part of a password.
 	badURL = regexp.MustCompile(`(invalid port|invalid URL escape) "[^"]*"`)
 
 	authorization = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization)\\*["']?\s*[:=]\s*\\*["']?\[?` +
@@ -37,16 +36,16 @@ var (
 	bearer   = regexp.MustCompile(`(?i)\bbearer\s+([^\s"',;]+)`)
 	webToken = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]+){1,4}`)
 
-	// assignment is a name that speaks of a secret, and its value.
+	// assignment matches the name of a secret and its value.
 	assignment = regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passwd|pwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credentials?|signature|sig)[\w.-]*\\*["']?)` +
 		`(\s*[:=]\s*)(\\+"[^"]*"|\\+'[^']*'|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s"',;&)\]}]+)`)
 
-	// account is user:password@host without a scheme, as drivers of MySQL write it.
+	// account matches user:password@host without a scheme, as MySQL drivers write it.
 	account = regexp.MustCompile(`[\w.+-]+:(?:[^\s"'<>]+@(?:tcp|unix)\(|[^\s@"'<>()/]+@[\w.-]*)`)
 )
 
-// hideUserinfo replaces what stands between :// and @ in the URLs of s: passwords, and
-// tokens, which some systems put where the user belongs.
+// hideUserinfo replaces what is between :// and @ in URLs: passwords, and tokens, which some systems
+// put in the place of the user.
 func hideUserinfo(s string) string {
 	var out strings.Builder
 	for {
@@ -64,8 +63,8 @@ func hideUserinfo(s string) string {
 	}
 }
 
-// endOfUserinfo is where the @ stands in what follows ://, -1 if there is no user. A password
-// may hold what should have been escaped.
+// endOfUserinfo returns the position of the @ in what follows ://, or -1 if there is no user. A
+// password may contain characters that should have been escaped.
 func endOfUserinfo(rest string) int {
 	whole := rest
 	if end := strings.IndexAny(rest, " \t\r\n\"'`<>"); end >= 0 {
@@ -85,7 +84,7 @@ func endOfUserinfo(rest string) int {
 	return strings.LastIndexByte(whole, '@')
 }
 
-// hideBearer keeps prose: "the bearer token is not valid".
+// hideBearer removes bearer tokens, but keeps prose such as "the bearer token is not valid".
 func hideBearer(s string) string {
 	scheme, value, _ := strings.Cut(s, " ")
 	switch strings.ToLower(strings.TrimRight(strings.TrimSpace(value), ".:")) {
@@ -95,9 +94,8 @@ func hideBearer(s string) string {
 	return scheme + " " + Hidden
 }
 
-// hideAssigned cuts the value. Behind a colon and a blank there is often prose, "get the
-// token: not found", which is kept unless the name is that of a password or the value looks
-// made by a machine.
+// hideAssigned removes the value. After a colon and a blank there is often prose, as in "get the token:
+// not found". It is kept unless the name is that of a password or the value looks generated.
 func hideAssigned(s string) string {
 	m := assignment.FindStringSubmatch(s)
 	name, between, value := m[1], m[2], m[3]
@@ -112,7 +110,7 @@ func hideAssigned(s string) string {
 	return name + between + Hidden
 }
 
-// NamesSecret tells whether the last part of a field's path is the name of a secret:
+// NamesSecret reports whether the last element of a field's path is a name for a secret, as in
 // "spec.login.password".
 func NamesSecret(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexAny(path, ".[")+1:])
@@ -126,12 +124,12 @@ func isPassword(name string) bool {
 	return strings.Contains(name, "passw") || strings.Contains(name, "pwd") || strings.Contains(name, "passphrase")
 }
 
-// opaque tells a value made by a machine from a word.
+// opaque reports whether a value looks generated, in contrast to a word.
 func opaque(value string) bool {
 	return len(value) >= 12 && strings.ContainsFunc(value, unicode.IsDigit)
 }
 
-// hideAccount leaves images alone, whose digest stands behind an @.
+// hideAccount removes accounts, but keeps images, whose digest follows an @.
 func hideAccount(s string) string {
 	at := strings.LastIndexByte(s, '@')
 	host := s[at+1:]

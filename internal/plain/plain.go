@@ -1,7 +1,6 @@
-// Package plain is the door through which texts from outside come: what vendors, drivers and
-// servers say, on its way to status, events, logs and traces. Beyond it a text is valid UTF-8,
-// of a length that Kubernetes takes, free of credentials as far as their usual forms go, and
-// the same whenever the same thing happens.
+// Package plain prepares texts of external APIs, drivers and servers for status, events, logs and
+// traces. The results are valid UTF-8, of a length that Kubernetes accepts, without credentials in
+// their usual forms, and the same whenever the same error occurs.
 package plain
 
 import (
@@ -11,22 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden stands in for what was cut out.
+// Hidden replaces what was removed.
 const Hidden = "(sensitive)"
 
 const (
-	// Longest is how many bytes of a text are kept. Kubernetes takes no more in an event, and
-	// a condition and its event are to say the same.
+	// Longest is the maximum length of a text, in bytes. It is the limit of Kubernetes for events,
+	// and a condition should say the same as its event.
 	Longest = 1024
-	// longestReason is what an event takes.
+	// longestReason is the limit of Kubernetes for the reason of an event.
 	longestReason = 128
-	// rounds bounds how often a text is gone through: cutting may put together what has to be
-	// cut again.
+	// rounds limits how often a text is processed: removing a part can create another part that
+	// must be removed.
 	rounds = 8
 )
 
-// Text is s as a sentence for people: one line, at most [Longest] bytes, safe, and without
-// what differs from one occurrence of an event to the next.
+// Text returns s as a sentence for people: one line of at most [Longest] bytes, without credentials
+// and without parts that differ each time an error occurs.
 func Text(s string) string {
 	s = Safe(s)
 	for range rounds {
@@ -39,13 +38,13 @@ func Text(s string) string {
 	return Clip(s, Longest)
 }
 
-// Line is s in one safe line of at most [Longest] bytes: for sentences of our own, into which
-// texts from outside were put, and which mean the times and numbers in them.
+// Line returns s as one line of at most [Longest] bytes, without credentials. It is for trimtab's own
+// sentences that quote other texts; their times and numbers are kept.
 func Line(s string) string {
 	return Clip(Safe(oneLine(s)), Longest)
 }
 
-// Error is [Text] of an error; nothing of nil.
+// Error returns [Text] of the error, or an empty string if err is nil.
 func Error(err error) string {
 	if err == nil {
 		return ""
@@ -53,7 +52,7 @@ func Error(err error) string {
 	return Text(err.Error())
 }
 
-// Safe is s as valid UTF-8 without credentials. Lines and length stay.
+// Safe returns s as valid UTF-8 without credentials. It keeps lines and length.
 func Safe(s string) string {
 	s = printable(s)
 	if !suspect(s) {
@@ -69,7 +68,7 @@ func Safe(s string) string {
 	return s
 }
 
-// Clip shortens s to at most limit bytes, between runes; an ellipsis tells.
+// Clip truncates s to at most limit bytes, between runes, ending with an ellipsis.
 func Clip(s string, limit int) string {
 	const more = " …"
 	if len(s) <= limit {
@@ -85,11 +84,11 @@ func Clip(s string, limit int) string {
 	return strings.TrimRight(s[:end], " ") + more
 }
 
-// accepted is what the API server takes for a reason.
+// accepted matches the reasons that the API server accepts.
 var accepted = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// Reason makes of s a reason that the API server takes, "Unknown" if nothing of it can be
-// kept, so that a slip in a reason never costs the whole status.
+// Reason turns s into a reason that the API server accepts, or "Unknown" if nothing of s can be kept,
+// so that an invalid reason never prevents a status from being written.
 func Reason(s string) string {
 	if len(s) <= longestReason && accepted.MatchString(s) {
 		return s
@@ -105,8 +104,8 @@ func Reason(s string) string {
 	return r[:min(len(r), longestReason)]
 }
 
-// printable replaces what no text for people holds: bytes that are no UTF-8, control characters
-// but for white space, and marks that change the direction of what is read.
+// printable replaces bytes that are not valid UTF-8, control characters other than white space, and
+// characters that change the direction of text.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(r rune) rune {
@@ -117,8 +116,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// What differs from one occurrence of an error to the next, and would make a status that
-// never rests.
+// These parts differ each time an error occurs and would cause a status write in every pass.
 var (
 	localAddress = regexp.MustCompile(`[\w.:\[\]%-]+:\d+->`)
 	requestID    = regexp.MustCompile(`(?i)[\s,;]*[(\[]?\b(?:x-)?(?:amzn?-|ms-)?(?:request|req|trace|correlation|operation)[-_ ]?id\b["']?\s*[:=]?\s*["']?[\w.:/+-]*\d[\w.:/+-]*["']?[)\]]?`)
@@ -126,7 +124,7 @@ var (
 	timestamp    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`)
 )
 
-// oneLine is s with single spaces between words. Most texts are like that already.
+// oneLine returns s with single spaces between words. Most texts already have that form.
 func oneLine(s string) string {
 	space := true // before s
 	for i := range len(s) {
@@ -141,10 +139,10 @@ func oneLine(s string) string {
 	return s
 }
 
-// steady is s in one line and without such parts.
+// steady returns s on one line and without such parts.
 func steady(s string) string {
 	s = oneLine(s)
-	if strings.ContainsAny(s, "0123456789") { // all of them have digits, and most texts none
+	if strings.ContainsAny(s, "0123456789") { // all of these parts contain digits, and most texts do not
 		s = replaceIf(s, "->", localAddress, "")
 		if named(s) {
 			s = requestID.ReplaceAllString(s, "")
@@ -155,7 +153,7 @@ func steady(s string) string {
 	return strings.TrimRight(strings.TrimSpace(s), ".;,: ")
 }
 
-// replaceIf replaces what matches, which always has part in it.
+// replaceIf replaces matches of a pattern. Every match contains part.
 func replaceIf(s, part string, what *regexp.Regexp, with string) string {
 	if !strings.Contains(s, part) {
 		return s
@@ -163,7 +161,7 @@ func replaceIf(s, part string, what *regexp.Regexp, with string) string {
 	return what.ReplaceAllString(s, with)
 }
 
-// named reports whether s has the letters "id" in it, as every request id has.
+// named reports whether s contains "id", as every request id does.
 func named(s string) bool {
 	return strings.Contains(s, "id") || strings.Contains(s, "ID") || strings.Contains(s, "Id") || strings.Contains(s, "iD")
 }

@@ -1,10 +1,10 @@
-// Package poll waits, in tests, for what cannot be watched.
+// Package poll helps tests to wait for conditions that cannot be watched.
 package poll
 
 import "time"
 
-// Until calls ok every 10 ms until it answers true, and reports whether it did within a
-// minute. The limit only bounds a test that fails: it is long enough for a busy machine.
+// Until calls ok every 10 ms until it returns true, and reports whether it did within a minute. The
+// limit is long enough for a busy machine; only a failing test reaches it.
 func Until(ok func() bool) bool {
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -1,5 +1,4 @@
-// Package safelog keeps credentials out of logs: texts from outside come through [plain.Safe],
-// whoever logs them.
+// Package safelog keeps credentials out of logs: it applies [plain.Safe] to everything that is logged.
 package safelog
 
 import (
@@ -10,21 +9,19 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// Logger returns a logger that hides credentials in what passes through it: messages, errors,
-// and values that are texts.
+// Logger returns a logger that removes credentials from messages, errors, and values that are texts.
 func Logger(l logr.Logger) logr.Logger {
 	sink := l.GetSink()
 	if _, already := sink.(door); already || sink == nil {
 		return l
 	}
-	if s, counts := sink.(logr.CallDepthLogSink); counts { // a door is one more frame
+	if s, counts := sink.(logr.CallDepthLogSink); counts { // door adds one frame
 		sink = s.WithCallDepth(1)
 	}
 	return l.WithSink(door{sink})
 }
 
-// Error is err with a text that may be logged; nil of nil. What err is stays known to
-// [errors.Is] and [errors.As].
+// Error returns an error that wraps err and whose text may be logged, or nil if err is nil.
 func Error(err error) error {
 	if err == nil {
 		return nil
@@ -37,7 +34,7 @@ type safeError struct{ error }
 func (e safeError) Error() string { return plain.Safe(e.error.Error()) }
 func (e safeError) Unwrap() error { return e.error }
 
-// door is a sink behind which texts are safe.
+// door is a sink that removes credentials before it calls the next sink.
 type door struct{ logr.LogSink }
 
 func (d door) Info(level int, msg string, pairs ...any) {
@@ -77,8 +74,8 @@ func safePairs(pairs []any) []any {
 	return out
 }
 
-// Lazy returns the logger that with makes of l, made when something is logged first: most passes
-// log nothing, and a logger with names and values costs as much as the rest of a pass.
+// Lazy returns the logger that with derives from l, but calls with only when something is logged. Most
+// passes log nothing, and a logger with names and values costs as much as the rest of a pass.
 func Lazy(l logr.Logger, with func(logr.Logger) logr.Logger) logr.Logger {
 	if l.GetSink() == nil {
 		return l
@@ -86,7 +83,7 @@ func Lazy(l logr.Logger, with func(logr.Logger) logr.Logger) logr.Logger {
 	return l.WithSink(&lazy{logger: l, with: with})
 }
 
-// lazy is a sink that is made when it is used.
+// lazy is a sink that is created when it is first used.
 type lazy struct {
 	logger logr.Logger
 	with   func(logr.Logger) logr.Logger
@@ -94,13 +91,13 @@ type lazy struct {
 	made   logr.LogSink
 }
 
-// sink returns the sink that was made.
+// sink returns the sink, creating it if necessary.
 func (z *lazy) sink() logr.LogSink {
 	z.once.Do(func() { z.made = z.with(Logger(z.logger)).GetSink() })
 	return z.made
 }
 
-// deeper returns the sink for calls that come through one more frame.
+// deeper returns the sink for calls with one more frame.
 func (z *lazy) deeper() logr.LogSink {
 	if s, counts := z.sink().(logr.CallDepthLogSink); counts {
 		return s.WithCallDepth(1)

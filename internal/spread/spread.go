@@ -1,6 +1,6 @@
-// Package spread varies waits from object to object, so that what was made together does
-// not come back together. The same object gets the same wait in every process and in every
-// run: a run can be repeated.
+// Package spread varies delays from object to object, so that objects that were created together are
+// not reconciled together. An object gets the same delays in every process, so that runs are
+// reproducible.
 package spread
 
 import (
@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Share is a number in [0, 1) for the n-th wait of an object. Over objects, and over the
-// waits of one object, the numbers are as evenly spread as chance would have them.
+// Share returns a number in [0, 1) for the n-th delay of an object. The numbers are distributed like
+// random ones, over objects and over the delays of one object.
 func Share(key types.NamespacedName, n int) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key.String())) // a hash never fails
@@ -20,13 +20,13 @@ func Share(key types.NamespacedName, n int) float64 {
 	return float64(mixed(h.Sum64())>>11) / (1 << 53)
 }
 
-// Around is d, give or take a tenth.
+// Around returns d, varied by up to a tenth.
 func Around(d time.Duration, key types.NamespacedName) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*Share(key, 0)))
 }
 
-// mixed carries every bit of a hash into every other: FNV leaves the high bits of short
-// texts alike. It is the last step of MurmurHash3.
+// mixed mixes the bits of a hash, because the high bits of FNV hashes of short texts are similar. It is
+// the finalizer of MurmurHash3.
 func mixed(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
