@@ -58,12 +58,13 @@ func (r Report) Ready() *metav1.Condition {
 // the order of types; of two of one type the later counts.
 func (r Report) Fit() Report {
 	if !fit(r.Conditions) {
-		var s Set
-		for _, c := range r.Conditions {
-			s.Put(c)
+		list := slices.Clone(r.Conditions)
+		for i := range list {
+			list[i].Reason, list[i].Message = plain.Reason(list[i].Reason), plain.Line(list[i].Message)
 		}
-		r.Conditions = s.list
-		slices.SortFunc(r.Conditions, byType)
+		slices.Reverse(list) // so that the later of one type comes first
+		slices.SortStableFunc(list, byType)
+		r.Conditions = slices.CompactFunc(list, func(a, b metav1.Condition) bool { return a.Type == b.Type })
 	}
 	r.Reason, r.Message = plain.Reason(r.Reason), plain.Line(r.Message)
 	if r.Event.Reason != "" {

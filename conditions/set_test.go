@@ -3,6 +3,7 @@ package conditions_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,6 +93,34 @@ func TestNoDuplicates(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFit: what is reported is what Kubernetes takes, in one order, whatever the author passed; and what
+// fits is left alone.
+func TestFit(t *testing.T) {
+	given := []metav1.Condition{
+		{Type: "Ready", Status: "True", Reason: "Old", Message: "first"},
+		{Type: "Failed", Status: "False", Reason: "no reason", Message: "two\nlines"},
+		{Type: "Ready", Status: "False", Reason: "New", Message: "last", ObservedGeneration: 3},
+	}
+	before := slices.Clone(given)
+	got := conditions.Report{Conditions: given, Reason: "a word", Message: " a  b "}.Fit()
+	want := conditions.Report{
+		Conditions: []metav1.Condition{
+			{Type: "Failed", Status: "False", Reason: "NoReason", Message: "two lines"},
+			{Type: "Ready", Status: "False", Reason: "New", Message: "last", ObservedGeneration: 3},
+		},
+		Reason: "AWord", Message: "a b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Fit (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, given); diff != "" {
+		t.Errorf("Fit changed its argument (-before +after):\n%s", diff)
+	}
+	if again := got.Fit(); &again.Conditions[0] != &got.Conditions[0] {
+		t.Error("what fits is copied")
+	}
 }
 
 func TestKeep(t *testing.T) {

@@ -35,7 +35,7 @@ func unasked(err error) bool {
 	if errors.Is(err, errEnded) {
 		return true
 	}
-	_, is := errors.AsType[*guard.Panic](err)
+	_, is := errors.AsType[*guard.PanicError](err)
 	return is
 }
 

@@ -36,7 +36,7 @@ type answer struct {
 	result string
 	failed bool
 	// broken is a panic of the driver in the call itself.
-	broken *guard.Panic
+	broken *guard.PanicError
 	classification
 }
 
@@ -80,7 +80,7 @@ func (p *pass[T, C, O]) ask(ctx context.Context, a decide.Action, f func(context
 // explain classifies what a call came to.
 func (e *engine[T, C, O]) explain(err error, a decide.Action) answer {
 	got := answer{failed: true, classification: classify(err, e.classifier, a.Mutates())}
-	got.broken, _ = errors.AsType[*guard.Panic](err)
+	got.broken, _ = errors.AsType[*guard.PanicError](err)
 	if got.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
 		return answer{classification: classification{absent: true}}
 	}
@@ -130,7 +130,7 @@ func tells(a decide.Action, got answer) answerKind {
 }
 
 // logPanic logs a panic of the driver, if there was one.
-func (p *pass[T, C, O]) logPanic(crash *guard.Panic) {
+func (p *pass[T, C, O]) logPanic(crash *guard.PanicError) {
 	if crash != nil {
 		p.loop.Log().Error(crash, "the driver panicked", "method", crash.Method, "stack", string(crash.Stack))
 	}

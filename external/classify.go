@@ -28,7 +28,7 @@ type classification struct {
 	away string
 	text string
 	// broken are panics of the error's own methods, and of the driver's Classify.
-	broken []*guard.Panic
+	broken []*guard.PanicError
 }
 
 // classify says what err means. What its maker said comes first, then the driver, then what
@@ -61,7 +61,7 @@ func classify(err error, driver Classifier, mutating bool) classification {
 // ask calls a method of an error or Classify.
 func (c *classification) ask(method string, f func()) {
 	_, err := guarded(method, func() (struct{}, error) { f(); return struct{}{}, nil })
-	if p, is := err.(*guard.Panic); is { //nolint:errorlint // guarded wraps nothing
+	if p, is := err.(*guard.PanicError); is { //nolint:errorlint // guarded wraps nothing
 		c.broken = append(c.broken, p)
 	}
 }

@@ -64,7 +64,7 @@ func TestClassify(t *testing.T) {
 		"deadline":                {"a request may have had its effect", context.DeadlineExceeded, decide.ClassTransient, decide.ClassAmbiguous},
 		"connection reset":        {"a request may have had its effect", reset, decide.ClassTransient, decide.ClassAmbiguous},
 		"connection refused":      {"nothing was sent", refused, decide.ClassTransient, decide.ClassTransient},
-		"a panic":                 {"", &guard.Panic{Value: "x"}, decide.ClassTransient, decide.ClassTransient},
+		"a panic":                 {"", &guard.PanicError{Value: "x"}, decide.ClassTransient, decide.ClassTransient},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]

@@ -103,7 +103,7 @@ func (p *pass[T, C, O]) findScope(ctx context.Context) {
 	if isUnreturned(err) {
 		p.hangs = err
 	} else if err != nil {
-		crash, _ := errors.AsType[*guard.Panic](err)
+		crash, _ := errors.AsType[*guard.PanicError](err)
 		p.logPanic(crash)
 		p.connect = toldOnce(err)
 	}

@@ -187,7 +187,7 @@ func (p *pass[T, C, O]) readRecord(ctx context.Context) error {
 	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); isUnreturned(err) {
 		p.named, p.hangs = r.ID, err
 	} else if err != nil {
-		crash, _ := errors.AsType[*guard.Panic](err)
+		crash, _ := errors.AsType[*guard.PanicError](err)
 		p.logPanic(crash)
 		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {
 			return err

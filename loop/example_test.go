@@ -22,7 +22,7 @@ type Tank struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	Spec   TankSpec   `json:"spec"`
-	Status TankStatus `json:"status,omitempty"`
+	Status TankStatus `json:"status,omitzero"`
 }
 
 // TankSpec is what a user asks for.
@@ -43,8 +43,8 @@ func (t *Tank) TrimtabStatus() *api.Status { return &t.Status.Status }
 // DeepCopyObject implements runtime.Object.
 func (t *Tank) DeepCopyObject() runtime.Object {
 	out := *t
-	t.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	t.Status.Status.DeepCopyInto(&out.Status.Status)
+	out.ObjectMeta = *t.ObjectMeta.DeepCopy()
+	out.Status.Status = *t.TrimtabStatus().DeepCopy()
 	return &out
 }
 

@@ -20,7 +20,7 @@ type whole struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Piece             `json:",inline"`
 	Part              Piece `json:"part"`
-	Status            Piece `json:"status,omitempty"`
+	Status            Piece `json:"status,omitzero"`
 	private           int
 }
 

@@ -39,7 +39,7 @@ type passCounter struct{ atomic.Uint64 }
 func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the author's code is guarded; this is a bug of ours, and retried like a failure
-			err = &guard.Panic{Code: "trimtab", Method: "a pass", Value: r, Stack: debug.Stack()}
+			err = &guard.PanicError{Code: "trimtab", Method: "a pass", Value: r, Stack: debug.Stack()}
 			c.log.Error(err, "a pass panicked; this is a bug in trimtab", "object", req.NamespacedName, "stack", guard.Stack(err))
 			result, err = reconcile.Result{}, c.unhandled(req.NamespacedName, err)
 		}

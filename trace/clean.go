@@ -38,6 +38,40 @@ func show(v any) string {
 	return cut(string(b), maxValue)
 }
 
+// cleaned returns e with clean texts, which most are: then it is e itself.
+func cleaned(e Event) Event {
+	texts, fields := textsOf(e)
+	dirty := fields != nil // a record outlives the caller's slice
+	for _, s := range texts {
+		dirty = dirty || clean(s) != s
+	}
+	if !dirty {
+		return e
+	}
+	return eachText(e, clean)
+}
+
+// textsOf returns all texts of e.
+func textsOf(e Event) (texts [4]string, fields []string) {
+	switch e := e.(type) {
+	case Start:
+		return [4]string{e.ResourceVersion}, nil
+	case Decision:
+		return [4]string{e.Rule, e.Action, e.Because}, nil
+	case Call:
+		return [4]string{e.Op, e.Target, e.Result, e.Err}, nil
+	case Drift:
+		return [4]string{e.Path, e.Want, e.Have, e.Effect}, nil
+	case Write:
+		return [4]string{e.Verb, e.Subresource, e.ResourceVersion, e.Err}, e.Fields
+	case Transition:
+		return [4]string{e.From, e.To, e.Reason, e.Message}, nil
+	case End:
+		return [4]string{e.Outcome, e.Err}, nil
+	}
+	panic(fmt.Sprintf("trace: event %T is not handled in textsOf; add it there", e))
+}
+
 // eachText returns e with f applied to all its texts.
 func eachText(e Event, f func(string) string) Event {
 	switch e := e.(type) {

@@ -66,7 +66,7 @@ func (p *Pass) Emit(e Event) {
 	defer p.survive()
 	p.sink.Record(Record{
 		Time: time.Now(), Controller: p.controller, Object: p.object, Pass: p.id,
-		Event: eachText(e, clean),
+		Event: cleaned(e),
 	})
 }
 

@@ -116,9 +116,12 @@ func (r *Ring) Dropped() uint64 {
 func sizeOf(r Record) int {
 	const fixed = 320
 	size := fixed + len(r.Controller) + len(r.Object.Kind) + len(r.Object.Namespace) + len(r.Object.Name) + len(r.Object.UID)
-	eachText(r.Event, func(s string) string {
+	texts, fields := textsOf(r.Event)
+	for _, s := range texts {
+		size += len(s)
+	}
+	for _, s := range fields {
 		size += len(s) + 16
-		return s
-	})
+	}
 	return size
 }

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// Panic is the error of code that panicked.
-type Panic struct {
+// PanicError is the error of code that panicked.
+type PanicError struct {
 	// Code is whose code it is, for example "the driver", and Method what was called.
 	Code, Method string
 	// Value is what it panicked with, Stack where.
@@ -18,34 +18,34 @@ type Panic struct {
 }
 
 // Error names the method and where to find the stack.
-func (p *Panic) Error() string {
+func (p *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked in %s: %v; the operator's log has the stack", p.Code, p.Method, p.Value)
 }
 
-// Exit is the error of code that ended the goroutine on which it was called.
-type Exit struct{ Code, Method string }
+// ExitError is the error of code that ended the goroutine on which it was called.
+type ExitError struct{ Code, Method string }
 
 // Error names the method and says what to do instead.
-func (e *Exit) Error() string {
+func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s called runtime.Goexit in %s, which ends the goroutine; return instead", e.Code, e.Method)
 }
 
-// Call calls f and returns a [Panic] for a panic. It is for code whose goroutine may end.
+// Call calls f and returns a [PanicError] for a panic. It is for code whose goroutine may end.
 func Call[R any](code, method string, f func() (R, error)) (result R, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &Panic{Code: code, Method: method, Value: v, Stack: debug.Stack()}
+			err = &PanicError{Code: code, Method: method, Value: v, Stack: debug.Stack()}
 		}
 	}()
 	return f()
 }
 
 // Aside calls f on a goroutine of its own and waits for its end, so that runtime.Goexit does not end
-// the caller's. It returns a [Panic], an [Exit], or nil.
+// the caller's. It returns a [PanicError], an [ExitError], or nil.
 func Aside(code, method string, f func()) error {
 	ended := make(chan error, 1)
 	go func() {
-		var err error = &Exit{Code: code, Method: method}
+		var err error = &ExitError{Code: code, Method: method}
 		defer func() { ended <- err }()
 		_, err = Call(code, method, func() (struct{}, error) { f(); return struct{}{}, nil })
 	}()
@@ -54,7 +54,7 @@ func Aside(code, method string, f func()) error {
 
 // Stack returns where the code panicked whose error err is or wraps; empty if it did not panic.
 func Stack(err error) string {
-	if p, ok := errors.AsType[*Panic](err); ok {
+	if p, ok := errors.AsType[*PanicError](err); ok {
 		return string(p.Stack)
 	}
 	return ""

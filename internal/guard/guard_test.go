@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"errors"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("got %d, %v", got, err)
 	}
 	_, err := guard.Call("the driver", "Name", func() (int, error) { panic(refused) })
-	if p, ok := errors.AsType[*guard.Panic](err); !ok || p.Value != refused {
+	if p, ok := errors.AsType[*guard.PanicError](err); !ok || !reflect.DeepEqual(p.Value, refused) {
 		t.Errorf("a panic: %v", err)
 	}
 }

@@ -173,8 +173,8 @@ func callMutants() []mutant {
 		},
 		{
 			what: "every error of the API is final",
-			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*guard.Panic](err)\n",
-			mutated:  "	got.broken, _ = errors.AsType[*guard.Panic](err)\n	got.class = decide.ClassTerminal\n",
+			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n",
+			mutated:  "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n	got.class = decide.ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 	}
