@@ -140,7 +140,7 @@ func TestRecordsAreTheOperators(t *testing.T) {
 	forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:"x"}}}`, api.AnnotationExternal)
 	w.enforced(user, ours, forged)
 	for what, body := range map[string]string{"changes": forged, "removes": strings.Replace(forged, `"x"`, "null", 1)} {
-		if err := merge(user, body); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "nobody else adds, changes or removes it") {
+		if err := merge(user, body); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the operator may add, change or remove it") {
 			t.Errorf("a user %s the record: %v", what, err)
 		}
 	}
