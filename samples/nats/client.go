@@ -18,51 +18,51 @@ import (
 
 // Client sends requests to the JetStream API.
 //
-// The client library's own calls are made for applications: there is one set of them for
-// pull and another for push consumers, creating a bucket asks for the account first, and an
-// update resets settings that a newer server has and the library does not know. So this
-// is one request for each intention, with the library's types in it.
+// The calls of the client library are made for applications: it has different ones for pull and for
+// push consumers, it queries the account before it creates a bucket, and its updates reset settings of
+// newer servers that the library does not know. This client sends exactly one request for each
+// operation. It uses the library's types.
 type Client struct {
 	send   func(ctx context.Context, subject string, body []byte) ([]byte, error)
 	close  func()
-	up     atomic.Int64 // when the connection was made, in nanoseconds; 0 if somebody else made it
-	where  string       // the address without secrets
-	name   string       // which NATS and account these are
-	prefix string       // of the subjects of the JetStream API
+	up     atomic.Int64 // when the connection was made, in nanoseconds; 0 if unknown
+	where  string       // the address, without secrets
+	name   string       // identifies the NATS server and account
+	prefix string       // prefix of the subjects of the JetStream API
 
 	mu      sync.Mutex
-	waiting map[uint64]request // requests without an answer
+	waiting map[uint64]request // requests that wait for an answer
 	last    uint64             // the last key in waiting
 }
 
-// request is one that waits for its answer.
+// request is a request that waits for its answer.
 type request struct {
 	subject string
 	end     context.CancelCauseFunc
 }
 
 var (
-	// errLost ends requests whose connection broke; no answer can come.
-	errLost = errors.New("the connection broke before an answer came")
-	// errDenied ends requests that NATS did not let through; no answer will come.
+	// errLost ends requests whose connection was lost, because no answer can arrive.
+	errLost = errors.New("the connection was lost before the answer arrived")
+	// errDenied ends requests that NATS did not permit, because no answer will arrive.
 	errDenied = errors.New("not allowed")
 )
 
-// requestTimeout bounds one request. NATS answers within milliseconds; a cluster that
-// elects a leader takes seconds.
+// requestTimeout limits one request. NATS answers within milliseconds, or within seconds if a cluster
+// has to elect a leader.
 const requestTimeout = 10 * time.Second
 
-// NewClient returns a client whose requests are carried by send, which returns NATS's answer
-// as it came: for a connection that is there already, and for tests without NATS. An error of
-// send means that the request may have taken effect. where names NATS in messages.
+// NewClient returns a client that sends requests by calling send, which returns the raw answer of NATS.
+// It is for existing connections and for tests without NATS. If send returns an error, the request may
+// have taken effect. where is the address of NATS in messages.
 func NewClient(where string, send func(ctx context.Context, subject string, body []byte) ([]byte, error)) *Client {
 	return &Client{send: send, close: func() {}, where: where, name: where, prefix: "$JS.API.", waiting: map[uint64]request{}}
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() { c.close() }
 
-// connected is when the connection was made; long ago if that is not known.
+// connected returns when the connection was made, or a time long ago if that is unknown.
 func (c *Client) connected() time.Time { return time.Unix(0, c.up.Load()) }
 
 // read sends a request that changes nothing.
@@ -71,8 +71,8 @@ func (c *Client) read(ctx context.Context, subject string, in, out any) error {
 	return err
 }
 
-// change sends a request that changes something. If it was sent and no answer came, the
-// error says that only looking tells whether it took effect.
+// change sends a request that changes something. If it was sent and no answer arrived, the error is
+// ambiguous: only an observation shows whether the request took effect.
 func (c *Client) change(ctx context.Context, subject string, in, out any) error {
 	sent, err := c.request(ctx, subject, in, out)
 	if _, answered := errors.AsType[*refusal](err); err != nil && sent && !answered {
@@ -81,8 +81,8 @@ func (c *Client) change(ctx context.Context, subject string, in, out any) error 
 	return err
 }
 
-// request sends one request and decodes the answer into out. An answer that refuses it is
-// a *refusal.
+// request sends one request and decodes the answer into out. If NATS refuses it, the error is a
+// *refusal.
 func (c *Client) request(ctx context.Context, subject string, in, out any) (sent bool, err error) {
 	body, err := encode(in)
 	if err != nil {
@@ -98,18 +98,18 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) (sent
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return true, fmt.Errorf("NATS at %s answers no JSON to %s: %w", c.where, subject, err)
+		return true, fmt.Errorf("NATS at %s answers %s with invalid JSON: %w", c.where, subject, err)
 	}
 	if answer.Error != nil {
 		return true, &refusal{api: *answer.Error}
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return true, fmt.Errorf("NATS at %s answers %s in a way that this operator does not understand: %w", c.where, subject, err)
+		return true, fmt.Errorf("this operator does not understand the answer of NATS at %s to %s: %w", c.where, subject, err)
 	}
 	return true, nil
 }
 
-// explain turns an error of the connection into one for people.
+// explain turns an error of the connection into one that users understand.
 func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 	if n, not := errors.AsType[*awayError](err); not {
 		return false, external.Transient(fmt.Errorf("NATS at %s %w", c.where, n))
@@ -119,7 +119,7 @@ func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 		return false, external.Transient(fmt.Errorf("NATS at %s answers, but JetStream does not%s", c.where, c.noJetStream()))
 	case errors.Is(err, errDenied):
 		return false, external.Denied(fmt.Errorf(
-			"NATS at %s does not let the operator publish to %s: allow it for the operator's user", c.where, subject))
+			"NATS at %s does not let the operator publish to %s: allow this for the operator's user", c.where, subject))
 	case errors.Is(err, errLost):
 		return true, fmt.Errorf("NATS at %s: %w", c.where, errLost)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, natsgo.ErrTimeout):
@@ -128,15 +128,15 @@ func (c *Client) explain(subject string, err error) (sent bool, _ error) {
 	return true, fmt.Errorf("NATS at %s: %w", c.where, err)
 }
 
-// noJetStream is what to do where nobody serves the JetStream API.
+// noJetStream says what to do if nothing serves the JetStream API.
 func (c *Client) noJetStream() string {
 	if domain, ok := strings.CutSuffix(strings.TrimPrefix(c.prefix, "$JS."), ".API."); ok {
-		return fmt.Sprintf(" in domain %q: correct the operator's --nats-domain, or switch JetStream on there for the operator's account", domain)
+		return fmt.Sprintf(" in domain %q: correct the operator's --nats-domain, or enable JetStream there for the operator's account", domain)
 	}
-	return ": switch it on for the server and the operator's account"
+	return ": enable it for the server and the operator's account"
 }
 
-// begin bounds a request by time, and lets what happens to the connection end it.
+// begin starts a request that ends after a time limit or when its connection is lost.
 func (c *Client) begin(ctx context.Context, subject string) (_ context.Context, done func()) {
 	ctx, stop := context.WithTimeout(ctx, requestTimeout)
 	ctx, end := context.WithCancelCause(ctx)
@@ -154,7 +154,7 @@ func (c *Client) begin(ctx context.Context, subject string) (_ context.Context, 
 	}
 }
 
-// end ends the requests that wait and fit.
+// end ends the waiting requests for which fits returns true.
 func (c *Client) end(cause error, fits func(request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,8 +165,8 @@ func (c *Client) end(cause error, fits func(request) bool) {
 	}
 }
 
-// deny ends the requests that NATS did not let through. It says so apart from them, and
-// the library passes on nothing but its sentence.
+// deny ends the requests that NATS did not permit. NATS reports this separately from the requests, and
+// the library passes on only the text.
 func (c *Client) deny(err error) {
 	if !errors.Is(err, natsgo.ErrPermissionViolation) {
 		return

@@ -14,36 +14,37 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-// Config says how to reach NATS. Credentials are read again whenever a connection is made, so
-// that new ones take effect without a restart.
+// Config says how to connect to NATS. Credentials are read again for each connection, so that new ones
+// take effect without a restart.
 type Config struct {
-	// URL is the server's address, or several with commas between.
+	// URL is the address of the server, or several addresses separated by commas.
 	URL string
-	// User is the user's name, for one with a password. Empty means none.
+	// User is the name of a user with a password. Empty means none.
 	User string
-	// Password and Token return the password of User, and the token of a server that wants
-	// no user. Nil means none.
+	// Password returns the password of User, and Token the token of a server without users. Nil
+	// means none.
 	Password, Token func() (string, error)
-	// Creds is a file with the user's JWT and seed, NKey one with the seed of an NKey. Empty
+	// Creds is a file with the user's JWT and seed. NKey is a file with the seed of an NKey. Empty
 	// means none.
 	Creds, NKey string
-	// CA, Cert and Key are files for TLS. Empty means the system's authorities and no
-	// certificate of our own.
+	// CA, Cert and Key are files for TLS. Empty means the certificate authorities of the system,
+	// and no client certificate.
 	CA, Cert, Key string
-	// TLSFirst is for servers that speak TLS from the first byte.
+	// TLSFirst is for servers that expect the TLS handshake first.
 	TLSFirst bool
-	// Domain is the JetStream domain to work in. Empty means the server's own.
+	// Domain is the JetStream domain. Empty means the server's own.
 	Domain string
-	// Name says which NATS and account these are: what was made under another name is not
-	// touched, nor taken for gone. Empty means the addresses and Domain.
+	// Name identifies the NATS server and account. What was created under another name is neither
+	// changed nor considered missing. Empty means the addresses and Domain.
 	Name string
-	// Back is called when NATS can be reached again, or for the first time after it could not.
-	// What it had may be gone. Nil means nothing.
+	// Back is called when NATS becomes reachable after it was not. Resources may have been lost
+	// meanwhile. It may be nil.
 	Back func()
 }
 
-// Connect returns a client at once, whether NATS answers or not: it keeps connecting for
-// as long as it lives, and requests say what is wrong meanwhile. An error is one of cfg.
+// Connect returns a client at once, even if NATS does not answer. The client keeps trying to connect
+// until it is closed; until it succeeds, requests return an error that says what is wrong. Connect
+// returns an error only if cfg is invalid.
 func Connect(cfg Config) (*Client, error) {
 	c := NewClient(redacted(cfg.URL), nil)
 	if cfg.Domain != "" {
@@ -58,8 +59,8 @@ func Connect(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// name is Name, or else one that does not depend on the order of servers, nor on how they are
-// spoken to.
+// name returns Name, or else a name that depends neither on the order of the servers nor on the protocol
+// by which they are reached.
 func (c Config) name() string {
 	if c.Name != "" {
 		return c.Name
@@ -74,22 +75,22 @@ func (c Config) name() string {
 	return strings.TrimSuffix(strings.Join(slices.Compact(servers), ",")+" domain "+c.Domain, " domain ")
 }
 
-// link is the connection that a client's requests go by.
+// link is the connection of a client.
 type link struct {
 	cfg     Config
 	client  *Client
 	trouble troubles
-	away    atomic.Bool // there was no connection
+	away    atomic.Bool // set while there is no connection
 
 	mu     sync.Mutex
 	conn   *natsgo.Conn
 	closed bool
 }
 
-// retryPause is the time between two attempts to connect.
+// retryPause is the delay between two attempts to connect.
 const retryPause = time.Second
 
-// open makes the connection. The library keeps it up from then on.
+// open makes the connection. From then on, the library reconnects if necessary.
 func (l *link) open() error {
 	options, err := l.options()
 	if err != nil {
@@ -107,7 +108,7 @@ func (l *link) open() error {
 	return err
 }
 
-// up notes that there is a connection.
+// up records that there is a connection.
 func (l *link) up(*natsgo.Conn) {
 	l.trouble.clear()
 	l.client.up.Store(time.Now().UnixNano())
@@ -116,13 +117,13 @@ func (l *link) up(*natsgo.Conn) {
 	}
 }
 
-// down notes that there is none any more.
+// down records that there is no connection any more.
 func (l *link) down(*natsgo.Conn, error) {
 	l.away.Store(true)
 	l.client.end(errLost, func(request) bool { return true })
 }
 
-// options are those of the library: how the connection is kept, and what is to be heard of it.
+// options returns the options of the library: how to reconnect, and which events to report.
 func (l *link) options() ([]natsgo.Option, error) {
 	c := l.client
 	options := []natsgo.Option{
@@ -130,10 +131,10 @@ func (l *link) options() ([]natsgo.Option, error) {
 		natsgo.RetryOnFailedConnect(true),
 		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(retryPause),
-		// Users and passwords change, and not on both sides at once.
+		// Users and passwords do not change on both sides at the same moment.
 		natsgo.IgnoreAuthErrorAbort(),
-		// Nothing waits in a buffer for NATS to come back: a request that was given up
-		// must not take effect later.
+		// Requests are not buffered until NATS is back, because a request that was given up must
+		// not take effect later.
 		natsgo.ReconnectBufSize(-1),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
 			c.deny(err)
@@ -143,14 +144,14 @@ func (l *link) options() ([]natsgo.Option, error) {
 		natsgo.DisconnectErrHandler(l.down),
 		natsgo.ConnectHandler(l.up),
 		natsgo.ReconnectHandler(l.up),
-		// Some complaints of a server end a connection for good.
+		// After some errors of a server, the library gives up the connection.
 		natsgo.ClosedHandler(func(*natsgo.Conn) { l.reopen() }),
 	}
 	credentials, err := l.credentials()
 	return append(options, credentials...), err
 }
 
-// credentials are how the operator says who it is.
+// credentials returns the options for authentication.
 func (l *link) credentials() ([]natsgo.Option, error) {
 	cfg := l.cfg
 	var options []natsgo.Option
@@ -182,7 +183,7 @@ func (l *link) credentials() ([]natsgo.Option, error) {
 	return options, nil
 }
 
-// secret reads one for the library, which takes no error: NATS refuses the empty one.
+// secret reads a secret for the library, which accepts no error: NATS refuses an empty secret.
 func (l *link) secret(read func() (string, error)) string {
 	if read == nil {
 		return ""
@@ -194,8 +195,8 @@ func (l *link) secret(read func() (string, error)) string {
 	return s
 }
 
-// nkey is a user who is known by a public key. The library asks for that once, so that
-// another seed in the file takes another connection.
+// nkey returns the options for an NKey. The library reads the public key only once, so a changed seed
+// needs a new connection.
 func (l *link) nkey() (natsgo.Option, error) {
 	public, _, err := readNKey(l.cfg.NKey)
 	if err != nil {
@@ -207,7 +208,7 @@ func (l *link) nkey() (natsgo.Option, error) {
 			return nil, unreadable{err}
 		}
 		if now != public {
-			go l.renew() // the library holds its lock
+			go l.renew() // in a goroutine, because the library holds its lock
 			return nil, errors.New("the NKey has changed")
 		}
 		return sign(nonce)
@@ -224,7 +225,7 @@ func readNKey(file string) (public string, sign natsgo.SignatureHandler, err err
 	return o.Nkey, o.SignatureCB, err
 }
 
-// renew ends the connection, so that another takes its place.
+// renew closes the connection, so that a new one replaces it.
 func (l *link) renew() {
 	l.mu.Lock()
 	conn := l.conn
@@ -232,7 +233,7 @@ func (l *link) renew() {
 	conn.Close()
 }
 
-// reopen takes up a connection that the library gave up, until the client is closed.
+// reopen reconnects after the library has given up, until the client is closed.
 func (l *link) reopen() {
 	l.mu.Lock()
 	closed := l.closed
@@ -257,7 +258,7 @@ func (l *link) close() {
 	conn.Close()
 }
 
-// request carries one request, if there is a connection.
+// request sends one request if there is a connection.
 func (l *link) request(ctx context.Context, subject string, body []byte) ([]byte, error) {
 	l.mu.Lock()
 	conn := l.conn
@@ -279,7 +280,7 @@ func (l *link) request(ctx context.Context, subject string, body []byte) ([]byte
 	return nil, err
 }
 
-// redacted is an address for people: without user and password.
+// redacted returns an address without user and password.
 func redacted(addresses string) string {
 	all := strings.Split(addresses, ",")
 	for i, a := range all {

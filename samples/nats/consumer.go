@@ -14,18 +14,18 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// Consumers is the driver of [v1alpha1.Consumer]. A consumer is known outside as
+// Consumers is the driver of [v1alpha1.Consumer]. The external name of a consumer is
 // <stream>/<consumer>.
 type Consumers struct{}
 
-// LiveConsumer is a consumer as NATS reports it.
+// LiveConsumer is a consumer as reported by NATS.
 type LiveConsumer struct {
 	jetstream.ConsumerInfo
-	// Reported is the configuration as it came, with what this operator does not know.
+	// Reported is the raw configuration, including settings that this operator does not know.
 	Reported json.RawMessage
 }
 
-// UnmarshalJSON reads the server's answer.
+// UnmarshalJSON decodes the answer of the server.
 func (l *LiveConsumer) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		Config json.RawMessage `json:"config"`
@@ -37,7 +37,8 @@ func (l *LiveConsumer) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &l.ConsumerInfo)
 }
 
-// ExternalName is the stream and the consumer; each is named in the spec or after its object.
+// ExternalName returns the names of the stream and the consumer. Each comes from the spec or is the name
+// of the object.
 func (Consumers) ExternalName(o *v1alpha1.Consumer) (string, error) {
 	stream := o.Spec.Stream
 	if stream == "" && o.Spec.StreamRef != nil {
@@ -49,7 +50,7 @@ func (Consumers) ExternalName(o *v1alpha1.Consumer) (string, error) {
 	return stream + "/" + firstOf(o.Spec.Name, o.Name), nil
 }
 
-// DependsOn is the Stream object that streamRef names.
+// DependsOn returns the Stream object that streamRef names.
 func (Consumers) DependsOn(o *v1alpha1.Consumer) []external.Dependency {
 	stream := external.Dependency{Role: "stream", To: &v1alpha1.Stream{}}
 	if r := o.Spec.StreamRef; r != nil {
@@ -60,7 +61,7 @@ func (Consumers) DependsOn(o *v1alpha1.Consumer) []external.Dependency {
 	return []external.Dependency{stream}
 }
 
-// Observe asks for the consumer. One whose stream is gone is gone too.
+// Observe reads the consumer. If its stream does not exist, the consumer does not exist either.
 func (Consumers) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha1.Consumer, *Client]) (external.Observation[*LiveConsumer], error) {
 	have, err := readConsumer(ctx, r.Client, r.ID)
 	if err != nil {
@@ -76,13 +77,13 @@ func (Consumers) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha
 	return seen, nil
 }
 
-// Compare goes through the table.
+// Compare compares the settings in the table.
 func (Consumers) Compare(r external.CompareRequest[*v1alpha1.Consumer, *LiveConsumer]) external.Changes {
 	cfg := r.Have.Config
 	return differences(consumerTable(r.Object.Spec, &cfg, r.Have.TimeStamp), r.Object.Spec.Recreate)
 }
 
-// Create asks for a new durable consumer.
+// Create creates a durable consumer.
 func (Consumers) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.Consumer, *Client]) (external.CreateResponse[*LiveConsumer], error) {
 	stream, name := split(r.ID)
 	cfg := jetstream.ConsumerConfig{Name: name, Durable: name}
@@ -95,8 +96,8 @@ func (Consumers) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.
 	return external.CreateResponse[*LiveConsumer]{}, sendConsumer(ctx, r.Client, "create", stream, cfg, body)
 }
 
-// Update sends the configuration that is there with the spec's settings over it. NATS
-// pauses and resumes by a request of its own and takes no pause from a configuration.
+// Update sends the present configuration with the settings of the spec. NATS
+// has a separate request to pause and resume a consumer and ignores a pause in the configuration.
 func (Consumers) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.Consumer, *Client, *LiveConsumer]) (external.UpdateResponse[*LiveConsumer], error) {
 	cfg := r.Have.Config
 	applyAll(consumerTable(r.Object.Spec, &cfg, r.Have.TimeStamp))
@@ -112,7 +113,7 @@ func (Consumers) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.
 	return external.UpdateResponse[*LiveConsumer]{}, updateConsumer(ctx, r.Client, r.Have, cfg)
 }
 
-// Delete removes the consumer with its position in the stream.
+// Delete deletes the consumer, including its position in the stream.
 func (Consumers) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.Consumer, *Client]) (external.DeleteResponse, error) {
 	stream, name := split(r.ID)
 	err := r.Client.change(ctx, "CONSUMER.DELETE."+stream+"."+name, nil, &struct{}{})
@@ -122,7 +123,7 @@ func (Consumers) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.
 	return external.DeleteResponse{}, err
 }
 
-// Mark puts the ownership mark on a consumer that was there before its object.
+// Mark adds the ownership mark to a consumer that existed before its object.
 func (Consumers) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.Consumer, *Client]) (external.MarkResponse, error) {
 	have, err := readConsumer(ctx, r.Client, r.ID)
 	switch {
@@ -136,7 +137,7 @@ func (Consumers) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.Cons
 	return external.MarkResponse{}, updateConsumer(ctx, r.Client, have, cfg)
 }
 
-// Unmark takes the ownership mark off a consumer that is to stay.
+// Unmark removes the ownership mark from a consumer that is kept.
 func (Consumers) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.Consumer, *Client]) (external.UnmarkResponse, error) {
 	have, err := readConsumer(ctx, r.Client, r.ID)
 	if have == nil || err != nil || external.MarkOf(have.Config.Metadata) == nil {
@@ -147,10 +148,10 @@ func (Consumers) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.
 	return external.UnmarkResponse{}, updateConsumer(ctx, r.Client, have, cfg)
 }
 
-// Classify tells what NATS's errors mean.
+// Classify returns the meaning of an error from NATS.
 func (Consumers) Classify(err error) external.Class { return classify(err) }
 
-// Reflect shows what a consumer is; where it stands changes too often to be written here.
+// Reflect shows settings of the consumer. Its position changes too often to be shown in status.
 func (Consumers) Reflect(r external.ReflectRequest[*v1alpha1.Consumer, *LiveConsumer]) {
 	status, have := &r.Object.Status, r.Have
 	status.Stream = have.Stream
@@ -163,7 +164,7 @@ func (Consumers) Reflect(r external.ReflectRequest[*v1alpha1.Consumer, *LiveCons
 	status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
 }
 
-// readConsumer returns nil for a consumer that does not exist.
+// readConsumer returns nil if the consumer does not exist.
 func readConsumer(ctx context.Context, c *Client, id string) (*LiveConsumer, error) {
 	stream, name := split(id)
 	have := &LiveConsumer{}
@@ -185,7 +186,7 @@ func updateConsumer(ctx context.Context, c *Client, have *LiveConsumer, cfg jets
 	return sendConsumer(ctx, c, "update", have.Stream, cfg, body)
 }
 
-// pauseConsumer pauses a consumer, or lets it go on if until is nil.
+// pauseConsumer pauses a consumer, or resumes it if until is nil.
 func pauseConsumer(ctx context.Context, c *Client, have *LiveConsumer, until *time.Time) error {
 	request := struct {
 		PauseUntil *time.Time `json:"pause_until,omitempty"`
@@ -193,8 +194,8 @@ func pauseConsumer(ctx context.Context, c *Client, have *LiveConsumer, until *ti
 	return c.change(ctx, "CONSUMER.PAUSE."+have.Stream+"."+have.Name, request, &struct{}{})
 }
 
-// sendConsumer creates or updates. NATS wants a single filter in the subject too, so that
-// permissions can be given by it.
+// sendConsumer creates or updates a consumer. NATS expects a single filter in the subject as well, so
+// that permissions can depend on it.
 func sendConsumer(ctx context.Context, c *Client, action, stream string, cfg jetstream.ConsumerConfig, body json.RawMessage) error {
 	subject := "CONSUMER.CREATE." + stream + "." + cfg.Durable
 	if cfg.FilterSubject != "" {
@@ -207,7 +208,7 @@ func sendConsumer(ctx context.Context, c *Client, action, stream string, cfg jet
 	}{stream, body, action}, &LiveConsumer{})
 }
 
-// split takes a consumer's identity apart. Neither name can hold a slash.
+// split splits the external name of a consumer. Neither part can contain a slash.
 func split(id string) (stream, consumer string) {
 	stream, consumer, _ = strings.Cut(id, "/")
 	return stream, consumer

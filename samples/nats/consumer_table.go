@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// The words of the spec for NATS's values.
+// The values in the spec and the corresponding values of NATS.
 var ( //nolint:gochecknoglobals // constant tables
 	deliverPolicies = map[string]jetstream.DeliverPolicy{
 		"all": jetstream.DeliverAllPolicy, "last": jetstream.DeliverLastPolicy, "new": jetstream.DeliverNewPolicy,
@@ -31,13 +31,13 @@ var ( //nolint:gochecknoglobals // constant tables
 	}
 )
 
-// consumerTable is every setting of a consumer: where the spec has it, where NATS has it,
-// and how it can change. That it is complete, and that NATS does with each change what the
-// last column says, are tests.
+// consumerTable lists every setting of a consumer: its field in the spec, its field in NATS, and how it
+// can be changed. Tests check that it is complete, and that NATS handles each change as the last column
+// says.
 //
-// now is the server's time: a pause that is over is none.
+// now is the time of the server. A pause that is over counts as none.
 func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now time.Time) []setting {
-	// NATS takes the first backoff for the wait.
+	// NATS sets the wait to the first backoff.
 	backedOff := s.Backoff == nil && len(c.BackOff) > 0
 	return []setting{
 		plain("spec.description", stated(s.Description), &c.Description, inPlace),
@@ -74,14 +74,14 @@ func consumerTable(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig, now tim
 	}
 }
 
-// What NATS takes where nothing is asked for.
+// The defaults of NATS.
 const (
 	usualAckWait   = 30 * time.Second
 	usualPinnedTTL = 2 * time.Minute
 )
 
-// deliveryChange: a push consumer may deliver elsewhere; between push and pull there is no
-// way.
+// deliveryChange: the subject of a push consumer can be changed in place, but push cannot become pull or
+// the reverse.
 func deliveryChange(have, want string) external.Effect {
 	if have == "" || want == "" {
 		return external.Recreate
@@ -89,7 +89,7 @@ func deliveryChange(have, want string) external.Effect {
 	return external.InPlace
 }
 
-// moment is a point in time. A nil want is not managed.
+// moment is a setting that is a point in time. If want is nil, it is not managed.
 func moment(path string, want *metav1.Time, have **time.Time, e effect[*time.Time]) setting {
 	if want == nil {
 		return setting{}
@@ -109,7 +109,7 @@ func shown(t interface{ Format(string) string }) string { return t.Format(time.R
 
 const pausePath = "spec.pauseUntil"
 
-// pause is a moment that means nothing once it is over, on both sides.
+// pause is like moment, but a time that has passed counts as none, in the spec and in NATS.
 func pause(path string, want *metav1.Time, have **time.Time, now time.Time) setting {
 	if *have != nil && !(*have).After(now) {
 		*have = nil
@@ -124,7 +124,7 @@ func pause(path string, want *metav1.Time, have **time.Time, now time.Time) sett
 	return s
 }
 
-// withoutPriority takes what belongs to a priority policy away with it, as NATS demands.
+// withoutPriority removes the settings of a priority policy together with the policy, as NATS requires.
 func withoutPriority(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) setting {
 	if s.PriorityPolicy == nil || priorityPolicies[*s.PriorityPolicy] != jetstream.PriorityPolicyNone {
 		return setting{}
@@ -132,7 +132,7 @@ func withoutPriority(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) setti
 	return setting{apply: func() { c.PriorityGroups, c.PinnedTTL = nil, 0 }}
 }
 
-// backoff is the waits between deliveries. A nil want is not managed.
+// backoff is the setting for delays between deliveries. If want is nil, it is not managed.
 func backoff(path string, want []v1alpha1.Duration, have *[]time.Duration) setting {
 	if want == nil {
 		return setting{}
@@ -144,8 +144,8 @@ func backoff(path string, want []v1alpha1.Duration, have *[]time.Duration) setti
 	return compared(path, &next, have, slices.Equal[[]time.Duration], inPlace)
 }
 
-// filters is one filter or several: NATS has a field for either. An empty text asks for
-// nothing, an empty list for no filter.
+// filters is the setting for one filter or several; NATS has a field for each form. An empty string is
+// not managed; an empty list means no filter.
 func filters(s v1alpha1.ConsumerSpec, c *jetstream.ConsumerConfig) setting {
 	path, want := "spec.filterSubjects", s.FilterSubjects
 	if one := stated(s.FilterSubject); one != nil {
@@ -175,7 +175,7 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-// list is a list as a whole; nil is not managed.
+// list is a setting that is a list, compared as a whole. If want is nil, it is not managed.
 func list(in []string) *[]string {
 	if in == nil {
 		return nil

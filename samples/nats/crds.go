@@ -2,7 +2,7 @@ package nats
 
 import "embed"
 
-// CRDs holds the definitions of the kinds.
+// CRDs contains the CustomResourceDefinitions of the kinds.
 //
 //go:embed crds/*.yaml
 var CRDs embed.FS

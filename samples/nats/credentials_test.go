@@ -103,15 +103,15 @@ func TestTrouble(t *testing.T) {
 		},
 		"no password yet": {
 			why: "the Secret may come yet", cfg: nats.Config{User: "operator", Password: read("/no/such/file")},
-			want: "cannot be connected to, because the operator's credentials cannot be read: open /no/such/file: no such file or directory",
+			want: "cannot be reached, because the operator's credentials cannot be read: open /no/such/file: no such file or directory",
 		},
 		"no such domain": {
 			why: "a slip of the pen", cfg: nats.Config{Domain: "hub", User: "operator", Password: func() (string, error) { return "hunter2", nil }},
-			want: `answers, but JetStream does not in domain "hub": correct the operator's --nats-domain, or switch JetStream on there for the operator's account`,
+			want: `answers, but JetStream does not in domain "hub": correct the operator's --nats-domain, or enable JetStream there for the operator's account`,
 		},
 		"TLS that the server has not": {
 			why: "a flag too many", cfg: nats.Config{URL: "tls://"},
-			want: "cannot be connected to by TLS: ",
+			want: "cannot be reached by TLS: ",
 		},
 	}
 	s, _ := startNATS(t, natsserver.Options{Users: users("hunter2")})

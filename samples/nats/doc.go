@@ -1,9 +1,7 @@
-// Package nats is an operator for NATS JetStream: streams, consumers and key-value buckets
-// as objects of Kubernetes.
+// Package nats is an operator for NATS JetStream. It manages streams, consumers and key-value buckets as
+// Kubernetes objects.
 //
-// [Streams], [Consumers] and [KeyValues] are the drivers: what each kind means in terms of
-// the JetStream API. [Client] speaks that API, [Operator] puts the parts together for
-// cmd/nats-operator. All else (finalizers, status, retries, drift, crashes) is trimtab's.
-//
-// The kinds themselves are in api/v1alpha1.
+// [Streams], [Consumers] and [KeyValues] are the drivers of the kinds in api/v1alpha1. [Client] is a
+// client of the JetStream API. [Operator] combines them for cmd/nats-operator. trimtab provides
+// everything else: finalizers, status, retries, drift detection and crash recovery.
 package nats

@@ -320,7 +320,7 @@ func TestRefusals(t *testing.T) {
 				return b.tryCreate(t, stream("copy", v1alpha1.StreamSpec{Subjects: []string{"orders.new"}}))
 			},
 			class: external.ClassConflict,
-			text:  `NATS refuses: subjects overlap with an existing stream (error 10065); choose other subjects, or free these in the stream that has them`,
+			text:  `NATS refuses: subjects overlap with an existing stream (error 10065); choose other subjects, or remove these from the stream that has them`,
 		},
 		"cycle": {
 			why: "only another spec helps",
@@ -340,7 +340,7 @@ func TestRefusals(t *testing.T) {
 			why:   "room may be made",
 			do:    func() error { return b.tryCreate(t, stream("big", v1alpha1.StreamSpec{MaxBytes: new(int64(2 << 20))})) },
 			class: external.ClassTransient,
-			text:  `NATS refuses: insufficient storage resources available (error 10047); free some, or raise the server's limit`,
+			text:  `NATS refuses: insufficient storage resources available (error 10047); free some storage, or raise the limit of the server`,
 		},
 		"no stream": {
 			why: "the stream may come",
@@ -348,7 +348,7 @@ func TestRefusals(t *testing.T) {
 				return consumers(c).tryCreate(t, consumer("billing", "nowhere", v1alpha1.ConsumerSpec{}))
 			},
 			class: external.ClassConflict,
-			text:  `NATS refuses: stream not found (error 10059); create the stream; if a Stream object makes it, name that in spec.streamRef`,
+			text:  `NATS refuses: stream not found (error 10059); create the stream; if it belongs to a Stream object, name that in spec.streamRef`,
 		},
 	}
 	for name, tc := range cases {
@@ -429,7 +429,7 @@ func TestARequestEndsWithItsConnection(t *testing.T) {
 		s.Stop()
 	}()
 	err := <-failed
-	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassAmbiguous || !strings.Contains(err.Error(), "the connection broke") {
+	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassAmbiguous || !strings.Contains(err.Error(), "the connection was lost") {
 		t.Errorf("error %v, want it ambiguous", err)
 	}
 	close(held)
@@ -462,7 +462,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	if e, ok := errors.AsType[*external.Error](err); !ok || e.Class != external.ClassDenied {
 		t.Errorf("error %v, want it denied", err)
 	}
-	want := `NATS at nats://` + addr + ` does not let the operator publish to $JS.API.STREAM.CREATE.orders: allow it for the operator's user`
+	want := `NATS at nats://` + addr + ` does not let the operator publish to $JS.API.STREAM.CREATE.orders: allow this for the operator's user`
 	wantDiff(t, "message", want, err.Error())
 }
 

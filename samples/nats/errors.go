@@ -10,10 +10,10 @@ import (
 	"github.com/trimtab-dev/trimtab/external"
 )
 
-// refusal is NATS's answer to a request that it does not carry out.
+// refusal is the error if NATS refuses a request.
 type refusal struct{ api jetstream.APIError }
 
-// Error is NATS's own reason with its number, under which it is found in NATS's documentation.
+// Error returns the reason that NATS gives, with the error code from the documentation of NATS.
 func (r *refusal) Error() string {
 	text := fmt.Sprintf("NATS refuses: %s (error %d)", r.api.Description, r.api.ErrorCode)
 	if out := wayOut[r.api.ErrorCode]; out != "" {
@@ -54,21 +54,20 @@ const (
 	codeReconfiguring      = 10226
 )
 
-// wayOut is what to do about a refusal whose text alone leaves one guessing.
+// wayOut says what to do about refusals whose text does not.
 var wayOut = map[jetstream.ErrorCode]string{ //nolint:gochecknoglobals // a constant table
-	codeSubjectsOverlap:    "choose other subjects, or free these in the stream that has them",
+	codeSubjectsOverlap:    "choose other subjects, or remove these from the stream that has them",
 	codeReplicasStandalone: "set spec.replicas to 1, or run NATS as a cluster",
-	codeStreamNotFound:     "create the stream; if a Stream object makes it, name that in spec.streamRef",
-	codeNotEnabledForUs:    "give the operator's account JetStream",
+	codeStreamNotFound:     "create the stream; if it belongs to a Stream object, name that in spec.streamRef",
+	codeNotEnabledForUs:    "enable JetStream for the operator's account",
 	codeNoPeers:            "relax spec.placement or spec.replicas, or add servers that match",
-	codeStorageExceeded:    "free some, or raise the server's limit",
-	codeMemoryExceeded:     "free some, or raise the server's limit",
+	codeStorageExceeded:    "free some storage, or raise the limit of the server",
+	codeMemoryExceeded:     "free some memory, or raise the limit of the server",
 }
 
-// classes are what NATS's reasons mean where the status code that comes with them does not
-// tell.
+// classes are the meanings of error codes whose status code is not sufficient.
 var classes = map[jetstream.ErrorCode]external.Class{ //nolint:gochecknoglobals // a constant table
-	// Something else stands in the way, and may go.
+	// Something else conflicts and may be removed.
 	codeStreamNameInUse:   external.ClassConflict,
 	codeStreamNotFound:    external.ClassConflict,
 	codeSubjectsOverlap:   external.ClassConflict,
@@ -81,9 +80,9 @@ var classes = map[jetstream.ErrorCode]external.Class{ //nolint:gochecknoglobals 
 	codeWQNotUnique:       external.ClassConflict,
 	codeMoveInProgress:    external.ClassConflict,
 	codeReconfiguring:     external.ClassConflict,
-	codeReplicasExceed:    external.ClassConflict, // the stream may be growing
+	codeReplicasExceed:    external.ClassConflict, // the number of the stream's replicas may be increasing
 
-	// Room may be made, servers may be added.
+	// Storage may be freed, and servers may be added.
 	codeAccountResources: external.ClassTransient,
 	codeInsufficient:     external.ClassTransient,
 	codeMemoryExceeded:   external.ClassTransient,
@@ -92,20 +91,20 @@ var classes = map[jetstream.ErrorCode]external.Class{ //nolint:gochecknoglobals 
 	codeMaxStreams:       external.ClassTransient,
 	codeNoPeers:          external.ClassTransient,
 
-	// The account has no JetStream, or none for this.
+	// The account has no JetStream, or may not do this.
 	codeNoAccount:       external.ClassDenied,
 	codeNotEnabledForUs: external.ClassDenied,
 	codeNotEnabled:      external.ClassDenied,
 	codeNoLimits:        external.ClassDenied,
 
-	// Reasons in the spec that come as faults of the server.
+	// Mistakes in the spec that NATS reports as server errors.
 	codeConsumerCreate:     external.ClassInvalid,
 	codeStreamInvalid:      external.ClassInvalid,
 	codeStreamLimits:       external.ClassInvalid,
 	codeReplicasStandalone: external.ClassInvalid,
 }
 
-// classify tells what an error means; all drivers share it.
+// classify returns the meaning of an error. All drivers use it.
 func classify(err error) external.Class {
 	r, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -123,7 +122,7 @@ func classify(err error) external.Class {
 	return external.ClassInvalid
 }
 
-// isCode tells whether NATS refused for one of these reasons.
+// isCode reports whether NATS refused the request with one of codes.
 func isCode(err error, codes ...jetstream.ErrorCode) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && slices.Contains(codes, r.api.ErrorCode)

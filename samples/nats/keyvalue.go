@@ -12,32 +12,32 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// KeyValues is the driver of [v1alpha1.KeyValue]. A bucket is a stream whose name, subjects
-// and some settings follow a convention of NATS's clients (its design record ADR-8).
+// KeyValues is the driver of [v1alpha1.KeyValue]. A bucket is a stream whose name, subjects and some
+// other settings follow a convention of NATS clients (ADR-8 of NATS).
 type KeyValues struct{}
 
-// bucketPrefix is what the name of a bucket's stream starts with.
+// bucketPrefix is the prefix of the name of a bucket's stream.
 const bucketPrefix = "KV_"
 
-// ExternalName is the name of the bucket's stream.
+// ExternalName returns the name of the bucket's stream.
 func (KeyValues) ExternalName(k *v1alpha1.KeyValue) (string, error) {
 	return bucketPrefix + bucketOf(k), nil
 }
 
 func bucketOf(k *v1alpha1.KeyValue) string { return firstOf(k.Spec.Bucket, k.Name) }
 
-// Observe asks for the bucket's stream.
+// Observe reads the bucket's stream.
 func (KeyValues) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha1.KeyValue, *Client]) (external.Observation[*LiveStream], error) {
 	return observeStream(ctx, r.Client, r.ID)
 }
 
-// Compare goes through the table.
+// Compare compares the settings in the table.
 func (KeyValues) Compare(r external.CompareRequest[*v1alpha1.KeyValue, *LiveStream]) external.Changes {
 	cfg := r.Have.Config
 	return differences(bucketTable(r.Object, &cfg), r.Object.Spec.Recreate)
 }
 
-// Create asks for a new bucket.
+// Create creates a bucket.
 func (KeyValues) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.KeyValue, *Client]) (external.CreateResponse[*LiveStream], error) {
 	cfg := newBucket(r.ID)
 	applyAll(bucketTable(r.Object, &cfg))
@@ -45,32 +45,32 @@ func (KeyValues) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.
 	return external.CreateResponse[*LiveStream]{}, createStream(ctx, r.Client, cfg)
 }
 
-// Update sends the configuration that is there with the spec's settings over it.
+// Update sends the present configuration with the settings of the spec.
 func (KeyValues) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.KeyValue, *Client, *LiveStream]) (external.UpdateResponse[*LiveStream], error) {
 	cfg := r.Have.Config
 	applyAll(bucketTable(r.Object, &cfg))
 	return external.UpdateResponse[*LiveStream]{}, updateStream(ctx, r.Client, r.Have, cfg)
 }
 
-// Delete removes the bucket with all its keys.
+// Delete deletes the bucket with all its keys.
 func (KeyValues) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.KeyValue, *Client]) (external.DeleteResponse, error) {
 	return external.DeleteResponse{}, deleteStream(ctx, r.Client, r.ID)
 }
 
-// Mark puts the ownership mark on a bucket that was there before its object.
+// Mark adds the ownership mark to a bucket that existed before its object.
 func (KeyValues) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.KeyValue, *Client]) (external.MarkResponse, error) {
 	return external.MarkResponse{}, markStream(ctx, r.Client, r.ID, r.Mark)
 }
 
-// Unmark takes the ownership mark off a bucket that is to stay.
+// Unmark removes the ownership mark from a bucket that is kept.
 func (KeyValues) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.KeyValue, *Client]) (external.UnmarkResponse, error) {
 	return external.UnmarkResponse{}, unmarkStream(ctx, r.Client, r.ID)
 }
 
-// Classify tells what NATS's errors mean.
+// Classify returns the meaning of an error from NATS.
 func (KeyValues) Classify(err error) external.Class { return classify(err) }
 
-// Reflect shows what a bucket is; how full it is changes too often to be written here.
+// Reflect shows settings of the bucket. Its size changes too often to be shown in status.
 func (KeyValues) Reflect(r external.ReflectRequest[*v1alpha1.KeyValue, *LiveStream]) {
 	status, have := &r.Object.Status, r.Have
 	status.Bucket = strings.TrimPrefix(have.Config.Name, bucketPrefix)
@@ -81,8 +81,8 @@ func (KeyValues) Reflect(r external.ReflectRequest[*v1alpha1.KeyValue, *LiveStre
 	status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
 }
 
-// bucketTable is every setting of a bucket, and those of its stream that make it a bucket,
-// which are kept whatever the spec says.
+// bucketTable lists every setting of a bucket, and the settings of its stream that make it a bucket,
+// which do not depend on the spec.
 func bucketTable(k *v1alpha1.KeyValue, c *jetstream.StreamConfig) []setting {
 	s := k.Spec
 	table := []setting{
@@ -107,7 +107,7 @@ func bucketTable(k *v1alpha1.KeyValue, c *jetstream.StreamConfig) []setting {
 		plain("the bucket's allowDirect", new(true), &c.AllowDirect, inPlace),
 		plain("the bucket's discard", new(jetstream.DiscardNew), &c.Discard, inPlace),
 	}
-	if c.Mirror != nil || s.Mirror != nil { // its keys come under the other bucket's subjects
+	if c.Mirror != nil || s.Mirror != nil { // its keys have the other bucket's subjects
 		table = append(table, ignoredIf(localMirror(c), plain("the bucket's mirrorDirect", new(true), &c.MirrorDirect, inPlace)))
 	} else {
 		table = append(table, unordered("the bucket's subjects", []string{bucketSubjects(bucketOf(k))}, &c.Subjects))
@@ -118,19 +118,19 @@ func bucketTable(k *v1alpha1.KeyValue, c *jetstream.StreamConfig) []setting {
 	return table
 }
 
-// newBucket is what a bucket starts from: one value per key, without limits. The stream
-// behind it would keep all of them.
+// newBucket returns the configuration of a new bucket before the spec is applied: one value per key and
+// no limits. The default of the stream would keep all values.
 func newBucket(stream string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: stream, MaxMsgsPerSubject: 1, Duplicates: longestDuplicates}
 }
 
 func bucketSubjects(bucket string) string { return "$KV." + bucket + ".>" }
 
-// longestDuplicates is the window in which NATS's clients let a bucket look for duplicates.
+// longestDuplicates is the duplicate window that NATS clients use for a bucket.
 const longestDuplicates = 2 * time.Minute
 
-// duplicates keeps that window within the time to live, as NATS demands. It is no setting
-// of the user's, so that a difference alone is none.
+// duplicates keeps the duplicate window within the time to live, as NATS requires. Users cannot set it,
+// so a difference in it alone does not count.
 func duplicates(ttl *v1alpha1.Duration, have *time.Duration) setting {
 	if ttl == nil {
 		return setting{}
@@ -143,7 +143,7 @@ func duplicates(ttl *v1alpha1.Duration, have *time.Duration) setting {
 	}}
 }
 
-// switched is compression as a stream's setting has it.
+// switched returns the stream's setting for compression.
 func switched(on *bool) *string {
 	if on == nil {
 		return nil
@@ -163,8 +163,8 @@ func bucketMirror(s *v1alpha1.StreamSource) **jetstream.StreamSource {
 	return new(&m)
 }
 
-// bucketSource copies keys from another bucket under the names they have there. A source
-// with transforms of its own is taken as it stands.
+// bucketSource returns a source that copies keys from another bucket under the same names. A source with
+// transforms is passed on unchanged.
 func bucketSource(into string) func(v1alpha1.StreamSource) jetstream.StreamSource {
 	return func(s v1alpha1.StreamSource) jetstream.StreamSource {
 		out := source(s)
@@ -182,5 +182,5 @@ func bucketSource(into string) func(v1alpha1.StreamSource) jetstream.StreamSourc
 	}
 }
 
-// streamOf is the name of a bucket's stream, given either name.
+// streamOf returns the name of a bucket's stream, given the name of the bucket or of the stream.
 func streamOf(bucket string) string { return bucketPrefix + strings.TrimPrefix(bucket, bucketPrefix) }

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// Operator is the operator for [operator.Main].
+// Operator returns the options for [operator.Main].
 func Operator() operator.Options {
 	s := &settings{nats: Config{URL: "nats://nats:4222"}}
 	return operator.Options{
@@ -25,7 +25,7 @@ func Operator() operator.Options {
 	}
 }
 
-// settings are the operator's flags, and the connection that its controllers share.
+// settings holds the operator's flags and the connection that its controllers share.
 type settings struct {
 	nats            Config
 	password, token operator.Secret
@@ -33,29 +33,29 @@ type settings struct {
 	ca, cert, key   operator.File
 	drift           time.Duration
 
-	back trigger.Waker // told when NATS is back
+	back trigger.Waker // woken when NATS is back
 
 	mu     sync.Mutex
 	client *Client
 }
 
 func (s *settings) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.nats.URL, "nats-url", s.nats.URL, "address of NATS, or several with commas between")
-	f.StringVar(&s.nats.User, "nats-user", "", "name of the operator's user, with --nats-password")
-	f.Var(&s.password, "nats-password", "where the password of --nats-user is")
-	f.Var(&s.token, "nats-token", "where the token is, for a NATS that wants one instead of a user")
+	f.StringVar(&s.nats.URL, "nats-url", s.nats.URL, "address of NATS, or several separated by commas")
+	f.StringVar(&s.nats.User, "nats-user", "", "name of the operator's user, for --nats-password")
+	f.Var(&s.password, "nats-password", "location of the password of --nats-user")
+	f.Var(&s.token, "nats-token", "location of the token, for servers that use a token instead of a user")
 	f.Var(&s.creds, "nats-creds", "file with the credentials (JWT and seed) of the operator's user")
 	f.Var(&s.nkey, "nats-nkey", "file with the seed of the NKey of the operator's user")
-	f.Var(&s.ca, "nats-tls-ca", "file with the authorities that NATS's certificate is checked by")
-	f.Var(&s.cert, "nats-tls-cert", "file with the operator's own certificate for NATS")
+	f.Var(&s.ca, "nats-tls-ca", "file with the certificate authorities for the server's certificate")
+	f.Var(&s.cert, "nats-tls-cert", "file with the operator's client certificate")
 	f.Var(&s.key, "nats-tls-key", "file with the key of --nats-tls-cert")
-	f.BoolVar(&s.nats.TLSFirst, "nats-tls-first", false, "speak TLS from the first byte, for a NATS with handshake_first")
-	f.StringVar(&s.nats.Domain, "nats-domain", "", "JetStream domain to work in")
-	f.StringVar(&s.nats.Name, "nats-name", "", "which NATS and account these are: what was made under another name is not touched; empty means the addresses and the domain")
-	f.DurationVar(&s.drift, "drift-interval", 0, "how often what NATS has is compared with what is asked for; 0 means 10m")
+	f.BoolVar(&s.nats.TLSFirst, "nats-tls-first", false, "do the TLS handshake first, for servers with handshake_first")
+	f.StringVar(&s.nats.Domain, "nats-domain", "", "JetStream domain (default: the server's own)")
+	f.StringVar(&s.nats.Name, "nats-name", "", "name that identifies the NATS server and account; what was created under another name is not changed (default: the addresses and the domain)")
+	f.DurationVar(&s.drift, "drift-interval", 0, "how often NATS is compared with the specs; 0 means 10m")
 }
 
-// config is what the flags say of NATS.
+// config returns the configuration from the flags.
 func (s *settings) config() Config {
 	c := s.nats
 	c.Back = func() { s.back.All(wakeWithin) }
@@ -74,10 +74,9 @@ func (s *settings) controllers() ([]operator.Controller, error) {
 	return Controllers(s.connect, s.drift, &s.back), nil
 }
 
-// Controllers are what the operator runs: one controller for each kind. connect is asked for
-// the client by each of them until it gives one; drift is how often what NATS has is compared
-// with what is asked for, 0 means 10 minutes. back wakes all objects; nil means that nothing
-// does.
+// Controllers returns the controllers of the operator, one for each kind. Each of them calls connect until
+// it returns a client. drift is how often NATS is compared with the specs; 0 means 10 minutes. back wakes
+// all objects when NATS is back; it may be nil.
 func Controllers(connect func(context.Context) (*Client, error), drift time.Duration, back *trigger.Waker) []operator.Controller {
 	return []operator.Controller{
 		external.New(Streams{}, options[*v1alpha1.Stream](connect, drift, back)),
@@ -86,7 +85,7 @@ func Controllers(connect func(context.Context) (*Client, error), drift time.Dura
 	}
 }
 
-// createGrace is longer than a cluster of NATS servers takes to agree on what it has accepted.
+// createGrace is longer than a NATS cluster needs until all servers show what one has accepted.
 const createGrace = time.Second
 
 func options[T external.Object](connect func(context.Context) (*Client, error), drift time.Duration, back *trigger.Waker) external.Options[T, *Client] {
@@ -100,7 +99,7 @@ func options[T external.Object](connect func(context.Context) (*Client, error), 
 	return o
 }
 
-// wakeWithin is the time over which all objects are looked at once NATS is back.
+// wakeWithin is the time over which the passes of all objects are spread when NATS is back.
 const wakeWithin = 5 * time.Second
 
 // connect connects once for all kinds.

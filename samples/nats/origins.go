@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// originSettles is how long NATS may take until it tells whether it can copy from another
-	// stream: after a creation, and after a restart. A server that works takes a fifth of a
-	// second.
+	// originSettles is how long NATS may take, after a creation and after a restart, to report
+	// whether it can copy from another stream. A healthy server takes a fifth of a second.
 	originSettles = 5 * time.Second
-	// originPoll is the time between two looks meanwhile.
+	// originPoll is the delay between two observations until then.
 	originPoll = 250 * time.Millisecond
-	// degradedPoll is the time between two looks at a stream that cannot copy. NATS tries
-	// again every ten seconds.
+	// degradedPoll is the delay between two observations of a stream that cannot copy. NATS itself
+	// tries again every ten seconds.
 	degradedPoll = 5 * time.Second
 )
 
-// settledStream is readStream, except that a stream of a NATS that the operator has just
-// connected to is asked for again until that tells whether it can copy: a restart of NATS is
-// no reason to call its mirrors broken.
+// settledStream is like readStream, but just after the operator has connected it reads the stream again
+// until NATS reports whether it can copy, so that mirrors are not reported as broken after every restart
+// of NATS.
 func settledStream(ctx context.Context, c *Client, name string) (*LiveStream, error) {
 	for {
 		have, err := readStream(ctx, c, name)
@@ -42,8 +41,8 @@ func settledStream(ctx context.Context, c *Client, name string) (*LiveStream, er
 	}
 }
 
-// inUse is the observation of a stream that exists: one that copies others can be used once
-// they arrive.
+// inUse returns the observation of a stream that exists. A stream that copies others is available once
+// NATS can copy from them.
 func inUse(have *LiveStream, mark external.Mark) external.Observation[*LiveStream] {
 	seen := external.Available(have, mark)
 	failed, silent := origins(have)
@@ -65,7 +64,7 @@ func inUse(have *LiveStream, mark external.Mark) external.Observation[*LiveStrea
 	return seen
 }
 
-// age is how long ago NATS created a stream, by its own clock if it tells.
+// age returns how long ago NATS created a stream, by the clock of NATS if it is known.
 func age(have *LiveStream) time.Duration {
 	if have.TimeStamp.IsZero() {
 		return time.Since(have.Created)
@@ -73,8 +72,8 @@ func age(have *LiveStream) time.Duration {
 	return have.TimeStamp.Sub(have.Created)
 }
 
-// origins tells from which streams NATS cannot copy, in its own words, and from which nothing
-// has come yet. NATS gives them in any order.
+// origins returns the streams from which NATS cannot copy, with the reasons that NATS gives, and those
+// from which nothing has arrived yet. NATS lists them in any order.
 func origins(have *LiveStream) (failed, silent []string) {
 	all := have.Sources
 	if have.Mirror != nil {
@@ -85,7 +84,7 @@ func origins(have *LiveStream) (failed, silent []string) {
 		case from.Error != nil:
 			failed = append(failed, fmt.Sprintf("NATS cannot copy from stream %q: %s (error %d)", from.Name, from.Error.Description, from.Error.ErrorCode))
 		case from.Active < 0:
-			silent = append(silent, fmt.Sprintf("nothing has come from stream %q yet; NATS does not say why, see whether the stream is there and may be read", from.Name))
+			silent = append(silent, fmt.Sprintf("nothing has arrived from stream %q yet, and NATS does not say why; check that the stream exists and may be read", from.Name))
 		}
 	}
 	slices.Sort(failed)

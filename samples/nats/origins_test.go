@@ -84,7 +84,7 @@ func TestAStreamThatCopiesFromSilence(t *testing.T) {
 		"mirror":{"name":"orders","external":{"api":"$JS.hub.API","deliver":""},"lag":0,"active":-1}}`
 	later := streams(nats.NewClient("here", func(context.Context, string, []byte) ([]byte, error) { return []byte(told), nil }))
 	seen := later.observe(t, obj)
-	wantDiff(t, "after a while", `Degraded OriginSilent: nothing has come from stream "orders" yet; NATS does not say why, see whether the stream is there and may be read`,
+	wantDiff(t, "after a while", `Degraded OriginSilent: nothing has arrived from stream "orders" yet, and NATS does not say why; check that the stream exists and may be read`,
 		string(seen.Phase)+" "+seen.Reason+": "+seen.Message)
 }
 

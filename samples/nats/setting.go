@@ -13,24 +13,24 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// setting is one line of a kind's table: a field of the spec beside the field of the
-// configuration that it stands for. The table is all there is to know about a field: it
-// gives the differences, the next configuration and the first one.
+// setting is one line of a kind's table: a field of the spec and the corresponding field of the
+// configuration. The differences, the next configuration and the first configuration are all derived
+// from the table.
 type setting struct {
 	differs external.Changes
 	apply   func()
 }
 
-// effect tells what it takes to bring a setting from have to want.
+// effect returns what a change of a setting from have to want requires.
 type effect[V any] func(have, want V) external.Effect
 
-// inPlace: NATS changes the setting of a living thing.
+// inPlace: NATS can change the setting.
 func inPlace[V any](_, _ V) external.Effect { return external.InPlace }
 
-// fixed: NATS never changes it; the thing must be made anew.
+// fixed: NATS cannot change the setting, so a change requires re-creation.
 func fixed[V any](_, _ V) external.Effect { return external.Recreate }
 
-// oneWay: NATS switches it on and never off again.
+// oneWay: NATS can turn the setting on, but not off again.
 func oneWay(have, _ bool) external.Effect {
 	if have {
 		return external.Recreate
@@ -38,13 +38,13 @@ func oneWay(have, _ bool) external.Effect {
 	return external.InPlace
 }
 
-// plain is a setting with the same value on both sides. A nil want is not managed.
+// plain is a setting with the same value in the spec and in NATS. If want is nil, it is not managed.
 func plain[V comparable](path string, want, have *V, e effect[V]) setting {
 	return compared(path, want, have, func(a, b V) bool { return a == b }, e)
 }
 
-// stated is a text that asks for something. An empty one does not: templates write it where a
-// value was not given.
+// stated is a setting that is a text. An empty text is not managed, because templates write it if no
+// value was given.
 func stated(want *string) *string {
 	if want == nil || *want == "" {
 		return nil
@@ -52,7 +52,7 @@ func stated(want *string) *string {
 	return want
 }
 
-// limit is a number for which NATS turns 0 into -1: no limit.
+// limit is a setting that is a number, for which NATS replaces 0 with -1 (no limit).
 func limit[V int | int32 | int64](path string, want, have *V, e effect[V]) setting {
 	if want != nil && *want == 0 {
 		want = new(V(-1))
@@ -60,7 +60,7 @@ func limit[V int | int32 | int64](path string, want, have *V, e effect[V]) setti
 	return plain(path, want, have, e)
 }
 
-// length is a time span.
+// length is a setting that is a duration.
 func length(path string, want *v1alpha1.Duration, have *time.Duration, e effect[time.Duration]) setting {
 	if want == nil {
 		return setting{}
@@ -68,8 +68,8 @@ func length(path string, want *v1alpha1.Duration, have *time.Duration, e effect[
 	return plain(path, &want.Duration.Duration, have, e)
 }
 
-// unless is a setting without a difference where NATS has what it makes of the empty value that
-// the spec asks for.
+// unless is a setting that does not differ if the spec has the empty value and NATS has replaced it with
+// its default.
 func unless(made bool, s setting) setting {
 	if made {
 		s.differs = nil
@@ -77,10 +77,10 @@ func unless(made bool, s setting) setting {
 	return s
 }
 
-// none tells whether a spec asks for no time at all, for which NATS takes its default.
+// none reports whether the spec has a duration of zero, which NATS replaces with its default.
 func none(d *v1alpha1.Duration) bool { return d != nil && d.Duration.Duration == 0 }
 
-// number is a count without a sign on NATS's side.
+// number is a setting that is an unsigned number in NATS.
 func number(path string, want *int64, have *uint64, e effect[uint64]) setting {
 	if want == nil {
 		return setting{}
@@ -88,7 +88,7 @@ func number(path string, want *int64, have *uint64, e effect[uint64]) setting {
 	return plain(path, new(uint64(*want)), have, e)
 }
 
-// choice is a word of ours for a value of NATS.
+// choice is a setting whose values have different names in the spec and in NATS.
 func choice[W ~string, V comparable](path string, want *W, have *V, words map[W]V, e effect[V]) setting {
 	if want == nil {
 		return setting{}
@@ -100,7 +100,7 @@ func choice[W ~string, V comparable](path string, want *W, have *V, words map[W]
 	return s
 }
 
-// wordFor is the first word for a value, so that the answer does not vary.
+// wordFor returns the name of a value; the first one, if there are several, so that it is always the same.
 func wordFor[W ~string, V comparable](words map[W]V, value V) W {
 	for _, w := range slices.Sorted(maps.Keys(words)) {
 		if words[w] == value {
@@ -110,7 +110,7 @@ func wordFor[W ~string, V comparable](words map[W]V, value V) W {
 	return "unknown"
 }
 
-// unordered is a list whose order means nothing. A nil want is not managed.
+// unordered is a setting that is a list without a meaningful order. If want is nil, it is not managed.
 func unordered(path string, want []string, have *[]string) setting {
 	if want == nil {
 		return setting{}
@@ -121,8 +121,8 @@ func unordered(path string, want []string, have *[]string) setting {
 	}
 }
 
-// whole is a setting of several fields, compared as NATS would send it. A nil want is not
-// managed.
+// whole is a setting that is a struct, compared in the form in which NATS sends it. If want is nil, it is
+// not managed.
 func whole[V any](path string, want, have *V, e effect[V]) setting {
 	same := func(a, b V) bool { return text(a) == text(b) }
 	s := compared(path, want, have, same, e)
@@ -143,10 +143,10 @@ func compared[V any](path string, want, have *V, same func(a, b V) bool, e effec
 	return s
 }
 
-// natsKeys is the beginning of the metadata keys that NATS writes.
+// natsKeys is the prefix of the metadata keys that NATS writes.
 const natsKeys = "_nats."
 
-// metadata is the user's labels. Those of NATS and the ownership mark stay as they are.
+// metadata is the setting for the user's metadata. The keys of NATS and the ownership mark are kept.
 func metadata(path string, want map[string]string, have *map[string]string) setting {
 	if want == nil {
 		return setting{}
@@ -167,8 +167,8 @@ func metadata(path string, want map[string]string, have *map[string]string) sett
 	}
 }
 
-// differences are those of a table. Without leave to re-create, a change that needs it is
-// one that only a person can make possible.
+// differences returns the differences of a table. A change that requires re-creation is impossible unless
+// the spec allows re-creation.
 func differences(table []setting, recreate v1alpha1.RecreatePolicy) external.Changes {
 	var parts []external.Changes
 	for _, s := range table {
@@ -178,13 +178,13 @@ func differences(table []setting, recreate v1alpha1.RecreatePolicy) external.Cha
 	for i := range all {
 		if all[i].Effect == external.Recreate && recreate != v1alpha1.RecreateAllowed {
 			all[i].Effect = external.Unsupported
-			all[i].Remedy = "set spec.recreate to Allowed to delete it, with all it holds, and create it anew"
+			all[i].Remedy = "set spec.recreate to Allowed to delete it, with everything in it, and create it again"
 		}
 	}
 	return all
 }
 
-// applyAll brings the configuration behind a table to what the spec asks for.
+// applyAll sets the configuration of a table to the values of the spec.
 func applyAll(table []setting) {
 	for _, s := range table {
 		if s.apply != nil {
@@ -193,18 +193,17 @@ func applyAll(table []setting) {
 	}
 }
 
-// text is a value as NATS would send it.
+// text returns a value in the form in which NATS sends it.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return err.Error() // cannot happen for NATS's own types; differs from every value
+		return err.Error() // cannot happen for the types of NATS; differs from every value
 	}
 	return string(b)
 }
 
-// patched is the configuration that the server reported, with nothing changed but what
-// differs between before and after. What the server has and this operator does not know
-// stays as it is.
+// patched returns the configuration that the server reported, changed only where before and after
+// differ. Settings that this operator does not know are kept.
 func patched(reported json.RawMessage, before, after any) (json.RawMessage, error) {
 	var all, old, next map[string]json.RawMessage
 	for _, x := range []struct {
@@ -232,7 +231,7 @@ func patched(reported json.RawMessage, before, after any) (json.RawMessage, erro
 	return json.Marshal(all)
 }
 
-// source is a stream to copy from in NATS's terms.
+// source converts a stream to copy from into the type of NATS.
 func source(s v1alpha1.StreamSource) jetstream.StreamSource {
 	out := jetstream.StreamSource{Name: s.Name, FilterSubject: s.FilterSubject}
 	if s.OptStartSeq != nil {

@@ -17,14 +17,14 @@ import (
 // Streams is the driver of [v1alpha1.Stream].
 type Streams struct{}
 
-// LiveStream is a stream as NATS reports it.
+// LiveStream is a stream as reported by NATS.
 type LiveStream struct {
 	jetstream.StreamInfo
-	// Reported is the configuration as it came, with what this operator does not know.
+	// Reported is the raw configuration, including settings that this operator does not know.
 	Reported json.RawMessage
 }
 
-// UnmarshalJSON reads the server's answer.
+// UnmarshalJSON decodes the answer of the server.
 func (l *LiveStream) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		Config json.RawMessage `json:"config"`
@@ -36,23 +36,23 @@ func (l *LiveStream) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &l.StreamInfo)
 }
 
-// ExternalName is spec.name, or the object's own name.
+// ExternalName returns spec.name, or else the name of the object.
 func (Streams) ExternalName(s *v1alpha1.Stream) (string, error) {
 	return firstOf(s.Spec.Name, s.Name), nil
 }
 
-// Observe asks for the stream.
+// Observe reads the stream.
 func (Streams) Observe(ctx context.Context, r external.ObserveRequest[*v1alpha1.Stream, *Client]) (external.Observation[*LiveStream], error) {
 	return observeStream(ctx, r.Client, r.ID)
 }
 
-// Compare goes through the table.
+// Compare compares the settings in the table.
 func (Streams) Compare(r external.CompareRequest[*v1alpha1.Stream, *LiveStream]) external.Changes {
 	cfg := r.Have.Config
 	return differences(streamTable(r.Object.Spec, &cfg), r.Object.Spec.Recreate)
 }
 
-// Create asks for a new stream. NATS creates none as sealed; that follows as an update.
+// Create creates a stream. NATS cannot create a sealed stream; an update seals it.
 func (Streams) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.Stream, *Client]) (external.CreateResponse[*LiveStream], error) {
 	cfg := jetstream.StreamConfig{Name: r.ID}
 	applyAll(streamTable(r.Object.Spec, &cfg))
@@ -61,32 +61,32 @@ func (Streams) Create(ctx context.Context, r external.CreateRequest[*v1alpha1.St
 	return external.CreateResponse[*LiveStream]{}, createStream(ctx, r.Client, cfg)
 }
 
-// Update sends the configuration that is there with the spec's settings over it.
+// Update sends the present configuration with the settings of the spec.
 func (Streams) Update(ctx context.Context, r external.UpdateRequest[*v1alpha1.Stream, *Client, *LiveStream]) (external.UpdateResponse[*LiveStream], error) {
 	cfg := r.Have.Config
 	applyAll(streamTable(r.Object.Spec, &cfg))
 	return external.UpdateResponse[*LiveStream]{}, updateStream(ctx, r.Client, r.Have, cfg)
 }
 
-// Delete removes the stream with all its messages and consumers.
+// Delete deletes the stream with all its messages and consumers.
 func (Streams) Delete(ctx context.Context, r external.DeleteRequest[*v1alpha1.Stream, *Client]) (external.DeleteResponse, error) {
 	return external.DeleteResponse{}, deleteStream(ctx, r.Client, r.ID)
 }
 
-// Mark puts the ownership mark on a stream that was there before its object.
+// Mark adds the ownership mark to a stream that existed before its object.
 func (Streams) Mark(ctx context.Context, r external.MarkRequest[*v1alpha1.Stream, *Client]) (external.MarkResponse, error) {
 	return external.MarkResponse{}, markStream(ctx, r.Client, r.ID, r.Mark)
 }
 
-// Unmark takes the ownership mark off a stream that is to stay.
+// Unmark removes the ownership mark from a stream that is kept.
 func (Streams) Unmark(ctx context.Context, r external.UnmarkRequest[*v1alpha1.Stream, *Client]) (external.UnmarkResponse, error) {
 	return external.UnmarkResponse{}, unmarkStream(ctx, r.Client, r.ID)
 }
 
-// Classify tells what NATS's errors mean.
+// Classify returns the meaning of an error from NATS.
 func (Streams) Classify(err error) external.Class { return classify(err) }
 
-// Reflect shows what a stream is; how full it is changes too often to be written here.
+// Reflect shows settings of the stream. Its size changes too often to be shown in status.
 func (Streams) Reflect(r external.ReflectRequest[*v1alpha1.Stream, *LiveStream]) {
 	status, have := &r.Object.Status, r.Have
 	status.Name = have.Config.Name
@@ -97,8 +97,8 @@ func (Streams) Reflect(r external.ReflectRequest[*v1alpha1.Stream, *LiveStream])
 	status.Created = new(metav1.NewTime(have.Created).Rfc3339Copy())
 }
 
-// The requests below serve streams and buckets alike. Errors name neither what was tried nor
-// on what: the engine does.
+// The requests below are for both streams and buckets. Errors name neither the operation nor the
+// resource, because the engine adds them.
 
 func observeStream(ctx context.Context, c *Client, name string) (external.Observation[*LiveStream], error) {
 	have, err := settledStream(ctx, c, name)
@@ -111,7 +111,7 @@ func observeStream(ctx context.Context, c *Client, name string) (external.Observ
 	return inUse(have, external.MarkOf(have.Config.Metadata)), nil
 }
 
-// readStream returns nil for a stream that does not exist.
+// readStream returns nil if the stream does not exist.
 func readStream(ctx context.Context, c *Client, name string) (*LiveStream, error) {
 	have := &LiveStream{}
 	err := c.read(ctx, "STREAM.INFO."+name, nil, have)
@@ -157,8 +157,8 @@ func markStream(ctx context.Context, c *Client, name string, mark external.Mark)
 	return updateStream(ctx, c, have, cfg)
 }
 
-// errGone: what is to be marked went meanwhile.
-var errGone = external.Transient(errors.New("it does not exist any more"))
+// errGone: the resource to mark has been deleted meanwhile.
+var errGone = external.Transient(errors.New("it no longer exists"))
 
 func unmarkStream(ctx context.Context, c *Client, name string) error {
 	have, err := readStream(ctx, c, name)

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// The words of the spec for NATS's values.
+// The values in the spec and the corresponding values of NATS.
 var ( //nolint:gochecknoglobals // constant tables
 	retentions = map[string]jetstream.RetentionPolicy{
 		"limits": jetstream.LimitsPolicy, "interest": jetstream.InterestPolicy, "workqueue": jetstream.WorkQueuePolicy,
@@ -21,9 +21,8 @@ var ( //nolint:gochecknoglobals // constant tables
 	persistModes = map[string]jetstream.PersistModeType{"default": jetstream.DefaultPersistMode, "async": jetstream.AsyncPersistMode}
 )
 
-// streamTable is every setting of a stream: where the spec has it, where NATS has it, and
-// how it can change. That it is complete, and that NATS does with each change what the
-// last column says, are tests.
+// streamTable lists every setting of a stream: its field in the spec, its field in NATS, and how it can
+// be changed. Tests check that it is complete, and that NATS handles each change as the last column says.
 func streamTable(s v1alpha1.StreamSpec, c *jetstream.StreamConfig) []setting {
 	sealed := c.Sealed // NATS sets these itself for a sealed stream
 	return []setting{
@@ -67,7 +66,7 @@ func streamTable(s v1alpha1.StreamSpec, c *jetstream.StreamConfig) []setting {
 	}
 }
 
-// retentionChange: a stream becomes a work queue, or ceases to be one, only anew.
+// retentionChange: a stream becomes a work queue, or stops being one, only by re-creation.
 func retentionChange(have, want jetstream.RetentionPolicy) external.Effect {
 	if have == jetstream.WorkQueuePolicy || want == jetstream.WorkQueuePolicy {
 		return external.Recreate
@@ -75,7 +74,7 @@ func retentionChange(have, want jetstream.RetentionPolicy) external.Effect {
 	return external.InPlace
 }
 
-// mirrorChange: a mirror can become a stream of its own, and nothing else.
+// mirrorChange: a mirror can become an ordinary stream; any other change requires re-creation.
 func mirrorChange(_, want *jetstream.StreamSource) external.Effect {
 	if want == nil {
 		return external.InPlace
@@ -88,7 +87,7 @@ func listensOnItsName(c *jetstream.StreamConfig) bool {
 	return c.Mirror == nil && len(c.Sources) == 0 && slices.Equal(c.Subjects, []string{c.Name})
 }
 
-// usualDuplicates is the window that NATS takes by itself.
+// usualDuplicates is the default duplicate window of NATS.
 func usualDuplicates(maxAge time.Duration) time.Duration {
 	if maxAge > 0 {
 		return min(maxAge, 2*time.Minute)
@@ -96,10 +95,11 @@ func usualDuplicates(maxAge time.Duration) time.Duration {
 	return 2 * time.Minute
 }
 
-// localMirror: the stream copies one of the same account, and takes settings from it.
+// localMirror reports whether the stream is a mirror of a stream in the same account, from which NATS
+// takes settings.
 func localMirror(c *jetstream.StreamConfig) bool { return c.Mirror != nil && c.Mirror.External == nil }
 
-// ignoredIf is a setting whose differences are shown and not acted on where that holds.
+// ignoredIf is a setting whose differences are reported but not enforced if the condition is true.
 func ignoredIf(holds bool, s setting) setting {
 	if holds {
 		s.differs = external.Ignore(s.differs)
@@ -107,8 +107,8 @@ func ignoredIf(holds bool, s setting) setting {
 	return s
 }
 
-// The functions below turn a part of the spec into NATS's terms. Nil means not managed, a
-// pointer to nil means none.
+// The functions below convert parts of the spec into the types of NATS. Nil means not managed; a pointer
+// to nil means none.
 
 func placement(p *v1alpha1.Placement) **jetstream.Placement {
 	if p == nil {
@@ -147,7 +147,7 @@ func republish(r *v1alpha1.Republish) **jetstream.RePublish {
 	if r.Destination == "" {
 		return new((*jetstream.RePublish)(nil))
 	}
-	// NATS writes ">" for every subject.
+	// NATS writes ">" if the source is empty.
 	return new(&jetstream.RePublish{Source: firstOf(r.Source, ">"), Destination: r.Destination, HeadersOnly: r.HeadersOnly})
 }
 
@@ -165,7 +165,7 @@ func consumerLimits(l *v1alpha1.ConsumerLimits) *jetstream.StreamConsumerLimits 
 	return out
 }
 
-// sources is a list of streams to copy from, whose order means nothing. A nil want is not
+// sources is the setting for streams to copy from. Their order does not matter. If want is nil, it is not
 // managed.
 func sources(path string, want []v1alpha1.StreamSource, have *[]*jetstream.StreamSource,
 	convert func(v1alpha1.StreamSource) jetstream.StreamSource,

@@ -14,24 +14,24 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-// awayError is why requests cannot be sent, in words that stay the same as long as the
-// reason does: with what can be done about it, and without ports and times.
+// awayError is the reason why requests cannot be sent. Its text stays the same as long as the reason
+// does, says what to do, and contains no ports and times.
 type awayError struct {
-	rank int // the higher, the more it tells
+	rank int // the higher, the more informative
 	text string
 }
 
 func (n *awayError) Error() string { return n.text }
 
-// unreadable is a credential that the operator itself does not get at.
+// unreadable is the error for a credential that cannot be read.
 type unreadable struct{ error }
 
 func (u unreadable) Unwrap() error { return u.error }
 
-// silent is why requests cannot be sent if nothing is known.
+// silent is the reason why requests cannot be sent if nothing is known.
 var silent = &awayError{0, "does not answer; start it, or correct the operator's --nats-url"} //nolint:gochecknoglobals // a constant
 
-// reasonFor makes a sentence of an error of the connection. NATS's own words are in it.
+// reasonFor turns an error of the connection into a sentence, which quotes NATS.
 func reasonFor(err error) *awayError {
 	_, own := errors.AsType[unreadable](err)
 	_, file := errors.AsType[*fs.PathError](err)
@@ -40,9 +40,9 @@ func reasonFor(err error) *awayError {
 	case refused(err) != "":
 		return &awayError{4, "refuses the operator's credentials: " + refused(err) + "; correct them, or the operator's user in NATS"}
 	case own || file:
-		return &awayError{5, "cannot be connected to, because the operator's credentials cannot be read: " + words(err) + ""}
+		return &awayError{5, "cannot be reached, because the operator's credentials cannot be read: " + words(err) + ""}
 	case isTLS(err):
-		return &awayError{3, "cannot be connected to by TLS: " + words(err) + "; correct the operator's --nats-tls flags, or the server's certificate"}
+		return &awayError{3, "cannot be reached by TLS: " + words(err) + "; correct the operator's --nats-tls flags, or the server's certificate"}
 	case dns && lookup.IsNotFound:
 		return &awayError{2, "does not answer: there is no host " + lookup.Name + "; correct the operator's --nats-url"}
 	case dns:
@@ -53,7 +53,7 @@ func reasonFor(err error) *awayError {
 	return silent
 }
 
-// refused is what NATS says to credentials that it does not take, or nothing.
+// refused returns the text with which NATS refuses credentials, or an empty string for other errors.
 func refused(err error) string {
 	for said, text := range map[error]string{
 		natsgo.ErrAuthorization:      "Authorization Violation",
@@ -79,14 +79,14 @@ func isTLS(err error) bool {
 
 func words(err error) string { return strings.TrimPrefix(err.Error(), "nats: ") }
 
-// troubles are what was in the way of a connection lately. Several servers may give different
-// reasons in turn; people are told one of them all the time.
+// troubles are the recent reasons for a missing connection. Several servers may give different reasons in
+// turn; messages always show the same one.
 type troubles struct {
 	mu   sync.Mutex
 	last map[awayError]time.Time
 }
 
-// troubleKept is longer than going through all servers takes.
+// troubleKept is longer than it takes to try all servers.
 const troubleKept = 10 * time.Second
 
 func (t *troubles) note(err error) {
@@ -113,7 +113,7 @@ func (t *troubles) clear() {
 	clear(t.last)
 }
 
-// worst is the reason that tells most.
+// worst returns the most informative reason.
 func (t *troubles) worst() *awayError {
 	t.mu.Lock()
 	defer t.mu.Unlock()

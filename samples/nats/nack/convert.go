@@ -1,5 +1,5 @@
-// Package nack turns objects of NACK, NATS's own JetStream controller, into objects of this
-// operator, for those who move. Begin with [Convert]; cmd/nats-from-nack is its command.
+// Package nack converts objects of NACK, the JetStream controller of the NATS project, into objects of
+// this operator. Start with [Convert]. cmd/nats-from-nack is the command.
 package nack
 
 import (
@@ -23,21 +23,21 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// Group is that of NACK's kinds.
+// Group is the API group of NACK.
 const Group = "jetstream.nats.io"
 
-// Conversion is what came of NACK's objects.
+// Conversion is the result of a conversion.
 type Conversion struct {
-	// Objects are those of this operator, in the order in which to apply them. Each takes
-	// over what NACK made.
+	// Objects are objects of this operator, in the order in which to apply them. Each takes over
+	// what NACK created.
 	Objects []*unstructured.Unstructured
-	// Remarks are what people must know or do: what has no counterpart here.
+	// Remarks tell users what has no counterpart and what they have to do.
 	Remarks []string
 }
 
-// Convert reads objects as kubectl get -o yaml prints them, one list or several documents.
-// What asks for nothing (an empty text or list, 0, false, -1 where that means no limit) is left
-// out: NACK's schema writes it everywhere, and what is left out here stays as it is in NATS.
+// Convert reads objects as kubectl get -o yaml prints them, as a list or as several documents. It omits
+// values that mean nothing in NACK (an empty text or list, 0, false, and -1 for no limit): NACK's schema
+// sets them everywhere, and omitted fields are not managed here.
 func Convert(in []byte) (Conversion, error) {
 	theirs, err := read(in)
 	if err != nil {
@@ -52,17 +52,17 @@ func Convert(in []byte) (Conversion, error) {
 	for _, o := range theirs {
 		c.object(o)
 	}
-	// A consumer waits for its stream anyway, but needs not.
+	// In this order no consumer has to wait for its stream.
 	slices.SortStableFunc(c.out.Objects, func(a, b *unstructured.Unstructured) int {
 		return cmp.Compare(slices.Index(order, a.GetKind()), slices.Index(order, b.GetKind()))
 	})
 	return c.out, nil
 }
 
-// order is that of kinds in the output.
+// order is the order of kinds in the output.
 var order = []string{"Stream", "KeyValue", "Consumer"} //nolint:gochecknoglobals // a constant table
 
-// specs are the kinds that have a counterpart, with its spec.
+// specs are the kinds that have a counterpart, with the spec of the counterpart.
 var specs = map[string]reflect.Type{ //nolint:gochecknoglobals // a constant table
 	"Stream":   reflect.TypeFor[v1alpha1.StreamSpec](),
 	"KeyValue": reflect.TypeFor[v1alpha1.KeyValueSpec](),
@@ -71,14 +71,14 @@ var specs = map[string]reflect.Type{ //nolint:gochecknoglobals // a constant tab
 
 type key struct{ namespace, name string }
 
-// converter converts one object after the other.
+// converter converts objects one by one.
 type converter struct {
-	// streams are the objects of streams, by the streams' names.
+	// streams maps the names of streams to the names of their objects.
 	streams map[key]string
 	out     Conversion
 }
 
-// read takes the input apart.
+// read parses the input.
 func read(in []byte) ([]*unstructured.Unstructured, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(in)))
 	var out []*unstructured.Unstructured
@@ -122,16 +122,16 @@ func (c *converter) object(o *unstructured.Unstructured) {
 	counterpart, known := specs[o.GetKind()]
 	switch {
 	case o.GroupVersionKind().Group != Group:
-		c.remark(o, "is no object of NACK; left out")
+		c.remark(o, "not an object of NACK; omitted")
 		return
 	case o.GetDeletionTimestamp() != nil:
-		c.remark(o, "is being deleted; left out")
+		c.remark(o, "is being deleted; omitted")
 		return
 	case o.GetKind() == "Account":
-		c.remark(o, "there is no such kind here; servers and credentials are flags of the operator")
+		c.remark(o, "has no counterpart; servers and credentials are flags of the operator")
 		return
 	case !known:
-		c.remark(o, "there is no such kind here; what it made stays in NATS")
+		c.remark(o, "has no counterpart; what it created stays in NATS")
 		return
 	}
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
@@ -151,7 +151,7 @@ func (c *converter) object(o *unstructured.Unstructured) {
 	c.out.Objects = append(c.out.Objects, ours)
 }
 
-// annotations are those of people, and what NACK has fields for.
+// annotations returns the user's annotations, and those that replace fields of NACK.
 func (c *converter) annotations(o *unstructured.Unstructured, spec map[string]any) map[string]string {
 	out := maps.Clone(o.GetAnnotations())
 	if out == nil {
@@ -170,7 +170,7 @@ func (c *converter) annotations(o *unstructured.Unstructured, spec map[string]an
 	return out
 }
 
-// connection takes out how NACK reaches NATS.
+// connection removes the fields that say how NACK connects to NATS.
 func (c *converter) connection(o *unstructured.Unstructured, spec map[string]any) {
 	var said []string
 	for _, field := range []string{"account", "creds", "jsDomain", "nkey", "servers", "tls", "tlsFirst"} {
@@ -180,11 +180,11 @@ func (c *converter) connection(o *unstructured.Unstructured, spec map[string]any
 		delete(spec, field)
 	}
 	if len(said) > 0 {
-		c.remark(o, "%s: flags of the operator here, the same for all objects", strings.Join(said, ", "))
+		c.remark(o, "%s: these are flags of the operator, the same for all objects", strings.Join(said, ", "))
 	}
 }
 
-// unknown takes out what has no counterpart.
+// unknown removes fields that have no counterpart.
 func (c *converter) unknown(o *unstructured.Unstructured, spec map[string]any, counterpart reflect.Type) {
 	var known, lost []string
 	for f := range counterpart.Fields() {
@@ -198,6 +198,6 @@ func (c *converter) unknown(o *unstructured.Unstructured, spec map[string]any, c
 		}
 	}
 	if len(lost) > 0 {
-		c.remark(o, "%s: not known here; left out, and left in NATS as it is", strings.Join(lost, ", "))
+		c.remark(o, "%s: not supported; omitted, and kept in NATS as it is", strings.Join(lost, ", "))
 	}
 }

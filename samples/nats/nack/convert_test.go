@@ -34,10 +34,10 @@ func TestConvert(t *testing.T) {
 	}
 	tracetest.Compare(t, "testdata/converted.yaml", strings.Join(out, "---\n"), *update)
 	want := []string{
-		"Stream shop/orders: account, servers: flags of the operator here, the same for all objects",
-		"Stream shop/all-orders: tomorrow: not known here; left out, and left in NATS as it is",
-		"Account shop/main: there is no such kind here; servers and credentials are flags of the operator",
-		"ObjectStore shop/pictures: there is no such kind here; what it made stays in NATS",
+		"Stream shop/orders: account, servers: these are flags of the operator, the same for all objects",
+		"Stream shop/all-orders: tomorrow: not supported; omitted, and kept in NATS as it is",
+		"Account shop/main: has no counterpart; servers and credentials are flags of the operator",
+		"ObjectStore shop/pictures: has no counterpart; what it created stays in NATS",
 	}
 	if diff := cmp.Diff(want, got.Remarks); diff != "" {
 		t.Errorf("remarks (-want +got):\n%s", diff)
@@ -48,9 +48,9 @@ func TestConvertDocuments(t *testing.T) {
 	tests := map[string]struct{ why, in, remark, spec string }{
 		"one document":  {why: "a file from git", in: "apiVersion: jetstream.nats.io/v1beta2\nkind: Stream\nmetadata: {name: a}\nspec: {name: A, maxAge: 1h}\n", spec: "{maxAge: 1h0m0s, name: A}"},
 		"several":       {why: "files from git", in: "---\n# nothing\n---\napiVersion: jetstream.nats.io/v1beta2\nkind: Stream\nmetadata: {name: a}\nspec: {name: A}\n---\n", spec: "{name: A}"},
-		"no duration":   {why: "Go has no days, and neither has NACK", in: "apiVersion: jetstream.nats.io/v1beta2\nkind: Stream\nmetadata: {name: a}\nspec: {name: A, maxAge: 1d}\n", remark: `Stream a: maxAge: "1d" is no length of time; write it as 24h or 30s`, spec: "{maxAge: 1d, name: A}"},
-		"ours":          {why: "converted twice", in: "apiVersion: nats.trimtab.dev/v1alpha1\nkind: Stream\nmetadata: {name: a}\n", remark: "Stream a: is no object of NACK; left out"},
-		"one that goes": {why: "it would be made again", in: "apiVersion: jetstream.nats.io/v1beta2\nkind: Stream\nmetadata: {name: a, deletionTimestamp: \"2026-01-01T00:00:00Z\"}\n", remark: "Stream a: is being deleted; left out"},
+		"no duration":   {why: "Go has no days, and neither has NACK", in: "apiVersion: jetstream.nats.io/v1beta2\nkind: Stream\nmetadata: {name: a}\nspec: {name: A, maxAge: 1d}\n", remark: `Stream a: maxAge: "1d" is not a duration; write it as 24h or 30s`, spec: "{maxAge: 1d, name: A}"},
+		"ours":          {why: "converted twice", in: "apiVersion: nats.trimtab.dev/v1alpha1\nkind: Stream\nmetadata: {name: a}\n", remark: "Stream a: not an object of NACK; omitted"},
+		"one that goes": {why: "it would be made again", in: "apiVersion: jetstream.nats.io/v1beta2\nkind: Stream\nmetadata: {name: a, deletionTimestamp: \"2026-01-01T00:00:00Z\"}\n", remark: "Stream a: is being deleted; omitted"},
 		"a name beside": {why: "the durable name is the consumer's", in: "apiVersion: jetstream.nats.io/v1beta2\nkind: Consumer\nmetadata: {name: a}\nspec: {name: A, durableName: B, streamName: s}\n", spec: "{name: B, stream: s}"},
 	}
 	for name, tt := range tests {

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// renamed are fields that have another name here.
+// renamed are fields with another name.
 var renamed = map[string]string{ //nolint:gochecknoglobals // a constant table
 	"durableName": "name", "streamName": "stream", "allowBatched": "allowBatchPublish", "headers_only": "headersOnly",
 }
 
-// lengths are fields that hold a length of time.
+// lengths are fields that contain a duration.
 var lengths = []string{ //nolint:gochecknoglobals // a constant table
 	"maxAge", "duplicateWindow", "subjectDeleteMarkerTtl", "ackWait", "heartbeatInterval",
 	"maxRequestExpires", "inactiveThreshold", "pinnedTtl", "ttl",
 }
 
-// fields brings the fields of a spec into the form that they have here.
+// fields converts the fields of a spec.
 func (c *converter) fields(o *unstructured.Unstructured, spec map[string]any) {
 	if stated("durableName", spec["durableName"]) != nil {
-		delete(spec, "name") // of a consumer that is not durable
+		delete(spec, "name") // the name of a consumer that is not durable
 	}
 	for _, field := range slices.Collect(maps.Keys(spec)) {
 		value := stated(field, spec[field])
@@ -45,7 +45,7 @@ func (c *converter) fields(o *unstructured.Unstructured, spec map[string]any) {
 	if spec["priorityPolicy"] == "pinned_client" {
 		spec["priorityPolicy"] = "pinnedClient"
 	}
-	if _, has := spec["backoff"]; has { // takes the place of ackWait
+	if _, has := spec["backoff"]; has { // replaces ackWait
 		delete(spec, "ackWait")
 	}
 	if stream, ok := spec["stream"].(string); ok {
@@ -55,7 +55,7 @@ func (c *converter) fields(o *unstructured.Unstructured, spec map[string]any) {
 	}
 }
 
-// stated is what a value asks for: nil if that is nothing. Labels are kept as they are.
+// stated returns a value without the parts that mean nothing, or nil if nothing is left. Labels are kept.
 func stated(field string, value any) any {
 	switch v := value.(type) {
 	case string:
@@ -105,7 +105,7 @@ func statedIn(field string, object map[string]any) any {
 	return out
 }
 
-// whole is a number without a fraction, however it was read.
+// whole returns a value as an integer, whatever type the decoder chose.
 func whole(value any) (int64, bool) {
 	switch n := value.(type) {
 	case int64:
@@ -116,8 +116,8 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// lengths writes lengths of time as they are written here, and leaves out those that ask for
-// nothing: none, and the nanosecond that NACK's schema writes where ackWait was left out.
+// lengths converts durations. It omits those that mean nothing: zero, and the nanosecond that NACK's
+// schema sets if ackWait is omitted.
 func (c *converter) lengths(o *unstructured.Unstructured, in map[string]any) {
 	for _, field := range lengths {
 		said, ok := in[field].(string)
@@ -127,7 +127,7 @@ func (c *converter) lengths(o *unstructured.Unstructured, in map[string]any) {
 		d, err := time.ParseDuration(said)
 		switch {
 		case err != nil:
-			c.remark(o, "%s: %q is no length of time; write it as 24h or 30s", field, said)
+			c.remark(o, "%s: %q is not a duration; write it as 24h or 30s", field, said)
 		case d == 0 || field == "ackWait" && d == time.Nanosecond:
 			delete(in, field)
 		default:
@@ -138,7 +138,7 @@ func (c *converter) lengths(o *unstructured.Unstructured, in map[string]any) {
 	for i, w := range waits {
 		d, err := time.ParseDuration(fmt.Sprint(w))
 		if err != nil {
-			c.remark(o, "backoff: %q is no length of time; write it as 24h or 30s", fmt.Sprint(w))
+			c.remark(o, "backoff: %q is not a duration; write it as 24h or 30s", fmt.Sprint(w))
 			continue
 		}
 		waits[i] = d.String()

@@ -1,6 +1,6 @@
-// Command nats-from-nack turns objects of NACK, as kubectl get -o yaml prints them, into objects
-// of nats-operator. It reads standard input and writes standard output; what people must know is
-// on standard error.
+// Command nats-from-nack converts objects of NACK, as kubectl get -o yaml prints them, into objects of
+// nats-operator. It reads standard input and writes standard output. Remarks for users go to standard
+// error.
 package main
 
 import (
@@ -30,7 +30,7 @@ func run(in io.Reader, out, remarks io.Writer) error {
 		return err
 	}
 	for _, r := range converted.Remarks {
-		_, _ = fmt.Fprintln(remarks, r) // nobody to tell
+		_, _ = fmt.Fprintln(remarks, r) // there is nowhere to report it
 	}
 	for i, o := range converted.Objects {
 		text, err := yaml.Marshal(o.Object)

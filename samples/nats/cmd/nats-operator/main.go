@@ -1,5 +1,5 @@
-// Command nats-operator keeps streams, consumers and key-value buckets of NATS JetStream
-// as objects of Kubernetes ask for them.
+// Command nats-operator manages streams, consumers and key-value buckets of NATS JetStream as Kubernetes
+// objects.
 package main
 
 import (
