@@ -36,7 +36,7 @@ type Controller[T client.Object] struct {
 	memory  *memory
 	fields  fields
 
-	// The rest is known once the controller is set up with a manager.
+	// The fields below are set by SetupWithManager.
 	name      string
 	finalizer string // empty if the author has nothing to clean up
 	gvk       schema.GroupVersionKind
@@ -52,8 +52,8 @@ type Controller[T client.Object] struct {
 	sharers func(ctx context.Context, key string) ([]T, error)
 }
 
-// New makes a controller of r. It panics if r is nil; what else is wrong with the options
-// is told by [Controller.SetupWithManager].
+// New makes a controller that calls r. It panics if r is nil. Any other problem with r or the options
+// is an error of [Controller.SetupWithManager] and [Controller.Needs].
 func New[T client.Object](r Reconciler[T], o Options[T]) *Controller[T] {
 	if r == nil {
 		panic("loop: New needs a Reconciler; pass the value that implements Reconcile")
@@ -61,15 +61,15 @@ func New[T client.Object](r Reconciler[T], o Options[T]) *Controller[T] {
 	return &Controller[T]{author: r, options: o, memory: newMemory(), fields: fieldsOf(reflect.TypeFor[T]()), sink: o.Trace}
 }
 
-// TraceTo sends what happens to sink, unless [Options.Trace] names one already. Call it
-// before SetupWithManager.
+// TraceTo sends the trace of all passes to sink, unless [Options.Trace] is set. Call it before
+// SetupWithManager.
 func (c *Controller[T]) TraceTo(sink trace.Sink) {
 	if c.sink == nil {
 		c.sink = sink
 	}
 }
 
-// Govern sets what the one who runs the operator decides. Call it before SetupWithManager.
+// Govern sets what whoever runs the operator decided. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
 
 // GroupVersionKind returns the kind that scheme has for T.
@@ -77,8 +77,8 @@ func (c *Controller[T]) GroupVersionKind(scheme *runtime.Scheme) (schema.GroupVe
 	return apiutil.GVKForObject(cached.New[T](), scheme)
 }
 
-// Needs returns the permissions the controller uses: those of the loop, of its sources,
-// and of [Options.Needs].
+// Needs returns the permissions that the controller needs: those of the loop, those of its sources,
+// and [Options.Needs].
 func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 	gvk, err := c.GroupVersionKind(scheme)
 	if err != nil {
@@ -219,8 +219,8 @@ func (o Options[T]) deadline() time.Duration {
 	return o.Deadline
 }
 
-// maxInterval is when an object that asked for nothing is visited again, spread by a
-// tenth; zero means never.
+// maxInterval is the longest time until the next pass over an object, spread by a tenth; zero means
+// that there is no limit.
 func (o Options[T]) maxInterval(key types.NamespacedName) time.Duration {
 	interval := o.MaxInterval
 	if interval < 0 {
@@ -232,7 +232,7 @@ func (o Options[T]) maxInterval(key types.NamespacedName) time.Duration {
 	return spread.Around(interval, key)
 }
 
-// A kind's status can be reported by the loop if it is an api.Object.
+// reporting returns the common status of an object, which the loop writes if its kind is an api.Object.
 func reporting(obj client.Object) (*api.Status, bool) {
 	o, ok := obj.(api.Object)
 	if !ok {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// ladder is where one object stands with its retries. It decides from what it is told;
-// the caller supplies the time.
+// ladder holds which retry one object is at. The caller supplies the time.
 //
 // Invariant: 0 <= attempts, and attempts <= the policy's limit if there is one.
 type ladder struct {
@@ -71,7 +70,7 @@ func (l *ladder) failed(now time.Time, p Retry, own time.Duration, share func(n 
 	return wait, true
 }
 
-// spent tells whether no retry follows a failure of this pass.
+// spent reports whether no retry follows a failure of this pass.
 func (l *ladder) spent(p Retry) bool {
 	return p.Attempts < 0 || (p.Attempts > 0 && l.attempts >= p.Attempts)
 }

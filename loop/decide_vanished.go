@@ -6,9 +6,10 @@ type parting int
 const (
 	// partingOrderly: nothing is left to do.
 	partingOrderly parting = iota
-	// partingVanished: the object went past our finalizer and is to be cleaned up.
+	// partingVanished: the object was deleted in spite of our finalizer and is to be cleaned up.
 	partingVanished
-	// partingUnclear: nobody saw how it went, and nothing tells that it is to be cleaned up.
+	// partingUnclear: the watch did not show how it went, and nothing says that it is to be
+	// cleaned up.
 	partingUnclear
 )
 
@@ -18,12 +19,12 @@ type farewell struct {
 	finalizer bool
 	// marked: that version was marked for deletion.
 	marked bool
-	// seen: its deletion was seen, so that the version is the last one indeed. Else the watch
-	// had a gap, and anything may have happened in it.
+	// seen: the watch showed its deletion, so that the version is its last one. Otherwise the watch
+	// had a gap, in which anything may have happened.
 	seen bool
 	// released: this process took its finalizer off.
 	released bool
-	// fresh: this process put its finalizer on so lately that a deletion may have been under
+	// fresh: this process put its finalizer on so recently that a deletion may have been under
 	// way then.
 	fresh bool
 	// met: this process worked on the object.
@@ -32,15 +33,15 @@ type farewell struct {
 
 // part says how an object went.
 //
-// A DELETE that read the object before our finalizer was on it, and removed it after, takes the
-// finalizer along. It leaves no deletion mark, and that is how it is told from the ordinary
-// way: an object whose last finalizer goes is removed in the same instant, so that its last
-// version still shows the finalizer, but beside the mark. Whoever took it off then, we, a
-// process before us or a person who wants to be rid of the object, wanted to let it go.
+// A DELETE that reads the object before our finalizer is on it and removes it after that removes the
+// finalizer too. It leaves no deletion timestamp, which distinguishes it from the ordinary way: an
+// object whose last finalizer is removed is deleted in the same instant, so its last version still
+// shows the finalizer, together with the timestamp. Whoever removed it then (we, a process before us,
+// or a person who wants the object gone) wanted the object to go.
 //
-// After a gap in the watch the last version seen proves little: the object may have gone in
-// order, or with its whole cluster, when the API server came back with an older backup. To
-// clean up then could destroy what nobody wanted gone. So only what this process had just put
+// After a gap in the watch the last version seen proves little: the object may have been deleted
+// orderly, or with its whole cluster, if the API server came back with an older backup. Cleaning up
+// could then destroy what nobody wanted to delete. So only what this process had just put
 // its finalizer on counts as vanished.
 func part(f farewell) parting {
 	switch {

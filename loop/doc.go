@@ -1,14 +1,15 @@
-// Package loop runs a [Reconciler] over the objects of one kind: it fetches, gates, calls
-// the author, and commits what changed with the fewest writes that can express it.
+// Package loop runs a [Reconciler] over the objects of one kind.
 //
-// An author returns an [Outcome] from [Reconciler.Reconcile] and, if something must be
-// undone before an object goes, a [CleanupOutcome] from [Cleaner.Cleanup]. The loop alone
-// writes finalizers, status, events and requeue times: at most one metadata write and one
-// status write per pass, none when nothing changed.
+// A pass is one reconciliation of one object: the loop reads the object, puts its finalizer on, calls
+// the author's code, and writes what changed. The author returns an [Outcome] from
+// [Reconciler.Reconcile] and, if something must be cleaned up before an object is deleted, a
+// [CleanupOutcome] from [Cleaner.Cleanup]. Only the loop writes finalizers, status and events and
+// decides when the next pass comes: at most one metadata write and one status write per pass, none
+// when nothing changed.
 //
-// [New] makes a [Controller] from a Reconciler and [Options]; it is an ordinary
-// controller-runtime controller underneath and mounts into any manager.
+// [New] makes a [Controller] from a Reconciler and [Options]. It is an ordinary controller-runtime
+// controller and is added to any manager. Package looptest calls a Reconciler in tests.
 //
-// Things outside the cluster are not here (package external), nor sets of Kubernetes
-// objects. Start with the example of New.
+// External resources are not here, see package external, nor are sets of Kubernetes objects. Start
+// with the example of New.
 package loop

@@ -16,16 +16,16 @@ import (
 	"github.com/trimtab-dev/trimtab/conditions"
 )
 
-// ownAnnotations wake every controller when they change. The record of the external thing
+// ownAnnotations cause a pass of every controller when they change. The record of the external resource
 // is not among them: the loop itself writes it.
 var ownAnnotations = []string{
 	api.AnnotationPaused, api.AnnotationReconcile, api.AnnotationAccess,
 	api.AnnotationAdoption, api.AnnotationDeletion, api.AnnotationEndpoint,
 }
 
-// newsFilter lets an update of the object itself pass only if it is news. The loop writes
-// status, its finalizer and annotations outside the watched set, so none of its own writes
-// pass, and neither does a status that somebody tampered with.
+// newsFilter drops updates of the object itself that call for no pass. The loop writes status, its
+// finalizer and annotations that are not watched, so all its own writes are dropped, and so is a status
+// that another wrote.
 func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) predicate.TypedPredicate[T] {
 	watched := slices.Concat(ownAnnotations, o.WakeOn)
 	return predicate.TypedFuncs[T]{
@@ -46,7 +46,7 @@ func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) pred
 	}
 }
 
-// statusChanged tells whether what is ours in the status differs. Conditions of others are
+// statusChanged reports whether our part of the status differs. Conditions of others are
 // theirs to write.
 func statusChanged(before, after client.Object) bool {
 	a, ours := reporting(before)
@@ -54,7 +54,7 @@ func statusChanged(before, after client.Object) bool {
 	return ours && (a.State != b.State || a.Message != b.Message || !conditions.EqualOwn(a.Conditions, b.Conditions))
 }
 
-// lost tells whether the finalizer was on before and is not on after.
+// lost reports whether the finalizer is on before and not on after.
 func lost(before, after client.Object, finalizer string) bool {
 	return finalizer != "" &&
 		controllerutil.ContainsFinalizer(before, finalizer) && !controllerutil.ContainsFinalizer(after, finalizer)
@@ -69,7 +69,7 @@ func annotationChanged(before, after client.Object, keys []string) bool {
 	})
 }
 
-// counted tells memory of each event that goes into the queue for an object of kind T, and of
+// counted notes in memory each event that goes into the queue for an object of kind T, and
 // objects that go.
 type counted[T client.Object] struct {
 	handler.TypedEventHandler[T, reconcile.Request]
@@ -95,7 +95,7 @@ func (h counted[T]) Update(ctx context.Context, e event.TypedUpdateEvent[T], q q
 	if h.c.memory.stand(key, q) {
 		return
 	}
-	if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // one went and another came while nobody looked
+	if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // deleted and created again in a gap of the watch
 		h.c.gone(e.ObjectOld, false)
 	}
 	h.c.memory.event(key)

@@ -19,13 +19,13 @@ type memory struct {
 	objects map[types.NamespacedName]*remembered
 	// leading: this process works on objects.
 	leading bool
-	// standby are the objects to visit once it leads, for a process that stands by: its queue
-	// stays empty, because nothing can be taken out of that again when an object goes.
+	// standby are the objects to reconcile once this process leads. Until then its queue stays
+	// empty, because nothing can be taken out of that again when an object is deleted.
 	standby map[types.NamespacedName]queue
 }
 
 type remembered struct {
-	// uid is the object's; a namesake made later starts anew.
+	// uid is the object's; a later object of the same name starts again.
 	uid    types.UID
 	ladder ladder
 	// unwritten counts passes in a row whose result could not be written.
@@ -46,16 +46,16 @@ type remembered struct {
 	// vanished are the objects of this name that went although the finalizer was on and that
 	// are to be cleaned up, oldest first.
 	vanished []*vanished
-	// gone: the object's deletion was seen; nothing more will be heard of it.
+	// gone: the watch showed the object's deletion, and no more event about it will come.
 	gone bool
-	// shown is what people were told last.
+	// shown is what the status said last.
 	shown shown
 	// applied is the generation of the last pass that succeeded, 0 for none; nil before this
 	// process reported on the object.
 	applied *int64
 	// touched is the newest version in which the status was another one.
 	touched string
-	// unwritable: it was told that the status cannot be written.
+	// unwritable: an event says that the status cannot be written.
 	unwritable bool
 	// started is when the pass under way began; zero when none is.
 	started time.Time
@@ -84,23 +84,23 @@ func (m *memory) of(key types.NamespacedName) *remembered {
 	return r
 }
 
-// meet forgets the failures of a namesake that is gone.
+// meet forgets the failures of an earlier object of the same name.
 func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
 		r.uid, r.gone, r.unwritable, r.applied = uid, false, false, nil
 		r.shown.forget()
-		r.startAnew()
+		r.startAgain()
 	}
 }
 
-// startAnew forgets failures.
-func (r *remembered) startAnew() {
+// startAgain forgets failures.
+func (r *remembered) startAgain() {
 	r.unwritten, r.conflicts = 0, 0
 	r.ladder = ladder{events: r.ladder.events, seen: r.ladder.seen}
 }
 
-// event notes that an event for key goes into the queue. It answers false in a process that
-// stands by, where it must not.
+// event notes that an event for key goes into the queue, and reports whether it may: not in a process
+// that does not lead.
 func (m *memory) event(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *memory) finalize(key types.NamespacedName, uid types.UID) {
 	m.with(key, func(r *remembered) { r.finalized, r.finalizedAt = uid, time.Now() })
 }
 
-// statusWritten notes that the status of an object that is known was written, by whomever.
+// statusWritten notes that the status of an object that is known was written, by anyone.
 func (m *memory) statusWritten(obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,8 +150,8 @@ func (m *memory) statusWritten(obj client.Object) {
 	}
 }
 
-// touched tells whether somebody else wrote obj's status after our own last write. What he
-// wrote may be what we would have written, and then is not ours all the same.
+// touched reports whether another wrote obj's status after our own last write. Even if it is what we
+// would have written, it is not ours.
 func (m *memory) touched(obj client.Object) bool {
 	var is bool
 	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
@@ -168,8 +168,8 @@ func (m *memory) release(key types.NamespacedName, uid types.UID) {
 	})
 }
 
-// stale tells whether obj, as read from the cache, is older than our own last write to
-// it, and for how long we have been waiting for the cache to catch up.
+// stale reports whether obj, as read from the cache, is older than our own last write to it, and how
+// long the cache has lagged behind.
 func (m *memory) stale(obj client.Object, finalizer string) (bool, time.Duration) {
 	var behind bool
 	var since time.Duration
@@ -181,7 +181,7 @@ func (m *memory) stale(obj client.Object, finalizer string) (bool, time.Duration
 	return behind, since
 }
 
-// older tells whether version a precedes b. Versions that cannot be compared are not.
+// older reports whether version a precedes b; false if they cannot be compared.
 func older(a, b string) bool {
 	if b == "" {
 		return false
@@ -204,9 +204,9 @@ func (m *memory) longest() (types.NamespacedName, time.Time) {
 	return key, since
 }
 
-// When is asked by the work queue how long to hold back an object whose pass failed. The
-// pass has decided that already; an event that came meanwhile is in the queue and goes first.
-// What nobody decided must not become a busy loop.
+// When returns to the work queue how long to delay an object whose pass failed. The pass has decided
+// that already; an event that came meanwhile is in the queue and goes first. Without a decision it is a
+// second, so that there is never a busy loop.
 func (m *memory) When(req reconcile.Request) time.Duration {
 	var d time.Duration
 	m.with(req.NamespacedName, func(r *remembered) { d = r.delay })

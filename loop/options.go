@@ -26,44 +26,44 @@ type Options[T client.Object] struct {
 	// Deadline bounds one pass. Zero means 2 minutes.
 	Deadline time.Duration
 
-	// Retry is what happens after a failure. The zero value retries for ever, from one
-	// second to ten minutes.
+	// Retry is the policy after a failure. The zero value retries without end, after one second
+	// at first and ten minutes at most.
 	Retry Retry
 
-	// MaxInterval is how long an object may go unvisited, give or take a tenth. Zero means
-	// 10 hours; less than zero switches the visit off.
+	// MaxInterval is the longest time between two passes over an object, give or take a tenth.
+	// Zero means 10 hours; less than zero means no limit.
 	MaxInterval time.Duration
 
-	// Generation says when an update of the object itself counts as news.
+	// Generation says which updates of the object itself cause a pass.
 	Generation GenerationMode
 
-	// WakeOn names annotations whose change wakes the loop, besides trimtab's own.
+	// WakeOn are keys of annotations whose change causes a pass, besides trimtab's own.
 	WakeOn []string
 
-	// Sources are what else wakes the loop.
+	// Sources are what else causes passes.
 	Sources []trigger.Source[T]
 
-	// Needs are permissions that the author's code uses beyond what the loop and its
-	// sources need; they go into the generated role.
+	// Needs are the permissions that the author's code needs besides those of the loop and of the
+	// sources. They go into the generated role.
 	Needs []Need
 
-	// Problem is what makes the options unusable, from a package that makes them of others; the
-	// controller's SetupWithManager and Needs return it.
+	// Problem makes the options unusable: SetupWithManager and Needs return it. It is for packages
+	// that derive these options from their own.
 	Problem error
 
-	// Trace receives what happens. Nil drops it, or takes the process's own when the
-	// controller runs under operator.Main.
+	// Trace receives the trace of all passes. Nil drops it; under operator.Main it means the
+	// sink of the process.
 	Trace trace.Sink
 }
 
-// GenerationMode says which updates of an object wake its controller. The deletion mark,
-// a lost finalizer and the annotations of [Options.WakeOn] always do.
+// GenerationMode says which updates of an object cause a pass. The deletion timestamp, the loss of our
+// finalizer and a change of the annotations in [Options.WakeOn] always do.
 type GenerationMode int
 
 const (
-	// GenerationAware wakes on a new generation alone: a change of spec.
+	// GenerationAware is for a change of the generation alone: a new spec.
 	GenerationAware GenerationMode = iota
-	// EveryChange also wakes on labels, annotations and status that others change.
+	// EveryChange is for any update, also of labels, annotations and status.
 	EveryChange
 )
 
@@ -72,40 +72,40 @@ type Need struct {
 	schema.GroupVersionKind
 	// Subresource is empty for the object itself.
 	Subresource string
-	// Verbs in the terms of RBAC: get, list, watch, create, update, patch, delete.
+	// Verbs are those of RBAC: get, list, watch, create, update, patch, delete.
 	Verbs []string
-	// Names are the objects that are meant. None means all of them.
+	// Names restrict the permission to objects of these names. None means all objects.
 	Names []string
-	// ClusterWide needs are granted for the whole cluster, also to an operator that works in
-	// some namespaces only: those on kinds without a namespace.
+	// ClusterWide permissions are granted for the whole cluster even if the operator watches some
+	// namespaces only. Kinds without a namespace need it.
 	ClusterWide bool
 }
 
-// Terms are what the one who runs an operator decides for all of its controllers. The zero
-// value decides nothing.
+// Terms are what whoever runs an operator decides for all its controllers. The zero value decides
+// nothing.
 type Terms struct {
-	// Installation tells operators of the same kinds in one cluster apart. Empty means that
+	// Installation distinguishes operators of the same kinds in one cluster. Empty means that
 	// there is one.
 	Installation string
-	// Adoption is the most that annotation trimtab.dev/adoption may ask for.
+	// Adoption is the most that the annotation trimtab.dev/adoption can allow.
 	Adoption Limit
-	// Access is the most that annotation trimtab.dev/access-permissions may ask for.
+	// Access is the most that the annotation trimtab.dev/access-permissions can allow.
 	Access Limit
 	// Namespaces are those whose objects are watched. None means all of them.
 	Namespaces []string
 }
 
-// Watches tells whether objects in a namespace are watched; those without one, whose namespace
-// is empty, always are.
+// Watches reports whether objects in a namespace are watched. Objects without a namespace, which is
+// then empty, always are.
 func (t Terms) Watches(namespace string) bool {
 	return namespace == "" || len(t.Namespaces) == 0 || slices.Contains(t.Namespaces, namespace)
 }
 
-// Limit is a value for each namespace; the one of "" is for those that are not named, and
-// for kinds that have none.
+// Limit maps namespaces to values. The value of "" is for all other namespaces, and for kinds without
+// one.
 type Limit map[string]string
 
-// In returns the value for a namespace, empty if nothing was decided.
+// In returns the value for a namespace, empty if there is none.
 func (l Limit) In(namespace string) string {
 	if v, ok := l[namespace]; ok {
 		return v

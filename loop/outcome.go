@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Outcome is what a pass came to. It is one opaque value, so that a result and an error
-// cannot contradict each other. The zero value is [Done].
+// Outcome is what Reconcile returns. It is one opaque value, so that a result and an error cannot
+// contradict each other. The zero value is [Done].
 type Outcome struct {
 	kind   outcomeKind
 	after  time.Duration
@@ -32,26 +32,27 @@ const (
 
 // Dep names an object that a pass waits for.
 type Dep struct {
-	// Kind is the kind in people's words, for example "Stream".
+	// Kind is the kind as messages show it, for example "Stream".
 	Kind      string
 	Namespace string
 	Name      string
-	// Why says what is missing, for example "does not exist" or "is not ready".
+	// Why says what it lacks, for example "does not exist" or "is not ready".
 	Why string
 }
 
-// Done: finished. The object is visited again on an event, or after the max interval.
+// Done: the pass succeeded. The next pass comes with an event, or after [Options.MaxInterval].
 func Done() Outcome { return Outcome{} }
 
-// Again: once more soon, with a delay that grows while Again is repeated.
+// Again: the next pass comes soon, after a delay that grows as long as passes return Again. It is
+// neither a success nor a failure.
 func Again() Outcome { return Outcome{kind: kindAgain} }
 
-// AgainAfter: work is under way, and to be looked at again after d. It is neither a success
-// nor a failure. Zero or less means [Again].
+// AgainAfter: work is under way, and the next pass comes after d. It is neither a success nor a
+// failure. Zero or less means [Again].
 func AgainAfter(d time.Duration) Outcome { return Outcome{kind: kindAgain, after: max(d, 0)} }
 
-// After: succeeded, and to be visited again after d at the latest. An earlier event
-// replaces the appointment. Zero or less means [Done].
+// After: the pass succeeded, and the next one comes after d at the latest; an event brings it earlier.
+// Zero or less means [Done].
 func After(d time.Duration) Outcome {
 	if d <= 0 {
 		return Done()
@@ -59,24 +60,25 @@ func After(d time.Duration) Outcome {
 	return Outcome{kind: kindAfter, after: d}
 }
 
-// WaitFor: nothing can be done until deps change. It is not a failure and uses up no
-// attempt; events of the deps, if they are watched, resume the object at once. reason is
-// CamelCase and becomes the reason of Ready=False.
+// WaitFor: nothing can be done until deps change. It is not a failure and uses no attempt. If the deps
+// are watched, their next event causes a pass. reason is CamelCase and becomes the reason of
+// Ready=False.
 func WaitFor(reason string, deps ...Dep) Outcome {
 	return Outcome{kind: kindWait, reason: reason, deps: deps}
 }
 
-// Fail: retried by the controller's [Retry] policy. A nil err is a programmer's mistake
-// and fails as such. The text of err reaches the object's status, so it must not hold
-// secrets or values that differ from pass to pass.
+// Fail: the pass failed and is retried by the controller's [Retry] policy. A nil err is a programming
+// error and fails as such. The text of err is shown in the object's status, so it must not contain
+// secrets, or values that differ from pass to pass.
 func Fail(err error) Outcome { return Outcome{kind: kindFail, err: orUnnamed(err)} }
 
-// FailAfter: as [Fail], with a delay of its own (the RetriableError of component-operator-runtime).
+// FailAfter: as [Fail], but the retry comes after d.
 func FailAfter(err error, d time.Duration) Outcome {
 	return Outcome{kind: kindFailAfter, err: orUnnamed(err), after: d}
 }
 
-// Terminal: no retry until an event. The object becomes Stalled with reason.
+// Terminal: the pass failed and is not retried without an event. The object becomes Stalled with
+// reason.
 func Terminal(reason string, err error) Outcome {
 	return Outcome{kind: kindTerminal, reason: reason, err: orUnnamed(err)}
 }
@@ -85,8 +87,8 @@ func Terminal(reason string, err error) Outcome {
 // Without it the reason is "ReconcileFailed".
 func (o Outcome) Because(reason string) Outcome { o.reason = reason; return o }
 
-// LowPriority lets everything else in the queue go before the visit that o schedules: for
-// polls that nobody waits for.
+// LowPriority lets everything else in the queue go before the next pass: for polls that nobody waits
+// for.
 func (o Outcome) LowPriority() Outcome { o.low = true; return o }
 
 // Err returns the error of an outcome that failed, nil of any other.
@@ -127,8 +129,8 @@ func (o Outcome) String() string {
 	return text
 }
 
-// CleanupOutcome is what a [Cleaner] came to. The zero value is [KeepUntilEvent], so that
-// forgetting to decide never removes a finalizer.
+// CleanupOutcome is what Cleanup returns. The zero value is [KeepUntilEvent], so that the finalizer is
+// never removed by omission.
 type CleanupOutcome struct {
 	kind   cleanupKind
 	after  time.Duration
@@ -145,10 +147,10 @@ const (
 	cleanupFailed
 )
 
-// Removed: nothing is left to undo; the finalizer goes. It cannot carry a schedule.
+// Removed: nothing is left to clean up, and the finalizer is removed.
 func Removed() CleanupOutcome { return CleanupOutcome{kind: cleanupRemoved} }
 
-// Keep: the finalizer stays; look again after d. Zero or less means one second.
+// Keep: the finalizer stays, and Cleanup is called again after d. Zero or less means one second.
 func Keep(d time.Duration) CleanupOutcome {
 	if d <= 0 {
 		d = time.Second
@@ -156,10 +158,11 @@ func Keep(d time.Duration) CleanupOutcome {
 	return CleanupOutcome{kind: cleanupKeep, after: d}
 }
 
-// KeepUntilEvent: the finalizer stays until an event says more.
+// KeepUntilEvent: the finalizer stays, and Cleanup is called again with the next event or after
+// [Options.MaxInterval].
 func KeepUntilEvent() CleanupOutcome { return CleanupOutcome{} }
 
-// CleanupFailed: the finalizer stays; retried by the controller's [Retry] policy.
+// CleanupFailed: the finalizer stays, and Cleanup is retried by the controller's [Retry] policy.
 func CleanupFailed(err error) CleanupOutcome {
 	return CleanupOutcome{kind: cleanupFailed, err: orUnnamed(err)}
 }
@@ -189,7 +192,7 @@ func (o CleanupOutcome) String() string {
 	return text
 }
 
-// ErrorOutcome is what an [ErrorHandler] wants after a failure. The zero value is [RetryError].
+// ErrorOutcome is what OnError returns. The zero value is [RetryError].
 type ErrorOutcome struct {
 	kind          errorKind
 	after         time.Duration
@@ -204,16 +207,16 @@ const (
 	errorRetryIn
 )
 
-// RetryError goes on with the controller's [Retry] policy.
+// RetryError: the pass is retried by the controller's [Retry] policy.
 func RetryError() ErrorOutcome { return ErrorOutcome{} }
 
-// NoRetry waits for the next event.
+// NoRetry: the pass is not retried without an event.
 func NoRetry() ErrorOutcome { return ErrorOutcome{kind: errorNoRetry} }
 
-// RetryIn retries after d instead of the policy's delay.
+// RetryIn: the pass is retried after d instead of the policy's delay.
 func RetryIn(d time.Duration) ErrorOutcome { return ErrorOutcome{kind: errorRetryIn, after: d} }
 
-// WithoutStatus drops what the handler changed in status.
+// WithoutStatus drops the changes that OnError made to the status.
 func (o ErrorOutcome) WithoutStatus() ErrorOutcome { o.withoutStatus = true; return o }
 
 // String returns the outcome as an author makes it.

@@ -2,8 +2,8 @@ package loop
 
 import "time"
 
-// Retry is the policy after failures: exponential, per object. Own writes of the loop do
-// not reset it; success does.
+// Retry is the policy after failures: exponential back-off, per object. A successful pass resets it;
+// writes of the loop do not.
 type Retry struct {
 	// Initial is the first delay. Zero means one second.
 	Initial time.Duration
@@ -11,18 +11,18 @@ type Retry struct {
 	Multiplier float64
 	// Max caps the delay. Zero means 10 minutes.
 	Max time.Duration
-	// Attempts is how many retries follow a first failure. Zero means no limit; less than
-	// zero means none.
+	// Attempts is the number of retries after a first failure. Zero means no limit; less than
+	// zero means no retry.
 	Attempts int
-	// Jitter spreads each delay by up to this fraction more. Zero means 0.1; less than
-	// zero means none.
+	// Jitter prolongs each delay by up to this fraction of it. Zero means 0.1; less than zero
+	// means none.
 	Jitter float64
 }
 
-// RetryInfo tells a pass where in the ladder of retries it stands.
+// RetryInfo says which retry a pass is.
 type RetryInfo struct {
-	// Attempt is 0 unless this pass is a retry after a failure.
+	// Attempt is the number of the retry; 0 if the pass is not one.
 	Attempt int
-	// Last is true when no retry follows if this pass fails.
+	// Last reports whether no retry follows if this pass fails.
 	Last bool
 }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// begin is run by the manager when this process is to work on objects, at once where there is
-// no election. It visits what came while the process stood by.
+// begin is run by the manager when this process becomes the leader, at once if there is no election. It
+// queues the objects that came before.
 func (c *Controller[T]) begin(context.Context) error {
 	c.memory.lead()
 	waiting := c.memory.takeStandby()
@@ -29,15 +29,15 @@ func (c *Controller[T]) begin(context.Context) error {
 	return nil
 }
 
-// lead notes that this process works on objects.
+// lead notes that this process is the leader.
 func (m *memory) lead() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leading = true
 }
 
-// stand notes that an object is to be visited by q once this process leads. It answers false
-// if it does already.
+// stand notes that an object is to be put into q once this process leads. It returns false if the
+// process leads already.
 func (m *memory) stand(key types.NamespacedName, q queue) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,9 +48,9 @@ func (m *memory) stand(key types.NamespacedName, q queue) bool {
 	return true
 }
 
-// fall forgets an object that is gone, in a process that stands by. It answers false in one
-// that leads, which may have to clean up: who stands by leaves that to the leader, who saw the
-// same, and cannot know later what the leader did and what has come into being since.
+// fall forgets a deleted object in a process that does not lead. It returns false in one that leads,
+// which may have to clean up. The others leave that to the leader, which saw the same: they cannot know
+// later what the leader did and what was created since.
 func (m *memory) fall(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,29 +19,30 @@ import (
 // vanished is an object that went although our finalizer was on it, see [part].
 type vanished struct {
 	last client.Object
-	// begun: it was visited; told: people know of it; confirmed: the API server does not have it.
-	begun, told, confirmed bool
+	// begun: a pass worked on it; reported: an event says so; confirmed: the API server does not
+	// have it.
+	begun, reported, confirmed bool
 	// why it is not cleaned up yet.
 	why string
 }
 
-// What people are told about objects that went past their finalizer.
+// Reasons of events about objects that vanished.
 const (
 	reasonVanished  = "Vanished"
 	reasonCleanedUp = "CleanedUp"
 	reasonGone      = "GoneUnseen"
-	// reasonPredecessor is that of an object whose namesake is not cleaned up yet.
+	// reasonPredecessor is that of an object whose predecessor of the same name is not cleaned up.
 	reasonPredecessor = "PredecessorNotCleanedUp"
 )
 
-// unheardOf is how long at most a vanished object goes unvisited: no event about it can come.
+// unheardOf is the longest time between two passes over a vanished object: no event about it can come.
 const unheardOf = 10 * time.Minute
 
 // deleteUnderWay is how long a DELETE may be under way in an API server that is slow, or whose
 // admission webhooks are: the timeout of requests is a minute.
 const deleteUnderWay = 2 * time.Minute
 
-// gone settles how an object went. seen tells that its deletion was seen.
+// gone decides what the end of an object calls for. seen: the watch showed its deletion.
 func (c *Controller[T]) gone(last T, seen bool) {
 	var how parting
 	c.memory.with(client.ObjectKeyFromObject(last), func(r *remembered) {
@@ -58,23 +59,23 @@ func (c *Controller[T]) gone(last T, seen bool) {
 	})
 	switch how {
 	case partingOrderly:
-	case partingVanished: // told when it is visited
+	case partingVanished: // reported by its pass
 	case partingUnclear:
-		note := "the object is gone and nobody saw how; its finalizer was on when it was last seen, so look whether something of it is left"
-		c.tellGone(last, corev1.EventTypeWarning, reasonGone, note)
+		note := "the object is gone, and the watch did not show how; it had its finalizer when it was last seen, so check whether something is left of it"
+		c.reportGone(last, corev1.EventTypeWarning, reasonGone, note)
 		c.log.Info(note, "object", client.ObjectKeyFromObject(last), "uid", last.GetUID(), "finalizer", c.finalizer)
 	}
 }
 
-// tellGone counts an object that went past its finalizer and records an event about it.
-func (c *Controller[T]) tellGone(last T, kind, reason, note string) {
+// reportGone counts an object that vanished and records an event about it.
+func (c *Controller[T]) reportGone(last T, kind, reason, note string) {
 	vanishings.WithLabelValues(c.name, reason).Inc()
 	c.events.Eventf(last, nil, kind, reason, "Cleanup", "%s", note)
 }
 
-// undo cleans up after the vanished objects that bore the name of key, oldest first. It answers
-// false while one is left; a namesake that lives waits until then, because it may want the very
-// things that are to go.
+// undo cleans up after the vanished objects of that name, oldest first, and reports whether none is
+// left. A living object of the name waits until then, because it may want the very resources that are
+// to be deleted.
 func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (reconcile.Result, error, bool) {
 	for {
 		v := c.memory.nextVanished(key)
@@ -108,15 +109,15 @@ func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (rec
 			return result, err, false
 		}
 		c.memory.finished(key, v)
-		note := "what belonged to the object that was deleted past its finalizer is cleaned up"
-		c.tellGone(last, corev1.EventTypeNormal, reasonCleanedUp, note)
+		note := "cleaned up what belonged to the object that was deleted in spite of its finalizer"
+		c.reportGone(last, corev1.EventTypeNormal, reasonCleanedUp, note)
 		p.log.Info(note)
 	}
 }
 
-// successor returns the object that bears the name now. The first time it is read from the API
-// server itself, which proves that v is gone. A UID never comes back, so that the cache suffices
-// from then on, however long the cleanup takes.
+// successor returns the object that has the name now. The first time it is read from the API server
+// itself, which proves that v is gone. A UID never comes back, so the cache suffices from then on,
+// however long the cleanup takes.
 func (c *Controller[T]) successor(ctx context.Context, key types.NamespacedName, v *vanished) (T, bool, error) {
 	if v.confirmed {
 		return c.readCached(ctx, key)
@@ -132,17 +133,17 @@ func (p *pass[T]) undo(ctx context.Context) ending {
 	case !selected:
 		return ending{outcome: notSelected}
 	}
-	if !p.vanished.told {
-		p.vanished.told = true
-		note := "the object was deleted past its finalizer; what belongs to it is cleaned up from its last version"
-		p.c.tellGone(p.base, corev1.EventTypeWarning, reasonVanished, note)
+	if !p.vanished.reported {
+		p.vanished.reported = true
+		note := "the object was deleted in spite of its finalizer; what belongs to it is cleaned up from its last version"
+		p.c.reportGone(p.base, corev1.EventTypeWarning, reasonVanished, note)
 		p.log.Info(note, "finalizer", p.c.finalizer)
 	}
 	return p.cleanup(ctx)
 }
 
-// nextVanished returns the object of that name which is to be cleaned up next; nil if there is
-// none. What its own passes failed at is no failure of the cleanup.
+// nextVanished returns the object of that name that is to be cleaned up next; nil if there is none.
+// Failures of its earlier passes do not count as failures of the cleanup.
 func (m *memory) nextVanished(key types.NamespacedName) *vanished {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +153,7 @@ func (m *memory) nextVanished(key types.NamespacedName) *vanished {
 	}
 	v := r.vanished[0]
 	if r.meet(v.last.GetUID()); !v.begun {
-		r.startAnew()
+		r.startAgain()
 		r.shown.forget()
 		v.begun = true
 	}
@@ -169,8 +170,8 @@ func (m *memory) finished(key types.NamespacedName, v *vanished) {
 	})
 }
 
-// reportVanished reports on a cleanup that is not done yet: once for each thing that it fails at or
-// waits for. Nobody can read the object's status any more.
+// reportVanished records an event about a cleanup that is not done, once for each reason: nobody can
+// read the object's status any more.
 func (p *pass[T]) reportVanished(v verdict) {
 	r := p.report(v)
 	if p.vanished.why == r.Message {
@@ -181,19 +182,19 @@ func (p *pass[T]) reportVanished(v verdict) {
 	p.log.Info("the cleanup of a vanished object is not done", "reason", r.Reason, "message", r.Message)
 }
 
-// wait tells a living object that its predecessor is not cleaned up yet.
+// wait lets the status of a living object say that its predecessor is not cleaned up yet.
 func (c *Controller[T]) wait(ctx context.Context, living T, v *vanished) {
 	p := c.passOver(living, RetryInfo{}, logf.FromContext(ctx))
 	p.begin()
 	why := verdict{
 		ready: metav1.ConditionFalse, reason: reasonPredecessor, known: reasonPredecessor, reconciling: true, state: statePending,
 		message: fmt.Sprintf("waiting: an earlier %s of this name is gone but not cleaned up: %s; "+
-			"a restart of the operator lets go of what it has", c.gvk.Kind, v.why),
+			"a restart of the operator leaves behind what belongs to it", c.gvk.Kind, v.why),
 	}
 	end := trace.End{Outcome: kindWait.String()}
 	if err := p.commit(ctx, why); err != nil {
 		end.Err = err.Error()
-		p.log.Error(err, "cannot tell what the object waits for")
+		p.log.Error(err, "cannot write what the object waits for")
 	}
 	p.trace.Emit(end)
 }

@@ -31,7 +31,7 @@ type undone struct {
 	Stored     error // of Persist
 }
 
-// vanishing is a world in which the Probe a is deleted past its finalizer.
+// vanishing is a world in which the Probe a is deleted in spite of its finalizer.
 func vanishing(t *testing.T, a cleaner, o options) *world {
 	t.Helper()
 	deletion := overtake.Of("probes", "a", 1)
@@ -44,7 +44,7 @@ func vanishing(t *testing.T, a cleaner, o options) *world {
 	return w
 }
 
-// TestVanished: an object that the API server removed past its finalizer is cleaned up.
+// TestVanished: an object that the API server removed in spite of its finalizer is cleaned up.
 func TestVanished(t *testing.T) {
 	t.Parallel()
 	t.Run("it is cleaned up from its last version, and people are told", func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestVanished(t *testing.T) {
 		w.awaitEvent("CleanupFailed")
 		w.create("a")
 		p := w.await("a", "to wait", func(p *probe.Probe) bool { return condition(p, "Ready") != nil })
-		want := "waiting: an earlier Probe of this name is gone but not cleaned up: the pump is away; a restart of the operator lets go of what it has"
+		want := "waiting: an earlier Probe of this name is gone but not cleaned up: the pump is away; a restart of the operator leaves behind what belongs to it"
 		if c := condition(p, "Ready"); c.Reason != "PredecessorNotCleanedUp" || c.Message != want {
 			t.Errorf("Ready is %s: %s", c.Reason, c.Message)
 		}

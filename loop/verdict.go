@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// verdict is what an outcome means for people, where the author has not reported himself.
+// verdict is what an outcome means for the status, where the author has not reported.
 type verdict struct {
 	ready           metav1.ConditionStatus
 	reason, message string
@@ -19,7 +19,7 @@ type verdict struct {
 	known string
 	// state is shown unless the author set one.
 	state string
-	// spoken: reason and message tell more than a condition Ready that the author set.
+	// spoken: reason and message say more than a condition Ready that the author set.
 	spoken      bool
 	failed      bool
 	reconciling bool
@@ -36,13 +36,13 @@ const (
 	stateTerminating = "Terminating"
 )
 
-// verdictOf reads an outcome. exhausted tells that no retry follows a failure.
+// verdictOf returns the verdict on an outcome. exhausted means that no retry follows a failure.
 func verdictOf(o Outcome, exhausted bool, info RetryInfo) verdict {
 	v := verdict{ready: metav1.ConditionFalse}
 	switch o.kind {
 	case kindDone, kindAfter:
 		v.ready, v.succeeded, v.state = metav1.ConditionTrue, true, stateSucceeded
-		v.known, v.message = "Succeeded", "the object is as its spec asks"
+		v.known, v.message = "Succeeded", "the object matches its spec"
 	case kindAgain:
 		v.ready, v.reconciling, v.state = metav1.ConditionUnknown, true, stateReconciling
 		v.known, v.message = "Reconciling", "work is under way"
@@ -67,7 +67,7 @@ func verdictOf(o Outcome, exhausted bool, info RetryInfo) verdict {
 func verdictOfCleanup(o CleanupOutcome) verdict {
 	v := verdict{
 		ready: metav1.ConditionFalse, reconciling: true, state: stateTerminating,
-		known: "Deleting", message: "cleaning up before the object goes",
+		known: "Deleting", message: "cleaning up before the object is deleted",
 	}
 	if o.kind == cleanupFailed {
 		v.known, v.message, v.spoken, v.failed = "CleanupFailed", plain.Error(o.err), true, true
@@ -76,7 +76,7 @@ func verdictOfCleanup(o CleanupOutcome) verdict {
 	return v
 }
 
-// verdictOfHeld is that of an object which only others' finalizers keep.
+// verdictOfHeld is that of an object which only the finalizers of others keep.
 func verdictOfHeld(finalizers []string) verdict {
 	return verdict{
 		ready: metav1.ConditionFalse, reconciling: true, state: stateTerminating, reason: "Deleting", known: "Deleting",
@@ -108,8 +108,8 @@ func (d Dep) String() string {
 	return text
 }
 
-// report is what people are told, together with the conditions in set, which the author gave.
-// What he said of Ready stays; what keeps the object from being reconciled is told beside it.
+// report is what the status says, given the author's conditions in set. The author's Ready stays; what
+// keeps the object from being reconciled is reported beside it.
 func (v verdict) report(set *conditions.Set, state string) conditions.Report {
 	if set.Get(api.ConditionReady) == nil {
 		set.Set(api.ConditionReady, v.ready, v.reason, v.message)
@@ -133,8 +133,8 @@ func (v verdict) report(set *conditions.Set, state string) conditions.Report {
 	return r.Fit()
 }
 
-// stateBeside is the state to show beside the author's own conditions: nothing has succeeded that
-// he says is not ready, or needs somebody.
+// stateBeside is the state to show beside the author's conditions: an object that they call not Ready,
+// Stalled or Failed has not succeeded.
 func (v verdict) stateBeside(set *conditions.Set) string {
 	is := func(t string, s metav1.ConditionStatus) bool { c := set.Get(t); return c != nil && c.Status == s }
 	switch {
@@ -175,7 +175,7 @@ func (k outcomeKind) String() string {
 	return "unknown"
 }
 
-// FromError turns the error of an ordinary reconciler into an Outcome.
+// FromError returns the outcome for the error of an ordinary reconciler: [Done] for nil, else [Fail].
 func FromError(err error) Outcome {
 	if err == nil {
 		return Done()

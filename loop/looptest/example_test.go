@@ -44,7 +44,7 @@ func ExampleNewPass() {
 	//   Ready False NoGreeting
 	//   Reconciling True NoGreeting
 	// Done()
-	// Succeeded: the object is as its spec asks
+	// Succeeded: the object matches its spec
 	//   Greeted True Said
 	//   Ready True Succeeded
 }

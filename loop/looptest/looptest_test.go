@@ -94,9 +94,9 @@ func TestReport(t *testing.T) {
 		ready          metav1.ConditionStatus
 		reason         string
 	}{
-		"done":           {"nothing else was said", func(*run) {}, loop.Done(), "Succeeded", "the object is as its spec asks", "True", "Succeeded"},
+		"done":           {"nothing else was said", func(*run) {}, loop.Done(), "Succeeded", "the object matches its spec", "True", "Succeeded"},
 		"its own Ready":  {"the author knows better", func(r *run) { r.Conditions().False("Ready", "Dry", "no water") }, loop.Done(), "Pending", "no water", "False", "Dry"},
-		"its own state":  {"the author's word is shown", func(r *run) { r.SetState("Resting", "", "") }, loop.Done(), "Resting", "the object is as its spec asks", "True", "Succeeded"},
+		"its own state":  {"the author's word is shown", func(r *run) { r.SetState("Resting", "", "") }, loop.Done(), "Resting", "the object matches its spec", "True", "Succeeded"},
 		"failed":         {"the error is the message", func(*run) {}, loop.Fail(broken).Because("Broken"), "Failed", "the pump is broken", "False", "Broken"},
 		"its own report": {"a report replaces all", func(r *run) { r.Report(conditions.Report{State: "Odd", Reason: "So", Message: "it is"}) }, loop.Fail(broken), "Odd", "it is", "", ""},
 	}
