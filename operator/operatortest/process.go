@@ -48,6 +48,9 @@ func (b Binary) command(t testing.TB, args []string) *exec.Cmd {
 	return cmd
 }
 
+// PID returns the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Kill sends SIGKILL and returns when the process has ended. It may be called more than once and
 // from any goroutine.
 func (p *Process) Kill() {

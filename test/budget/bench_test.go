@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	_ "github.com/trimtab-dev/trimtab/samples/nats" // so that a cached result ends when the operator changes
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+	"github.com/trimtab-dev/trimtab/test/internal/audit"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -28,7 +29,7 @@ const operatorPackage = "github.com/trimtab-dev/trimtab/samples/nats/cmd/nats-op
 // bench is a control plane that logs what it is asked, with the operator installed.
 type bench struct {
 	cfg     *rest.Config
-	audit   *audit
+	audit   *audit.Log
 	binary  operatortest.Binary
 	account operatortest.Account
 }
@@ -45,7 +46,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Stop() })
-	b := &bench{cfg: cluster.Config, audit: openAudit(t, log), binary: operatortest.Build(t, operatorPackage)}
+	b := &bench{cfg: cluster.Config, audit: audit.Open(t, log), binary: operatortest.Build(t, operatorPackage)}
 	b.account = b.binary.Install(t, b.cfg, testenv.Namespace(t, b.cfg))
 	return b
 }
@@ -89,19 +90,19 @@ type mark struct{ kubernetes, nats int }
 
 func (w *world) mark() mark {
 	w.t.Helper()
-	return mark{w.audit.fence(w.t, w.client), len(w.nats.Calls())}
+	return mark{w.audit.Fence(w.t, w.client), len(w.nats.Calls())}
 }
 
 // cost is what the operator asked of both sides.
 type cost struct {
-	kubernetes requests
+	kubernetes audit.Requests
 	calls      []natsserver.Call
 }
 
 // cost is that of the time between two marks.
 func (w *world) cost(from, to mark) cost {
 	return cost{
-		kubernetes: w.audit.between(from.kubernetes, to.kubernetes, w.account.User),
+		kubernetes: w.audit.Between(from.kubernetes, to.kubernetes, w.account.User),
 		calls:      w.nats.Calls()[from.nats:to.nats],
 	}
 }
@@ -129,7 +130,7 @@ type sum struct {
 }
 
 func (c cost) sum() sum {
-	s := sum{Writes: len(c.kubernetes.of(write)), Reads: len(c.kubernetes.of(read))}
+	s := sum{Writes: len(c.kubernetes.Of(audit.Write)), Reads: len(c.kubernetes.Of(audit.Read))}
 	for _, call := range c.calls {
 		if call.Mutating() {
 			s.Changes++
@@ -142,7 +143,7 @@ func (c cost) sum() sum {
 
 // String is all of it, for people.
 func (c cost) String() string {
-	text := fmt.Sprintf("Kubernetes: %s%s\nNATS:", c.kubernetes.counts(), c.kubernetes.of(write, read, review))
+	text := fmt.Sprintf("Kubernetes: %s%s\nNATS:", c.kubernetes.Counts(), c.kubernetes.Of(audit.Write, audit.Read, audit.Review))
 	for _, call := range c.calls {
 		text += "\n  " + call.String()
 	}

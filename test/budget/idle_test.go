@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
+	"github.com/trimtab-dev/trimtab/test/internal/audit"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -53,11 +54,11 @@ func (b *bench) idle(t *testing.T) {
 	w.deleteAll(streams)
 	w.operator.Stop()
 
-	if asked := c.kubernetes.of(write, read, announcement, review); len(asked) > 0 {
+	if asked := c.kubernetes.Of(audit.Write, audit.Read, audit.Event, audit.Review); len(asked) > 0 {
 		t.Errorf("asked of Kubernetes while idle: %s", asked)
 	}
 	sum := c.sum()
-	t.Logf("%d Streams for %s at an interval of %s: Kubernetes %s; NATS changes %d, looks %d", crowd, listened, interval, c.kubernetes.counts(), sum.Changes, sum.Looks)
+	t.Logf("%d Streams for %s at an interval of %s: Kubernetes %s; NATS changes %d, looks %d", crowd, listened, interval, c.kubernetes.Counts(), sum.Changes, sum.Looks)
 	if sum.Changes > 0 {
 		t.Errorf("NATS was changed while idle:\n%s", c)
 	}
@@ -108,11 +109,11 @@ func (b *bench) restart(t *testing.T) {
 
 	sum := c.sum()
 	t.Logf("restart with %d Ready Streams: Kubernetes %s%s\nNATS changes %d, looks %d",
-		crowd, c.kubernetes.counts(), c.kubernetes.of(read), sum.Changes, sum.Looks)
+		crowd, c.kubernetes.Counts(), c.kubernetes.Of(audit.Read), sum.Changes, sum.Looks)
 	if sum.Writes > 0 || sum.Changes > 0 || sum.Looks != crowd {
 		t.Errorf("want no write, no change and %d looks: %s", crowd, c)
 	}
-	for _, r := range c.kubernetes.of(read) {
+	for _, r := range c.kubernetes.Of(audit.Read) {
 		if r.Object.Group == v1alpha1.GroupVersion.Group && r.Verb == "get" {
 			t.Errorf("read an object live: %s", r)
 		}

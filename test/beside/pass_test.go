@@ -1,0 +1,87 @@
+package beside
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
+	"github.com/trimtab-dev/trimtab/internal/thing"
+	"github.com/trimtab-dev/trimtab/test/beside/internal/bare"
+	"github.com/trimtab-dev/trimtab/test/beside/internal/cloud"
+	"github.com/trimtab-dev/trimtab/test/beside/internal/ours"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// BenchmarkPass is a pass that changes nothing, without the time of the external API.
+func BenchmarkPass(b *testing.B) {
+	b.Run("ours", func(b *testing.B) {
+		repeat(b, func(mgr manager.Manager, api cloud.API) (reconcile.Reconciler, error) {
+			c := ours.Controller(func() cloud.API { return api }, time.Hour, 1)
+			return c, c.SetupWithManager(mgr)
+		})
+	})
+	b.Run("bare", func(b *testing.B) {
+		repeat(b, func(mgr manager.Manager, api cloud.API) (reconcile.Reconciler, error) {
+			return &bare.Reconciler{Client: mgr.GetClient(), Cloud: api, Drift: time.Hour}, nil
+		})
+	})
+}
+
+// repeat reconciles an object that is Ready again and again.
+func repeat(b *testing.B, set func(manager.Manager, cloud.API) (reconcile.Reconciler, error)) {
+	b.Helper()
+	cfg := testenv.Start(b)
+	testenv.InstallFS(b, cfg, thing.CRDs)
+	admin := testenv.Client(b, cfg, thing.AddToScheme)
+	namespace := testenv.Namespace(b, cfg)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: admin.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	api := &cloud.Memory{}
+	r, err := set(mgr, api)
+	if err != nil {
+		b.Fatal(err)
+	}
+	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Spec: thing.Spec{Size: 1}}
+	if err := admin.Create(b.Context(), obj); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { // without its operator, nobody else takes off the finalizer
+		_ = admin.Patch(b.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	go func() { _ = mgr.GetCache().Start(b.Context()) }() // not the manager, whose workers would reconcile too
+	mgr.GetCache().WaitForCacheSync(b.Context())
+	pass := func() {
+		if _, err := r.Reconcile(b.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	pass()
+	written := testenv.Wait(b, admin, obj, "the object to become Ready", func(t *thing.Thing) bool { return ready(watch.Event{}, t) })
+	cached := &thing.Thing{}
+	if !poll.Until(func() bool {
+		_ = mgr.GetClient().Get(b.Context(), client.ObjectKeyFromObject(obj), cached)
+		return cached.ResourceVersion == written.ResourceVersion
+	}) {
+		b.Fatal("the cache does not show the object as it is")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		pass()
+	}
+}

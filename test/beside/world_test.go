@@ -1,0 +1,165 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/thing"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
+	"github.com/trimtab-dev/trimtab/test/beside/internal/cloud"
+	"github.com/trimtab-dev/trimtab/test/internal/audit"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// load is what both operators are given to do.
+type load struct {
+	objects, workers int
+	// interval is the time between two drift checks of an object, for as long as quiet.
+	interval, quiet time.Duration
+}
+
+const (
+	namespace = "beside"
+	// takes is the time of one call of the external API.
+	takes = 5 * time.Millisecond
+	// users is how many requests of users are under way at a time.
+	users = 10
+	// settling is how long requests may follow the last status: events, the audit log.
+	settling = time.Second
+)
+
+// world is a control plane of its own, an external API, and an operator between them.
+type world struct {
+	t       *testing.T
+	load    load
+	cluster *controlplane.Cluster
+	client  client.WithWatch
+	audit   *audit.Log
+	cloud   *cloud.Memory
+	url     string
+	binary  operatortest.Binary
+	account operatortest.Account
+}
+
+func newWorld(t *testing.T, binary operatortest.Binary, l load) *world {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "audit.log")
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{AuditLog: log, Progress: controlplane.Print(os.Stderr)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	w := &world{t: t, load: l, cluster: cluster, audit: audit.Open(t, log), cloud: &cloud.Memory{}, binary: binary}
+	w.client = testenv.Client(t, cluster.Config, thing.AddToScheme)
+	w.do(w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	server := httptest.NewServer(w.cloud.Handler(takes))
+	t.Cleanup(server.Close)
+	w.url, w.account = server.URL, binary.Install(t, cluster.Config, namespace)
+	return w
+}
+
+func (w *world) do(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// start runs the operator until its cache is complete.
+func (w *world) start(interval time.Duration) *operatortest.Process {
+	w.t.Helper()
+	p := w.binary.Start(w.t, w.account, "--leader-elect=false", "--cloud="+w.url,
+		"--workers="+strconv.Itoa(w.load.workers), "--drift-interval="+interval.String())
+	p.Ready()
+	return p
+}
+
+// pause lets time pass: that nothing happens cannot be waited for.
+func (w *world) pause(d time.Duration) {
+	w.t.Helper()
+	select {
+	case <-time.After(d):
+	case <-w.t.Context().Done():
+	}
+}
+
+func (w *world) object(i int) *thing.Thing {
+	return &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("t%05d", i)}, Spec: thing.Spec{Size: 1}}
+}
+
+// each does what users do with every object, and returns after how long done had been true of each.
+func (w *world) each(do func(ctx context.Context, i int) error, done func(watch.Event, *thing.Thing) bool) time.Duration {
+	w.t.Helper()
+	list := &thing.ThingList{}
+	w.do(w.client.List(w.t.Context(), list, client.InNamespace(namespace)))
+	news, err := w.client.Watch(w.t.Context(), &thing.ThingList{}, client.InNamespace(namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	w.do(err)
+	defer news.Stop()
+	began := time.Now()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	for user := range users {
+		wait.Go(func() {
+			for i := user; i < w.load.objects; i += users {
+				if err := do(w.t.Context(), i); err != nil {
+					w.t.Errorf("object %d: %v", i, err)
+				}
+			}
+		})
+	}
+	left := map[string]bool{}
+	for i := range w.load.objects {
+		left[w.object(i).Name] = true
+	}
+	deadline := time.After(5 * time.Minute)
+	for len(left) > 0 {
+		select {
+		case e := <-news.ResultChan():
+			if obj, ok := e.Object.(*thing.Thing); ok && done(e, obj) {
+				delete(left, obj.Name)
+			}
+		case <-deadline:
+			w.t.Fatalf("%d of %d objects are not done after 5 minutes", len(left), w.load.objects)
+		}
+	}
+	return time.Since(began)
+}
+
+func ready(_ watch.Event, obj *thing.Thing) bool {
+	c := meta.FindStatusCondition(obj.Status.Conditions, "Ready")
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == obj.Generation
+}
+
+func (w *world) createAll() time.Duration {
+	w.t.Helper()
+	return w.each(func(ctx context.Context, i int) error { return w.client.Create(ctx, w.object(i)) }, ready)
+}
+
+func (w *world) updateAll() time.Duration {
+	w.t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))
+	return w.each(func(ctx context.Context, i int) error { return w.client.Patch(ctx, w.object(i), patch) },
+		func(e watch.Event, obj *thing.Thing) bool { return obj.Generation > 1 && ready(e, obj) })
+}
+
+func (w *world) deleteAll() time.Duration {
+	w.t.Helper()
+	return w.each(func(ctx context.Context, i int) error { return w.client.Delete(ctx, w.object(i)) },
+		func(e watch.Event, _ *thing.Thing) bool { return e.Type == watch.Deleted })
+}
