@@ -1,18 +1,11 @@
 package external
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/trimtab-dev/trimtab/internal/plain"
-	"github.com/trimtab-dev/trimtab/trace"
+	"github.com/trimtab-dev/trimtab/external/internal/change"
 )
 
 // Effect is what it takes to make one difference go away.
@@ -30,19 +23,7 @@ const (
 )
 
 // String is the effect in one word.
-func (e Effect) String() string {
-	switch e {
-	case InPlace:
-		return "InPlace"
-	case Recreate:
-		return "Recreate"
-	case Unsupported:
-		return "Unsupported"
-	case Ignored:
-		return "Ignored"
-	}
-	return fmt.Sprintf("Effect(%d)", int(e))
-}
+func (e Effect) String() string { return change.Effect(e).String() }
 
 // Change is one difference between what is wanted and what is there.
 type Change struct {
@@ -152,60 +133,36 @@ func (c Changes) With(e Effect) Changes {
 	return out
 }
 
-// toRemove are the changes that the next call is to make: a thing that is made anew needs no
-// update.
-func (c Changes) toRemove() Changes {
-	if anew := c.With(Recreate); len(anew) > 0 {
-		return anew
-	}
-	return c.With(InPlace)
-}
-
 // String names every change in one line: "spec.maxBytes 1024 → 2048, spec.subjects ...".
-func (c Changes) String() string {
-	parts := make([]string, len(c))
-	for i, x := range c {
-		parts[i] = x.String()
-	}
-	return strings.Join(parts, ", ")
-}
+func (c Changes) String() string { return c.list().String() }
 
 // String is the change for people: "spec.maxBytes 1024 → 2048", from what is there to what
 // is wanted.
-func (c Change) String() string {
-	have, want := c.shown()
-	return c.Path + " " + have + " → " + want
-}
+func (c Change) String() string { return c.inner().String() }
 
-// hidden: the values are not to be shown, because the author says so or because the field's name
-// does and they are texts.
-func (c Change) hidden() bool {
-	isText := func(x any) bool { return reflect.ValueOf(x).Kind() == reflect.String }
-	return c.Sensitive || plain.NamesSecret(c.Path) && (isText(c.Want) || isText(c.Have))
-}
-
-// shown renders both sides; sensitive ones are replaced.
-func (c Change) shown() (have, want string) {
-	if c.hidden() {
-		return trace.Redacted, trace.Redacted
-	}
-	return render(c.Have), render(c.Want)
-}
-
-// hash is the same for changes of the same fields to the same values, in any order, whatever
-// the fields hold now: a value that varies from look to look is no progress. It holds values
-// of sensitive fields only as a digest and never leaves the process.
-func (c Changes) hash() string {
+// list is c as the engine has it.
+func (c Changes) list() change.List {
 	if len(c) == 0 {
-		return ""
+		return nil
 	}
-	lines := make([]string, len(c))
+	out := make(change.List, len(c))
 	for i, x := range c {
-		lines[i] = fmt.Sprintf("%q %s %q", x.Path, x.Effect, raw(x.Want))
+		out[i] = x.inner()
 	}
-	slices.Sort(lines)
-	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-	return hex.EncodeToString(sum[:12])
+	return out
+}
+
+func (c Change) inner() change.Change {
+	return change.Change{Path: c.Path, Want: c.Want, Have: c.Have, Effect: change.Effect(c.Effect), Sensitive: c.Sensitive, Remedy: c.Remedy}
+}
+
+// changesOf are changes as an author has them.
+func changesOf(list change.List) Changes {
+	out := make(Changes, len(list))
+	for i, x := range list {
+		out[i] = Change{Path: x.Path, Want: x.Want, Have: x.Have, Effect: Effect(x.Effect), Sensitive: x.Sensitive, Remedy: x.Remedy}
+	}
+	return out
 }
 
 func withEffect(e Effect, parts ...Changes) Changes {
@@ -235,7 +192,7 @@ func settled(x any) (value any, managed bool) {
 // collections, and an absent and an empty collection do not differ.
 func equal(a, b any) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
-	if isEmpty(va) && isEmpty(vb) {
+	if change.Empty(va) && change.Empty(vb) {
 		return true
 	}
 	if !va.IsValid() || !vb.IsValid() {
@@ -253,15 +210,7 @@ func equal(a, b any) bool {
 	if va.Type() == vb.Type() {
 		return reflect.DeepEqual(va.Interface(), vb.Interface())
 	}
-	return raw(a) == raw(b)
-}
-
-// isEmpty is true for nothing at all and for collections without elements.
-func isEmpty(v reflect.Value) bool {
-	if !v.IsValid() {
-		return true
-	}
-	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+	return change.JSON(a) == change.JSON(b)
 }
 
 // equalMethod asks the value's own Equal method, as time.Time and resource.Quantity have.
@@ -300,48 +249,4 @@ func ordered[V ~string](in []V) []V {
 		return []V{}
 	}
 	return out
-}
-
-// raw is a value as unambiguous text. The value's own methods may be called, and panic.
-func raw(x any) string {
-	b, err := guarded("MarshalJSON", func() ([]byte, error) { return json.Marshal(x) })
-	if err != nil {
-		return fmt.Sprintf("%#v", x)
-	}
-	return string(b)
-}
-
-// longest is how much of a value is shown to people.
-const longest = 80
-
-// render is a value for people, bounded and on one line.
-func render(x any) string {
-	text := value(x)
-	if len(text) > longest {
-		text = plain.Safe(text) // whole: of half a secret nothing tells that it is one
-	}
-	if len(text) <= longest {
-		return text
-	}
-	cut := longest
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
-
-func value(x any) string {
-	v := reflect.ValueOf(x)
-	if isEmpty(v) {
-		return "unset"
-	}
-	if s, ok := x.(fmt.Stringer); ok {
-		if text, err := guarded("String", func() (string, error) { return s.String(), nil }); err == nil {
-			return strconv.Quote(text)
-		}
-	}
-	if v.Kind() == reflect.String {
-		return strconv.Quote(v.String())
-	}
-	return raw(x)
 }

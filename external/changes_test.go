@@ -69,21 +69,3 @@ func TestEffects(t *testing.T) {
 		t.Error("Has")
 	}
 }
-
-func TestHash(t *testing.T) {
-	a := Changes{{Path: "a", Want: 1, Have: 2}, {Path: "b", Want: "x", Have: nil}}
-	b := Changes{a[1], a[0]}
-	if a.hash() != b.hash() {
-		t.Error("the order changes the hash")
-	}
-	if other := (Changes{a[0], {Path: "b", Want: "x", Have: "y"}}); a.hash() != other.hash() {
-		t.Error("what varies changes the hash")
-	}
-	seen := map[string]bool{}
-	for _, c := range []Changes{nil, a, a[:1], {{Path: "a", Want: 2, Have: 2}}, {{Path: "a", Want: 1, Have: 2, Effect: Recreate}}, {{Path: "a", Want: "1", Have: 2}}} {
-		seen[c.hash()] = true
-	}
-	if len(seen) != 6 {
-		t.Errorf("%d hashes of 6 changes", len(seen))
-	}
-}

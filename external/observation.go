@@ -2,6 +2,9 @@ package external
 
 import (
 	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/engine"
 )
 
 // Phase is where an external resource stands in its life. The set is closed.
@@ -50,11 +53,6 @@ type Observation[O any] struct {
 	PollAfter time.Duration
 }
 
-// compared reports whether the external resource is complete enough to be compared.
-func (o Observation[O]) compared() bool {
-	return o.Phase == PhaseAvailable || o.Phase == PhaseDegraded || o.Phase == PhaseFailed
-}
-
 // Missing says that the external resource does not exist.
 func Missing[O any]() Observation[O] { return Observation[O]{Phase: PhaseMissing} }
 
@@ -85,4 +83,12 @@ func ByStatus[O any](phases Phases, o Observation[O]) Observation[O] {
 		o.Reason = "External" + string(p)
 	}
 	return o
+}
+
+// inner is o as the engine has it.
+func (o Observation[O]) inner() engine.Observation {
+	return engine.Observation{
+		Phase: decide.Phase(o.Phase), Have: o.Have, Mark: o.Mark, External: o.External, Reason: o.Reason, Message: o.Message,
+		Recoverable: o.Recoverable, PollAfter: o.PollAfter,
+	}
 }

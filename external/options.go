@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/engine"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -87,8 +88,11 @@ type Options[T Object, C any] struct {
 	Loop loop.Options[T]
 }
 
-// checkConnect panics unless it is clear where clients come from.
-func (o Options[T, C]) checkConnect() {
+// check panics unless it is clear where clients come from, and what annotations may ask for.
+func (o Options[T, C]) check() {
+	if err := engine.Limits(o.Limits).Check(); err != nil {
+		panic("external: Options.Limits: " + err.Error())
+	}
 	switch {
 	case o.Connect == nil && o.Connector == nil:
 		panic("external: New needs Options.Connect; return the client that Observe, Create and Delete are to get. " +

@@ -29,8 +29,8 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "observedGeneration is that of the fresh object",
-			file: "external/report.go", old: "	p.told = decide.Report(d, p.facts, p.texts())\n",
-			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(T); ok && p.loop.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = decide.Report(d, p.facts, p.texts())\n",
+			file: "external/internal/engine/report.go", old: "	p.told = decide.Report(d, p.facts, p.texts())\n",
+			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(Object); ok && p.loop.Client.Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = decide.Report(d, p.facts, p.texts())\n",
 			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@5(2)",
 		},
 		{
@@ -135,12 +135,12 @@ func lifeMutants() []mutant {
 	return []mutant{
 		{
 			what: "names are new in every process",
-			file: "external/engine.go", old: "	if err == nil {\n		err = e.fitName(name)\n", mutated: "	name += \"-\" + time.Now().Format(\"150405\")\n	if err == nil {\n		err = e.fitName(name)\n",
+			file: "external/internal/engine/engine.go", old: "	if err == nil {\n		err = e.fitName(name)\n", mutated: "	name += \"-\" + time.Now().Format(\"150405\")\n	if err == nil {\n		err = e.fitName(name)\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
 		},
 		{
 			what: "dependencies are not waited for",
-			file: "external/dependencies.go", old: "	if e.dependent == nil {\n		return nil, nil\n	}\n	named, err :=", mutated: "	if true {\n		return nil, nil\n	}\n	named, err :=",
+			file: "external/internal/engine/dependencies.go", old: "	if e.driver.DependsOn == nil {\n		return nil, nil\n	}\n	named, err :=", mutated: "	if true {\n		return nil, nil\n	}\n	named, err :=",
 			scenario: "nats-life", invariants: []string{"I1"},
 		},
 		{
@@ -156,8 +156,8 @@ func callMutants() []mutant {
 	return []mutant{
 		{
 			what: "things are looked at every ten seconds",
-			file: "external/engine.go", old: "		return 10 * time.Minute\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
-			mutated:  "		return 10 * time.Second\n	default:\n		return d\n	}\n}\n\nfunc (e *engine[T, C, O]) callDeadline()",
+			file: "external/internal/engine/engine.go", old: "		return 10 * time.Minute\n	default:\n		return d\n	}\n}\n\nfunc (e *Engine) callDeadline()",
+			mutated:  "		return 10 * time.Second\n	default:\n		return d\n	}\n}\n\nfunc (e *Engine) callDeadline()",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
 		{
@@ -168,12 +168,12 @@ func callMutants() []mutant {
 		},
 		{
 			what: "the thing is updated without a difference",
-			file: "external/state.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
+			file: "external/internal/engine/state.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
 		{
 			what: "every error of the API is final",
-			file: "external/calls.go", old: "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n",
+			file: "external/internal/engine/calls.go", old: "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n",
 			mutated:  "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n	got.class = decide.ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
@@ -185,7 +185,7 @@ func statusMutants() []mutant {
 	return []mutant{
 		{
 			what: "decisions are read from status",
-			file: "external/pass.go", old: "	for range mostSteps {\n",
+			file: "external/internal/engine/pass.go", old: "	for range mostSteps {\n",
 			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(decide.StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
 				"		return decide.Decision{Row: 17, State: decide.StateSucceeded, Reason: decide.ReasonAvailable, Wake: decide.WakeDrift, Show: decide.Show{Ready: decide.ShowTrue}}, nil\n	}\n	for range mostSteps {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"},
@@ -235,7 +235,7 @@ func hangMutants() []mutant {
 	return []mutant{
 		{
 			what: "a call that does not return is waited for",
-			file: "external/calls.go", old: "		got = p.leave(a, late)\n", mutated: "		got = <-late\n",
+			file: "external/internal/engine/calls.go", old: "		got = p.leave(a, late)\n", mutated: "		got = <-late\n",
 			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@6",
 		},
 	}
@@ -246,7 +246,7 @@ func forgedMutants() []mutant {
 	return []mutant{
 		{
 			what: "what was shown of a thing stays when it is gone",
-			file: "external/reflect.go", old: "	if fields := statusField(reflect.ValueOf(p.obj)); fields.IsValid() {\n", mutated: "	if fields := statusField(reflect.ValueOf(p.obj)); false {\n",
+			file: "external/internal/engine/reflect.go", old: "	if fields := statusField(reflect.ValueOf(p.obj)); fields.IsValid() {\n", mutated: "	if fields := statusField(reflect.ValueOf(p.obj)); false {\n",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
 		},
 		{
@@ -262,12 +262,12 @@ func panicMutants() []mutant {
 	return []mutant{
 		{
 			what: "a panic over a name is told as a name that is not valid",
-			file: "external/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
+			file: "external/internal/engine/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@5+until@1",
 		},
 		{
 			what: "what a panic kept out of status stays out of it",
-			file: "external/report.go", old: "	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {\n", mutated: "	if false {\n",
+			file: "external/internal/engine/report.go", old: "	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {\n", mutated: "	if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1",
 		},
 	}
@@ -283,7 +283,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "a dependency is ready if anybody says so",
-			file: "external/vouched.go", old: "	return status && generation\n", mutated: "	return status || generation || true\n",
+			file: "external/internal/engine/vouched.go", old: "	return status && generation\n", mutated: "	return status || generation || true\n",
 			scenario: "nats-forged", invariants: []string{"I1"},
 		},
 		{
@@ -293,17 +293,17 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "what was made and not marked yet is nobody's after a crash",
-			file: "external/calls.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
+			file: "external/internal/engine/calls.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
 			scenario: "cloud-later", invariants: []string{"I1"}, token: "crash-after@5+until@1",
 		},
 		{
 			what: "what was there before is taken for what was just made",
-			file: "external/engine.go", old: "{ return e.options.Unmarked || e.options.MarkLater }", mutated: "{ return e.options.Unmarked }",
+			file: "external/internal/engine/engine.go", old: "{ return e.options.Unmarked || e.options.MarkLater }", mutated: "{ return e.options.Unmarked }",
 			scenario: "cloud-occupied", invariants: []string{"I1"},
 		},
 		{
 			what: "how long an API asks to wait is not heeded",
-			file: "external/scope.go", old: "		return bounded(hint, leastThrottle, mostThrottle)\n", mutated: "		return leastThrottle\n",
+			file: "external/internal/engine/scope.go", old: "		return bounded(hint, leastThrottle, mostThrottle)\n", mutated: "		return leastThrottle\n",
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
 		{

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/internal/poll"
+)
+
+// leftBehindOf is what the gauge says of a kind.
+func leftBehindOf(t *testing.T, kind string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "trimtab_external_calls_left_behind" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if m.GetLabel()[0].GetValue() == kind {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatal("there is no gauge")
+	return 0
+}
+
+// TestCallsLeftBehindAreCounted for as long as they do not return. It runs before the tests in
+// parallel, which leave calls behind, too.
+func TestCallsLeftBehindAreCounted(t *testing.T) { //nolint:paralleltest // it counts
+	e := New(Driver{Kind: "Thing"}, Options{})
+	before := leftBehindOf(t, "Thing")
+	back := make(chan struct{})
+	for _, of := range []subject{{uid: "1"}, {uid: "2"}} {
+		e.left.leave(of, &abroad{method: "Create", action: decide.ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
+	}
+	if n := leftBehindOf(t, "Thing") - before; n != 2 {
+		t.Errorf("%v calls are counted, want 2", n)
+	}
+	close(back)
+	if !poll.Until(func() bool { return leftBehindOf(t, "Thing") == before }) {
+		t.Errorf("%v calls are counted once they are back", leftBehindOf(t, "Thing")-before)
+	}
+}

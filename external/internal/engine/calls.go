@@ -1,0 +1,324 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/change"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// call makes one call of the external API and turns its answer into facts.
+func (p *pass) call(ctx context.Context, d decide.Decision) {
+	switch d.Action {
+	case decide.ActionObserve:
+		p.observe(ctx)
+	case decide.ActionCreate:
+		p.create(ctx)
+	case decide.ActionUpdate:
+		p.update(ctx)
+	case decide.ActionDelete:
+		p.remove(ctx)
+	case decide.ActionMark:
+		p.putMark(ctx)
+	case decide.ActionUnmark:
+		p.unmark(ctx)
+	default:
+	}
+}
+
+// answer is what a call of the external API came to.
+type answer struct {
+	result string
+	failed bool
+	// broken is a panic of the driver in the call itself.
+	broken *guard.PanicError
+	classification
+}
+
+// ask makes a call under its own deadline, traces it and classifies its error. A call that
+// changes the outside is not cut short by the end of the pass or of the process: its answer
+// is worth more than the seconds. A call that does not return in its time is left behind with
+// the copy of the object that it was given; it has failed, and may still take effect.
+func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context, Object) (string, error)) decide.Class {
+	if a.Mutates() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.e.callDeadline())
+	defer cancel()
+	start, theirs, release := time.Now(), p.lend(), p.client.retain()
+	ended := answer{failed: true, classification: classification{class: openEnded(a.Mutates()), text: errEnded.Error()}}
+	got, late := await(ctx, ended, func(ctx context.Context) answer {
+		defer release()
+		result, err := guarded(methodOf(a), func() (string, error) { return f(ctx, theirs) })
+		if err != nil {
+			return p.e.explain(err, a)
+		}
+		return answer{result: result}
+	})
+	if late != nil {
+		got = p.leave(a, late)
+	}
+	p.take(a, got)
+	p.learn(a, start, got)
+	p.e.count(a, got)
+	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.Mutates(), Result: got.result, Took: time.Since(start)}
+	if got.failed {
+		event.Err, event.Result = got.text, got.class.String()
+	}
+	if p.last.absent {
+		event.Result = "Missing"
+	}
+	p.trace.Emit(event)
+	return p.facts.Last.Class
+}
+
+// explain classifies what a call came to.
+func (e *Engine) explain(err error, a decide.Action) answer {
+	got := answer{failed: true, classification: classify(err, e.driver.Errors, a.Mutates())}
+	got.broken, _ = errors.AsType[*guard.PanicError](err)
+	if got.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
+		return answer{classification: classification{absent: true}}
+	}
+	return got
+}
+
+// leave leaves a call behind.
+func (p *pass) leave(a decide.Action, late <-chan answer) answer {
+	left := &abroad{method: methodOf(a), action: a}
+	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
+		got := <-late
+		return lateAnswer{failed: got.failed || got.absent, class: got.class, at: time.Now()}
+	})
+	p.out, p.hangs = left, left.err()
+	c := classification{class: openEnded(a.Mutates()), timeout: true, text: p.hangs.Error()}
+	return answer{failed: true, classification: c}
+}
+
+// learn tells those that share the client what an answer says of it and of the API.
+func (p *pass) learn(a decide.Action, began time.Time, got answer) {
+	p.client.answered(got.failed, got.classification)
+	kind := tells(a, got)
+	if p.hangs != nil { // it is the driver that does not return
+		kind = answerNothing
+	}
+	p.shared.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after, cmp.Or(got.away, "its calls fail"))
+}
+
+// tells is what an answer says of the API as a whole.
+func tells(a decide.Action, got answer) answerKind {
+	if !got.failed {
+		return answerWorks
+	}
+	switch got.class {
+	case decide.ClassThrottled:
+		return answerThrottled
+	case decide.ClassDenied:
+		return answerDenied
+	case decide.ClassInvalid, decide.ClassConflict, decide.ClassTerminal, decide.ClassNotReady:
+		return answerWorks
+	case decide.ClassUnknown, decide.ClassTransient, decide.ClassAmbiguous:
+	}
+	if a == decide.ActionObserve && got.broken == nil {
+		return answerAway
+	}
+	return answerNothing
+}
+
+// logPanic logs a panic of the driver, if there was one.
+func (p *pass) logPanic(crash *guard.PanicError) {
+	if crash != nil {
+		p.loop.Log.Error(crash, "the driver panicked", "method", crash.Method, "stack", string(crash.Stack))
+	}
+}
+
+// take makes an answer a fact, and logs what is a mistake of the driver.
+func (p *pass) take(a decide.Action, got answer) {
+	p.facts.Last, p.last = decide.Answer{Of: a}, got.classification
+	if got.failed {
+		p.facts.Last = decide.Answer{Of: a, Failed: true, Class: got.class, Timeout: got.timeout}
+	}
+	for _, crash := range append(got.classification.broken, got.broken) {
+		p.logPanic(crash)
+	}
+}
+
+// methodOf is the author's method behind a call.
+func methodOf(a decide.Action) string {
+	switch a {
+	case decide.ActionObserve:
+		return "Observe"
+	case decide.ActionCreate:
+		return "Create"
+	case decide.ActionUpdate:
+		return "Update"
+	case decide.ActionDelete:
+		return "Delete"
+	case decide.ActionMark:
+		return "Mark"
+	case decide.ActionUnmark:
+		return "Unmark"
+	default:
+		return a.String()
+	}
+}
+
+// lend returns a copy of the object for the author's code, which may keep it for longer than
+// the pass lasts. Calls of one pass share it as long as the object does not change.
+func (p *pass) lend() Object {
+	if !p.lent {
+		p.copy, _ = p.obj.DeepCopyObject().(Object)
+		p.lent = true
+	}
+	return p.copy
+}
+
+func (p *pass) claimant() decide.Claimant {
+	c := decide.Claimant{
+		Mark: p.mark(), Record: p.record, Inherited: p.inherited, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
+		Untried: p.facts.Creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
+	}
+	if p.anew {
+		c.Record = record.Record{}
+	}
+	return c
+}
+
+func (p *pass) mark() map[string]string { return p.markOf(p.obj, p.record.Incarnation) }
+
+func (p *pass) markOf(obj Object, incarnation int64) map[string]string {
+	gvk, err := p.loop.Client.GroupVersionKindFor(obj)
+	if err != nil {
+		gvk.Kind = p.e.kind
+	}
+	return record.MarkFor(obj, gvk, p.here.Cluster, max(1, incarnation))
+}
+
+// request is what a call is about; the object is filled in for each.
+func (p *pass) request() Request {
+	return Request{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
+}
+
+// create starts the thing's life. That it is called is noted before: whatever the author's
+// code does, a create is not forgotten.
+func (p *pass) create(ctx context.Context) {
+	p.facts.Did.Create = true
+	driver, r := p.e.driver, p.request()
+	r.Mark = p.mark()
+	p.track.createBegins(time.Now())
+	given := &assigned{}
+	p.track.given = given
+	compare := p.comparer()
+	var got *state
+	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj Object) error {
+		r.Object = obj
+		response, err := driver.Create(ctx, r)
+		given.take(r.ID, response.ID)
+		if err == nil {
+			got = returned(compare, obj, response.Observed)
+		}
+		return err
+	})
+	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
+	if p.facts.Last.Failed && decide.NoEffect(class) {
+		p.facts.Create, p.refused = p.facts.Last, p.last
+	}
+	p.did.created = p.did.created || !p.facts.Last.Failed || !decide.NoEffect(class)
+	p.answered(ctx, got)
+}
+
+// update changes the thing.
+func (p *pass) update(ctx context.Context) {
+	p.facts.Did.Update = true
+	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
+	driver, r := p.e.driver, p.request()
+	r.Have, r.Changes = p.seen.Have, wanted
+	given := &assigned{}
+	p.track.given = given
+	compare := p.comparer()
+	var got *state
+	p.change(ctx, decide.ActionUpdate, func(ctx context.Context, obj Object) error {
+		r.Object = obj
+		response, err := driver.Update(ctx, r)
+		given.take(r.ID, response.ID)
+		if err == nil {
+			got = returned(compare, obj, response.Observed)
+		}
+		return err
+	})
+	if p.facts.Last.Failed {
+		return
+	}
+	p.track.updateAnswered(p.obj.GetGeneration(), hash)
+	p.track.changing = wanted.With(change.InPlace).String()
+	p.repaired(wanted.With(change.InPlace))
+	p.track.wish = p.wanted
+	p.answered(ctx, got)
+}
+
+// remove starts the thing's end.
+func (p *pass) remove(ctx context.Context) {
+	p.facts.Did.Delete = true
+	wanted := p.changes
+	driver, r := p.e.driver, p.request()
+	var got *state
+	p.change(ctx, decide.ActionDelete, func(ctx context.Context, obj Object) error {
+		r.Object = obj
+		response, err := driver.Delete(ctx, r)
+		if response.Gone {
+			got = &state{Observation: missing()}
+		}
+		return err
+	})
+	p.track.deleteAnswered(p.facts.Last.Failed || p.last.absent)
+	if !p.facts.Last.Failed {
+		p.track.recreating(p.obj.GetGeneration(), p.record.Incarnation, wanted.With(change.Recreate).Hash())
+		p.track.changing = wanted.With(change.Recreate).String()
+		p.repaired(wanted.With(change.Recreate))
+	}
+	p.answered(ctx, got)
+}
+
+// putMark puts our mark on.
+func (p *pass) putMark(ctx context.Context) {
+	p.facts.Did.Mark = true
+	driver, r := p.e.driver, p.request()
+	r.Mark = p.mark()
+	p.change(ctx, decide.ActionMark, func(ctx context.Context, obj Object) error {
+		r.Object = obj
+		return driver.Mark(ctx, r)
+	})
+	if !p.facts.Last.Failed {
+		p.track.markAnswered(p.obj.GetGeneration(), time.Now())
+	}
+}
+
+// unmark takes our mark off.
+func (p *pass) unmark(ctx context.Context) {
+	p.facts.Did.Unmark = true
+	driver, r := p.e.driver, p.request()
+	p.change(ctx, decide.ActionUnmark, func(ctx context.Context, obj Object) error {
+		r.Object = obj
+		return driver.Unmark(ctx, r)
+	})
+}
+
+// change makes a call that changes the outside. What was seen before it is worth nothing
+// after it.
+func (p *pass) change(ctx context.Context, a decide.Action, f func(context.Context, Object) error) decide.Class {
+	p.e.memory.drop(p.uid())
+	class := p.ask(ctx, a, func(ctx context.Context, obj Object) (string, error) { return "ok", f(ctx, obj) })
+	p.facts.Seen, p.facts.Found = decide.Seen{}, decide.FoundNotAsked
+	if !p.facts.Last.Failed {
+		p.track.tried = p.obj.GetGeneration()
+	}
+	if p.facts.Last.Failed && (class == decide.ClassInvalid || class == decide.ClassTerminal) {
+		p.track.refuse(a, p.basis(), class, errors.New(p.last.text))
+	}
+	return class
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+)
+
+// IndexKeys are the thing that obj stands for, as far as obj tells, by the name that it was to
+// have and by the identity that its API assigned, and obj itself.
+func (e *Engine) IndexKeys(obj Object) []string {
+	keys := []string{objectClaim(string(obj.GetUID()))}
+	if id := e.standsFor(obj); id != "" {
+		keys = append(keys, thingClaim(id))
+	}
+	if given := ownRecord(obj).Given; given != "" {
+		keys = append(keys, thingClaim(given))
+	}
+	return keys
+}
+
+func thingClaim(id string) string   { return "thing/" + id }
+func objectClaim(uid string) string { return "object/" + uid }
+
+// standsFor is the identity of the thing that obj has, or wants.
+func (e *Engine) standsFor(obj Object) string {
+	if r := ownRecord(obj); r.ID != "" {
+		return r.ID
+	}
+	name, err := e.nameOf(context.Background(), obj) //nolint:forbidigo // the cache's index has none
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// ownRecord is what obj carries, if it was written for obj.
+func ownRecord(obj Object) record.Record {
+	r, err := record.Parse(obj.GetAnnotations()[api.AnnotationExternal])
+	if err != nil || r.UID != string(obj.GetUID()) {
+		return record.Record{}
+	}
+	return r
+}
+
+// standingOf is what obj's claim to the thing that it stands for rests on, as far as the cache
+// tells.
+func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
+	r := ownRecord(obj)
+	s := decide.Standing{
+		UID: string(obj.GetUID()), Since: obj.GetCreationTimestamp().Time, Asked: r.Asked(), Place: r.Place,
+		Had: r.Had(), Ends: !obj.GetDeletionTimestamp().IsZero(),
+	}
+	if !r.Exists() { // it will be worked on here
+		s.Place = p.here
+	}
+	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.loop.Terms, obj.GetNamespace()))
+	s.Leaves = s.Ends && asks.policy.Orphan
+	if p.e.options.Unmarked || p.missing() { // also what the policy no longer lets it have is not for others to take
+		s.Holds = r.Exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
+		return s
+	}
+	who := decide.Claimant{
+		Mark: p.markOf(obj, r.Incarnation), Record: r, Late: p.e.options.MarkLater, Untried: r.Refused,
+		Adoption: asks.policy.Adoption, From: asks.from,
+	}
+	s.Holds = who.OwnerOf(found) == decide.OwnerRecorded
+	return s
+}
+
+// contest looks for another living object that has a better, or as good, claim to what is
+// there, or to its name if nothing is: one whose mark the thing bears, or that stands for the
+// same thing. It asks the cache alone.
+func (p *pass) contest(ctx context.Context) error {
+	p.holder = ""
+	if uid := p.seen.Mark[record.MarkUID]; uid != "" && uid != string(p.obj.GetUID()) {
+		living, err := p.loop.Sharing(ctx, objectClaim(uid))
+		if err != nil {
+			return err
+		}
+		for _, o := range living {
+			p.facts.Seen.Rival, p.holder = decide.RivalHolds, p.objectName(o)
+			return nil
+		}
+	}
+	others, err := p.loop.Sharing(ctx, thingClaim(p.id))
+	if err != nil {
+		return err
+	}
+	ours := p.standingOf(p.obj, p.seen.Mark)
+	ours.Place, ours.Holds = p.here, ours.Holds && p.missing() && !p.anew || p.facts.Seen.Owner == decide.OwnerRecorded
+	for _, o := range others {
+		if o.GetUID() == p.obj.GetUID() {
+			continue
+		}
+		theirs := p.standingOf(o, p.seen.Mark)
+		if r := decide.Rivalry(ours, theirs, p.missing() && !p.e.options.Unmarked); r > p.facts.Seen.Rival {
+			p.facts.Seen.Rival, p.holder = r, p.objectName(o)
+		}
+	}
+	return nil
+}
+
+// missing: the look of this pass showed nothing.
+func (p *pass) missing() bool { return p.seen.Phase == decide.PhaseMissing }
+
+// objectName names an object for people.
+func (p *pass) objectName(o Object) string {
+	return p.e.kind + " " + strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/")
+}

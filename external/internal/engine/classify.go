@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+)
+
+// classification is what an error means, and how it is shown.
+type classification struct {
+	class   decide.Class
+	timeout bool
+	after   time.Duration
+	// absent: the API says that the thing does not exist.
+	absent bool
+	// credentials: the API says that it does not know who asks.
+	credentials bool
+	// away says in the words of this package why the API cannot be reached; empty if the
+	// error tells nothing of that kind. It may be shown for every object.
+	away string
+	text string
+	// broken are panics of the error's own methods, and of the driver's Classify.
+	broken []*guard.PanicError
+}
+
+// classify says what err means. What its maker said comes first, then the driver, then what
+// errors of Go's own and of HTTP clients tell. Of a call that changes something an error
+// that leaves its effect open is Ambiguous. It calls methods of err, which may be the
+// author's and a nil pointer: one that panics says nothing.
+func classify(err error, by Errors, mutating bool) classification {
+	var c classification
+	c.ask("Error", func() { c.text = plain.Error(err) })
+	if c.text == "" {
+		c.text = fmt.Sprintf("an error (%T) without a text", err)
+	}
+	c.ask("Unwrap, As or Is of an error", func() { c.byMaker(err, by) })
+	if c.class == decide.ClassUnknown && by.Classify != nil {
+		c.ask("Classify", func() { c.class = by.Classify(err) })
+	}
+	if c.class == decide.ClassUnknown {
+		c.ask("StatusCode or RetryAfter of an error", func() { c.byDefault(err, mutating) })
+	}
+	if c.class == decide.ClassUnknown {
+		c.class = openEnded(mutating)
+	}
+	c.timeout = c.timeout && (c.class == decide.ClassTransient || c.class == decide.ClassAmbiguous)
+	for _, p := range c.broken {
+		c.text += "; " + p.Error()
+	}
+	return c
+}
+
+// ask calls a method of an error or Classify.
+func (c *classification) ask(method string, f func()) {
+	_, err := guarded(method, func() (struct{}, error) { f(); return struct{}{}, nil })
+	if p, is := err.(*guard.PanicError); is { //nolint:errorlint // guarded wraps nothing
+		c.broken = append(c.broken, p)
+	}
+}
+
+// byMaker takes in what the error says of itself.
+func (c *classification) byMaker(err error, by Errors) {
+	c.timeout = errors.Is(err, context.DeadlineExceeded) || timedOut(err)
+	switch {
+	case c.timeout:
+		c.away = "it does not answer in time"
+	case refusedConnection(err):
+		c.away = "it refuses connections"
+	case isNetwork(err):
+		c.away = "the network fails"
+	}
+	if _, ok := errors.AsType[mistake](err); ok {
+		c.class = decide.ClassTerminal
+		return
+	}
+	if by.Declared == nil {
+		return
+	}
+	if class, after, said := by.Declared(err); said {
+		c.class, c.after = class, after
+	}
+}
+
+// openEnded is the class of an error that leaves a call's effect open.
+func openEnded(mutating bool) decide.Class {
+	if mutating {
+		return decide.ClassAmbiguous
+	}
+	return decide.ClassTransient
+}
+
+func (c *classification) byDefault(err error, mutating bool) {
+	status, ok := errors.AsType[interface {
+		error
+		StatusCode() int
+	}](err)
+	switch {
+	case ok:
+		c.byStatus(status.StatusCode(), openEnded(mutating))
+		if a, ok := errors.AsType[interface {
+			error
+			RetryAfter() time.Duration
+		}](err); ok && c.after == 0 {
+			c.after = a.RetryAfter()
+		}
+	case refusedConnection(err): // nothing was sent
+		c.class = decide.ClassTransient
+	case c.timeout, isNetwork(err), errors.Is(err, context.Canceled):
+		c.class = openEnded(mutating)
+	default:
+		c.class = decide.ClassTransient
+	}
+}
+
+func (c *classification) byStatus(code int, open decide.Class) {
+	c.class = decide.ClassTransient
+	c.credentials = code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired
+	if code >= http.StatusInternalServerError && c.away == "" {
+		c.away = "it answers with status " + strconv.Itoa(code)
+	}
+	switch code {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge,
+		http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
+		c.class = decide.ClassInvalid
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusPaymentRequired:
+		c.class = decide.ClassDenied
+	case http.StatusNotFound, http.StatusGone:
+		c.absent = true
+	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusLocked:
+		c.class = decide.ClassConflict
+	case http.StatusTooManyRequests:
+		c.class = decide.ClassThrottled
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		c.class, c.timeout = open, true
+	case http.StatusBadGateway:
+		c.class = open
+	}
+}
+
+func timedOut(err error) bool {
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout()
+}
+
+func isNetwork(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok
+}
+
+// refusedConnection tells an error of a request that never left.
+func refusedConnection(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// mistake is an error of a driver that only another version of it mends.
+type mistake struct{ error }
+
+func (m mistake) Unwrap() error { return m.error }

@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+)
+
+const (
+	// connectPause is how long a failure to connect answers everybody who asks, so that a
+	// thousand objects do not knock a thousand times.
+	connectPause = time.Second
+	// remakeMost is the longest pause between two clients made because the one before was
+	// refused; the first is connectPause, and it doubles.
+	remakeMost = time.Minute
+	// deniedTwice is how many calls in a row must be denied, with nothing answered between
+	// them, before the client itself is suspected. That the API does not know who asks is
+	// enough by itself.
+	deniedTwice = 2
+)
+
+// connection makes the client of a scope and shares it. A client that the API
+// refuses is replaced by a new one.
+type connection struct {
+	connect func(context.Context) (attached, error)
+
+	mu      sync.Mutex
+	current *connected
+	flight  *flight
+	failed  time.Time
+	err     error
+	// process ends with the process; nil until it is known.
+	process context.Context //nolint:containedctx // clients live as long as the process
+	// denied counts denials in a row; suspect: the client is to be replaced, not before next.
+	denied  int
+	suspect bool
+	remade  int
+	next    time.Time
+}
+
+// connected is one client. It ends when it is retired and nobody uses it.
+type connected struct {
+	attached
+
+	of      *connection
+	uses    int
+	retired bool
+	ended   bool
+	// unused: the process ends, or others have the same client, so that nothing is closed.
+	unused bool
+}
+
+// flight is a call of Connect that is under way.
+type flight struct {
+	done  chan struct{}
+	until time.Time
+}
+
+// get returns the client, making it first if need be. The caller releases it.
+func (c *connection) get(ctx context.Context, deadline time.Duration) (*connected, error) {
+	return c.getBy(ctx, deadline, c.connect)
+}
+
+// getBy is get with another way to make the client.
+func (c *connection) getBy(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached, error)) (*connected, error) {
+	c.mu.Lock()
+	now := time.Now()
+	replace := c.current != nil && c.suspect && !now.Before(c.next) && c.flight == nil
+	switch {
+	case c.current != nil && !replace:
+		return c.use(), nil
+	case c.flight == nil && !replace && c.err != nil && now.Sub(c.failed) < connectPause:
+		defer c.mu.Unlock()
+		return nil, c.err
+	case c.flight == nil:
+		c.begin(ctx, deadline, connect)
+	}
+	f := c.flight
+	c.mu.Unlock()
+	wait := time.NewTimer(time.Until(f.until))
+	defer wait.Stop()
+	select {
+	case <-f.done:
+	case <-wait.C:
+	}
+	c.mu.Lock()
+	if c.current != nil {
+		return c.use(), nil
+	}
+	defer c.mu.Unlock()
+	if c.flight == f {
+		return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator be restarted", deadline)
+	}
+	return nil, c.err
+}
+
+// use hands out the client and unlocks.
+func (c *connection) use() *connected {
+	defer c.mu.Unlock()
+	c.current.uses++
+	return c.current
+}
+
+// begin calls Connect.
+func (c *connection) begin(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached, error)) {
+	parent := c.process //nolint:contextcheck // the client outlives the pass
+	if parent == nil {
+		parent = ctx
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(parent), deadline)
+	f := &flight{done: make(chan struct{}), until: time.Now().Add(deadline + overtime)}
+	c.flight = f
+	go func() {
+		defer cancel()
+		made := result[attached]{err: errEnded}
+		defer func() { c.land(f, made) }()
+		made.value, made.err = guarded("Connect", func() (attached, error) { return connect(ctx) })
+	}()
+}
+
+// land takes in what a call of Connect came to. A client that is to be replaced stays if
+// there is none to replace it.
+func (c *connection) land(f *flight, made result[attached]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(f.done)
+	c.flight = nil
+	if c.current != nil {
+		c.next = time.Now().Add(min(connectPause<<min(c.remade, 10), remakeMost))
+		c.remade++
+	}
+	if made.err != nil {
+		c.failed = time.Now()
+		c.err = toldOnce(made.err)
+		return
+	}
+	if before := c.current; before != nil {
+		before.retired, before.unused = !same(before.client, made.value.client), true
+		before.endIfUnused()
+	}
+	ending := c.process != nil && c.process.Err() != nil
+	c.current = &connected{attached: made.value, of: c, unused: ending}
+	c.suspect, c.denied, c.err = false, 0, nil
+}
+
+// same tells whether an author's Connect returned the client that it had returned before.
+func same(a, b any) bool {
+	equal, err := guarded("==", func() (bool, error) { return a == b, nil })
+	return err == nil && equal
+}
+
+// toldOnce reads the text of an author's error where a panic of it does no harm.
+func toldOnce(err error) error {
+	text := classify(err, Errors{}, false).text
+	return &connectError{text, err}
+}
+
+// connectError is why there is no client.
+type connectError struct {
+	text string
+	err  error
+}
+
+func (e *connectError) Error() string { return e.text }
+func (e *connectError) Unwrap() error { return e.err }
+
+// answered tells what a call by the client came to.
+func (k *connected) answered(failed bool, what classification) {
+	if k == nil {
+		return
+	}
+	c := k.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.current != k:
+	case failed && what.class == decide.ClassDenied:
+		c.denied++
+		c.suspect = c.suspect || what.credentials || c.denied >= deniedTwice
+	case !failed:
+		c.denied, c.suspect, c.remade = 0, false, 0
+	}
+}
+
+// retain keeps the client for a call that may outlive its pass.
+func (k *connected) retain() (release func()) {
+	if k == nil {
+		return func() {}
+	}
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	k.uses++
+	return sync.OnceFunc(k.release)
+}
+
+// release gives the client back.
+func (k *connected) release() {
+	if k == nil {
+		return
+	}
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	k.uses--
+	k.endIfUnused()
+}
+
+// endIfUnused ends a client that nobody uses any more. One that was replaced is closed; the end
+// of the process closes by itself what others may share.
+func (k *connected) endIfUnused() {
+	if k.uses > 0 || !k.unused || k.ended {
+		return
+	}
+	k.ended = true
+	if k.of.current == k {
+		k.of.current = nil
+	}
+	if k.retired {
+		go k.close() // may take its time
+		return
+	}
+	k.end()
+}
+
+// livesIn tells the client's context the process that it ends with.
+func (c *connection) livesIn(process context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.process = process
+}
+
+// processEnds lets the client's context end, once no call uses it.
+func (c *connection) processEnds() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.current; k != nil {
+		k.unused = true
+		k.endIfUnused()
+	}
+}
+
+// discard closes the client, which nobody will ask for again, once no call uses it. It reports
+// false, and does nothing, while Connect is under way.
+func (c *connection) discard() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flight != nil {
+		return false
+	}
+	if k := c.current; k != nil {
+		k.retired, k.unused = true, true
+		k.endIfUnused()
+	}
+	return true
+}
+
+// tracks are what this process remembers, by UID. The zero value is empty.
+type tracks struct {
+	mu    sync.Mutex
+	byUID map[types.UID]*track
+	swept time.Time
+}
+
+const (
+	// trackKept is how long an object may go unvisited before it is forgotten; its
+	// finalizer was taken off behind our back.
+	trackKept = 48 * time.Hour
+	// releasedKept is how long an object is remembered that was let go.
+	releasedKept = 10 * time.Minute
+)
+
+// of returns the track of an object. Only the pass over that object uses it.
+func (t *tracks) of(uid types.UID) *track {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.byUID == nil {
+		t.byUID = map[types.UID]*track{}
+	}
+	if now.Sub(t.swept) > releasedKept {
+		t.swept = now
+		maps.DeleteFunc(t.byUID, func(_ types.UID, x *track) bool { return x.idle(now) })
+	}
+	x, ok := t.byUID[uid]
+	if !ok {
+		x = &track{begun: now}
+		t.byUID[uid] = x
+	}
+	x.visited = now
+	return x
+}
+
+// idle tells whether nobody will ask for t again.
+func (t *track) idle(now time.Time) bool {
+	kept := trackKept
+	if t.released {
+		kept = releasedKept
+	}
+	return now.Sub(t.visited) > kept
+}

@@ -1,0 +1,361 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+type objectKey = types.NamespacedName
+
+// dependencyKind is a kind that objects of kind Object may need.
+type dependencyKind struct {
+	to client.Object
+	// asked is what is known since somebody asked for an object of the kind.
+	asked *asked
+}
+
+// asked is what those who depend on objects of a kind have shown of it. It is noted before an
+// object is read: whoever has read one then hears of the next change.
+type asked struct {
+	// gvk is the kind's name; nil as long as nobody asked.
+	gvk atomic.Pointer[schema.GroupVersionKind]
+	// judged: some are judged by the author's function.
+	judged atomic.Bool
+}
+
+// namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
+// that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
+func (e *Engine) namedByEmpty() ([]dependencyKind, error) {
+	named, err := e.dependsOn(context.Background(), e.driver.New()) //nolint:forbidigo // wiring happens before there is one
+	if err != nil {
+		return nil, err
+	}
+	kinds := make([]dependencyKind, 0, len(named))
+	for _, n := range named {
+		kinds = append(kinds, dependencyKind{to: n.To, asked: &asked{}})
+	}
+	return kinds, nil
+}
+
+func unique(kinds []dependencyKind) []dependencyKind {
+	var out []dependencyKind
+	for _, k := range kinds {
+		if !slices.ContainsFunc(out, func(o dependencyKind) bool { return o.is(k.to) }) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// is tells whether to is of this kind.
+func (k dependencyKind) is(to client.Object) bool {
+	if u, ok := to.(*unstructured.Unstructured); ok {
+		o, ok := k.to.(*unstructured.Unstructured)
+		return ok && o.GroupVersionKind() == u.GroupVersionKind()
+	}
+	return reflect.TypeOf(k.to) == reflect.TypeOf(to)
+}
+
+// dependsOn asks the driver what obj, a copy for the author, depends on.
+func (e *Engine) dependsOn(ctx context.Context, obj Object) ([]Dependency, error) {
+	return pure(ctx, &e.left, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
+		return slices.Clone(e.driver.DependsOn(obj)), nil
+	})
+}
+
+// names are the objects of this kind that obj needs. If the driver does not say, neither does this:
+// it panics, and package loop wakes obj by all of them. Whether a kind has
+// namespaces is not known here, so what may have none is named without one too.
+func (e *Engine) names(k dependencyKind, obj Object) []objectKey {
+	copied, _ := obj.DeepCopyObject().(Object)
+	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo // the cache's index has none
+	if err != nil {
+		panic(fmt.Errorf("cannot tell what %s depends on: %w", client.ObjectKeyFromObject(obj), err))
+	}
+	var keys []objectKey
+	for _, n := range named {
+		if k.is(n.To) && n.Name != "" {
+			keys = append(keys, n.key(obj))
+			if n.Namespace == "" && obj.GetNamespace() != "" {
+				keys = append(keys, objectKey{Name: n.Name})
+			}
+		}
+	}
+	return keys
+}
+
+func (d Dependency) key(of client.Object) objectKey {
+	if d.Namespace == "" {
+		return objectKey{Namespace: of.GetNamespace(), Name: d.Name}
+	}
+	return objectKey{Namespace: d.Namespace, Name: d.Name}
+}
+
+// unready lists the dependencies of an object that it must wait for. They are read from
+// the cache alone.
+func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, error) {
+	if e.driver.DependsOn == nil {
+		return nil, nil
+	}
+	named, err := e.dependsOn(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []loop.Dep
+	for _, d := range named {
+		key := d.key(obj)
+		if namespaced, err := r.Client.IsObjectNamespaced(d.To); err == nil && !namespaced {
+			key.Namespace = ""
+		}
+		why, err := e.lacking(ctx, r, obj, d, key)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			waiting = append(waiting, loop.Dep{Kind: kindOf(r.Client, d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
+		}
+	}
+	return waiting, nil
+}
+
+// lacking says what a dependency lacks, nothing if it is ready.
+func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, key objectKey) (string, error) {
+	i := slices.IndexFunc(e.dependencies, func(kind dependencyKind) bool { return kind.is(d.To) })
+	switch {
+	case i < 0:
+		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
+	case d.Name == "":
+		return "is not named", nil
+	case !r.Terms.Watches(key.Namespace): // the cache would fail
+		return fmt.Sprintf("is in namespace %[1]s, which this operator does not watch; add %[1]s to --watch-namespaces", key.Namespace), nil
+	}
+	gvk, err := r.Client.GroupVersionKindFor(d.To)
+	if err != nil {
+		return "", fmt.Errorf("tell the kind of a %T: %w", d.To, err)
+	}
+	e.dependencies[i].asked.by(d, gvk)
+	to, _ := d.To.DeepCopyObject().(client.Object)
+	err = r.Client.Get(ctx, key, to)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "does not exist", nil
+	case err != nil:
+		return "", fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
+	case !to.GetDeletionTimestamp().IsZero():
+		return "is being deleted", nil
+	case d.Ready != nil:
+		return e.judged(ctx, obj, d, to)
+	}
+	why := shortOf(to, gvk)
+	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // what is there does not need the newest spec of another
+		why = shortOf(asTold(to), gvk)
+	}
+	if why != "" {
+		return why, nil
+	}
+	if believed, err := e.believed(ctx, r.Live, to); err != nil || !believed {
+		return unvouched, err
+	}
+	return "", nil
+}
+
+// judged asks the author what a dependency lacks.
+func (e *Engine) judged(ctx context.Context, obj Object, d Dependency, to client.Object) (string, error) {
+	return pure(ctx, &e.left, subjectOf(obj), "Dependency.Ready", func() (string, error) {
+		ready, why := d.Ready(to)
+		if ready {
+			return "", nil
+		}
+		return cmp.Or(plain.Text(why), notReady), nil
+	})
+}
+
+// by notes that an object of the kind is asked for as d.
+func (a *asked) by(d Dependency, gvk schema.GroupVersionKind) {
+	if a.gvk.Load() == nil {
+		a.gvk.Store(&gvk)
+	}
+	if d.Ready != nil {
+		a.judged.Store(true)
+	}
+}
+
+func kindOf(k client.Client, obj client.Object) string {
+	if gvk, err := k.GroupVersionKindFor(obj); err == nil {
+		return gvk.Kind
+	}
+	return reflect.TypeOf(obj).Elem().Name()
+}
+
+// notReady is what an object lacks of which no more is known.
+const notReady = "is not ready"
+
+// shortOf says what an object that lives lacks by the rules for all kinds, nothing if it is
+// ready. A kind of ours, and an object that has the condition Ready, is as ready as that says;
+// the others are as kstatus sees them.
+func shortOf(obj client.Object, gvk schema.GroupVersionKind) string {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return notReady
+	}
+	ready, said := saysReady(obj, fields)
+	switch _, ours := obj.(api.Object); {
+	case said || ours:
+		if !ready {
+			return notReady
+		}
+		return ""
+	default:
+		return shortOfCurrent(obj, fields, gvk)
+	}
+}
+
+// saysReady tells whether an object has the condition Ready, and whether that says that it is
+// ready, and has seen its present spec. One of ours whose present spec cannot be applied stays
+// ready for the one before: it works, which is what others need.
+func saysReady(obj client.Object, fields map[string]any) (ready, said bool) {
+	generation := obj.GetGeneration()
+	g, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	outdated := err == nil && found && g != generation
+	conditions, _, _ := unstructured.NestedSlice(fields, "status", "conditions")
+	for _, c := range conditions {
+		m, ok := c.(map[string]any)
+		if !ok || m["type"] != api.ConditionReady {
+			continue
+		}
+		_, ours := obj.(api.ExternalObject)
+		g, found, err := unstructured.NestedInt64(m, "observedGeneration")
+		return !outdated && m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation), true
+	}
+	return false, false
+}
+
+// shortOfCurrent says what an object without a condition Ready lacks to be what kstatus calls
+// Current. kstatus takes an object that says nothing for current, for it knows the kinds of
+// Kubernetes alone; one of another kind that can have a status must have written some.
+func shortOfCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) string {
+	u := &unstructured.Unstructured{Object: fields}
+	if _, same := obj.(*unstructured.Unstructured); same {
+		u = u.DeepCopy() // the converter hands out the object's own fields
+	}
+	u.SetGroupVersionKind(gvk) // typed objects from a cache have none
+	result, err := cliutils.Compute(u)
+	switch {
+	case err != nil:
+		return notReady
+	case result.Status == cliutils.FailedStatus:
+		return "has failed"
+	case result.Status != cliutils.CurrentStatus:
+		return notReady
+	case cliutils.GetLegacyConditionsFn(u) == nil && isSilent(obj, fields, gvk):
+		return "has no status yet"
+	}
+	return ""
+}
+
+// isSilent tells whether an object that can have a status has none. Whether an object without
+// a Go type can have one is not known; those of Kubernetes itself that can, have it.
+func isSilent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) bool {
+	said, found := fields["status"]
+	if !found {
+		_, untyped := obj.(*unstructured.Unstructured)
+		return untyped && strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
+	}
+	status, ok := said.(map[string]any)
+	return ok && len(status) == 0
+}
+
+// unvouched is what a dependency lacks whose Ready somebody else wrote. When its operator
+// writes the same, no cache shows that anything changed, so it is looked at again.
+const unvouched = "says that it is ready, which its operator did not write"
+
+// believed tells whether a dependency of ours that says it is Ready was told so by its
+// operator, and not by whoever can write status. Kinds of others are taken at their word.
+func (e *Engine) believed(ctx context.Context, live client.Reader, to client.Object) (bool, error) {
+	o, ours := to.(statusObject)
+	if !ours {
+		return true, nil
+	}
+	version := to.GetResourceVersion()
+	if e.beliefs.holds(to.GetUID(), version) {
+		return true, nil
+	}
+	c, err := e.vouched(ctx, live, o)
+	if err != nil || c == nil || c.Status != metav1.ConditionTrue {
+		return false, err
+	}
+	e.beliefs.hold(to.GetUID(), version)
+	return true, nil
+}
+
+// changed tells which updates of an object of the kind can matter. What the author's function
+// sees in one is not known, nor what kstatus would before the kind's name is.
+func (k dependencyKind) changed(before, after client.Object) bool {
+	if k.asked.judged.Load() {
+		return true
+	}
+	var gvk schema.GroupVersionKind
+	if known := k.asked.gvk.Load(); known != nil {
+		gvk = *known
+	} else if _, ours := after.(api.Object); !ours {
+		return true
+	}
+	return readinessChanged(before, after, gvk)
+}
+
+// readinessChanged tells which updates of a dependency can matter by the rules for all kinds.
+// One that was lost outside and made again took with it what depends on it there, though it
+// may have been Ready all along. That its spec was changed is no news before its status tells
+// what comes of it: else all that depends on it would wait for a moment at each change.
+func readinessChanged(before, after client.Object, gvk schema.GroupVersionKind) bool {
+	caughtUp := shortOf(after, gvk) == "" && shortOf(before, gvk) != ""
+	return caughtUp || shortOf(asTold(before), gvk) != shortOf(asTold(after), gvk) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// asTold is an object as its status tells of it: at the generation that was observed last.
+func asTold(obj client.Object) client.Object {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return obj
+	}
+	observed, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	if err != nil || !found || observed == obj.GetGeneration() {
+		return obj
+	}
+	then, is := obj.DeepCopyObject().(client.Object)
+	if !is {
+		return obj
+	}
+	then.SetGeneration(observed)
+	return then
+}
+
+// incarnationOf counts how often the thing behind an object was made; 0 if the object stands
+// for nothing outside.
+func incarnationOf(obj client.Object) int64 {
+	o, ok := obj.(api.ExternalObject)
+	if !ok || o.TrimtabExternal().External == nil {
+		return 0
+	}
+	return o.TrimtabExternal().External.Incarnation
+}

@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+// Engine manages the external resources of one kind: it gathers facts, asks [decide.Next], acts,
+// and reports what came of it.
+type Engine struct {
+	driver  Driver
+	options Options
+	// self tells the markers of this process from those of others.
+	self    string
+	kind    string
+	clients clients
+	tracks  tracks
+	memory  memory
+	cluster cluster
+	left    leftBehind
+	beliefs beliefs
+	calls   *prometheus.CounterVec
+	waker   *trigger.Waker
+
+	dependencies []dependencyKind
+	// problem is what makes the driver unusable.
+	problem error
+}
+
+// New makes the engine of a driver.
+func New(d Driver, o Options) *Engine {
+	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, calls: newCallsTotal()}
+	left := newLeftBehind().WithLabelValues(e.kind)
+	e.left.changed = func(by int) { left.Add(float64(by)) }
+	if e.clients.connector = o.Connector; o.Connector == nil {
+		e.clients.connect = attach(o.Connect, o.Endpoint, Errors{Declared: d.Errors.Declared})
+	}
+	e.dependencies = e.dependencyKinds()
+	e.waker = &trigger.Waker{OnAttach: e.clients.endWith}
+	e.clients.wake = e.waker.Later
+	e.left.returned = func(key objectKey) { e.waker.Objects(key) }
+	return e
+}
+
+// Waker wakes the objects that an answer of the external API concerns.
+func (e *Engine) Waker() *trigger.Waker { return e.waker }
+
+// Dependencies are the kinds whose objects wake those that need them.
+func (e *Engine) Dependencies() []DependencyKind {
+	out := make([]DependencyKind, len(e.dependencies))
+	for i, k := range e.dependencies {
+		out[i] = DependencyKind{To: k.to, Names: func(obj Object) []objectKey { return e.names(k, obj) }, Changed: k.changed}
+	}
+	return out
+}
+
+// Needs are the permissions that managing external resources takes.
+func (e *Engine) Needs() []loop.Need { return []loop.Need{clusterNeed(), recordNeed()} }
+
+// Problem is what makes the driver unusable; nil if it is usable.
+func (e *Engine) Problem() error { return e.problem }
+
+// dependencyKinds are the kinds that objects may wait for, each once.
+func (e *Engine) dependencyKinds() []dependencyKind {
+	if e.driver.DependsOn == nil {
+		return nil
+	}
+	kinds, err := e.namedByEmpty()
+	if err != nil && len(e.options.DependencyKinds) == 0 {
+		e.problem = fmt.Errorf("tell which kinds a %s depends on: %w; let DependsOn answer for an empty object, or name them in Options.DependencyKinds", e.driver.Type, err)
+	}
+	for _, to := range e.options.DependencyKinds {
+		kinds = append(kinds, dependencyKind{to: to, asked: &asked{}})
+	}
+	return unique(kinds)
+}
+
+// Prepare puts the first marker on an object whose API can hold ownership marks, so that
+// it is durable together with the finalizer. Without marks, what exists already must be
+// looked for first. A record that arrived with the object stays if it may be its own of
+// before a restore; one that was copied makes way.
+func (e *Engine) Prepare(ctx context.Context, r *Run) error {
+	here, err := e.here(ctx, r)
+	if err != nil {
+		return err
+	}
+	if e.looksFirst() {
+		return nil
+	}
+	if e.options.Endpoint != nil || e.options.Connector != nil {
+		here.Endpoint = e.endpointOf(ctx, r.Object)
+	}
+	uid := string(r.Object.GetUID())
+	if there, err := record.Parse(r.Object.GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {
+		return nil //nolint:nilerr // Reconcile shows it
+	}
+	if known := e.tracks.of(r.Object.GetUID()).known; known.UID == uid { // it went with the finalizer
+		_, value, err := record.Settle(known)
+		annotate(r.Object, value)
+		r.Event("Warning", "RecordPutBack", e.putBack(known))
+		return err
+	}
+	name, err := e.nameOf(ctx, r.Object)
+	if err != nil {
+		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
+	}
+	first, value, err := e.newRecord(r.Object, here, name, 1)
+	if err != nil {
+		return err
+	}
+	annotate(r.Object, value)
+	e.tracks.of(r.Object.GetUID()).prepared = first.Create
+	return nil
+}
+
+// Reconcile brings the thing to what the object asks for.
+func (e *Engine) Reconcile(ctx context.Context, r *Run) loop.Outcome {
+	p := e.open(r)
+	defer p.close()
+	d, err := p.run(ctx)
+	if err != nil {
+		return loop.Fail(errors.Join(err, p.broken(ctx, err)))
+	}
+	if err := p.report(ctx, d); err != nil {
+		return loop.Fail(err)
+	}
+	return p.outcome(d)
+}
+
+// Cleanup deletes the thing, or leaves it as the policy says, and lets the object go.
+func (e *Engine) Cleanup(ctx context.Context, r *Run) loop.CleanupOutcome {
+	p := e.open(r)
+	defer p.close()
+	d, err := p.run(ctx)
+	if err != nil {
+		return loop.CleanupFailed(errors.Join(err, p.broken(ctx, err)))
+	}
+	if d.Action == decide.ActionRemoveFinalizer {
+		p.track.released = true
+		e.memory.drop(r.Object.GetUID())
+		e.clients.forget(subjectOf(r.Object).key)
+		return loop.Removed()
+	}
+	if err := p.report(ctx, d); err != nil {
+		return loop.CleanupFailed(err)
+	}
+	return p.cleanupOutcome(d)
+}
+
+// name is the thing's name for a new incarnation. lend returns the object for the author. An
+// error that is [unasked] says nothing of the spec.
+func (e *Engine) name(ctx context.Context, who subject, lend func() Object) (string, error) {
+	if e.driver.ExternalName == nil {
+		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
+	}
+	obj := lend()
+	name, err := pure(ctx, &e.left, who, "ExternalName", func() (string, error) { return e.driver.ExternalName(obj) })
+	if err == nil {
+		err = e.fitName(name)
+	}
+	switch {
+	case isUnreturned(err):
+		return "", err
+	case unasked(err):
+		return "", fmt.Errorf("ask the driver for a name: %w", err)
+	case err != nil:
+		return "", errors.New(classify(err, Errors{}, false).text)
+	}
+	return name, nil
+}
+
+// fitName tells what is wrong with a name that cannot be recorded.
+func (e *Engine) fitName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("the driver gives it no name; this is a bug in %s.ExternalName", e.driver.Type)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the driver gives it the name %q, which is no text; this is a bug in %s.ExternalName", plain.Clip(name, 80), e.driver.Type)
+	case len(name) > record.LongestID:
+		return fmt.Errorf("the driver gives it a name of %d bytes, which are more than the %d that can be recorded; %T.ExternalName must shorten it",
+			len(name), record.LongestID, e.driver)
+	}
+	return nil
+}
+
+// nameOf is the name that obj gives its thing now.
+func (e *Engine) nameOf(ctx context.Context, obj Object) (string, error) {
+	return e.name(ctx, subjectOf(obj), func() Object { return copyOf(obj) })
+}
+
+func copyOf(obj Object) Object {
+	c, _ := obj.DeepCopyObject().(Object)
+	return c
+}
+
+// newRecord makes the record of a create that may be called next.
+func (e *Engine) newRecord(obj Object, here record.Place, id string, incarnation int64) (record.Record, string, error) {
+	return record.Settle(record.Record{
+		ID: id, Incarnation: incarnation, UID: string(obj.GetUID()),
+		Create: record.Marker{At: time.Now(), By: e.self}, Place: here,
+	})
+}
+
+func annotate(obj client.Object, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationExternal] = value
+	obj.SetAnnotations(annotations)
+}
+
+// DriftInterval is the time between two looks at a thing in sync; 0 means none.
+func (e *Engine) DriftInterval() time.Duration {
+	switch d := e.options.DriftInterval; {
+	case d < 0:
+		return 0
+	case d == 0:
+		return 10 * time.Minute
+	default:
+		return d
+	}
+}
+
+func (e *Engine) callDeadline() time.Duration {
+	if e.options.CallDeadline <= 0 {
+		return 30 * time.Second
+	}
+	return e.options.CallDeadline
+}
+
+func (e *Engine) grace() time.Duration {
+	switch g := e.options.CreateGrace; {
+	case g < 0:
+		return 0
+	case g == 0:
+		return 10 * time.Second
+	default:
+		return g
+	}
+}
+
+// settled is the age from which on a record tells of no create that could still be under way
+// or not show yet.
+func (e *Engine) settled() time.Duration {
+	return record.MarkerLife + e.callDeadline() + e.grace() + record.ClockSkew
+}
+
+// looksFirst: what bears the name before the first create is not ours, and no mark could tell
+// later. So the first record is written after a look that showed nothing.
+func (e *Engine) looksFirst() bool { return e.options.Unmarked || e.options.MarkLater }

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/change"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// texts gathers the words of the pass. What comes from outside goes through the door here.
+func (p *pass) texts() decide.Texts {
+	t := decide.Texts{
+		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
+		Error: p.last.text, CreateError: p.refused.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
+		Vendor: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
+		Changes: p.changes.Acted().String(), InPlace: p.changes.With(change.InPlace).String(),
+		Recreate: p.changes.With(change.Recreate).String(), Unsupported: p.changes.With(change.Unsupported).String(),
+		Ignored: p.changes.NotEnforced(), Remedy: p.changes.Remedy(), Changing: p.track.changing,
+		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
+		FailedReason: p.track.said.FailedReason, Failed: p.track.said.FailedText,
+		GaveUp: "change the object to try again",
+	}
+	if n := p.loop.Retry.Attempt; n > 0 {
+		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
+	}
+	t.Shut = plain.Text(p.shut)
+	t.Hangs, t.Unreflected = plain.Error(p.hangs), plain.Error(p.unreflected)
+	if p.seen.Reason != "" {
+		t.VendorReason = plain.Reason(p.seen.Reason)
+	}
+	if p.settings.pause != decide.PauseNone {
+		t.Paused = p.settings.paused()
+	}
+	p.ownership(&t)
+	return t
+}
+
+func waitingFor(deps []loop.Dep) string {
+	parts := make([]string, len(deps))
+	for i, d := range deps {
+		parts[i] = d.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// paused says by what changes are paused, and until when.
+func (s *settings) paused() string {
+	text := "changes are paused by annotation " + api.AnnotationPaused
+	switch {
+	case !s.until.IsZero():
+		return text + " until " + s.until.UTC().Format(time.RFC3339)
+	case s.pause == decide.PauseAll:
+		return text + ", deletion too; remove it to go on"
+	}
+	return text + "; remove it to go on"
+}
+
+// what names the thing for people.
+func (p *pass) what() string {
+	kind := strings.ToLower(p.e.kind)
+	if p.id == "" {
+		return "the " + kind
+	}
+	return fmt.Sprintf("%s %q", kind, plain.Text(p.id))
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+)
+
+// ownership gathers the words about whose a thing is, and how to get it. The way out is one
+// that this object's namespace really has.
+func (p *pass) ownership(t *decide.Texts) {
+	found := p.seen.Mark
+	t.Holder, t.Grant = p.holder, p.grant()
+	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.here.Endpoint)
+	t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
+	if p.facts.Seen.Owner != decide.OwnerUs {
+		t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[record.MarkUID]), plain.Text(found[record.MarkCluster])
+		t.AdoptFrom = p.adoptBy(api.AdoptionFrom + t.OwnerUID)
+	}
+	t.Adopted = p.record.Adopted
+	if p.did.created && len(found) == 0 {
+		t.Unmarked = p.e.driver.Type
+	}
+}
+
+// ownerIn names the object whose mark was found.
+func ownerIn(found map[string]string) string {
+	name := found[record.MarkName]
+	if ns := found[record.MarkNamespace]; ns != "" {
+		name = ns + "/" + name
+	}
+	return plain.Text(found[record.MarkKind] + " " + name)
+}
+
+// adoptBy is how to take a thing over by a value of the adoption annotation.
+func (p *pass) adoptBy(value string) string {
+	if p.settings.limits.adoption < decide.AdoptAlways {
+		return fmt.Sprintf("who runs the operator can allow annotation %s=%s, which takes it over, by --%s",
+			api.AnnotationAdoption, value, p.settings.limits.flagged("adoption-limit", api.AdoptionAlways))
+	}
+	return fmt.Sprintf("set annotation %s to %q to take it over", api.AnnotationAdoption, value)
+}
+
+// grant is how to allow what the permissions do not.
+func (p *pass) grant() string {
+	if l := p.settings.limits; !l.create || !l.update || !l.remove {
+		return fmt.Sprintf("; allow it by annotation %s, within what the operator's --access-limit allows here", api.AnnotationAccess)
+	}
+	return "; allow it by annotation " + api.AnnotationAccess
+}

@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// settings is what the annotations of an object ask for.
+type settings struct {
+	pause  decide.Pause
+	until  time.Time // when pause ends; zero: never
+	policy decide.Policy
+	// from is the UID of the owner from whom a thing is to be taken; empty if none is named.
+	from string
+	// limits are what the annotations may ask for at most.
+	limits limits
+	// problems say which annotations cannot be understood, and what holds instead.
+	problems []string
+}
+
+// readSettings reads the annotations that limit what may be done. It fails closed: what
+// cannot be understood means the least.
+func readSettings(annotations map[string]string, now time.Time, l limits) settings {
+	s := settings{limits: l}
+	s.readPause(annotations[api.AnnotationPaused], now)
+	s.readAccess(annotations[api.AnnotationAccess])
+	s.readAdoption(annotations[api.AnnotationAdoption])
+	s.readDeletion(annotations[api.AnnotationDeletion])
+	return s
+}
+
+func (s *settings) problem(annotation, value, allowed, instead string) {
+	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is not %s; %s until it is corrected",
+		annotation, value, allowed, instead))
+}
+
+func (s *settings) readPause(value string, now time.Time) {
+	switch v := strings.ToLower(strings.TrimSpace(value)); v {
+	case "", "false":
+		return
+	case "true":
+		s.pause = decide.PauseChanges
+		return
+	case "all":
+		s.pause = decide.PauseAll
+		return
+	}
+	until, err := time.Parse(time.RFC3339, strings.TrimSpace(value))
+	switch {
+	case err != nil:
+		s.pause = decide.PauseChanges
+		s.problem(api.AnnotationPaused, value, `"true", "all", "false" or a time like 2030-01-31T12:00:00Z`, "changes are paused")
+	case now.Before(until):
+		s.pause, s.until = decide.PauseChanges, until
+	}
+}
+
+// readAccess takes "CUD", "c,u", "none", "read-only".
+func (s *settings) readAccess(value string) {
+	s.policy.Create, s.policy.Update, s.policy.Delete = s.limits.create, s.limits.update, s.limits.remove
+	if value == "" { // blanks and commas alone are no such word
+		return
+	}
+	letters, ok := api.AccessLetters(value)
+	if !ok {
+		s.policy.Create, s.policy.Update, s.policy.Delete = false, false, false
+		s.problem(api.AnnotationAccess, value, `letters of "CUD", "none" or "read-only"`, "the external thing is only read")
+		return
+	}
+	c, u, d := lettersOf(letters)
+	if c && !s.limits.create || u && !s.limits.update || d && !s.limits.remove {
+		s.beyond(api.AnnotationAccess, value, "access-limit")
+	}
+	s.policy.Create, s.policy.Update, s.policy.Delete = c && s.limits.create, u && s.limits.update, d && s.limits.remove
+}
+
+func lettersOf(v string) (create, update, remove bool) {
+	return strings.Contains(v, "c"), strings.Contains(v, "u"), strings.Contains(v, "d")
+}
+
+func (s *settings) readAdoption(value string) {
+	word := strings.ToLower(strings.TrimSpace(value))
+	from, stated := strings.CutPrefix(word, api.AdoptionFrom)
+	asked, ok := adoptionOf(word)
+	switch {
+	case word == "":
+		asked = decide.AdoptIfMarked
+	case stated && from != "":
+		asked = decide.AdoptIfMarked
+		if s.limits.adoption < decide.AdoptAlways {
+			s.beyond(api.AnnotationAdoption, value, "adoption-limit")
+			break
+		}
+		s.from = from
+	case !ok:
+		asked = decide.AdoptNever
+		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical", "always" or "from:" with a UID`, "nothing is taken over")
+	case asked > s.limits.adoption:
+		s.beyond(api.AnnotationAdoption, value, "adoption-limit")
+	}
+	s.policy.Adoption = min(asked, s.limits.adoption)
+}
+
+func adoptionOf(word string) (a decide.Adoption, ok bool) {
+	switch word {
+	case api.AdoptionNever:
+		return decide.AdoptNever, true
+	case api.AdoptionIfMarked:
+		return decide.AdoptIfMarked, true
+	case api.AdoptionIfIdentical:
+		return decide.AdoptIfIdentical, true
+	case api.AdoptionAlways:
+		return decide.AdoptAlways, true
+	}
+	return decide.AdoptNever, false
+}
+
+func (s *settings) readDeletion(value string) {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "":
+		s.policy.Orphan = s.limits.orphan
+	case "delete":
+	case "orphan":
+		s.policy.Orphan = true
+	default:
+		s.policy.DeletionUnclear = true
+		s.problem(api.AnnotationDeletion, value, `"delete" or "orphan"`, "the external thing is neither deleted nor left")
+	}
+}
+
+// beyond tells of an annotation that asks for more than it may.
+func (s *settings) beyond(annotation, value, flag string) {
+	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; who runs it can allow more by --%s",
+		annotation, value, s.limits.flagged(flag, "...")))
+}
+
+// limits are what annotations may ask for at most in one namespace, and what holds where they
+// ask for nothing.
+type limits struct {
+	namespace              string
+	adoption               decide.Adoption
+	create, update, remove bool
+	orphan                 bool
+}
+
+// flagged is an operator's flag as it is set for the namespace.
+func (l limits) flagged(name, value string) string {
+	if l.namespace == "" {
+		return name + " " + value
+	}
+	return name + " " + l.namespace + "=" + value
+}
+
+// limits puts what the author allows and what the one who runs the operator decided together.
+// Of adoption the latter decides; of access the less holds. What cannot be understood means
+// the least.
+func (e *Engine) limits(terms loop.Terms, namespace string) limits {
+	l := limits{namespace: namespace, adoption: decide.AdoptIfMarked, orphan: e.options.Limits.Deletion == "orphan"}
+	if word := cmp.Or(terms.Adoption.In(namespace), e.options.Limits.Adoption); word != "" {
+		l.adoption, _ = adoptionOf(word)
+	}
+	l.create, l.update, l.remove = true, true, true
+	for _, value := range []string{e.options.Limits.Access, terms.Access.In(namespace)} {
+		if value == "" {
+			continue
+		}
+		letters, _ := api.AccessLetters(value)
+		c, u, d := lettersOf(letters)
+		l.create, l.update, l.remove = l.create && c, l.update && u, l.remove && d
+	}
+	return l
+}
+
+// Limits are what annotations may ask for at most as far as the author says, with the meaning that
+// package external gives them.
+type Limits struct{ Adoption, Access, Deletion string }
+
+// Check reports every problem at once.
+func (l Limits) Check() error {
+	var problems []error
+	if _, ok := adoptionOf(l.Adoption); l.Adoption != "" && !ok {
+		problems = append(problems, fmt.Errorf("adoption %q is not never, if-marked, if-identical or always", l.Adoption))
+	}
+	if _, ok := api.AccessLetters(l.Access); l.Access != "" && !ok {
+		problems = append(problems, fmt.Errorf("access %q is not letters of CUD, none or read-only", l.Access))
+	}
+	if l.Deletion != "" && l.Deletion != "delete" && l.Deletion != "orphan" {
+		problems = append(problems, fmt.Errorf("deletion %q is not delete or orphan", l.Deletion))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,392 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+)
+
+const (
+	// leastThrottle and mostThrottle bound what an API that asks for fewer calls is granted:
+	// no call of the kind is made for that long. An API that names no time is granted
+	// leastThrottle, which doubles from time to time up to a minute.
+	leastThrottle = time.Second
+	mostThrottle  = 10 * time.Minute
+	// leastPoll is how soon a hint ("look again after") can bring an object back. The drift
+	// interval, or mostPoll without one, is how late.
+	leastPoll = 100 * time.Millisecond
+	mostPoll  = 10 * time.Minute
+	// hintsTaken is after how many looks in a row that soon doubles, up to slowestHint.
+	hintsTaken  = 16
+	slowestHint = 5 * time.Second
+
+	// downAfter is at how many objects looks must fail in a row, with nothing answered
+	// between them, before an API counts as down. Then one call at a time is tried.
+	downAfter = 3
+	// leastProbe and mostProbe bound the time between two tries; it is a tenth of the time
+	// that the API has been down.
+	leastProbe = time.Second
+	mostProbe  = 30 * time.Second
+	// probeTime is how long a try holds up the next one.
+	probeTime = 10 * time.Second
+
+	// releasePace is the time between two objects that come back after an API did, all of
+	// them within releaseTime.
+	releasePace = 50 * time.Millisecond
+	releaseTime = 30 * time.Second
+	// wokenPause is how long an object that was woken because another one succeeded is not
+	// woken for that again. It doubles up to mostPoll for as long as the object fails.
+	wokenPause = 30 * time.Second
+	// blamedKept is how many of those are remembered on whose behalf the API was held to ask
+	// for fewer calls.
+	blamedKept = 8
+	// parkedPause is when an object that waits for the API looks by itself whether it is
+	// open, if nothing wakes it before.
+	parkedPause = 2 * time.Minute
+)
+
+// bounded keeps a hint of the API within limits; zero stays zero, which means no hint.
+func bounded(hint, least, most time.Duration) time.Duration {
+	if hint <= 0 {
+		return 0
+	}
+	return min(max(hint, least), most)
+}
+
+// answerKind is what the answer to a call says about the API as a whole.
+type answerKind int
+
+const (
+	// answerWorks: the API did what it was asked, or said why not.
+	answerWorks answerKind = iota
+	// answerThrottled: it asks for fewer calls.
+	answerThrottled
+	// answerAway: a look failed without an answer of substance.
+	answerAway
+	// answerDenied: the API is there and does not let us in.
+	answerDenied
+	// answerNothing: it tells nothing of the API.
+	answerNothing
+)
+
+// wakeup is when an object was woken last, and how often since it last succeeded.
+type wakeup struct {
+	at    time.Time
+	times int
+}
+
+// scope is what all objects with one client share: whether calls may be made now. It is told
+// of every answer. While the API is down or throttles, nobody calls it but one object at a
+// time, which tries; when it answers again the others are woken, spread. The zero value is
+// an API that is open.
+//
+// Invariant: while shut is not ScopeOpen at most one call is admitted at a time, or one more
+// for each probeTime that it has not returned.
+type scope struct {
+	mu sync.Mutex
+	// wake brings an object back; nil wakes nobody.
+	wake func(key objectKey, after time.Duration)
+
+	// shut is why calls are held back, from when on, since when it has been so, and until
+	// when none is tried; words say why for people.
+	shut    decide.Scope
+	shutAt  time.Time
+	since   time.Time
+	until   time.Time
+	words   string
+	tries   int
+	probing bool
+	prober  objectKey
+	probed  time.Time
+	// turns are those that are to try, and when: the first at until, the second in case the
+	// first does not come.
+	turns map[objectKey]time.Time
+
+	// streak are the objects at which looks failed since anything was answered.
+	streak map[objectKey]bool
+	// failed are those to wake when the API answers again, parked those that wait for it.
+	failed, parked map[objectKey]bool
+	// woken are objects that failed and were woken because another one succeeded.
+	woken map[objectKey]wakeup
+
+	// worked counts answers since the API was last held to be shut. blamed are the objects at
+	// which it last asked for fewer calls; where it answers others meanwhile and asks the same
+	// object again, it means that one alone, which waits until own.
+	worked int
+	blamed []objectKey
+	own    map[objectKey]time.Time
+}
+
+// state tells whether an object may call now, without taking its turn.
+func (s *scope) state(key objectKey, now time.Time) (shut decide.Scope, words string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own[key].After(now) {
+		return decide.ScopeThrottled, ""
+	}
+	if s.admits(key, now) {
+		return decide.ScopeOpen, ""
+	}
+	return s.shut, s.words
+}
+
+// admits: the API is open, or it is the object's turn to try.
+func (s *scope) admits(key objectKey, now time.Time) bool {
+	switch {
+	case s.shut == decide.ScopeOpen, s.probing && s.prober == key:
+		return true
+	case now.Before(s.until):
+		return false
+	}
+	return !s.probing || now.Sub(s.probed) >= probeTime
+}
+
+// enter takes the object's turn to call, and tells whether it has one.
+func (s *scope) enter(key objectKey, now time.Time) (shut decide.Scope, words string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own[key].After(now) {
+		return decide.ScopeThrottled, ""
+	}
+	if !s.admits(key, now) {
+		return s.shut, s.words
+	}
+	if s.shut != decide.ScopeOpen && (!s.probing || s.prober != key) {
+		s.probing, s.prober, s.probed = true, key, now
+	}
+	delete(s.parked, key)
+	return decide.ScopeOpen, ""
+}
+
+// park lets an object wait for the API, and says when it shall come by itself.
+func (s *scope) park(key objectKey, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := s.own[key]; until.After(now) {
+		return until.Sub(now)
+	}
+	if s.shut == decide.ScopeOpen { // it opened in the meantime
+		return leastProbe
+	}
+	put(&s.parked, key)
+	at, called := s.turns[key]
+	if !called && len(s.turns) >= 2 || called && !at.After(now) {
+		return parkedPause
+	}
+	return s.turn(key).Sub(now)
+}
+
+// turn is when an object is to try.
+func (s *scope) turn(key objectKey) time.Time {
+	at, called := s.turns[key]
+	if !called {
+		at = s.until.Add(time.Duration(len(s.turns)) * leastProbe)
+		if s.turns == nil {
+			s.turns = map[objectKey]time.Time{}
+		}
+		s.turns[key] = at
+	}
+	return at
+}
+
+// waits reports whether the API is to be left alone for some time yet.
+func (s *scope) waits(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut != decide.ScopeOpen && now.Before(s.until)
+}
+
+// forget drops an object that is gone.
+func (s *scope) forget(key objectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range []map[objectKey]bool{s.streak, s.failed, s.parked} {
+		delete(m, key)
+	}
+	delete(s.woken, key)
+	delete(s.turns, key)
+	delete(s.own, key)
+}
+
+// answered takes in what a call came to that began at some time. after is what the API asked
+// to wait; words say in what way it is away.
+func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, after time.Duration, words string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut != decide.ScopeOpen && !began.After(s.shutAt) { // it says nothing new
+		if kind == answerAway || kind == answerDenied {
+			put(&s.failed, key)
+		}
+		return
+	}
+	if s.prober == key {
+		s.probing = false
+	}
+	switch kind {
+	case answerWorks:
+		s.works(key, now)
+	case answerDenied:
+		s.works(key, now)
+		put(&s.failed, key)
+	case answerThrottled:
+		if s.blames(key, now, after) {
+			return
+		}
+		s.close(decide.ScopeThrottled, began, now, s.throttle(after), "")
+	case answerAway:
+		put(&s.failed, key)
+		put(&s.streak, key)
+		if s.shut == decide.ScopeOpen && len(s.streak) < downAfter {
+			return
+		}
+		s.close(decide.ScopeDown, began, now, 0, words)
+	case answerNothing:
+		if s.shut != decide.ScopeOpen { // somebody else is to try
+			s.close(s.shut, began, now, leastProbe, s.words)
+		}
+	}
+}
+
+// blames tells whether the API means this object alone by asking for fewer calls: it asked at
+// the same one a short time ago, and answers others. Then only that one waits.
+func (s *scope) blames(key objectKey, now time.Time, after time.Duration) bool {
+	if s.shut == decide.ScopeOpen && s.worked > 0 && slices.Contains(s.blamed, key) {
+		if s.own == nil {
+			s.own = map[objectKey]time.Time{}
+		}
+		s.own[key] = now.Add(cmp.Or(bounded(after, leastThrottle, mostThrottle), wokenPause))
+		return true
+	}
+	s.blamed = append(s.blamed, key)
+	s.blamed = s.blamed[max(0, len(s.blamed)-blamedKept):]
+	return false
+}
+
+// throttle is how long no call is made.
+func (s *scope) throttle(hint time.Duration) time.Duration {
+	if hint > 0 {
+		return bounded(hint, leastThrottle, mostThrottle)
+	}
+	if s.shut != decide.ScopeThrottled {
+		return leastThrottle
+	}
+	return min(leastThrottle<<min(s.tries, 6), time.Minute)
+}
+
+// close holds calls back, or goes on doing so. wait zero is a tenth of the time it has been
+// so.
+func (s *scope) close(why decide.Scope, began, now time.Time, wait time.Duration, words string) {
+	if s.shut == decide.ScopeOpen {
+		s.shutAt = now
+	}
+	s.worked = 0
+	if s.shut != why {
+		s.since, s.tries = began, 0
+	}
+	if wait == 0 {
+		wait = min(max(now.Sub(s.since)/10, leastProbe), mostProbe)
+	}
+	s.shut, s.until, s.words = why, now.Add(wait), words
+	clear(s.turns)
+	s.tries++
+	s.call(now)
+}
+
+// call wakes two objects to try: those that wait before those that failed, and none twice
+// in a row if there is another one.
+func (s *scope) call(now time.Time) {
+	for _, key := range s.next() {
+		s.ring(key, s.turn(key).Sub(now))
+	}
+}
+
+// next are the two objects whose turn it is to try, in the order of their names after the one
+// that tried last.
+func (s *scope) next() []objectKey {
+	from := s.parked
+	if len(from) < 2 {
+		from = maps.Clone(s.failed)
+		maps.Copy(from, s.parked)
+	}
+	keys := s.inTurn(from)
+	return keys[:min(2, len(keys))]
+}
+
+// inTurn are keys in the order of their names, from the one on that comes after the last that
+// had its turn: of those that wait for an API that takes few calls, all have theirs.
+func (s *scope) inTurn(of map[objectKey]bool) []objectKey {
+	keys := sorted(of)
+	after, found := slices.BinarySearchFunc(keys, s.prober, compareKeys)
+	if found {
+		after++
+	}
+	return slices.Concat(keys[after:], keys[:after])
+}
+
+// works takes in that the API answered. If it had not done so, those that wait for that are
+// woken.
+func (s *scope) works(key objectKey, now time.Time) {
+	s.worked++
+	delete(s.own, key)
+	delete(s.woken, key)
+	recovered := s.failed[key]
+	delete(s.failed, key)
+	delete(s.parked, key)
+	clear(s.streak)
+	back := map[objectKey]bool{}
+	switch {
+	case s.shut != decide.ScopeOpen:
+		maps.Copy(back, s.parked)
+		s.others(back, now)
+		clear(s.parked)
+		s.shut, s.probing, s.words, s.tries = decide.ScopeOpen, false, "", 0
+	case recovered:
+		s.others(back, now)
+	}
+	s.prober = key
+	keys := s.inTurn(back)
+	pace := min(releasePace, releaseTime/time.Duration(max(len(keys), 1)))
+	for i, k := range keys {
+		delete(s.failed, k)
+		s.ring(k, time.Duration(i)*pace)
+	}
+}
+
+// others adds the objects that failed and were not woken for that a short time ago. What fails
+// again and again though the API answers others is at fault itself.
+func (s *scope) others(back map[objectKey]bool, now time.Time) {
+	maps.DeleteFunc(s.woken, func(_ objectKey, w wakeup) bool { return now.Sub(w.at) >= 2*mostPoll })
+	if s.woken == nil {
+		s.woken = map[objectKey]wakeup{}
+	}
+	for k := range s.failed {
+		w := s.woken[k]
+		if w.times == 0 || now.Sub(w.at) >= min(wokenPause<<min(w.times-1, 10), mostPoll) {
+			back[k], s.woken[k] = true, wakeup{now, w.times + 1}
+		}
+	}
+}
+
+func (s *scope) ring(key objectKey, after time.Duration) {
+	if s.wake != nil {
+		s.wake(key, after)
+	}
+}
+
+func put(m *map[objectKey]bool, key objectKey) { orEmpty(m)[key] = true }
+
+func orEmpty(m *map[objectKey]bool) map[objectKey]bool {
+	if *m == nil {
+		*m = map[objectKey]bool{}
+	}
+	return *m
+}
+
+func sorted(m map[objectKey]bool) []objectKey { return slices.SortedFunc(maps.Keys(m), compareKeys) }
+
+func compareKeys(a, b objectKey) int { return strings.Compare(a.String(), b.String()) }

@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/external/internal/change"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// state is an external resource as it was observed, or as the API returned it, and how it differs
+// from the spec.
+type state struct {
+	Observation
+
+	changes change.List
+	wanted  wish
+}
+
+// observe reads the external resource.
+func (p *pass) observe(ctx context.Context) {
+	p.forget()
+	p.looked = time.Now()
+	var got state
+	compare := p.comparer()
+	driver, r := p.e.driver, p.request()
+	p.ask(ctx, decide.ActionObserve, func(ctx context.Context, obj Object) (string, error) {
+		r.Object = obj
+		o, err := driver.Observe(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		got, err = compare(obj, o)
+		return string(o.Phase), err
+	})
+	if p.facts.Last.Failed { // a call that was left behind still has got
+		return
+	}
+	if p.last.absent {
+		got.Observation, got.changes = missing(), nil
+	}
+	p.know(ctx, got, decide.SourceRead)
+}
+
+// forget drops what is known of the state of the resource.
+func (p *pass) forget() {
+	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation{}, nil, decide.Seen{}, decide.Differs{}
+}
+
+// know takes in the state of the resource.
+func (p *pass) know(ctx context.Context, s state, from decide.Source) {
+	p.forget()
+	p.seen, p.changes, p.wanted = s.Observation, s.changes, s.wanted
+	p.facts.Seen = decide.Seen{Looked: true, Phase: s.Phase, Source: from, Recoverable: s.Recoverable}
+	if s.Phase == decide.PhaseMissing {
+		p.track.sawNothing()
+	} else {
+		who := p.claimant()
+		p.facts.Seen.Marked = s.Mark[record.MarkIncarnation] == who.Mark[record.MarkIncarnation]
+		p.facts.Seen.Owner = who.OwnerOf(s.Mark)
+	}
+	if err := p.meetRivals(ctx); err != nil {
+		p.facts.Seen = decide.Seen{}
+		p.last = classification{class: decide.ClassTransient, text: plain.Error(err)}
+		p.facts.Last = decide.Answer{Of: decide.ActionObserve, Failed: true, Class: decide.ClassTransient}
+		return
+	}
+	if s.Phase != decide.PhaseMissing {
+		p.recognise(from)
+	}
+	if from == decide.SourceMemory {
+		return
+	}
+	p.memorize(s.Observation, from)
+	p.reflect(ctx)
+}
+
+// answered takes in the state that the API returned with its answer to a change; nil if it
+// returned none.
+func (p *pass) answered(ctx context.Context, s *state) {
+	if s == nil || p.facts.Last.Failed {
+		return
+	}
+	p.looked = time.Now()
+	p.know(ctx, *s, decide.SourceAnswer)
+}
+
+// comparer returns what makes a state of an observation. It may be called after the pass.
+func (p *pass) comparer() func(obj Object, o Observation) (state, error) {
+	e, wanted, known := p.e, wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
+	return func(obj Object, o Observation) (state, error) {
+		changes, err := e.understand(obj, o)
+		s := state{Observation: o, changes: changes, wanted: wanted}
+		if err == nil && o.compared() && (known != wanted.generation || changes.Repairable()) {
+			s.wanted.hash = e.wants(obj)
+		}
+		return s, err
+	}
+}
+
+// returned makes a state of what a driver says that the API returned with its answer. What is
+// wrong with it does not make a failure of a change that the API accepted: the resource is then
+// observed.
+func returned(compare func(Object, Observation) (state, error), obj Object, o *Observation) *state {
+	if o == nil || o.Phase == decide.PhaseMissing {
+		return nil
+	}
+	s, err := compare(obj, *o)
+	if err != nil {
+		return nil
+	}
+	return &s
+}
+
+// understand compares what was observed with what is wanted. It is part of the call, so
+// that a mistake of the driver is a failed look.
+func (e *Engine) understand(obj Object, o Observation) (change.List, error) {
+	switch o.Phase {
+	case decide.PhaseMissing, decide.PhaseCreating, decide.PhaseUpdating, decide.PhaseDeleting:
+		return nil, nil
+	case decide.PhaseAvailable, decide.PhaseDegraded, decide.PhaseFailed:
+		return guarded("Compare", func() (change.List, error) {
+			return e.driver.Compare(obj, o.Have), nil
+		})
+	}
+	return nil, mistake{fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %s", o.Phase, e.driver.Type)}
+}
+
+// meetRivals asks who else stands for the thing, unless its mark proves it to be ours or
+// nothing depends on it.
+func (p *pass) meetRivals(ctx context.Context) error {
+	if p.facts.Seen.Owner == decide.OwnerUs || p.facts.Deleting && p.seen.Phase == decide.PhaseMissing {
+		return nil
+	}
+	return p.contest(ctx)
+}
+
+// recognise settles what the thing is to us and how it differs.
+func (p *pass) recognise(from decide.Source) {
+	if p.facts.Seen.Owner == decide.OwnerUs {
+		p.track.marks = markCount{}
+	}
+	if p.facts.Seen.Ours() {
+		p.track.saw()
+	} else {
+		p.track.sawNothing()
+	}
+	p.facts.NewSpec = p.seen.Phase == decide.PhaseFailed && p.track.untried(p.obj.GetGeneration())
+	if p.e.driver.Update == nil {
+		p.changes = p.changes.Promote()
+	}
+	for _, c := range p.changes {
+		p.facts.Differs.InPlace = p.facts.Differs.InPlace || c.Effect == change.InPlace
+		p.facts.Differs.Recreate = p.facts.Differs.Recreate || c.Effect == change.Recreate
+		p.facts.Differs.Unsupported = p.facts.Differs.Unsupported || c.Effect == change.Unsupported
+		p.facts.Differs.Ignored = p.facts.Differs.Ignored || c.Effect == change.Ignored
+		have, want := c.Shown()
+		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
+	}
+	if !p.facts.Differs.Any() && (p.seen.Phase == decide.PhaseAvailable || p.seen.Phase == decide.PhaseDegraded) {
+		p.track.inSync(p.obj.GetGeneration(), from)
+		p.wished()
+	}
+}
+
+// wished keeps what was wanted of a thing that is as asked for.
+func (p *pass) wished() {
+	if p.track.wish.generation != p.obj.GetGeneration() {
+		p.track.wish = p.wanted
+	}
+}
+
+// wants is what obj, and what it refers to, ask for, told by what a thing without anything
+// lacks. Of a driver that cannot compare with such a thing only the generation is known.
+func (e *Engine) wants(obj Object) string {
+	all, err := guarded("Compare", func() (change.List, error) { return e.driver.Compare(obj, nil), nil })
+	if err != nil {
+		return "unknown"
+	}
+	return cmp.Or(all.Hash(), "nothing")
+}
+
+// memory is what the API returned of resources a short time ago with its answers, if its reads are
+// never behind writes. The zero value is empty.
+type memory struct {
+	mu    sync.Mutex
+	byUID map[types.UID]memorized
+	swept time.Time
+}
+
+// memorized is one resource that is ours and can be used.
+type memorized struct {
+	seen Observation
+	at   time.Time
+	// generation is that of the spec which the resource was compared with.
+	generation int64
+}
+
+// put notes what the API returned, and forgets those older than life.
+func (m *memory) put(uid types.UID, s memorized, life time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.at.Sub(m.swept) >= life {
+		m.swept = s.at
+		for k, old := range m.byUID {
+			if s.at.Sub(old.at) >= life {
+				delete(m.byUID, k)
+			}
+		}
+	}
+	if m.byUID == nil {
+		m.byUID = map[types.UID]memorized{}
+	}
+	m.byUID[uid] = s
+}
+
+func (m *memory) of(uid types.UID) (memorized, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, known := m.byUID[uid]
+	return s, known
+}
+
+func (m *memory) drop(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byUID, uid)
+}
+
+// moment is how long what the API returned may be acted on, and at most as long as one call may
+// last: so old an observation may be anyway when it is acted on.
+const moment = 10 * time.Second
+
+func (e *Engine) moment() time.Duration { return min(e.callDeadline(), moment) }
+
+// memorize keeps what the API returned.
+func (p *pass) memorize(o Observation, from decide.Source) {
+	if p.e.grace() > 0 {
+		return
+	}
+	if from != decide.SourceAnswer || o.Phase != decide.PhaseAvailable || p.facts.Seen.Owner != decide.OwnerUs || !p.facts.Seen.Marked {
+		p.e.memory.drop(p.uid())
+		return
+	}
+	p.e.memory.put(p.uid(), memorized{o, p.looked, p.obj.GetGeneration()}, p.e.moment())
+}
+
+// recall takes in what the API returned a moment ago if the user has changed the spec since, or has
+// deleted the object: the change then needs no observation of its own.
+func (p *pass) recall(ctx context.Context) {
+	m, known := p.e.memory.of(p.uid())
+	asked := m.generation != p.obj.GetGeneration() || !p.obj.GetDeletionTimestamp().IsZero()
+	if !known || !asked || time.Since(m.at) >= p.e.moment() || p.hangs != nil {
+		return
+	}
+	p.gather()
+	obj, compare := p.lend(), p.comparer()
+	s, err := pure(ctx, &p.e.left, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
+	if err != nil {
+		return // it is observed, where the same mistake is reported
+	}
+	p.looked = m.at
+	p.know(ctx, s, decide.SourceMemory)
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// statusObject is an object of a kind that trimtab reports on.
+type statusObject interface {
+	client.Object
+	api.Object
+}
+
+// vouched returns the condition Ready of obj if an operator of ours wrote it last, nil
+// otherwise. Whoever may write status can write it, but the API server notes who did. Caches
+// are usually without these notes; the object is then read from the API server itself.
+func (e *Engine) vouched(ctx context.Context, live client.Reader, obj statusObject) (*metav1.Condition, error) {
+	if len(obj.GetManagedFields()) == 0 {
+		now, ok := obj.DeepCopyObject().(statusObject)
+		if !ok {
+			return nil, errors.New("the copy of an object is of another type; this is a bug in its DeepCopyObject")
+		}
+		err := live.Get(ctx, client.ObjectKeyFromObject(obj), now)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.GetUID() != obj.GetUID():
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		obj = now
+	}
+	if !readyIsOurs(obj.GetManagedFields()) {
+		return nil, nil
+	}
+	return meta.FindStatusCondition(obj.TrimtabStatus().Conditions, api.ConditionReady), nil
+}
+
+// ourManagers begin the names under which package loop writes.
+const ourManagers = "trimtab-"
+
+// readyIsOurs tells whether a field manager of ours owns status and generation of condition
+// Ready. The API server takes a field from its owner when somebody else changes it.
+func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
+	var status, generation bool
+	for _, entry := range entries {
+		if entry.Subresource != "status" || !strings.HasPrefix(entry.Manager, ourManagers) || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Status struct {
+				Conditions map[string]map[string]any `json:"f:conditions"`
+			} `json:"f:status"`
+		}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		ready := fields.Status.Conditions[`k:{"type":"`+api.ConditionReady+`"}`]
+		_, owned := ready["f:status"]
+		_, dated := ready["f:observedGeneration"]
+		status, generation = status || owned, generation || dated
+	}
+	return status && generation
+}
+
+// beliefs are the versions of dependencies whose Ready was found to be their operator's own
+// word, so that each is looked up once. The zero value is empty.
+type beliefs struct {
+	mu       sync.Mutex
+	versions map[types.UID]string
+}
+
+// mostBeliefs bounds them; who is forgotten is looked up again.
+const mostBeliefs = 100_000
+
+func (b *beliefs) holds(uid types.UID, version string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.versions[uid] == version
+}
+
+func (b *beliefs) hold(uid types.UID, version string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.versions == nil || len(b.versions) >= mostBeliefs {
+		b.versions = map[types.UID]string{}
+	}
+	b.versions[uid] = version
+}

@@ -1,0 +1,121 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/external/internal/engine"
+	"github.com/trimtab-dev/trimtab/internal/capability"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trigger"
+)
+
+// New makes the controller of one kind of external resource. What d can do besides [Driver] is
+// found out here, by its methods; if one of them has another signature than its interface,
+// SetupWithManager fails. New panics if d is missing, or both [Options.Connect] and
+// [Options.Connector] are.
+func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controller[T] {
+	e := newEngine(d, o)
+	options := o.Loop
+	if options.MaxInterval == 0 && e.DriftInterval() > 0 {
+		options.MaxInterval = e.DriftInterval()
+	}
+	options.Sources = slices.Clone(options.Sources)
+	for _, k := range e.Dependencies() {
+		options.Sources = append(options.Sources, trigger.Reference[T]{
+			To: k.To, Names: func(obj T) []types.NamespacedName { return k.Names(obj) }, Changed: k.Changed,
+		})
+	}
+	options.Sources = append(options.Sources, trigger.External[T]{Waker: e.Waker()})
+	options.Needs = append(slices.Clone(options.Needs), e.Needs()...)
+	options.Problem = errors.Join(options.Problem, e.Problem(), capability.Check(d,
+		reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
+		reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier]()))
+	return loop.New(reconciler[T]{e}, options)
+}
+
+func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine.Engine {
+	if d == nil {
+		panic("external: New needs a Driver; pass the value that implements Observe, Compare, Create and Delete")
+	}
+	o.check()
+	if _, marks := any(d).(Marker[T, C]); o.MarkLater && (!marks || o.Unmarked) {
+		panic("external: Options.MarkLater needs a Driver that is a Marker, and no Options.Unmarked; " +
+			"give it Mark(context.Context, MarkRequest[T, C]) (MarkResponse, error) with the T and C of its other methods")
+	}
+	return engine.New(untyped(d), o.untyped())
+}
+
+// reconciler is the [loop.Reconciler] of a kind: the engine, which does not know its type.
+type reconciler[T Object] struct{ engine *engine.Engine }
+
+// Prepare implements [loop.Preparer].
+func (r reconciler[T]) Prepare(ctx context.Context, run *loop.Run[T]) error {
+	return r.engine.Prepare(ctx, open(run))
+}
+
+// Reconcile implements [loop.Reconciler].
+func (r reconciler[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcome {
+	p := open(run)
+	defer handBack(run, p)
+	return r.engine.Reconcile(ctx, p)
+}
+
+// Cleanup implements [loop.Cleaner].
+func (r reconciler[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupOutcome {
+	p := open(run)
+	defer handBack(run, p)
+	return r.engine.Cleanup(ctx, p)
+}
+
+// Selects implements [loop.Selector].
+func (r reconciler[T]) Selects(ctx context.Context, run *loop.Run[T]) bool {
+	return r.engine.Selects(ctx, open(run))
+}
+
+// IndexKeys implements [loop.Indexer].
+func (r reconciler[T]) IndexKeys(obj T) []string { return r.engine.IndexKeys(obj) }
+
+// open shows a pass to the engine.
+func open[T Object](run *loop.Run[T]) *engine.Run {
+	r := &engine.Run{
+		Object: run.Obj, Client: run.Client(), Live: run.Live(), Log: run.Log(),
+		Terms: run.Terms(), Retry: run.Retry(), Vanished: run.Vanished(),
+	}
+	r.Pass = pass[T]{Run: run, of: r}
+	return r
+}
+
+// handBack hands the object back that the engine ends with.
+func handBack[T Object](run *loop.Run[T], r *engine.Run) {
+	if obj, ok := r.Object.(T); ok {
+		run.Obj = obj
+	}
+}
+
+// pass is a [loop.Run] as the engine uses it.
+type pass[T Object] struct {
+	*loop.Run[T]
+
+	of *engine.Run
+}
+
+// Persist implements [engine.Pass].
+func (p pass[T]) Persist(ctx context.Context) error {
+	handBack(p.Run, p.of)
+	return p.Run.Persist(ctx)
+}
+
+// Sharing implements [engine.Pass].
+func (p pass[T]) Sharing(ctx context.Context, key string) ([]engine.Object, error) {
+	found, err := p.Run.Sharing(ctx, key)
+	out := make([]engine.Object, len(found))
+	for i, obj := range found {
+		out[i] = obj
+	}
+	return out, err
+}

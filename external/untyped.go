@@ -1,0 +1,142 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/change"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/engine"
+)
+
+// untyped is a driver as the engine has it, without type parameters. What the author's types
+// guarantee, the engine keeps: it hands back nothing but what it got from here.
+func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
+	u := engine.Driver{
+		Type: fmt.Sprintf("%T", d), Kind: reflect.TypeFor[T]().Elem().Name(),
+		New: func() engine.Object { return as[T](reflect.New(reflect.TypeFor[T]().Elem()).Interface()) },
+		Observe: func(ctx context.Context, r engine.Request) (engine.Observation, error) {
+			o, err := d.Observe(ctx, ObserveRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
+			return o.inner(), err
+		},
+		Compare: func(obj engine.Object, have any) change.List {
+			return d.Compare(CompareRequest[T, O]{Object: as[T](obj), Have: as[O](have)}).list()
+		},
+		Create: func(ctx context.Context, r engine.Request) (engine.Response, error) {
+			a, err := d.Create(ctx, CreateRequest[T, C]{
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark,
+			})
+			return engine.Response{ID: a.ID, Observed: inner(a.Observed)}, err
+		},
+		Delete: func(ctx context.Context, r engine.Request) (engine.Response, error) {
+			a, err := d.Delete(ctx, DeleteRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
+			return engine.Response{Gone: a.Gone}, err
+		},
+		Errors: engine.Errors{Declared: declared},
+	}
+	addChanges(&u, d)
+	addPure[T, O](&u, d)
+	return u
+}
+
+// addChanges adds the optional methods that call the external API.
+func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
+	if updater, ok := any(d).(Updater[T, C, O]); ok {
+		u.Update = func(ctx context.Context, r engine.Request) (engine.Response, error) {
+			a, err := updater.Update(ctx, UpdateRequest[T, C, O]{
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation,
+				Have: as[O](r.Have), Changes: changesOf(r.Changes),
+			})
+			return engine.Response{ID: a.ID, Observed: inner(a.Observed)}, err
+		}
+	}
+	if marker, ok := any(d).(Marker[T, C]); ok {
+		u.Mark = func(ctx context.Context, r engine.Request) error {
+			_, err := marker.Mark(ctx, MarkRequest[T, C]{
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark,
+			})
+			return err
+		}
+	}
+	if unmarker, ok := any(d).(Unmarker[T, C]); ok {
+		u.Unmark = func(ctx context.Context, r engine.Request) error {
+			_, err := unmarker.Unmark(ctx, UnmarkRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
+			return err
+		}
+	}
+}
+
+// addPure adds the optional methods that call nobody.
+func addPure[T Object, O any](u *engine.Driver, d any) {
+	if namer, ok := d.(Namer[T]); ok {
+		u.ExternalName = func(obj engine.Object) (string, error) { return namer.ExternalName(as[T](obj)) }
+	}
+	if reflector, ok := d.(Reflector[T, O]); ok {
+		u.Reflect = func(obj engine.Object, have any) {
+			reflector.Reflect(ReflectRequest[T, O]{Object: as[T](obj), Have: as[O](have)})
+		}
+	}
+	if dependent, ok := d.(Dependent[T]); ok {
+		u.DependsOn = func(obj engine.Object) []engine.Dependency {
+			named := dependent.DependsOn(as[T](obj))
+			out := make([]engine.Dependency, len(named))
+			for i, n := range named {
+				out[i] = engine.Dependency(n)
+			}
+			return out
+		}
+	}
+	if classifier, ok := d.(Classifier); ok {
+		u.Errors.Classify = func(err error) decide.Class { return decide.Class(classifier.Classify(err)) }
+	}
+}
+
+// declared returns what the maker of an error said of it.
+func declared(err error) (class decide.Class, after time.Duration, said bool) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return decide.Class(e.Class), e.After, true
+	}
+	return decide.ClassUnknown, 0, false
+}
+
+// as is x, whose type V was lost on the way; nil is the zero value.
+func as[V any](x any) V {
+	v, _ := x.(V)
+	return v
+}
+
+func inner[O any](o *Observation[O]) *engine.Observation {
+	if o == nil {
+		return nil
+	}
+	i := o.inner()
+	return &i
+}
+
+// untyped are the options as the engine has them.
+func (o Options[T, C]) untyped() engine.Options {
+	u := engine.Options{
+		DriftInterval: o.DriftInterval, CallDeadline: o.CallDeadline, CreateGrace: o.CreateGrace,
+		UniqueNames: o.UniqueNames, MarkLater: o.MarkLater, Unmarked: o.Unmarked,
+		Limits: engine.Limits(o.Limits), DependencyKinds: o.DependencyKinds,
+	}
+	if o.Connect != nil {
+		u.Connect = func(ctx context.Context) (any, error) { return o.Connect(ctx) }
+	}
+	if o.Endpoint != nil {
+		u.Endpoint = func(ctx context.Context, client any) (string, error) { return o.Endpoint(ctx, as[C](client)) }
+	}
+	if o.Connector != nil {
+		u.Connector = &engine.Connector{
+			Scope: func(obj engine.Object) (string, error) { return o.Connector.Scope(as[T](obj)) },
+			Connect: func(ctx context.Context, scope string, obj engine.Object) (any, string, error) {
+				a, err := o.Connector.Connect(ctx, ConnectRequest[T]{Scope: scope, Object: as[T](obj)})
+				return a.Client, a.Endpoint, err
+			},
+		}
+	}
+	return u
+}
