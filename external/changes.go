@@ -8,44 +8,44 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 )
 
-// Effect is what it takes to make one difference go away.
+// Effect is what it takes to remove a difference.
 type Effect int
 
 const (
-	// InPlace: an Update does it.
+	// InPlace: Update removes it.
 	InPlace Effect = iota
-	// Recreate: the thing must be deleted and created anew.
+	// Recreate: the resource must be deleted and created again.
 	Recreate
-	// Unsupported: no call can do it; a person must change the spec.
+	// Unsupported: no call can remove it; the spec must change.
 	Unsupported
-	// Ignored: shown, not acted on.
+	// Ignored: it is shown in the status and otherwise ignored.
 	Ignored
 )
 
-// String is the effect in one word.
+// String returns the name of the effect, as in "InPlace".
 func (e Effect) String() string { return change.Effect(e).String() }
 
-// Change is one difference between what is wanted and what is there.
+// Change is one difference between the spec and the external resource.
 type Change struct {
-	// Path is the field in the object, for example "spec.maxBytes".
+	// Path is the field of the object, for example "spec.maxBytes".
 	Path string
-	// Want and Have are the values on both sides. They reach status and traces unless
-	// Sensitive.
+	// Want is the value in the spec, Have that of the resource. Unless Sensitive, they are shown in
+	// the status and in traces.
 	Want, Have any
-	// Effect is what it takes. The zero value is [InPlace].
+	// Effect is what it takes to remove the difference. Zero means [InPlace].
 	Effect Effect
-	// Sensitive values are never shown. Texts in a field whose name ends in that of a secret
-	// (password, token, ...) are not either.
+	// Sensitive hides the values. Strings in fields with names like password or token are always
+	// hidden.
 	Sensitive bool
-	// Remedy is the way out of an [Unsupported] change, for whoever reads the status: "set
-	// spec.recreate to Allowed". Empty means the general one.
+	// Remedy says what a user can do about an [Unsupported] change, as in "set spec.recreate to
+	// Allowed". Empty means to delete the object and create it again.
 	Remedy string
 }
 
-// Changes are all differences, in an order that does not vary.
+// Changes are all differences, in a deterministic order.
 type Changes []Change
 
-// Diff collects the differences that its parts report, ordered by path.
+// Diff combines differences and sorts them by path.
 //
 //	return external.Diff(
 //		external.Field("spec.maxBytes", s.Spec.MaxBytes, have.MaxBytes),
@@ -58,12 +58,11 @@ func Diff(parts ...Changes) Changes {
 	return all
 }
 
-// Field reports a difference that an Update can remove, or nothing if the values are
-// equal. A want that is unset (a nil pointer, slice or map) is not managed and never
-// differs; a pointer is compared by what it points to. Empty and nil slices and maps on
-// the side of have are equal to an empty want.
+// Field returns a difference that Update can remove, or nothing if the values are equal. A want
+// that is unset (a nil pointer, slice or map) is not managed and never differs. Pointers are
+// compared by what they point to. An empty want equals a nil or empty have.
 //
-// A plain want is always managed, its zero value too. For "zero means unset" say
+// A want of any other type is always managed, even if it is zero. If zero means unset, use
 // [Optional].
 func Field(path string, want, have any) Changes {
 	w, managed := settled(want)
@@ -77,7 +76,7 @@ func Field(path string, want, have any) Changes {
 	return Changes{{Path: path, Want: w, Have: h}}
 }
 
-// Optional is [Field] for a want whose zero value means unset.
+// Optional is like [Field], but a want with the zero value is not managed.
 func Optional[V any](path string, want V, have any) Changes {
 	if v := reflect.ValueOf(&want).Elem(); v.IsZero() {
 		return nil
@@ -85,7 +84,7 @@ func Optional[V any](path string, want V, have any) Changes {
 	return Field(path, want, have)
 }
 
-// Set is [Field] for lists whose order and repetitions carry no meaning. A nil want is not
+// Set is like [Field] for lists in which order and repetition have no meaning. A nil want is not
 // managed.
 func Set[V ~string](path string, want, have []V) Changes {
 	if want == nil {
@@ -94,21 +93,21 @@ func Set[V ~string](path string, want, have []V) Changes {
 	return Field(path, ordered(want), ordered(have))
 }
 
-// Immutable is a [Field] that no call can change.
+// Immutable is like [Field] for fields that no call can change.
 func Immutable(path string, want, have any) Changes {
 	return withEffect(Unsupported, Field(path, want, have))
 }
 
-// Recreates gives differences the effect [Recreate].
+// Recreates sets the effect of differences to [Recreate].
 func Recreates(parts ...Changes) Changes { return withEffect(Recreate, parts...) }
 
-// Refused gives differences the effect [Unsupported].
+// Refused sets the effect of differences to [Unsupported].
 func Refused(parts ...Changes) Changes { return withEffect(Unsupported, parts...) }
 
-// Ignore gives differences the effect [Ignored].
+// Ignore sets the effect of differences to [Ignored].
 func Ignore(parts ...Changes) Changes { return withEffect(Ignored, parts...) }
 
-// Secret marks differences whose values must not be shown.
+// Secret hides the values of differences.
 func Secret(parts ...Changes) Changes {
 	all := slices.Concat(parts...)
 	for i := range all {
@@ -117,12 +116,12 @@ func Secret(parts ...Changes) Changes {
 	return all
 }
 
-// Has tells whether the field at path differs.
+// Has reports whether the field at path differs.
 func (c Changes) Has(path string) bool {
 	return slices.ContainsFunc(c, func(x Change) bool { return x.Path == path })
 }
 
-// With keeps the changes of one effect.
+// With returns the changes with effect e.
 func (c Changes) With(e Effect) Changes {
 	var out Changes
 	for _, x := range c {
@@ -133,11 +132,11 @@ func (c Changes) With(e Effect) Changes {
 	return out
 }
 
-// String names every change in one line: "spec.maxBytes 1024 → 2048, spec.subjects ...".
+// String lists the changes on one line: "spec.maxBytes 1024 → 2048, spec.subjects ...".
 func (c Changes) String() string { return c.list().String() }
 
-// String is the change for people: "spec.maxBytes 1024 → 2048", from what is there to what
-// is wanted.
+// String formats the change as "spec.maxBytes 1024 → 2048", from the value of the resource to that
+// of the spec.
 func (c Change) String() string { return c.inner().String() }
 
 // list is c as the engine has it.

@@ -1,29 +1,28 @@
-// Package external reconciles custom resources that each stand for one thing outside the
-// cluster: a stream, a database, a DNS record.
+// Package external manages resources outside the cluster, each through one custom resource: a
+// stream, a database, a DNS record.
 //
-// An author writes a [Driver]: how to look at a thing, how it differs from the spec, how to
-// create and to delete it, and, as an [Updater], how to change it. There is no Kubernetes
-// in it. [New] makes the controller. What the package does beyond calling the driver:
+// You write a [Driver] for the external API: how to observe a resource, how it differs from the
+// spec, how to create and delete it and, with an [Updater], how to change it. A driver contains no
+// Kubernetes code. [New] turns it into a controller, which adds the rest:
 //
-//   - It decides by a pure function of what was observed and recorded, a table of 32 rows; each
-//     pass asks it, acts, and asks again. Traces name the row that decided: "D-13".
-//   - It records before it acts. A marker in the annotation trimtab.dev/external is durable
-//     before a create is called, and every thing carries a [Mark]; so a crash at any
-//     instruction leaks nothing and makes nothing twice, and what belongs to others is not
-//     touched.
-//   - It believes no absence. Nothing is created again and no finalizer goes until the API
-//     has had time to show what it made ([Options.CreateGrace]).
-//   - It obeys. Annotations on an object pause it, limit it to parts of create, update and
-//     delete, say whether what exists is taken over, and leave the thing behind. What they
-//     say wrongly means the least.
-//   - It tells. Ready, Creating, Updating, Deleting and Failed say what goes on, and each
-//     message ends with the way out. What works, but not as the spec asks for now, stays
-//     Ready with the observedGeneration of the spec that it was last seen to be as.
+//   - Crash safety. A record of the resource is stored on the object before Create is called, and
+//     each resource carries an ownership [Mark]. A crash at any instruction leaks nothing, creates
+//     nothing twice, and touches nothing that belongs to another owner.
+//   - Proof of absence. Nothing is created again, and no finalizer is removed, until the API has
+//     had time to show what it created ([Options.CreateGrace]).
+//   - Policies. Annotations on an object pause it, restrict it to some of create, update and
+//     delete, say whether an existing resource is adopted, and keep the resource when the object
+//     is deleted. An annotation that cannot be understood has the safest meaning.
+//   - Status. The conditions Ready, Creating, Updating, Deleting and Failed describe what is going
+//     on, and messages say what to do. A resource that works but does not match the current spec
+//     stays Ready with the observedGeneration of the spec that it last matched.
+//   - Explained decisions. What to do next is decided by a table of 32 rows. Traces name the row,
+//     as in "D-13"; docs/decisions.md describes each.
 //
-// Errors of the API have a [Class], which says whether to retry, to wait, or to leave it to
-// a person: by their maker ([Invalid], [Throttled] and so on), by the driver as a
-// [Classifier], or by their HTTP status.
+// Each error of the external API has a [Class], which determines whether the call is retried. The
+// class is declared by whoever returns the error ([Invalid], [Throttled] and so on), by the driver
+// as a [Classifier], or derived from the HTTP status.
 //
-// What calls this package, visit by visit, is package loop. Start with the example of the
-// package, then read [Driver].
+// Start with the package example, then read [Driver] and [Options]. Package loop runs the
+// controller.
 package external

@@ -6,96 +6,98 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Driver is all that you must write for a kind of external resource. T is the custom
-// resource, C the client of the external API, O the external resource exactly as that API
-// returns it. Methods take a request and return a response, which may get more fields.
-// Every method may be called again after any crash.
+// Driver manages one kind of external resource. T is the custom resource, C the client of the
+// external API, and O the external resource as the API returns it. Methods take a request and
+// return a response, so that either can get more fields. Every method may be called again after a
+// crash.
 type Driver[T client.Object, C, O any] interface {
 	// Observe reads the external resource. It changes nothing. A resource that does not
 	// exist is [Missing], not an error.
 	Observe(ctx context.Context, r ObserveRequest[T, C]) (Observation[O], error)
 
-	// Compare returns how the external resource differs from the spec. It is pure: no I/O, no
-	// clock, no randomness. What the spec leaves unset is not managed and not compared. It is
-	// also called with the zero O, to learn what the spec asks for; a panic there is harmless.
+	// Compare returns how the external resource differs from the spec. It is pure: no I/O, no clock,
+	// no randomness. What the spec leaves unset is not managed and not compared. Compare is also
+	// called with the zero O, to find out what the spec asks for; a panic is harmless then.
 	Compare(r CompareRequest[T, O]) Changes
 
-	// Create starts creation under r.ID, with r.Mark if the API can hold it. Once the API has
-	// accepted it, nothing in here may fail: a second call to the API belongs into Mark, with
-	// [Options.MarkLater], or into Update.
+	// Create creates the resource, or starts to, under r.ID and with r.Mark if the API can store it.
+	// Once the API has accepted the resource, Create must not fail: if the API needs a second call,
+	// make it in Mark, with [Options.MarkLater], or in Update.
 	Create(ctx context.Context, r CreateRequest[T, C]) (CreateResponse[O], error)
 
-	// Delete starts deletion. A resource that does not exist is success.
+	// Delete deletes the resource, or starts to. It succeeds if the resource does not exist.
 	Delete(ctx context.Context, r DeleteRequest[T, C]) (DeleteResponse, error)
 }
 
-// Updater is a [Driver] of external resources that can be changed in place. Without it a
-// change with effect [InPlace] counts as [Unsupported].
+// Updater is a [Driver] that can change external resources in place. Without it, changes with effect
+// [InPlace] count as [Unsupported].
 type Updater[T client.Object, C, O any] interface {
-	// Update changes the external resource to what the spec asks for.
+	// Update changes the external resource to match the spec.
 	Update(ctx context.Context, r UpdateRequest[T, C, O]) (UpdateResponse[O], error)
 }
 
-// Marker is a [Driver] that can put the ownership mark on an external resource that exists:
-// one that was there before its object, or whose create cannot carry the mark. Without it
-// only the object knows that such a resource is its own, and nobody else can see it.
+// Marker is a [Driver] that can put the ownership mark on an existing resource: one that is adopted,
+// or that cannot be created with a mark. Without it, an adopted resource carries no mark, so only
+// its object knows that it is managed.
 type Marker[T client.Object, C any] interface {
-	// Mark puts r.Mark on the external resource, in place of a mark that it may bear, and
-	// changes nothing else. It is safe to repeat. A resource that does not exist is an error.
+	// Mark puts r.Mark on the external resource, replaces an older mark, and changes nothing else. It
+	// may be repeated. It fails if the resource does not exist.
 	Mark(ctx context.Context, r MarkRequest[T, C]) (MarkResponse, error)
 }
 
-// Unmarker is a [Driver] that can take the ownership mark off an external resource. It is
-// called when an object is deleted and its resource is to stay ("orphan"); without it the
-// mark stays too, and whoever takes the resource over removes it.
+// Unmarker is a [Driver] that can remove the ownership mark. It is called when an object is deleted
+// and its resource is kept (deletion policy "orphan"). Without it, the mark stays on the resource.
 type Unmarker[T client.Object, C any] interface {
-	// Unmark removes the mark and changes nothing else. A resource that does not exist is
-	// success.
+	// Unmark removes the mark and changes nothing else. It succeeds if the resource does not exist.
 	Unmark(ctx context.Context, r UnmarkRequest[T, C]) (UnmarkResponse, error)
 }
 
-// Reflector is a [Driver] that shows in the object's status what it observed.
+// Reflector is a [Driver] that shows the external resource in the status of the object.
 type Reflector[T client.Object, O any] interface {
-	// Reflect writes the status of r.Object, nothing else. It is pure, and is called after each
-	// observation of an external resource that is ours. If it is gone or not ours, the
-	// status fields of the kind are emptied.
+	// Reflect sets fields in the status of r.Object, and changes nothing else. It is pure. It is called
+	// after each observation of a resource that is ours. If the resource is gone or not ours, the
+	// status fields of the kind are cleared.
 	Reflect(r ReflectRequest[T, O])
 }
 
-// Namer is a [Driver] that names external resources itself. Without it they are named
-// <kind>-<uid of the object>, lower case, as the Crossplane controller guide has it.
+// Namer is a [Driver] that chooses the names of external resources. Without it, a resource is named
+// <kind>-<uid of the object> in lower case.
 type Namer[T client.Object] interface {
-	// ExternalName returns the name, always the same for one object. Pure. An error is final
-	// until the spec changes, and the external API is not called.
+	// ExternalName returns the name. It must always return the same name for the same object. It is
+	// pure. An error is shown in the status, and the external API is not called until the spec
+	// changes.
 	ExternalName(obj T) (string, error)
 }
 
 // Dependent is a [Driver] whose objects need other objects to be ready first.
 type Dependent[T client.Object] interface {
-	// DependsOn names them. Pure. It is also called with an empty object when the
-	// controller is made, to learn which kinds to watch.
+	// DependsOn returns the dependencies of obj. It is pure. It is also called with an empty object,
+	// to find out which kinds to watch.
 	DependsOn(obj T) []Dependency
 }
 
-// Classifier is a [Driver] that knows what its API's errors mean. Errors that it leaves
-// [ClassUnknown], and those of drivers without it, are classified by the default rules.
+// Classifier is a [Driver] that knows what the errors of its API mean. The default rules classify
+// errors for which it returns [ClassUnknown].
 type Classifier interface{ Classify(err error) Class }
 
-// Dependency is an object that must be ready first. One of trimtab's kinds is ready if its
-// operator wrote so, another one if its condition Ready says so. Without that condition kstatus
-// judges, for which a Deployment is ready when it is rolled out, a Job when it has started, a
-// ConfigMap when it is there; an object of a kind that Kubernetes does not know must have a
-// status.
+// Dependency is an object that must be ready before the external API is called. By default:
+//
+//   - An object of a trimtab kind is ready if its condition Ready is true and was written by its
+//     operator.
+//   - An object of another kind is ready if its condition Ready is true.
+//   - If there is no such condition, kstatus decides. A Deployment must be rolled out, a Job must have
+//     started, a ConfigMap must exist. Objects of kinds that are not part of Kubernetes must have a
+//     status.
 type Dependency struct {
-	// Role tells dependencies of one object apart, for example "stream".
+	// Role distinguishes the dependencies of one object, for example "stream".
 	Role string
-	// To is an empty object of its kind.
+	// To is an empty object of the kind.
 	To client.Object
-	// Namespace and Name say which; an empty Namespace means the object's own.
+	// Namespace and Name identify the object. An empty Namespace means that of the dependent object.
 	Namespace, Name string
-	// Ready tells whether to, which exists and is not being deleted, is ready, and if not why:
-	// the end of a sentence about it ("has no key tls.crt"), without secrets. Empty means "is not
-	// ready". Pure. Every update of an object of the kind then brings back those that depend on
-	// it. Nil means the rules above.
+	// Ready replaces the default rules. It reports whether to, which exists and is not being deleted,
+	// is ready. If not, why completes a sentence about it, as in "has no key tls.crt"; it must not
+	// contain secrets, and empty means "is not ready". Ready is pure. With it, every update of an
+	// object of the kind triggers the objects that depend on it.
 	Ready func(to client.Object) (ready bool, why string)
 }

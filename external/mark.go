@@ -6,8 +6,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// The keys of an ownership mark. Keys and values are made of what labels, tags and metadata
-// of most APIs allow.
+// Keys of an ownership mark. Keys and values use only characters that labels, tags and metadata of
+// most APIs allow.
 const (
 	// MarkUID holds the UID of the object that owns the resource.
 	MarkUID = record.MarkUID
@@ -24,12 +24,12 @@ const (
 	MarkCluster = record.MarkCluster
 )
 
-// Mark is the ownership mark on an external thing, as labels or tags: which object owns it,
-// and which of the things made for that object, one after the other, it is.
+// Mark is the ownership mark on an external resource, stored as labels or tags. It identifies the
+// object that owns the resource, and which of the resources that were created for that object it is.
 type Mark map[string]string
 
-// MarkOf picks the ownership mark out of all the labels, tags or metadata that a thing
-// carries. It is nil if they hold none.
+// MarkOf returns the ownership mark among all labels, tags or metadata of a resource; nil if there
+// is none.
 func MarkOf(all map[string]string) Mark {
 	if all[record.MarkUID] == "" {
 		return nil
@@ -43,8 +43,7 @@ func MarkOf(all map[string]string) Mark {
 	return m
 }
 
-// On adds the mark to the labels, tags or metadata that a thing is to carry and returns
-// them; all itself does not change.
+// On returns a copy of all, the labels, tags or metadata of a resource, with the mark added.
 func (m Mark) On(all map[string]string) map[string]string {
 	out := make(map[string]string, len(all)+len(m))
 	maps.Copy(out, all)
@@ -52,9 +51,8 @@ func (m Mark) On(all map[string]string) map[string]string {
 	return out
 }
 
-// Unmark returns labels, tags or metadata without any ownership mark: for [Unmarker], and
-// for comparing what a thing carries with what the spec asks for. all itself does not
-// change; nil stays nil.
+// Unmark returns a copy of all without any ownership mark. Use it in an [Unmarker], and to compare
+// labels with the spec. If all is nil, so is the result.
 func Unmark(all map[string]string) map[string]string {
 	out := maps.Clone(all)
 	for _, key := range record.MarkKeys() {

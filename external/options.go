@@ -11,80 +11,84 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// Object is a custom resource that stands for one thing outside the cluster: its status
-// embeds [api.ExternalStatus].
+// Object is a custom resource that represents one external resource. Its status embeds
+// [api.ExternalStatus].
 type Object interface {
 	client.Object
 	api.ExternalObject
 }
 
-// Options tune the controller of one kind. Connect or Connector is required; the rest is right
-// for most when zero.
+// Options configures the controller of one kind. Connect or Connector is required. The zero values
+// of all other fields suit most APIs.
 type Options[T Object, C any] struct {
-	// Connect makes the client of the external API. All objects of the kind share the
-	// client, which must be safe for concurrent use. An error is shown in the objects'
-	// status and tried again. ctx lives as long as the client, so that the client may keep
-	// it, for example to renew tokens; it ends earlier only if Connect takes longer than
-	// CallDeadline. A client whose credentials the API refuses (a status 401 or 407, or only
-	// errors of [ClassDenied]) is replaced by what Connect returns then, at once and after
-	// that every 1 s, growing to 1 min. A client that was replaced is closed if it is an
-	// [io.Closer], once no call uses it, and its context ends.
+	// Connect creates the client of the external API. All objects of the kind share it, so it must be
+	// safe for concurrent use. If Connect fails, the error is shown in the status of the objects and
+	// Connect is called again later.
+	//
+	// The lifetime of ctx is that of the client, so the client may keep it, for example to renew
+	// tokens. It is canceled earlier only if Connect takes longer than CallDeadline.
+	//
+	// If the API refuses the client's credentials (HTTP status 401 or 407, or nothing but errors of
+	// [ClassDenied]), Connect is called for a new client: at once, then after 1 s, growing to 1 min.
+	// The old client is closed if it implements [io.Closer] and its context is canceled, both once
+	// no call uses it.
 	Connect func(ctx context.Context) (C, error)
 
-	// Connector makes the clients of objects that do not all use the same one. It takes the
-	// place of Connect and Endpoint. Nil means that all objects share the client of Connect.
+	// Connector creates clients for objects that do not all use the same one. It replaces Connect
+	// and Endpoint. Nil means that all objects share the client returned by Connect.
 	Connector Connector[T, C]
 
-	// Endpoint tells what a client talks to: a name that is the same whenever the same
-	// things are reached, for example an account with its region, without credentials. It is
-	// asked once for each client. What it says is pinned in the record of each thing, and an operator that talks
-	// to something else does not touch the thing, nor takes it for gone. Nil means that
-	// endpoints are not told apart.
+	// Endpoint names what a client talks to, for example an account and its region, without
+	// credentials. The name must be the same whenever the same resources are reached. It is called
+	// once per client. The name is pinned in the record of each resource: an operator that talks to
+	// another endpoint leaves the resource alone and does not consider it deleted. Nil means that
+	// endpoints are not distinguished.
 	Endpoint func(ctx context.Context, client C) (string, error)
 
-	// DriftInterval is how often a thing that is in sync is compared again, give or take a
-	// tenth. Zero means 10 minutes; less than zero means only on events.
+	// DriftInterval is how often a resource that matches the spec is compared again, give or take
+	// 10 %. Zero means 10 minutes. A negative value means only after events.
 	DriftInterval time.Duration
 
-	// CallDeadline bounds one call of the external API. Zero means 30 s. A call that has
-	// not returned 2 s after that is left behind: the worker goes on with other objects, and
-	// this one is not called again before that call returns.
+	// CallDeadline is the time limit of one call of the external API. Zero means 30 s. A call that
+	// has not returned 2 s after its deadline is abandoned: the worker continues with other objects,
+	// and this object is not called again until that call returns.
 	CallDeadline time.Duration
 
-	// CreateGrace is how long after a create the API may still answer that the thing does
-	// not exist. Within it absence proves nothing: nothing is created again, but for
-	// UniqueNames, and no finalizer goes. The API may show for as long what went with a
-	// dependency, so a look within that time is repeated. Zero means 10 s; less than zero
-	// means that reads are never behind writes: what the API returned with an answer less than
-	// 10 s ago (and less than CallDeadline) is then not read again before an update or a deletion
-	// that the user asks for.
+	// CreateGrace is how long the API may fail to show a resource after its creation. During that
+	// time, absence proves nothing: nothing is created again (but see UniqueNames) and no finalizer
+	// is removed. The API may also show a resource for that long after a dependency took it along,
+	// so an observation made during that time is repeated.
+	//
+	// Zero means 10 s. A negative value means that reads are never behind writes. Then what the API
+	// returned less than 10 s ago with an answer (and less than CallDeadline ago) is not read again
+	// before an update or a deletion that the user asks for.
 	CreateGrace time.Duration
 
-	// UniqueNames says that a second create of a name makes no second thing and changes
-	// nothing: the API refuses it, or answers with the thing that is there. A create whose
-	// answer was lost is then repeated at once instead of after the grace.
+	// UniqueNames means that a second create with the same name has no effect: the API refuses it or
+	// returns the existing resource. A create whose answer was lost is then repeated at once instead
+	// of after CreateGrace.
 	UniqueNames bool
 
-	// MarkLater says that Create cannot put the ownership mark on the thing, because that takes
-	// a second call of the API: Create only makes it, and the driver's Mark is called until a
-	// look shows the mark. A crash in between loses nothing. It needs a driver that is a
-	// [Marker]. What is there before the first create is recognised by looking first, and that
-	// the mark was seen is recorded, at the price of two more writes for each object.
+	// MarkLater means that Create cannot set the ownership mark because the API needs a second call
+	// for it. The driver must be a [Marker]; its Mark is called after Create until an observation
+	// shows the mark. A crash between the calls loses nothing. It costs two more writes per object:
+	// one because an existing resource must be detected before the first create, one to record that
+	// the mark was seen.
 	MarkLater bool
 
-	// Unmarked says that the API cannot hold ownership marks. What is there before the
-	// first create is then recognised by looking first, at the price of one more write for
-	// each object.
+	// Unmarked means that the API cannot store ownership marks. It costs one more write per object,
+	// because an existing resource must be detected before the first create.
 	Unmarked bool
 
-	// Limits bound what annotations on objects may ask for.
+	// Limits restricts what annotations on objects may ask for.
 	Limits Limits
 
-	// DependencyKinds are empty objects of the kinds that the driver's DependsOn may name
-	// besides those that it names for an empty object.
+	// DependencyKinds holds an empty object of each kind that DependsOn may return in addition to the
+	// kinds that it returns for an empty object.
 	DependencyKinds []client.Object
 
-	// Loop tunes the loop below. MaxInterval and Sources are filled in.
+	// Loop configures the loop that runs the controller. MaxInterval is filled in if it is zero, and
+	// Sources, Needs and Problem are added to.
 	Loop loop.Options[T]
 }
 
