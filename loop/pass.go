@@ -60,11 +60,11 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		c.memory.drop(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	return c.visit(ctx, obj)
+	return c.reconcile(ctx, obj)
 }
 
-// visit does the pass over a fresh object.
-func (c *Controller[T]) visit(ctx context.Context, obj T) (reconcile.Result, error) {
+// reconcile does the pass over a fresh object.
+func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
 	p := c.open(ctx, obj, nil)
 	ctx = p.into(ctx)
 	selected, err := p.selected(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
-// watchSharing keeps an index of the keys of objects, and visits those that share a key with an
+// watchSharing keeps an index of the keys of objects, and queues those that share a key with an
 // object that goes or no longer has the key.
 func (c *Controller[T]) watchSharing(mgr manager.Manager, ctrl controller.Controller, indexer Indexer[T]) error {
 	keys := func(obj T) []string { return c.indexKeys(indexer, obj) }
@@ -56,7 +56,7 @@ func (c *Controller[T]) indexKeys(indexer Indexer[T], obj T) (keys []string) {
 	return keys
 }
 
-// wakeSharing visits the other objects that have one of keys.
+// wakeSharing queues the other objects that have one of keys.
 func (c *Controller[T]) wakeSharing(ctx context.Context, gone T, keys []string, q queue) {
 	for _, key := range keys {
 		others, err := c.sharing(ctx, key)
@@ -68,7 +68,7 @@ func (c *Controller[T]) wakeSharing(ctx context.Context, gone T, keys []string, 
 			if o.GetUID() == gone.GetUID() {
 				continue
 			}
-			if k := client.ObjectKeyFromObject(o); c.memory.event(k) { // otherwise all are visited once this process leads
+			if k := client.ObjectKeyFromObject(o); c.memory.event(k) { // otherwise all are queued once this process leads
 				q.Add(reconcile.Request{NamespacedName: k})
 			}
 		}

@@ -38,7 +38,7 @@ type Target[T client.Object] struct {
 	Watch func(source.Source) error
 	// Event counts a change of what the object of that key depends on as an event of the object,
 	// so that a pass which it causes is no retry, and reports whether to queue the object. A
-	// process that is not the leader queues none; all are visited when it becomes the leader.
+	// process that is not the leader queues none; all are queued when it becomes the leader.
 	Event func(types.NamespacedName) bool
 }
 

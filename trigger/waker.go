@@ -11,8 +11,8 @@ import (
 )
 
 // Waker wakes objects of the controllers that have it as an [External] source; one may serve
-// several. As long as no such controller runs nothing is woken: a controller that starts visits
-// all of its objects. The zero value is ready to use, and all methods are safe for concurrent use.
+// several. As long as no such controller runs nothing is woken: a controller that starts
+// reconciles all its objects. The zero value is ready to use, and all methods are safe for concurrent use.
 type Waker struct {
 	// OnAttach is called with the context of each controller that starts and can be woken from
 	// now on. Nil calls nothing.
