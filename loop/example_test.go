@@ -43,7 +43,8 @@ func (t *Tank) TrimtabStatus() *api.Status { return &t.Status.Status }
 // DeepCopyObject implements runtime.Object.
 func (t *Tank) DeepCopyObject() runtime.Object {
 	out := *t
-	out.ObjectMeta = *t.ObjectMeta.DeepCopy()
+	metadata := &t.ObjectMeta
+	metadata.DeepCopyInto(&out.ObjectMeta)
 	out.Status.Status = *t.TrimtabStatus().DeepCopy()
 	return &out
 }
