@@ -18,15 +18,15 @@ import (
 
 const serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
 
-// auditPolicy records every request once, when it is answered.
+// auditPolicy records every request once, when it has been answered.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// startAPIServer goes through the server's options and Run. Its cobra command
-// would install a signal handler for the whole process.
+// startAPIServer uses the server's options and Run directly, because its cobra
+// command would install a signal handler for the whole process.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	opts := options.NewServerRunOptions()
 	args, err := c.apiServerArgs()
@@ -55,8 +55,8 @@ func (c *Cluster) apiServerArgs() ([]string, error) {
 	args := []string{
 		"--etcd-servers=" + c.etcdSocket().String(),
 		"--bind-address=127.0.0.1",
-		// Endpoints may not name loopback, so nobody maintains those of the Service
-		// kubernetes; and the laptop may have no other address.
+		// Endpoints must not contain loopback addresses, and the machine may have no
+		// other address, so those of the Service kubernetes are not maintained.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + c.pki.Cert(pki.APIServer),
@@ -87,13 +87,13 @@ func (c *Cluster) auditArgs() ([]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	// The server opens the file at the first request and only complains.
+	// The server opens the file at the first request and only logs an error.
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
 		err = f.Close()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("audit log: %w; name a file that you may write", err)
+		return nil, fmt.Errorf("audit log: %w; use a writable file", err)
 	}
 	if err := c.folder.Write(policy, []byte(auditPolicy)); err != nil {
 		return nil, fmt.Errorf("write the audit policy: %w", err)
@@ -101,7 +101,7 @@ func (c *Cluster) auditArgs() ([]string, error) {
 	return []string{"--audit-policy-file=" + c.folder.Join(policy), "--audit-log-path=" + path}, nil
 }
 
-// waitForAPIServer asks until the server says that it is ready.
+// waitForAPIServer polls the server until it reports that it is ready.
 func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 	const patience, pause = time.Minute, 20 * time.Millisecond
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
@@ -125,8 +125,8 @@ func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 	}
 }
 
-// parse applies args to the flags of a component, which is the one interface
-// of its options that Kubernetes keeps stable.
+// parse applies args to the flags of a component. Flags are the only stable
+// interface to its options.
 func parse(flags cliflag.NamedFlagSets, args []string) error {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, fs := range flags.FlagSets {

@@ -14,8 +14,8 @@ import (
 	"github.com/trimtab-dev/trimtab/devcluster/internal/pki"
 )
 
-// controllers are those whose absence an operator or a kubectl user would
-// notice. The others need clouds, volumes, kubelets or metrics.
+// controllers returns the controllers that an operator or a kubectl user would
+// miss. The others need clouds, volumes, kubelets or metrics.
 func controllers() []string {
 	return []string{
 		// Identity and namespaces.
@@ -25,8 +25,8 @@ func controllers() []string {
 		names.RootCACertificatePublisherController,
 		names.ClusterRoleAggregationController,
 		names.ResourceQuotaController,
-		// Deletion. Claims and volumes are given a finalizer at admission; without
-		// their controllers it would never go, nor would their namespace.
+		// Deletion. Claims and volumes get a finalizer at admission; without their
+		// controllers, they and their namespace would never be deleted.
 		names.GarbageCollectorController,
 		names.PodGarbageCollectorController,
 		names.TTLAfterFinishedController,
@@ -53,8 +53,8 @@ func controllers() []string {
 	}
 }
 
-// startControllers goes through the manager's options, Config and Run. Its
-// cobra command refuses a process whose logging is set up already.
+// startControllers uses the manager's options, Config and Run directly, because
+// its cobra command refuses to run in a process whose logging is already set up.
 func (c *Cluster) startControllers(ctx context.Context) error {
 	opts, err := controlleroptions.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 		"--profiling=false",
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
-		// Fake nodes send no heartbeats, which keeps an idle cluster idle.
+		// Simulated nodes send no heartbeats, which keeps an idle cluster idle.
 		"--node-monitor-grace-period=87600h",
 	}); err != nil {
 		return fmt.Errorf("kube-controller-manager's flags: %w", err)

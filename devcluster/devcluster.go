@@ -23,38 +23,39 @@ import (
 // Version is the Kubernetes release that a Cluster runs and reports.
 const Version = release.Version
 
-// Options say what may differ between clusters. The zero value is a cluster on
-// a free port that is gone when it stops.
+// Options configure a cluster. The zero value is a cluster on a free port whose
+// data is removed when it stops.
 type Options struct {
 	// Data is the folder for everything that survives a restart: objects,
-	// certificates, the port. Empty means a temporary folder that goes with the
-	// cluster, written without fsync.
+	// certificates, the port. Empty means a temporary folder, which is written
+	// without fsync and removed when the cluster stops.
 	Data string
 
-	// Port is where the API server listens on 127.0.0.1. Zero means the port
-	// that Data remembers, else a free one.
+	// Port is the port of the API server on 127.0.0.1. Zero means the port
+	// stored in Data, or a free one.
 	Port int
 
-	// Kubeconfig is where the administrator's kubeconfig is written. Empty means
-	// the file "kubeconfig" in the data folder.
+	// Kubeconfig is the path to which the administrator's kubeconfig is written.
+	// Empty means the file "kubeconfig" in the data folder.
 	Kubeconfig string
 
-	// AuditLog is the file to which one JSON line per API request is appended:
-	// who did what to which object, and the answer's code. Empty means none.
+	// AuditLog is the file to which one JSON line is appended for each API
+	// request: the user, the verb, the object and the status code. Empty means
+	// none.
 	AuditLog string
 
-	// Log is the file for what the components say. Empty means the file
-	// "devcluster.log" in the data folder. It is cut at each start.
+	// Log is the file for the components' logs. Empty means the file
+	// "devcluster.log" in the data folder. It is truncated at each start.
 	Log string
 
-	// Nodes is how many fake nodes there are. Zero means 1; negative means none,
-	// and pods stay Pending.
+	// Nodes is the number of simulated nodes. Zero means 1. A negative number
+	// means none; pods then stay Pending.
 	Nodes int
 }
 
 func (o Options) check() error {
 	if o.Port < 0 || o.Port > 65535 {
-		return fmt.Errorf("port %d is not between 1 and 65535; name another, or 0 for a free one", o.Port)
+		return fmt.Errorf("port %d is not between 1 and 65535; choose another, or 0 for a free one", o.Port)
 	}
 	return nil
 }
@@ -69,18 +70,18 @@ func (o Options) nodes() int {
 	return o.Nodes
 }
 
-// Info describes a running cluster. It is kept as JSON in the file
-// "cluster.json" of the data folder for as long as the cluster runs.
+// Info describes a running cluster. While the cluster runs, the file
+// "cluster.json" in the data folder contains it as JSON.
 type Info struct {
-	// Ready is true in every Info that the package hands out.
+	// Ready is always true.
 	Ready bool `json:"ready"`
-	// URL is the API server's address.
+	// URL is the address of the API server.
 	URL string `json:"url"`
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	// Version is the Kubernetes release, such as v1.37.1.
 	Version string `json:"version"`
-	// PID is the process that runs the cluster.
+	// PID is the id of the process that runs the cluster.
 	PID int `json:"pid"`
 	// Seconds is how long the start took.
 	Seconds float64 `json:"seconds"`
@@ -101,35 +102,35 @@ type Cluster struct {
 	log      *os.File
 	slog     *slog.Logger
 
-	// fail ends the cluster with a reason; ended is done from then on.
+	// fail ends the cluster with a reason; ended is done then.
 	fail  context.CancelCauseFunc
 	ended context.Context //nolint:containedctx // the cluster's own life, not a call's
 
-	// stops undo what Start did; they run in reverse.
+	// stops undo what Start did. They run in reverse order.
 	stops []func() error
-	// finish runs stops once, for whoever comes first.
+	// finish runs stops once.
 	finish func() error
 }
 
-// used guards against a second cluster: Kubernetes keeps feature gates, metrics
-// and loggers in variables of the process and refuses to set them up twice.
+// used prevents a second cluster: Kubernetes keeps feature gates, metrics and
+// loggers in global variables and refuses to set them up twice.
 //
 //arch:state mirrors what is global in Kubernetes
 var used atomic.Bool
 
-// Start brings a cluster up and returns when the API server is ready, the
-// namespace default has its ServiceAccount and all nodes are Ready. The cluster
-// runs until ctx is done, Stop is called, or a component gives up.
+// Start starts a cluster. It returns when the API server is ready, the namespace
+// default has its service account and all nodes are Ready. The cluster runs until
+// ctx is done, Stop is called, or a component fails.
 //
-// A process can start one cluster in its life; start further ones through the
-// binary. Start takes over this process's Kubernetes logging (klog).
+// A process can start only one cluster; use the binary for more. Start redirects
+// the Kubernetes logging (klog) of this process.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	began := time.Now()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	if used.Swap(true) {
-		return nil, errors.New("this process has started a cluster before; start another one as a process of its own, with cmd/devcluster")
+		return nil, errors.New("this process has already started a cluster; start another one with cmd/devcluster")
 	}
 	if err := release.Apply(); err != nil {
 		return nil, err
@@ -148,11 +149,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.announce(); err != nil {
 		return nil, errors.Join(err, c.finish())
 	}
-	context.AfterFunc(ctx, func() { _ = c.finish() }) // Wait answers what it says
+	context.AfterFunc(ctx, func() { _ = c.finish() }) // Wait returns its error
 	return c, nil
 }
 
-// start does the steps in the order in which they need each other.
+// start runs the steps of Start in the order of their dependencies.
 func (c *Cluster) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		c.openFolder,
@@ -178,8 +179,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// whyNot prefers the reason why a component ended over the failed wait that it
-// caused.
+// whyNot returns the reason why a component ended, if one did, instead of the
+// failed wait that this caused.
 func (c *Cluster) whyNot(err error) error {
 	cause := context.Cause(c.ended)
 	if cause != nil && !errors.Is(cause, context.Canceled) {
@@ -189,12 +190,12 @@ func (c *Cluster) whyNot(err error) error {
 }
 
 // stopPatience is how long a component may take to stop. Some controllers
-// finish their work first, and nobody will see the result.
+// finish their work first, although nobody will see the result.
 const stopPatience = 3 * time.Second
 
-// run starts a component that works until its context is done. When it returns
-// earlier, the cluster ends. The end of ctx alone does not stop it: that is up
-// to stop, which knows the order.
+// run starts a component that runs until its context is done. If it returns
+// earlier, the cluster ends. The end of ctx does not stop it directly: components
+// are stopped in order.
 func (c *Cluster) run(ctx context.Context, name string, component func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -210,7 +211,8 @@ func (c *Cluster) run(ctx context.Context, name string, component func(context.C
 		select {
 		case <-done:
 		case <-time.After(stopPatience):
-			// Left behind: the process ends soon, and the data is safe at any instant.
+			// The component is left running: the process ends soon, and the data is
+			// always consistent.
 			c.slog.Warn("component did not stop in time", "component", name, "patience", stopPatience)
 		}
 		return nil
@@ -219,7 +221,7 @@ func (c *Cluster) run(ctx context.Context, name string, component func(context.C
 
 func orUnexpected(err error) error {
 	if err == nil {
-		return errors.New("it returned without being asked to")
+		return errors.New("it returned unexpectedly")
 	}
 	return err
 }
@@ -235,11 +237,12 @@ func (c *Cluster) stop() error {
 	return errors.Join(errs...)
 }
 
-// Stop ends the cluster and removes what is temporary. Safe to repeat.
+// Stop stops the cluster and removes temporary files. It may be called more than
+// once.
 func (c *Cluster) Stop() error { return c.finish() }
 
-// Wait returns when the cluster has ended: nil after Stop or when the context
-// of Start was canceled, else the reason.
+// Wait waits until the cluster has ended. It returns nil after Stop, or if the
+// context of Start was canceled, and otherwise the reason.
 func (c *Cluster) Wait() error {
 	<-c.ended.Done()
 	err := c.finish()
@@ -249,10 +252,10 @@ func (c *Cluster) Wait() error {
 	return err
 }
 
-// Info describes the cluster.
+// Info returns a description of the cluster.
 func (c *Cluster) Info() Info { return c.info }
 
-// Config is the administrator's access.
+// Config returns the client configuration of the administrator.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 func (c *Cluster) openFolder(context.Context) error {
@@ -266,7 +269,7 @@ func (c *Cluster) openFolder(context.Context) error {
 		return err
 	}
 	c.onStop(c.folder.Close)
-	return removeFile(c.folder.Join(infoFile)) // a killed cluster left it
+	return removeFile(c.folder.Join(infoFile)) // left by a killed cluster
 }
 
 func (c *Cluster) ensureCertificates(context.Context) error {
@@ -278,20 +281,20 @@ func (c *Cluster) ensureCertificates(context.Context) error {
 	return nil
 }
 
-// because points at the log, which is the only one to know more.
+// because refers to the log, which has the details.
 func (c *Cluster) because() string {
 	if c.folder.Temporary() && c.options.Log == "" {
-		return "start it with a file for the log to see why"
+		return "set a file for the log to see why"
 	}
-	return "the log says why: " + c.log.Name()
+	return "see the log: " + c.log.Name()
 }
 
-// damaged tells the way out of a data folder that cannot be used.
+// damaged returns the error for a data folder that cannot be used.
 func (c *Cluster) damaged(err error) error {
 	if c.folder.Temporary() {
 		return err
 	}
-	return fmt.Errorf("data folder %q is damaged: %w; restore it from a copy, or remove it to start empty", c.folder.Path(), err)
+	return fmt.Errorf("data folder %q is damaged: %w; restore it from a copy, or remove it to start with an empty cluster", c.folder.Path(), err)
 }
 
 func (c *Cluster) adminConfig() (*rest.Config, error) {

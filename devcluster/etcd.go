@@ -13,11 +13,11 @@ import (
 	"github.com/trimtab-dev/trimtab/devcluster/internal/folder"
 )
 
-// openSockets finds a place for etcd's sockets. etcd listens on sockets in a
-// folder that only its owner may enter, because a TCP port would let every
-// local user read and write past RBAC. Systems limit the path of a socket, the
-// strictest to 103 bytes, so a data folder deep in the tree gets a folder in
-// /tmp beside it.
+// openSockets chooses a folder for etcd's sockets. etcd listens on sockets in a
+// folder that only its owner can access, because through a TCP port every local
+// user could bypass RBAC. The path of a socket is limited, to 103 bytes on some
+// systems, so if the path of the data folder is too long, a folder in /tmp is
+// used.
 func (c *Cluster) openSockets(context.Context) error {
 	const limit, short = 103, "/tmp"
 	c.sockets = c.folder
@@ -26,7 +26,7 @@ func (c *Cluster) openSockets(context.Context) error {
 	}
 	var err error
 	if c.sockets, err = folder.Temp(short); err != nil {
-		return fmt.Errorf("place for etcd's sockets, for which %q is too long: %w", c.folder.Path(), err)
+		return fmt.Errorf("folder for etcd's sockets, for which the path %q is too long: %w", c.folder.Path(), err)
 	}
 	c.onStop(c.sockets.Close)
 	return nil
@@ -66,8 +66,8 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	return nil
 }
 
-// openEtcd opens the data. What damage.Check could not see, etcd tells by an
-// error, by a panic, or by a log entry after which it ends the process.
+// openEtcd opens the data. etcd reports damage that damage.Check did not find by
+// an error, by a panic, or by a log entry after which it would end the process.
 func (c *Cluster) openEtcd() (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
@@ -105,7 +105,7 @@ func (c *Cluster) etcdConfig(fatal func(string)) *embed.Config {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.UnsafeNoFsync = c.folder.Temporary()
-	// A single member elects itself; waiting a second for a rival is for others.
+	// A single member elects itself and need not wait a second for others.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(c.etcdLogger(fatal))
 	return cfg

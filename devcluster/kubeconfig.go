@@ -17,8 +17,8 @@ import (
 	"github.com/trimtab-dev/trimtab/devcluster/internal/pki"
 )
 
-// signature is the first line of each kubeconfig of ours. A file without it is
-// somebody else's and is not overwritten.
+// signature is the first line of each kubeconfig that devcluster writes. A file
+// without it is not overwritten.
 const signature = "# Written by devcluster, which overwrites this file at each start.\n"
 
 const infoFile = "cluster.json"
@@ -30,7 +30,7 @@ func (c *Cluster) kubeconfig() string {
 	return c.folder.Join("kubeconfig")
 }
 
-// kubeconfigFor is the kubeconfig of a component.
+// kubeconfigFor writes the kubeconfig of a component.
 func (c *Cluster) kubeconfigFor(identity string) string {
 	return c.folder.Join(identity + ".kubeconfig")
 }
@@ -83,7 +83,7 @@ func (c *Cluster) writeKubeconfig(path, identity string) error {
 		return fmt.Errorf("kubeconfig of %s: %w", identity, err)
 	}
 	if err := folder.WriteFile(path, append([]byte(signature), content...)); err != nil {
-		return fmt.Errorf("write kubeconfig %q: %w; name a file that you may write", path, err)
+		return fmt.Errorf("write kubeconfig %q: %w; use a writable file", path, err)
 	}
 	return nil
 }
@@ -96,10 +96,10 @@ func refuseForeign(path string) error {
 	case err != nil:
 		return fmt.Errorf("read kubeconfig %q: %w", path, err)
 	}
-	return fmt.Errorf("kubeconfig %q exists and was not written by devcluster; name another file", path)
+	return fmt.Errorf("kubeconfig %q exists and was not written by devcluster; choose another file", path)
 }
 
-// announce leaves a note of the running cluster in its data folder.
+// announce writes the description of the running cluster into its data folder.
 func (c *Cluster) announce() error {
 	content, err := json.Marshal(c.info)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// portFile remembers the port in the data folder, so that kubeconfigs handed
-// out earlier stay valid.
+// portFile stores the port in the data folder, so that existing kubeconfigs stay
+// valid.
 const portFile = "port"
 
-// listen takes the port before anything else starts: a port that is taken is
-// told at once, and nobody can take a free one in between.
+// listen opens the port before anything else starts, so that a port in use is
+// reported at once, and a free one cannot be taken by another process meanwhile.
 func (c *Cluster) listen(ctx context.Context) error {
 	port, err := c.port()
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Cluster) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	c.listener, err = lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d of 127.0.0.1 is taken; stop the process that listens there or choose another port", port)
+		return fmt.Errorf("port %d of 127.0.0.1 is taken; stop the process that uses it, or choose another port", port)
 	}
 	if errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("port %d of 127.0.0.1 is reserved for root; choose one above 1023", port)
@@ -54,24 +54,24 @@ func (c *Cluster) port() (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("remembered port: %w", err)
+		return 0, fmt.Errorf("stored port: %w", err)
 	}
 	port, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	if err != nil {
-		return 0, c.damaged(fmt.Errorf("file %q holds no port number", portFile))
+		return 0, c.damaged(fmt.Errorf("file %q does not contain a port number", portFile))
 	}
 	return port, nil
 }
 
-// guardedListener can be closed under an API server that does not know yet that it is to
-// stop: one that is stopped while it starts may have begun to serve without having been told,
-// and it panics when its listener ends before it does.
+// guardedListener is a listener that can be abandoned while the API server still
+// uses it. An API server that is stopped while it starts may already be serving,
+// and it panics if its listener is closed before it stops.
 type guardedListener struct {
 	net.Listener
 	abandoned atomic.Bool
 }
 
-// abandon frees the port. Whoever still accepts waits until the process ends.
+// abandon frees the port. Calls of Accept then block until the process ends.
 func (l *guardedListener) abandon() error {
 	l.abandoned.Store(true)
 	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -18,13 +18,14 @@ import (
 )
 
 // etcdClientLogger is the API server's logger for its connection to etcd. It
-// writes to standard error, which is for errors of ours, and cannot be set.
+// writes to standard error, which is reserved for devcluster's own errors, and
+// there is no other way to set it.
 //
 //go:linkname etcdClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
 var etcdClientLogger *zap.Logger
 
-// openLog sends what all components say to one file and keeps them from ending
-// the process.
+// openLog redirects the logs of all components to one file and prevents the
+// components from ending the process.
 func (c *Cluster) openLog(context.Context) error {
 	path := c.options.Log
 	if path == "" {
@@ -33,7 +34,7 @@ func (c *Cluster) openLog(context.Context) error {
 	var err error
 	c.log, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("open the log: %w; name a file that you may write", err)
+		return fmt.Errorf("open the log: %w; use a writable file", err)
 	}
 	c.slog = slog.New(slog.NewTextHandler(c.log, nil))
 	log.SetOutput(c.log)
@@ -44,15 +45,16 @@ func (c *Cluster) openLog(context.Context) error {
 	return nil
 }
 
-// giveUp is for components that would end the process. It ends the cluster in
-// good order and the calling goroutine, which must not go on.
+// giveUp is called instead of ending the process. It stops the cluster and ends
+// the calling goroutine, which must not continue.
 func (c *Cluster) giveUp(reason string) {
 	c.fail(errors.New(reason))
 	runtime.Goexit()
 }
 
-// etcdLogger writes etcd's warnings to the log. Entries after which etcd would
-// panic or end the process go to giveUp, which must not return.
+// etcdLogger returns a logger that writes etcd's warnings to the log. It calls
+// giveUp, which must not return, for entries after which etcd would panic or end
+// the process.
 func (c *Cluster) etcdLogger(giveUp func(reason string)) *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	core := zapcore.NewCore(encoder, zapcore.AddSync(c.log), zapcore.WarnLevel)
@@ -60,10 +62,10 @@ func (c *Cluster) etcdLogger(giveUp func(reason string)) *zap.Logger {
 	return zap.New(core, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
 }
 
-// lastWords receives the entries after which etcd does not go on.
+// lastWords receives the entries after which etcd does not continue.
 type lastWords func(reason string)
 
-// OnWrite hands on the entry's message and error. It does not return.
+// OnWrite passes on the entry's message and error. It does not return.
 func (say lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	said := []string{entry.Message}
 	for _, f := range fields {

@@ -23,8 +23,8 @@ import (
 	"github.com/trimtab-dev/trimtab/devcluster/internal/pki"
 )
 
-// startNodes starts kwok, which plays the kubelet of every node, also of nodes
-// that users make, and makes the nodes asked for.
+// startNodes creates the nodes and starts kwok, which simulates the kubelets of
+// all nodes, including those that users create.
 func (c *Cluster) startNodes(ctx context.Context) error {
 	config, err := c.kwokConfig()
 	if err != nil {
@@ -92,8 +92,8 @@ func (c *Cluster) kwokConfig() (kwok.Config, error) {
 	}, nil
 }
 
-// stages are what happens to nodes and pods, all of it at once: nodes become
-// Ready, pods Running, pods of Jobs Succeeded, deleted pods go.
+// stages define what happens to nodes and pods, without delay: nodes become
+// Ready, pods Running, pods of Jobs Succeeded, and deleted pods are removed.
 func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	out := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, text := range []string{

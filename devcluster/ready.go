@@ -16,8 +16,8 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 )
 
-// waitUntilUsable waits for what users take for granted: the ServiceAccount
-// without which no pod is admitted, and nodes to schedule on.
+// waitUntilUsable waits for the default service account, without which no pod is
+// admitted, and for the nodes.
 func (c *Cluster) waitUntilUsable(ctx context.Context) error {
 	const patience = time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -39,7 +39,7 @@ func (c *Cluster) waitUntilUsable(ctx context.Context) error {
 	return nil
 }
 
-// waitFor watches one object until done says so.
+// waitFor watches one object until done returns true.
 func waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
 	byName := fields.OneTermEqualSelector("metadata.name", name)
 	lw := cache.NewListWatchFromClient(client, kind, namespace, byName)

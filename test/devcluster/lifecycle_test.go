@@ -381,7 +381,7 @@ func TestErrorsAreOneSentence(t *testing.T) {
 		"second instance": {
 			why:  "two etcds on the same files destroy them",
 			args: func(t *testing.T) []string { return []string{"--data", shared.Data} },
-			says: []string{"in use by process " + strconv.Itoa(shared.PID), "name another folder"},
+			says: []string{"in use by process " + strconv.Itoa(shared.PID), "choose another folder"},
 		},
 		"taken port": {
 			why: "the reason must not drown in a log",
@@ -404,17 +404,17 @@ func TestErrorsAreOneSentence(t *testing.T) {
 		"unwritable folder": {
 			why:  "also for root, so below a file",
 			args: func(*testing.T) []string { return []string{"--data", "/dev/null/data"} },
-			says: []string{`"/dev/null/data"`, "name a folder that you may write to"},
+			says: []string{`"/dev/null/data"`, "use a writable folder"},
 		},
 		"unwritable audit log": {
 			why:  "an audit log that nobody writes proves nothing",
 			args: func(*testing.T) []string { return []string{"--audit-log", "/dev/null/audit"} },
-			says: []string{"audit log", "name a file that you may write"},
+			says: []string{"audit log", "use a writable file"},
 		},
 		"unwritable log": {
 			why:  "a log that was asked for is wanted",
 			args: func(*testing.T) []string { return []string{"--log", "/dev/null/log"} },
-			says: []string{"open the log", "name a file that you may write"},
+			says: []string{"open the log", "use a writable file"},
 		},
 		"foreign kubeconfig": {
 			why: "somebody's way into production is not overwritten",
@@ -425,7 +425,7 @@ func TestErrorsAreOneSentence(t *testing.T) {
 				}
 				return []string{"--kubeconfig", file}
 			},
-			says: []string{"was not written by devcluster", "name another file"},
+			says: []string{"was not written by devcluster", "choose another file"},
 		},
 		"damaged data": {
 			why: "etcd would panic in a goroutine of its own",

@@ -1,12 +1,12 @@
-// Command devcluster runs a Kubernetes control plane until it is told to stop.
+// Command devcluster runs a Kubernetes control plane until it is asked to stop.
 //
-// When the cluster is usable it prints one line of JSON on standard output:
+// When the cluster is ready, it prints one line of JSON on standard output:
 //
 //	{"ready":true,"url":"https://127.0.0.1:40813","kubeconfig":"…","version":"v1.37.1","pid":4711,"seconds":2.9,"data":"…"}
 //
-// It stops on SIGTERM and SIGINT, and with -with-parent also when standard
-// input ends, which happens when the parent process ends, however it ends. An
-// error is one line on standard error, and the exit code is 1.
+// It stops on SIGTERM and SIGINT. With -with-parent it also stops when standard
+// input ends, as it does when the parent process ends, however that ends. An
+// error is printed as one line on standard error, and the exit code is then 1.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	cluster, err := devcluster.Start(ctx, o)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // told to stop while starting; Start has cleaned up
+		return nil // asked to stop while starting; Start has cleaned up
 	}
 	if err != nil {
 		return err
@@ -56,19 +56,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := json.NewEncoder(stdout).Encode(cluster.Info()); err != nil {
 		return errors.Join(fmt.Errorf("print the ready line: %w", err), cluster.Stop())
 	}
-	debug.FreeOSMemory() // starting leaves some 80 MB of garbage, and several clusters may run at a time
+	debug.FreeOSMemory() // starting leaves about 80 MB of garbage, and several clusters may run at a time
 	return cluster.Wait()
 }
 
 func parse(args []string, stderr io.Writer) (o devcluster.Options, withParent bool, err error) {
 	flags := flag.NewFlagSet("devcluster", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.Data, "data", "", "`folder` that keeps the cluster across restarts (default: a temporary one)")
-	flags.IntVar(&o.Port, "port", 0, "`port` of the API server on 127.0.0.1 (default: the one of the last start on the data folder, else a free one)")
+	flags.StringVar(&o.Data, "data", "", "`folder` that keeps the cluster across restarts (default: a temporary folder)")
+	flags.IntVar(&o.Port, "port", 0, "`port` of the API server on 127.0.0.1 (default: the port stored in the data folder, or a free one)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` for the administrator's kubeconfig (default: \"kubeconfig\" in the data folder)")
-	flags.StringVar(&o.AuditLog, "audit-log", "", "`file` that gets one JSON line per API request (default: none)")
-	flags.StringVar(&o.Log, "log", "", "`file` for what the components say (default: \"devcluster.log\" in the data folder)")
-	nodes := flags.Int("nodes", 1, "`number` of fake nodes; with 0 pods stay Pending")
+	flags.StringVar(&o.AuditLog, "audit-log", "", "`file` that gets one JSON line for each API request (default: none)")
+	flags.StringVar(&o.Log, "log", "", "`file` for the components' logs (default: \"devcluster.log\" in the data folder)")
+	nodes := flags.Int("nodes", 1, "`number` of simulated nodes; with 0, pods stay Pending")
 	flags.BoolVar(&withParent, "with-parent", false, "stop when standard input ends")
 	if err := flags.Parse(args); err != nil {
 		return o, false, err
@@ -77,7 +77,7 @@ func parse(args []string, stderr io.Writer) (o devcluster.Options, withParent bo
 		return o, false, fmt.Errorf("unexpected argument %q; see devcluster -help", flags.Arg(0))
 	}
 	if *nodes < 0 {
-		return o, false, fmt.Errorf("-nodes %d is negative; name how many fake nodes there are", *nodes)
+		return o, false, fmt.Errorf("-nodes %d is negative; set the number of simulated nodes", *nodes)
 	}
 	o.Nodes = *nodes
 	if o.Nodes == 0 {
@@ -86,12 +86,12 @@ func parse(args []string, stderr io.Writer) (o devcluster.Options, withParent bo
 	return o, withParent, nil
 }
 
-// untilEOF is ctx, canceled as soon as nothing more can come from r.
+// untilEOF returns a context that is canceled when r ends.
 func untilEOF(ctx context.Context, r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		_, _ = io.Copy(io.Discard, r) // an error ends the wait as well as EOF does
+		_, _ = io.Copy(io.Discard, r) // an error counts as the end
 	}()
 	return ctx
 }

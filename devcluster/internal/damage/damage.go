@@ -1,8 +1,8 @@
-// Package damage looks for damage in etcd's data before etcd opens it.
+// Package damage checks etcd's data for damage before etcd opens it.
 //
-// etcd itself answers damage with a panic in a goroutine of its own, a fault
-// on mapped memory, or a wait without end, none of which its embedder can turn
-// into a sentence.
+// etcd itself responds to damage with a panic in one of its goroutines, a fault
+// on mapped memory, or by blocking forever. The program that embeds it cannot
+// turn any of these into an error message.
 package damage
 
 import (
@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Check reads all of etcd's data in dir and tells what is wrong with it. A
-// folder without data is fine: etcd fills it.
+// Check reads all of etcd's data in dir and returns an error if it is damaged. A
+// folder without data is valid: etcd fills it.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,15 +54,15 @@ func there(path string) bool {
 	return err == nil
 }
 
-// filled tells whether the file holds anything. etcd sets up an empty database,
-// which it leaves when it is killed in its first moment.
+// filled reports whether the file contains anything. etcd creates an empty
+// database first, which remains if it is killed immediately.
 func filled(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 0
 }
 
-// guard turns a panic of read into an error, and so a fault on mapped memory,
-// which is how a file that is shorter than it says shows up.
+// guard turns a panic of read into an error, including a fault on mapped memory,
+// which is the effect of a truncated file.
 func guard(read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -85,9 +85,9 @@ func readLog(dir string) error {
 	return err
 }
 
-// readDatabase touches every page, keys and values alike.
+// readDatabase reads every page, of keys and of values.
 func readDatabase(path string) error {
-	const patience = time.Second // for the lock, which nobody else should hold
+	const patience = time.Second // for the lock, which no other process should hold
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: patience})
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func readDatabase(path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// touch reads a value, which lies on overflow pages when it is long.
+// touch reads a value, which is on overflow pages if it is long.
 func touch(value []byte) (sum byte) {
 	for _, b := range value {
 		sum ^= b

@@ -1,8 +1,8 @@
-// Package folder owns the folder that a control plane keeps its data in.
+// Package folder manages the data folder of a control plane.
 //
 // A folder has one owner at a time: the process that holds the lock on the file
-// "lock" inside it. The kernel drops that lock when the process ends, however
-// it ends, so a lock that is free means an owner that is gone.
+// "lock" in it. The kernel releases the lock when the process ends, however it
+// ends, so a free lock means that the owner is gone.
 package folder
 
 import (
@@ -16,10 +16,10 @@ import (
 
 const (
 	lockFile = "lock"
-	// prefix marks temporary folders, for people and for sweep.
+	// prefix is the prefix of temporary folders, by which sweep finds them.
 	prefix = "trimtab-devcluster-"
-	// newborn marks a temporary folder whose lock is not taken yet. sweep does
-	// not look at these, so it never takes a folder from a starting process.
+	// newborn is the prefix of temporary folders that are not locked yet. sweep
+	// ignores these, so it never removes the folder of a starting process.
 	newborn = ".new-" + prefix
 )
 
@@ -30,29 +30,28 @@ type Folder struct {
 	lock      *os.File
 }
 
-// Open takes the named folder, and makes it when it does not exist.
+// Open opens the named folder and creates it if it does not exist.
 func Open(path string) (*Folder, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data folder %q: %w", path, err)
 	}
 	if err := os.MkdirAll(abs, 0o700); err != nil {
-		return nil, fmt.Errorf("make data folder %q: %w; name a folder that you may write to", abs, reason(err))
+		return nil, fmt.Errorf("create data folder %q: %w; use a writable folder", abs, reason(err))
 	}
 	f := &Folder{path: abs}
 	f.lock, err = lock(f.Join(lockFile))
 	if errors.Is(err, errHeld) {
-		return nil, fmt.Errorf("data folder %q is in use by %s; stop that one or name another folder", abs, holder(f.Join(lockFile)))
+		return nil, fmt.Errorf("data folder %q is in use by %s; stop that process or choose another folder", abs, holder(f.Join(lockFile)))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock data folder %q: %w; name a folder that you may write to", abs, reason(err))
+		return nil, fmt.Errorf("lock data folder %q: %w; use a writable folder", abs, reason(err))
 	}
 	return f, f.sign()
 }
 
-// Temp takes a new folder in parent that Close removes. It first removes the
-// temporary folders there whose owners were killed and could not do it
-// themselves.
+// Temp creates a folder in parent that Close removes. It first removes temporary
+// folders whose owners were killed.
 func Temp(parent string) (*Folder, error) {
 	parent, err := filepath.Abs(parent)
 	if err != nil {
@@ -61,13 +60,13 @@ func Temp(parent string) (*Folder, error) {
 	sweep(parent)
 	f, err := temp(parent)
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary data folder in %q: %w; set TMPDIR to a folder that you may write to", parent, reason(err))
+		return nil, fmt.Errorf("create a temporary data folder in %q: %w; set TMPDIR to a writable folder", parent, reason(err))
 	}
 	return f, f.sign()
 }
 
-// temp locks the folder under its newborn name and only then gives it the name
-// that sweep looks for. The lock belongs to the open file and moves along.
+// temp locks the folder under its newborn name and then renames it to a name that
+// sweep looks for. The lock belongs to the open file, so the rename keeps it.
 func temp(parent string) (*Folder, error) {
 	made, err := os.MkdirTemp(parent, newborn)
 	if err != nil {
@@ -84,8 +83,8 @@ func temp(parent string) (*Folder, error) {
 	return f, nil
 }
 
-// sweep removes the temporary folders in parent whose owner is gone. Folders
-// that it may not touch are other people's, so it says nothing about them.
+// sweep removes the temporary folders in parent whose owners are gone. It ignores
+// errors, because folders that it cannot access belong to other users.
 func sweep(parent string) {
 	folders, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
@@ -101,18 +100,18 @@ func sweep(parent string) {
 	}
 }
 
-// Path is where the folder is: absolute.
+// Path returns the absolute path of the folder.
 func (f *Folder) Path() string { return f.path }
 
-// Temporary tells whether Close removes the folder.
+// Temporary reports whether Close removes the folder.
 func (f *Folder) Temporary() bool { return f.temporary }
 
-// Join is the path of a file in the folder.
+// Join returns the path of a file in the folder.
 func (f *Folder) Join(elem ...string) string {
 	return filepath.Join(append([]string{f.path}, elem...)...)
 }
 
-// Close gives the folder up and removes it when it is temporary.
+// Close unlocks the folder and removes it if it is temporary.
 func (f *Folder) Close() error {
 	if !f.temporary {
 		return f.lock.Close()
@@ -120,19 +119,19 @@ func (f *Folder) Close() error {
 	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
 }
 
-// Write replaces a file of the folder in one step: a reader, or a process that
-// starts after a crash, sees the old content or the new.
+// Write replaces a file of the folder atomically: a reader sees either the old or
+// the new content, even after a crash.
 func (f *Folder) Write(name string, content []byte) error {
 	return WriteFile(f.Join(name), content)
 }
 
-// WriteFile replaces a file in one step. Only its owner may read it.
+// WriteFile replaces a file atomically. Only its owner can read it.
 func WriteFile(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // it is gone already when all went well
+	defer os.Remove(tmp.Name()) // it has been renamed if there was no error
 	_, err = tmp.Write(content)
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err
@@ -140,7 +139,7 @@ func WriteFile(path string, content []byte) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// sign writes into the lock file who holds it, for the next one who asks.
+// sign writes the owner into the lock file, for error messages of other processes.
 func (f *Folder) sign() error {
 	err := f.lock.Truncate(0)
 	if err == nil {
@@ -160,7 +159,8 @@ func holder(lockPath string) string {
 	return "another process"
 }
 
-// reason drops the operation and the path that the sentence around it names.
+// reason removes the operation and the path from an error, because the message
+// around it contains them.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -53,7 +53,7 @@ func TestOpenRefuses(t *testing.T) {
 		"below a file": {
 			why:  "the reason and the way out must be there",
 			path: filepath.Join(file, "data"),
-			says: []string{"not a directory", "name a folder"},
+			says: []string{"not a directory", "use a writable folder"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

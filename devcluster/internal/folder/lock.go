@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// errHeld says that another process holds the lock.
+// errHeld is returned if another process holds the lock.
 var errHeld = errors.New("held by another process")
 
-// lock takes the lock file at path, making it first when it is not there. The
-// lock lasts until the file is closed or the process ends.
+// lock locks the file at path and creates it if it does not exist. The lock lasts
+// until the file is closed or the process ends.
 func lock(path string) (*os.File, error) {
 	return flock(path, os.O_RDWR|os.O_CREATE)
 }
 
-// lockExisting is lock for a file that must be there.
+// lockExisting is like lock, but the file must exist.
 func lockExisting(path string) (*os.File, error) {
 	return flock(path, os.O_RDWR)
 }

@@ -1,6 +1,6 @@
-// Package pki makes the certificates and keys of one control plane and keeps
-// them as PEM files in a folder, so that a kubeconfig stays valid when the
-// control plane starts again on the same folder.
+// Package pki creates the certificates and keys of a control plane and stores
+// them as PEM files in a folder, so that a kubeconfig stays valid when the control
+// plane is restarted with the same folder.
 package pki
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/trimtab-dev/trimtab/devcluster/internal/folder"
 )
 
-// lifetime is long because nobody rotates the certificates of a laptop.
+// lifetime is long because nobody rotates certificates for development.
 const lifetime = 10 * 365 * 24 * time.Hour
 
-// The identities of a control plane. Each is a pair of files, NAME.crt and
-// NAME.key, except ServiceAccounts, which is a key alone.
+// The identities of a control plane. Each has two files, NAME.crt and NAME.key,
+// except ServiceAccounts, which has only a key.
 const (
 	CA              = "ca"
 	FrontProxyCA    = "front-proxy-ca"
@@ -40,7 +40,7 @@ const (
 	ServiceAccounts = "service-accounts"
 )
 
-// identity is what a certificate says about its holder.
+// identity is the content of a certificate.
 type identity struct {
 	name   string
 	issuer string // empty for a certificate authority, which signs itself
@@ -50,7 +50,7 @@ type identity struct {
 	ips    []net.IP
 }
 
-// identities are in the order of signing.
+// identities are sorted so that issuers come first.
 func identities() []identity {
 	return []identity{
 		{name: CA, cn: "devcluster"},
@@ -74,19 +74,19 @@ func identities() []identity {
 // Dir is a folder with all certificates and keys.
 type Dir string
 
-// Cert is the path of an identity's certificate.
+// Cert returns the path of an identity's certificate.
 func (d Dir) Cert(name string) string { return filepath.Join(string(d), name+".crt") }
 
-// Key is the path of an identity's private key.
+// Key returns the path of an identity's private key.
 func (d Dir) Key(name string) string { return filepath.Join(string(d), name+".key") }
 
-// Ensure makes what is missing in the folder and checks what is there.
-// Safe to repeat, also after a crash halfway: a certificate is written after
-// its key, and only a pair with both counts.
+// Ensure creates what is missing in the folder and checks what exists. It can be
+// repeated, even after a crash: a certificate is written after its key, and only a
+// complete pair counts.
 func Ensure(path string, now time.Time) (Dir, error) {
 	d := Dir(path)
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return d, fmt.Errorf("make the folder for certificates: %w", err)
+		return d, fmt.Errorf("create the folder for certificates: %w", err)
 	}
 	authorities := map[string]*tls.Certificate{}
 	for _, id := range identities() {
@@ -115,8 +115,8 @@ func (d Dir) ensure(id identity, issuer *tls.Certificate, now time.Time) (*tls.C
 	return d.load(id, issuer, now)
 }
 
-// load reads an identity and checks it, so that a damaged folder is told at
-// the start and not by a TLS handshake later.
+// load reads an identity and checks it, so that a damaged folder is reported at
+// startup and not by a TLS handshake later.
 func (d Dir) load(id identity, issuer *tls.Certificate, now time.Time) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(d.Cert(id.name), d.Key(id.name))
 	if err != nil {
@@ -127,7 +127,7 @@ func (d Dir) load(id identity, issuer *tls.Certificate, now time.Time) (*tls.Cer
 	}
 	if issuer != nil {
 		if err := pair.Leaf.CheckSignatureFrom(issuer.Leaf); err != nil {
-			return nil, fmt.Errorf("%s does not fit %s: %w", d.Cert(id.name), d.Cert(id.issuer), err)
+			return nil, fmt.Errorf("%s does not match %s: %w", d.Cert(id.name), d.Cert(id.issuer), err)
 		}
 	}
 	return &pair, nil
@@ -166,7 +166,7 @@ func (id identity) template(now time.Time) (*x509.Certificate, error) {
 		Subject:      pkix.Name{CommonName: id.cn, Organization: id.groups},
 		DNSNames:     id.dns,
 		IPAddresses:  id.ips,
-		NotBefore:    now.Add(-time.Hour), // a clock may be set back a little
+		NotBefore:    now.Add(-time.Hour), // clocks may differ a little
 		NotAfter:     now.Add(lifetime),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -196,7 +196,7 @@ func (d Dir) ensureServiceAccounts() error {
 	}
 	block, _ := pem.Decode(content)
 	if block == nil {
-		return fmt.Errorf("%s holds no PEM block", d.Key(ServiceAccounts))
+		return fmt.Errorf("%s contains no PEM block", d.Key(ServiceAccounts))
 	}
 	_, err = x509.ParseECPrivateKey(block.Bytes)
 	return err

@@ -75,7 +75,7 @@ func TestEnsureRefuses(t *testing.T) {
 				copyFile(t, other.Cert(pki.CA), d.Cert(pki.CA))
 				copyFile(t, other.Key(pki.CA), d.Key(pki.CA))
 			},
-			says: "does not fit",
+			says: "does not match",
 		},
 		"expired": {
 			why:    "the handshake error does not name the file",

@@ -1,4 +1,4 @@
-// Package release gives the linked Kubernetes code its version.
+// Package release sets the version that the linked Kubernetes code reports.
 package release
 
 import (
@@ -8,15 +8,14 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is the Kubernetes release that go.mod pins.
+// Version is the Kubernetes release in go.mod.
 const Version = "v1.37.1"
 
-// Kubernetes' own release build sets these three with the linker's -X flag; by
-// default the version is v0.0.0-master+$Format:%H$, which neither kubectl nor
-// Helm can parse. go install and go run of this module cannot carry linker
-// flags, and version.SetDynamicVersion alone refuses another major or minor
-// than the linked one, so the variables are reached by name. A rename upstream
-// fails the link, not the run.
+// Release builds of Kubernetes set these three variables with the linker's -X
+// flag. Their default is v0.0.0-master+$Format:%H$, which neither kubectl nor Helm
+// can parse. go install and go run cannot set linker flags, and
+// version.SetDynamicVersion accepts only the linked major and minor version, so
+// the variables are accessed by name. If upstream renames them, linking fails.
 
 //go:linkname gitVersion k8s.io/component-base/version.gitVersion
 var gitVersion string
@@ -27,8 +26,8 @@ var gitMajor string
 //go:linkname gitMinor k8s.io/component-base/version.gitMinor
 var gitMinor string
 
-// Apply makes every Kubernetes component in this process report Version. Call
-// it before any of them starts.
+// Apply makes all Kubernetes components in this process report Version. Call it
+// before any of them starts.
 func Apply() error {
 	gitVersion, gitMajor, gitMinor = Version, "1", "37"
 	if err := version.SetDynamicVersion(Version); err != nil {
