@@ -2,5 +2,5 @@
 // [Set], and the finished [Report], which is merged with the conditions that others wrote and compared
 // with what the server has, so that nothing unchanged is written.
 //
-// Writing is not here: only package loop writes status.
+// Writing is not here: only package loop writes status. Start with the example of Report.Merge.
 package conditions

@@ -5,5 +5,5 @@
 // happens that Kubernetes does not show; its [Waker] says for which objects.
 //
 // Timers are not here: a pass asks for the next one by its outcome, see loop.After. Start with the
-// example of loop.New.
+// examples of Reference and of loop.New.
 package trigger

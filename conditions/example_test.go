@@ -1,0 +1,31 @@
+package conditions_test
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/conditions"
+)
+
+// A condition that a pass no longer reports goes, if its type is one of trimtab's own, and those of
+// others stay. The time is that of the last change of the status.
+func ExampleReport_Merge() {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	earlier := []metav1.Condition{
+		{Type: "Ready", Status: "False", Reason: "NoWater", LastTransitionTime: metav1.NewTime(noon)},
+		{Type: "Stalled", Status: "True", Reason: "NoWater", LastTransitionTime: metav1.NewTime(noon)},
+		{Type: "Insured", Status: "True", Reason: "Paid", LastTransitionTime: metav1.NewTime(noon)},
+	}
+	var set conditions.Set
+	set.True("Ready", "Full", "the tank is full")
+
+	report := conditions.Report{Conditions: set.All()}.Fit()
+	for _, c := range report.Merge(earlier, 2, noon.Add(time.Hour)) {
+		fmt.Println(c.Type, c.Status, c.Reason, c.LastTransitionTime.UTC().Format(time.TimeOnly))
+	}
+	// Output:
+	// Insured True Paid 12:00:00
+	// Ready True Full 13:00:00
+}
