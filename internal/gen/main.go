@@ -1,6 +1,6 @@
 // Command gen writes what is generated in this repository: deep copies and CRDs of the
-// API packages, the code that documents show, and the list of what each public package exports
-// (api.txt). With -check it writes nothing and fails
+// API packages, the code that documents show, the list of what each public package exports
+// (api.txt), and copies of code that cannot be imported. With -check it writes nothing and fails
 // if a file is not what gen would have written.
 //
 //	go run ./internal/gen
@@ -53,7 +53,12 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
+	copied, err := copies(root)
+	if err != nil {
+		return err
+	}
 	maps.Copy(want, docs)
+	maps.Copy(want, copied)
 	maps.Copy(want, lists)
 	stale, err := differing(root, want)
 	if err != nil {
