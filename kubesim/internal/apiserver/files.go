@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,25 +23,16 @@ func ReadCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 		return nil, nil
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		switch path.Ext(name) {
-		case ".yaml", ".yml", ".json":
-		default:
+	err := documents(files, func(kind metav1.TypeMeta, document []byte) error {
+		if kind.Kind != "CustomResourceDefinition" {
 			return nil
 		}
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
+		if kind.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
+			return fmt.Errorf("a CustomResourceDefinition of %q; write %s", kind.APIVersion, apiextensionsv1.SchemeGroupVersion)
 		}
-		found, err := crdsIn(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		crds = append(crds, found...)
-		return nil
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		crds = append(crds, crd)
+		return sigsyaml.UnmarshalStrict(document, crd)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("kubesim: read CRDs: %w", err)
@@ -48,30 +40,38 @@ func ReadCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	return crds, nil
 }
 
-func crdsIn(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	var crds []*apiextensionsv1.CustomResourceDefinition
+// documents visits the documents in the YAML and JSON files of all folders of a file system.
+func documents(files fs.FS, visit func(kind metav1.TypeMeta, document []byte) error) error {
+	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		if err := documentsIn(data, visit); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+func documentsIn(data []byte, visit func(kind metav1.TypeMeta, document []byte) error) error {
 	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-		doc, err := reader.Read()
+		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return crds, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var kind metav1.TypeMeta
-		if err := sigsyaml.Unmarshal(doc, &kind); err != nil {
-			return nil, err
+		if err := sigsyaml.Unmarshal(document, &kind); err != nil {
+			return err
 		}
-		if kind.Kind != "CustomResourceDefinition" {
-			continue
+		if err := visit(kind, document); err != nil {
+			return err
 		}
-		if kind.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
-			return nil, fmt.Errorf("a CustomResourceDefinition of %q; write %s", kind.APIVersion, apiextensionsv1.SchemeGroupVersion)
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := sigsyaml.UnmarshalStrict(doc, crd); err != nil {
-			return nil, err
-		}
-		crds = append(crds, crd)
 	}
 }

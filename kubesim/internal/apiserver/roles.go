@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -51,16 +48,15 @@ func (r *Roles) Justify(grants ...string) { r.justified = append(r.justified, gr
 // ClusterRoles, their bindings, ServiceAccounts and Namespaces and skips all else.
 func ReadRoles(folder fs.FS) (*Roles, error) {
 	r := &Roles{namespaces: map[string]bool{}, bound: map[string]bool{}}
-	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-			return err
+	err := documents(folder, func(kind metav1.TypeMeta, document []byte) error {
+		if !relevant(kind) {
+			return nil
 		}
-		f, err := folder.Open(name)
-		if err != nil {
-			return err
+		obj, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
+		if err == nil {
+			r.take(obj)
 		}
-		err = r.read(f)
-		return errors.Join(wrap(name, err), f.Close())
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read roles: %w", err)
@@ -69,38 +65,6 @@ func ReadRoles(folder fs.FS) (*Roles, error) {
 		return nil, errors.New("read roles: the folder holds no Role or ClusterRole; generate them or leave it out to run as an administrator")
 	}
 	return r, nil
-}
-
-func wrap(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
-
-// read takes in the documents of one file.
-func (r *Roles) read(f io.Reader) error {
-	documents := utilyaml.NewYAMLOrJSONDecoder(f, 4096)
-	for {
-		var raw runtime.RawExtension
-		if err := documents.Decode(&raw); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		var kind metav1.TypeMeta
-		if err := utilyaml.Unmarshal(raw.Raw, &kind); err != nil {
-			return err
-		}
-		if !relevant(kind) {
-			continue
-		}
-		obj, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(raw.Raw, nil, nil)
-		if err != nil {
-			return err
-		}
-		r.take(obj)
-	}
 }
 
 func relevant(k metav1.TypeMeta) bool {
