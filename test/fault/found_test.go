@@ -19,12 +19,12 @@ func TestFound(t *testing.T) {
 			"failed at STREAM.INFO orders",
 		},
 		"unknown": {
-			"as long as looks fail, Ready tells of the last failure, not of the first",
+			"as long as observations fail, Ready reports the last failure, not the first",
 			"v1/nats-denied/failed@5",
 			"failed at STREAM.INFO orders",
 		},
 		"waiting": {
-			"a look that fails while a dependency is not ready is repeated soon",
+			"an observation that fails while a dependency is not ready is repeated soon",
 			"v1/nats-lost/failed@38",
 			"failed at CONSUMER.INFO orders/billing",
 		},
@@ -34,12 +34,12 @@ func TestFound(t *testing.T) {
 			"refused at STREAM.CREATE orders",
 		},
 		"paused": {
-			"a look that fails while an object is paused is repeated soon",
+			"an observation that fails while an object is paused is repeated soon",
 			"v1/nats-pause/failed@10",
 			"failed at STREAM.INFO orders",
 		},
 		"behind": {
-			"a look that is behind just after a dependency went is repeated",
+			"an observation that is behind just after a dependency went is repeated",
 			"v1/nats-lost/lag@38",
 			"lag at CONSUMER.INFO orders/billing",
 		},
@@ -74,12 +74,12 @@ func TestFound(t *testing.T) {
 			"panic at ExternalName",
 		},
 		"hung": {
-			"who pauses an object whose driver hangs is told of both",
+			"a user who pauses an object whose driver hangs sees both",
 			"v1/nats-pause/hang@16",
 			"hang at Observe",
 		},
 		"shown": {
-			"what is shown of a thing goes with it, and what was applied is known to who did it, whatever becomes of the status",
+			"what is shown of a resource goes with it, and what was applied is known to the process that did it, whatever becomes of the status",
 			"v1/nats-lost/forged@35(5)",
 			"forged at a user removes the status of billing",
 		},

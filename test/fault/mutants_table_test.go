@@ -76,7 +76,7 @@ func retryMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@8+until@1",
 		},
 		{
-			what: "a cleanup that is under way is never looked at again",
+			what: "a cleanup that is under way is never observed again",
 			file: "loop/schedule.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
 			scenario: "nats-bucket", invariants: []string{"I6", "I1"}, token: "crash-after@20",
 		},
@@ -155,7 +155,7 @@ func lifeMutants() []mutant {
 func callMutants() []mutant {
 	return []mutant{
 		{
-			what: "things are looked at every ten seconds",
+			what: "resources are observed every ten seconds",
 			file: "external/internal/engine/engine.go", old: "		return 10 * time.Minute\n	default:\n		return d\n	}\n}\n\nfunc (e *Engine) callDeadline()",
 			mutated:  "		return 10 * time.Second\n	default:\n		return d\n	}\n}\n\nfunc (e *Engine) callDeadline()",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
@@ -167,7 +167,7 @@ func callMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 		{
-			what: "the thing is updated without a difference",
+			what: "the resource is updated without a difference",
 			file: "external/internal/engine/state.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
@@ -191,22 +191,22 @@ func statusMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"},
 		},
 		{
-			what: "Ready is told before anybody looked",
+			what: "Ready is reported before any observation",
 			file: "external/internal/decide/failure.go", old: "	s := Show{Failed: ShowTrue}\n", mutated: "	s := Show{Failed: ShowTrue, Ready: ShowTrue}\n",
 			scenario: "nats-denied", invariants: []string{"I1"},
 		},
 		{
-			what: "a look that fails beside a pause is not repeated",
+			what: "an observation that fails beside a pause is not repeated",
 			file: "external/internal/decide/life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
 			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@10+until@2",
 		},
 		{
-			what: "a look that fails while waiting is not repeated",
+			what: "an observation that fails while waiting is not repeated",
 			file: "external/internal/decide/life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@38+until@4",
 		},
 		{
-			what: "what a dependency took with it is looked for once",
+			what: "what a dependency took with it is observed once",
 			file: "external/internal/decide/life.go", old: "		if f.SinceUnready < f.Grace {", mutated: "		if false {",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "lag@38+until@4",
 		},
@@ -217,12 +217,12 @@ func statusMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1", "I5"},
 		},
 		{
-			what: "Ready is told of a spec that is not applied",
+			what: "Ready is reported for a spec that is not applied",
 			file: "external/internal/decide/report.go", old: "	case d.Show.Ready == ShowTrue && !f.Differs.Any():\n", mutated: "	case d.Show.Ready == ShowTrue:\n",
 			scenario: "nats-pause", invariants: []string{"I1"},
 		},
 		{
-			what: "Ready that stays is told of the new spec",
+			what: "Ready that stays is reported for the new spec",
 			file: "external/internal/decide/report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
 			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
 			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@21+until@3",
@@ -245,7 +245,7 @@ func hangMutants() []mutant {
 func forgedMutants() []mutant {
 	return []mutant{
 		{
-			what: "what was shown of a thing stays when it is gone",
+			what: "what was shown of a resource stays when it is gone",
 			file: "external/internal/engine/reflect.go", old: "	if fields := statusField(reflect.ValueOf(p.obj)); fields.IsValid() {\n", mutated: "	if fields := statusField(reflect.ValueOf(p.obj)); false {\n",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
 		},
@@ -261,7 +261,7 @@ func forgedMutants() []mutant {
 func panicMutants() []mutant {
 	return []mutant{
 		{
-			what: "a panic over a name is told as a name that is not valid",
+			what: "a panic over a name is reported as a name that is not valid",
 			file: "external/internal/engine/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@5+until@1",
 		},
@@ -287,7 +287,7 @@ func vendorMutants() []mutant {
 			scenario: "nats-forged", invariants: []string{"I1"},
 		},
 		{
-			what: "what is not well is not looked at soon",
+			what: "what is not well is not observed soon",
 			file: "external/internal/decide/life.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
 			scenario: "nats-copying", invariants: []string{"I1"},
 		},
@@ -307,7 +307,7 @@ func vendorMutants() []mutant {
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
 		{
-			what: "each try of an API that is away is told",
+			what: "each try of an API that is away is reported",
 			file: "external/internal/decide/life.go", old: "{ return cmp.Or(f.Told.Look, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.Told.Look) }",
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
