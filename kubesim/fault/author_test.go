@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
 // TestPanics proves that an operator is found which loses what it knows when code that it was given
@@ -13,8 +16,8 @@ func TestPanics(t *testing.T) {
 		t.Errorf("a toy that looks before it lets go: %s", f.Text)
 	}
 	for bug, kind := range map[string]string{
-		"forgets in a panic":               "/" + panics + "@",
-		"forgets in a panic over an error": "+" + panics + "@",
+		"forgets in a panic":               "/" + schedule.Panic + "@",
+		"forgets in a panic over an error": "+" + schedule.Panic + "@",
 	} {
 		s := toyLife(bug)
 		for _, f := range Explore(t, s, Only(Crashes, Faults)).Findings {
@@ -37,10 +40,10 @@ func TestPanics(t *testing.T) {
 
 // TestWantedPanics proves that a panic that a schedule wants is not held against the operator.
 func TestWantedPanics(t *testing.T) {
-	_, reference, w := prepared(t, toyLife(""))
-	r := w.play(t, job{schedule: schedule{{kind: panics, at: 0}}, like: reference.run})
-	if n := len(r.run.Processes[0].Panics); n > 0 || r.err != nil || len(r.run.Faults) != 1 {
-		t.Errorf("%d panics, %v, faults %v", n, r.err, r.run.Faults)
+	e, w := prepared(t, toyLife(""))
+	r := w.Play(t, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Panic, At: 0}}, Like: e.reference.Run})
+	if n := len(r.Run.Processes[0].Panics); n > 0 || r.Err != nil || len(r.Run.Faults) != 1 {
+		t.Errorf("%d panics, %v, faults %v", n, r.Err, r.Run.Faults)
 	}
 }
 
@@ -66,10 +69,10 @@ func TestHangs(t *testing.T) {
 	if r.Schedules[Hangs] < 2 {
 		t.Errorf("%v were played; want one after each change", r.Schedules)
 	}
-	_, reference, w := prepared(t, toyLife(""))
-	got := w.play(t, job{schedule: schedule{{kind: hangs, at: 0}}, like: reference.run, last: 1})
-	if got.run.Held == nil || got.leaked || len(got.run.Processes) != 2 {
-		t.Errorf("held %+v, leaked %v, %d processes; want something held, nothing left, and a restart", got.run.Held, got.leaked, len(got.run.Processes))
+	e, w := prepared(t, toyLife(""))
+	got := w.Play(t, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Hang, At: 0}}, Like: e.reference.Run, Last: 1})
+	if got.Run.Held == nil || got.Leaked || len(got.Run.Processes) != 2 {
+		t.Errorf("held %+v, leaked %v, %d processes; want something held, nothing left, and a restart", got.Run.Held, got.Leaked, len(got.Run.Processes))
 	}
 }
 

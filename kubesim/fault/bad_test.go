@@ -39,13 +39,13 @@ func configMap(name string) *corev1.ConfigMap {
 // explored runs an exploration that may fail without failing the test.
 func explored(t *testing.T, s Scenario, patience time.Duration, kinds ...Kind) (Report, error) {
 	t.Helper()
-	e, err := newExplorer(&s, options{kinds: kinds})
+	e, err := newExploration(t, &s, options{kinds: kinds})
 	if err != nil {
 		return Report{}, err
 	}
-	defer e.quieten()()
-	e.patience = patience
-	return e.explore(t)
+	defer quieten()()
+	e.simulation.Hung = patience
+	return e.explore()
 }
 
 // TestBadInput proves that what cannot be explored ends with one sentence that says why and
@@ -147,7 +147,7 @@ func TestBadInput(t *testing.T) {
 					return err
 				})(mgr, env)
 			},
-			want: []string{`box box-1 outside has the owner "a"`, "fits no object", `or "default/a" for configmaps default/a`, "empty Owner"},
+			want: []string{`external resource box box-1 has the owner "a"`, "fits no object", `or "default/a" for configmaps default/a`, "empty Owner"},
 		},
 		"an operator that cannot be set up": {
 			operator: func(ctrl.Manager, *Env) error { return fmt.Errorf("no licence") },

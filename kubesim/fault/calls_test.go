@@ -15,10 +15,10 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 )
 
-// TestVendorStatus proves that a report shows what a vendor answered over HTTP, and that such an
+// TestExternalStatus proves that a report shows what an external API answered over HTTP, and that such an
 // answer is no error of the call: it is the operator who reads it.
-func TestVendorStatus(t *testing.T) {
-	_, reference, _ := prepared(t, Scenario{
+func TestExternalStatus(t *testing.T) {
+	e, _ := prepared(t, Scenario{
 		Name: "occupied", ExternalAPI: newShelf, Steps: []Step{Create(configMap("a"))},
 		Operator: Operator{SetUp: func(mgr ctrl.Manager, env *Env) error {
 			vendor := &http.Client{Transport: HTTP(env, func(*shelf) http.Handler {
@@ -37,15 +37,15 @@ func TestVendorStatus(t *testing.T) {
 			})(mgr, env)
 		}},
 	})
-	i := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "POST /boxes" })
-	if c := reference.run.Calls[i]; c.Code != http.StatusConflict || c.Err != "" {
+	i := slices.IndexFunc(e.reference.Run.Calls, func(c history.Call) bool { return c.What == "POST /boxes" })
+	if c := e.reference.Run.Calls[i]; c.Code != http.StatusConflict || c.Err != "" {
 		t.Errorf("the call has status %d and error %q; want 409 and none", c.Code, c.Err)
 	}
-	text := report.Text(report.Input{Test: t.Name(), Run: reference.run, Violations: []history.Violation{{Invariant: "I1", Call: i}}})
+	text := report.Text(report.Input{Test: t.Name(), Run: e.reference.Run, Violations: []history.Violation{{Invariant: "I1", Call: i}}})
 	row := slices.IndexFunc(strings.Split(text, "\n"), func(line string) bool {
 		return strings.Contains(line, "POST /boxes") && strings.HasSuffix(line, " 409 Conflict")
 	})
 	if row < 0 {
-		t.Errorf("no row shows the vendor's answer:\n%s", text)
+		t.Errorf("no row shows the answer of the external API:\n%s", text)
 	}
 }

@@ -2,23 +2,28 @@
 // inside go test: hundreds of runs in seconds, without a cluster and without a change of the
 // operator. It needs nothing of trimtab; any operator on controller-runtime will do.
 //
-// A [Scenario] says what world the operator lives in, how its main sets it up, and what users
-// do, step by step. [Run] plays it once undisturbed, and again to see that it is the same
-// twice. From that it lists the schedules: the operator killed before and after each write; each
-// call with its answer lost, timed out, throttled, refused, failed or in conflict; each cached
-// read with a view that lags; each watch event twice; a user who edits, deletes or re-creates
-// at each moment, or whose delete had begun before a finalizer was written; code of the author's that
-// panics, at points that [Env.Author] names. Each is a run of its own, held against the undisturbed
-// one and against what must hold in any run: nothing leaked, nothing made twice, Ready only where
-// it is true, silence at rest, and more; docs/faults.md has the list.
+// A [Scenario] says how the operator is set up and what users do, step by step. [Run] plays it once
+// undisturbed, and again to see that both runs are the same. From that it lists the schedules. In each
+// of them one thing goes wrong:
+//
+//   - the operator is killed, before or after a write;
+//   - a call loses its answer, times out, is throttled, refused, fails, or meets a conflict;
+//   - a cached read shows what was true a moment ago, or a watch event comes twice;
+//   - a user edits, deletes or re-creates an object, deletes one just before a finalizer is written, or
+//     writes a status;
+//   - the author's code panics, at points that [Env.Author] names.
+//
+// Each schedule is a run of its own. It is compared with the undisturbed run and with invariants, which
+// have an id: I2 is "nothing is leaked", I3 "nothing is created twice", I8 "Ready only where it is
+// true", I5 "silence at rest". docs/faults.md of the repository lists all of them.
 //
 // What breaks is reported with the shortest schedule, as a table of calls with the
-// disturbance in its place, with what differs in the world, and with a token that plays it again.
+// disturbance in its place, with what differs in the end, and with a token that plays it again.
 //
-// A vendor outside of Kubernetes is a fake in memory, an [ExternalAPI]. The operator's calls to
-// it go through [HTTP], or through [Read] and [Write] in a wrapper of a few lines, so that they
-// can be lost like any other; [Env] is what they need. A fake that is a [Cloner] makes crashes
-// begin where they happen.
+// The API outside the cluster that an operator calls is a fake in memory, an [ExternalAPI]. The
+// operator's calls to it go through [HTTP], or through [Read] and [Write] in a wrapper of a few lines,
+// so that they can be disturbed like any other; [Env] is what they need. If the fake is a [Cloner],
+// runs are shorter, because each begins at its crash.
 //
 // # How it works
 //
@@ -28,6 +33,6 @@
 // still tries from deferred functions and goroutines has no effect.
 //
 // An operator must therefore keep to the manager's config and context: no sockets of its own,
-// no goroutines that outlive the manager, no lock held across a call. Whatever does not is
-// named with its place, and never hangs.
+// no goroutines that outlive the manager, no lock held across a call. Where one does not, the test
+// fails with the place in its code; it never hangs.
 package fault

@@ -1,278 +1,267 @@
 package fault
 
 import (
-	"maps"
+	"cmp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/shrink"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
-// Kind is a family of schedules.
-type Kind string
+// exploration explores one scenario: it plans schedules, has them played and judged, makes those of
+// findings shorter, and reports.
+type exploration struct {
+	t          *testing.T
+	scenario   *Scenario
+	options    options
+	simulation *run.Simulation
+	judge      *judge.Judge
+	mapper     meta.RESTMapper
+	roles      *apiserver.Roles // nil: the operator is an administrator
 
-// The families. Each schedule has one disturbance; the rest of the run is undisturbed.
-const (
-	// Crashes kill the operator before or after each write, to either side (F1, F2).
-	Crashes Kind = "crashes"
-	// Faults lose the answer of a write, let a call time out, conflict, be throttled or fail
-	// (F3 to F7).
-	Faults Kind = "faults"
-	// Stale lets a cached read see less than the API server has told (F9).
-	Stale Kind = "stale"
-	// Duplicates deliver a watch event twice (F12).
-	Duplicates Kind = "duplicates"
-	// Pairs are two disturbances of the other kinds in one run, a sample of [SampledPairs] or as
-	// [Sample] says. They are not played unless asked for.
-	Pairs Kind = "pairs"
-	// Races let a user edit, delete or re-create objects at any moment (F18).
-	Races Kind = "races"
-	// Forgeries let a user write an object's status: that it is Ready, that it is not, or nothing.
-	// The operator has to say the truth again at its next look, and to do nothing because of it.
-	Forgeries Kind = "forgeries"
-	// Panics let the author's code panic once at each of its points, as [Env.Author] names them, and
-	// at those between an answer that was lost and the next call.
-	Panics Kind = "panics"
-	// Hangs let the author's code never return, once from each of the same points: what it was called
-	// for is held up, and says so; the rest goes on, and after a restart all is as it should be.
-	// They are not played unless asked for, as few frameworks leave such a call behind.
-	Hangs Kind = "hangs"
-	// Overtaken lets a user's DELETE read an object just before the operator puts a finalizer on
-	// it, and remove it after that or after a later call: an API server decides by what it read.
-	// What belongs to the object has to go although nobody will ask for it any more.
-	Overtaken Kind = "overtaken"
-)
-
-// SampledPairs is how many pairs an exploration plays that is asked for [Pairs], unless [Sample]
-// says otherwise.
-const SampledPairs = 200
-
-// Violation is a broken invariant.
-type Violation struct {
-	// Invariant is its id: "I2".
-	Invariant string
-	// Title is its name: "no leak".
-	Title string
-	// Message is one sentence that says what is wrong, and with what.
-	Message string
-	// Detail is a difference or a list to be shown below the sentence. It may be empty.
-	Detail string
-	// Call is the number of the call at which it shows, as in the report's table; -1 for none.
-	Call int
+	reference run.Result // the undisturbed run
+	quietUses []apiserver.Use
+	plan      *plan.Plan
+	raced     map[int]bool // the races that changed something; nil if none were played
+	report    Report
 }
 
-// Report is what an exploration came to.
-type Report struct {
-	Scenario string
-	// Writes and Calls are those of the undisturbed run, to both sides.
-	Writes, Calls int
-	// Schedules counts those played, by kind; Pruned those left out, by rule.
-	Schedules map[Kind]int
-	Pruned    map[Rule]int
-	// Masked are fields of objects in which two undisturbed runs differ. They hold random
-	// numbers, so nothing is compared there.
-	Masked []string
-	// Notes tell what the scenario leaves unchecked although that may not be meant, such as a step
-	// that changed nothing.
-	Notes []string
-	// Disturbed says, of a replay, what was disturbed: "failed at patch streams/status a/b".
-	Disturbed []string
-	// Findings are the schedules that broke an invariant, the shortest first.
-	Findings []Finding
-	// Took is real time.
-	Took   time.Duration
-	access *history.Access // nil for an administrator
-
-	// Trace is a hash of the undisturbed run: equal runs have equal ones.
-	Trace string
-}
-
-// Finding is a schedule that broke an invariant.
-type Finding struct {
-	// Token replays it.
-	Token string
-	// Violations are what it broke; at least one.
-	Violations []Violation
-	// Text is the whole account for people.
-	Text string
-
-	job  job
-	step int // during which the run was disturbed
-}
-
-// group is the same for findings that break the same by the same kind of disturbance.
-func (f Finding) group() string {
-	v := f.Violations[0]
-	if len(f.job.schedule) == 0 {
-		return v.Invariant + v.Title
+// explore plays the undisturbed run, then all schedules.
+func (e *exploration) explore() (Report, error) {
+	began := time.Now()
+	if token := *replayFlag; token != "" {
+		return e.replay(token)
 	}
-	return v.Invariant + v.Title + string(kindOf(f.job.schedule[0]))
-}
-
-// Rule is a reason to leave a schedule out.
-type Rule string
-
-// The rules.
-const (
-	// NoEffect: a call that changes nothing is no point to crash at.
-	NoEffect Rule = "no effect"
-	// SameInstant: a crash after one write is the crash before the next if nothing lies between.
-	SameInstant Rule = "same instant"
-	// TooEarly: a user's act finds nothing to act on.
-	TooEarly Rule = "too early"
-	// NothingHeld: a read is not stale if no event is held back.
-	NothingHeld Rule = "nothing held"
-	// Alternating: of the three ways to forge a status, each is played at every third moment.
-	Alternating Rule = "alternating"
-	// Locked: a cache asks the author's code with a lock held, so that nothing hangs there.
-	Locked Rule = "locked"
-	// Thinned: [AtMost] wants fewer.
-	Thinned Rule = "thinned"
-)
-
-// Option changes what [Run] and [Explore] do.
-type Option func(*options)
-
-type options struct {
-	kinds   []Kind
-	workers int
-	keep    []Rule
-	pairs   int
-	most    map[Kind]int
-	waived  []string
-}
-
-// Only plays the given kinds of schedules; without it all are played.
-func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.kinds, kinds...) } }
-
-// Workers says how many schedules are played at a time. 0 means one per processor.
-func Workers(n int) Option { return func(o *options) { o.workers = n } }
-
-// Sample says how many pairs are played if [Pairs] are asked for. 0 means [SampledPairs]; more
-// begin with those that fewer are. A number below 0 is refused.
-func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
-
-// AtMost plays at most n schedules of each of these kinds, spread evenly over all that there are. 0
-// means all.
-func AtMost(n int, kinds ...Kind) Option {
-	return func(o *options) {
-		if o.most == nil {
-			o.most = map[Kind]int{}
+	if err := e.prepare(); err != nil {
+		return Report{}, err
+	}
+	e.describe()
+	if err := e.judgeUndisturbed(); err != nil {
+		return e.report, err
+	}
+	if len(e.report.Findings) == 0 { // else thousands of schedules would say the same again
+		if err := e.playAll(); err != nil {
+			return e.report, err
 		}
-		for _, k := range kinds {
-			o.most[k] = n
+	}
+	e.judgeAccess()
+	e.report.Notes = (&notes{e.scenario, e.reference, e.roles, e.quietUses, e.raced}).all()
+	slices.SortStableFunc(e.report.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(len(a.Token), len(b.Token)), cmp.Compare(a.found.Job.Number, b.found.Job.Number), cmp.Compare(a.Token, b.Token))
+	})
+	if err := e.shrinkAll(); err != nil {
+		return e.report, err
+	}
+	for rule, n := range e.plan.Pruned {
+		e.report.Pruned[Rule(rule)] = n
+	}
+	e.report.Took = time.Since(began)
+	return e.report, nil
+}
+
+// prepare plays the undisturbed run, by which all else is planned.
+func (e *exploration) prepare() error {
+	e.report = Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
+	if err := e.playReference(); err != nil {
+		return e.withRefusals(err)
+	}
+	e.quietUses = e.simulation.Uses()
+	e.plan = &plan.Plan{
+		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag,
+		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{},
+	}
+	return nil
+}
+
+// describe reports what the undisturbed run is like.
+func (e *exploration) describe() {
+	r := e.reference.Run
+	e.report.Calls, e.report.Trace = len(r.Calls), traceOf(r)
+	for _, f := range e.simulation.State.Masked {
+		e.report.Masked = append(e.report.Masked, f.String())
+	}
+	for _, c := range r.Calls {
+		if c.Write {
+			e.report.Writes++
 		}
 	}
 }
 
-// Waive leaves invariants out, by their ids, as "I19": what breaks them is no finding.
-func Waive(invariants ...string) Option {
-	return func(o *options) { o.waived = append(o.waived, invariants...) }
-}
-
-// Unpruned switches rules off; without arguments, all of them.
-func Unpruned(rules ...Rule) Option {
-	if len(rules) == 0 {
-		rules = []Rule{NoEffect, SameInstant, NothingHeld, Alternating}
+// playAll plays all schedules of the kinds asked for.
+func (e *exploration) playAll() error {
+	var jobs []run.Job
+	for _, kind := range e.options.wanted() {
+		more, err := e.jobsOf(kind)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, e.plan.Thin(more, e.options.most[kind])...)
 	}
-	return func(o *options) { o.keep = append(o.keep, rules...) }
-}
-
-// Run explores a scenario and fails the test for each way in which an invariant was broken.
-// With -fault.replay it plays that schedule alone.
-func Run(t *testing.T, s Scenario, opts ...Option) Report {
-	t.Helper()
-	r := Explore(t, s, opts...)
-	t.Log(r)
-	for _, text := range r.texts() {
-		t.Error(text)
-	}
-	return r
-}
-
-// Suite runs the scenarios of one operator, each as a subtest, and holds the operator's roles
-// against what all of them together needed: a right that no scenario uses is one too many
-// (I15). A role's annotation "kubesim.trimtab.dev/justified" lists rights that are meant.
-func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
-	t.Helper()
-	var reports []Report
-	var accesses []*history.Access
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
-	for _, s := range scenarios {
-		t.Run(s.Name, func(t *testing.T) {
-			r := Run(t, s, opts...)
-			reports = append(reports, r)
-			if r.access != nil {
-				accesses = append(accesses, r.access)
-			}
-		})
-	}
-	if scenario, _, err := parseToken(*replayFlag); *replayFlag != "" && err == nil &&
-		!slices.ContainsFunc(scenarios, func(s Scenario) bool { return s.Name == scenario }) {
-		t.Errorf("replay token %s is of scenario %q, which is none of this suite", *replayFlag, scenario)
-	}
-	if len(reports) == len(scenarios) && *replayFlag == "" && !slices.Contains(o.waived, "I15") {
-		for _, v := range invariant.Closure(accesses) {
-			t.Errorf("%s, %s: %s\n%s", v.Invariant, v.Title, v.Message, v.Detail)
+	for i := range jobs {
+		if jobs[i].Like == nil {
+			jobs[i].Like = e.reference.Run
 		}
 	}
-	return reports
-}
-
-// String tells in a line what was explored, and in one more each what was left out.
-func (r Report) String() string {
-	return report.Summary(report.Exploration{
-		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
-		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked, Notes: r.Notes,
+	return e.play(jobs, func(j run.Job, r run.Result) {
+		if !r.Void {
+			e.report.Schedules[Kind(j.Schedule.Family())]++
+		}
+		e.noteRace(j, r)
+		e.find(j, r)
 	})
 }
 
-func counts[K ~string](m map[K]int) (all []report.Count) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, report.Count{Name: string(k), N: m[k]})
+// jobsOf lists the schedules of a kind.
+func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
+	switch kind {
+	case Crashes:
+		return e.plan.Crashes(), nil
+	case Faults:
+		return e.plan.Faults(), nil
+	case Stale:
+		return e.plan.Stale(), nil
+	case Duplicates:
+		return e.plan.Duplicates(), nil
+	case Races:
+		like, err := e.quietRaces()
+		return e.plan.Racing(like), err
+	case Panics:
+		return e.panicking()
+	case Hangs:
+		return e.plan.Hanging(), nil
+	case Forgeries:
+		return e.plan.Forging(), nil
+	case Overtaken:
+		return e.overtaking(e.plan.Overtakings())
+	case Pairs:
+		return e.plan.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
 	}
-	return all
+	return nil, nil
 }
 
-// texts tells of all findings: of those that broke the same in the same way one in full,
-// the one with the shortest schedule.
-func (r Report) texts() []string {
-	var texts []string
-	groups := map[string]int{}
-	for _, f := range r.Findings {
-		key := f.group()
-		if i, ok := groups[key]; ok {
-			texts[i] += "\nalso: " + f.Token
-			continue
+// play plays jobs and hands each result on, one at a time.
+func (e *exploration) play(jobs []run.Job, done func(run.Job, run.Result)) error {
+	return e.simulation.PlayAll(e.t, e.options.workers, jobs, done)
+}
+
+// find adds what a run broke to the findings.
+func (e *exploration) find(j run.Job, r run.Result) {
+	if r.Void {
+		e.report.Pruned[TooEarly]++
+		return
+	}
+	if f, ok := e.judge.Find(j, r); ok {
+		e.report.Findings = append(e.report.Findings, newFinding(f))
+	}
+}
+
+// quietRaces plays, for each step and race, the run in which the user comes when the step is
+// over and all is quiet. What such a run breaks by itself is found too.
+func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
+	var jobs []run.Job
+	for _, r := range e.plan.QuietRaces() {
+		jobs = append(jobs, e.quietRace(r))
+	}
+	like := map[run.Racing]*history.Run{}
+	e.raced = map[int]bool{}
+	err := e.play(jobs, func(j run.Job, r run.Result) {
+		e.noteRace(j, r)
+		e.find(run.Job{Schedule: j.Schedule}, r)
+		if !r.Void && r.Err == nil {
+			like[j.Racing] = r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
 		}
-		groups[key] = len(texts)
-		texts = append(texts, f.Text)
-	}
-	return texts
+	})
+	return like, err
 }
 
-// Explore is [Run] without failing the test for findings. A scenario that cannot be explored
-// fails it: it does not come to rest, is not the same twice, or has a wrong step.
-func Explore(t *testing.T, s Scenario, opts ...Option) Report {
-	t.Helper()
-	var o options
-	for _, opt := range opts {
-		opt(&o)
+func (e *exploration) quietRace(r run.Racing) run.Job {
+	race := e.scenario.raceSteps()[r.Race].disturbing()
+	return run.Job{
+		Schedule: schedule.Schedule{{Kind: schedule.Later, At: r.Step, Arg: strconv.Itoa(r.Race)}},
+		Like:     e.reference.Run, Last: r.Step, Racing: r, Extra: &race,
 	}
-	e, err := newExplorer(&s, o)
+}
+
+// noteRace notes whether the race of a run, if it had one, changed anything.
+func (e *exploration) noteRace(j run.Job, r run.Result) {
+	for _, d := range j.Schedule {
+		if n, err := strconv.Atoi(d.Arg); err == nil && r.Raced && e.raced != nil {
+			e.raced[n] = true
+		}
+	}
+}
+
+// panicking returns the jobs in which the author's code panics, also between an answer to a
+// change at the external API that was lost and the next call: what tells errors apart is asked only then.
+func (e *exploration) panicking() ([]run.Job, error) {
+	jobs := e.plan.Panicking()
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	lost := e.plan.LostAnswers()
+	pairs := make([][]run.Job, len(lost)) // in the order of the calls, whichever run ends first
+	err := e.play(lost, func(j run.Job, r run.Result) { pairs[j.Number] = plan.PanickingAfter(j, r) })
+	return append(jobs, slices.Concat(pairs...)...), err
+}
+
+// overtaking returns the jobs that play deletes which were overtaken. Each may end as if the user
+// had deleted at either end of it, in the ordinary way: these runs are played first.
+func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
+	ends := plan.Ends{}
+	err := e.play(plan.References(all), func(j run.Job, r run.Result) { ends.Note(e.reference.Run, j, r) })
+	return plan.Overtake(all, ends), err
+}
+
+// shrinkAll makes the schedule of one finding of each group shorter: those are the ones that are read.
+func (e *exploration) shrinkAll() error {
+	w, err := e.simulation.NewWorker()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer e.quieten()()
-	report, err := e.explore(t)
-	if err != nil {
-		t.Fatalf("scenario %q: %v", s.Name, err)
+	find := func(j run.Job) (judge.Finding, bool) {
+		r := w.Play(e.t, j)
+		if r.Lost {
+			fresh, err := e.simulation.NewWorker()
+			if err != nil || r.Run == nil {
+				return judge.Finding{}, false
+			}
+			w = fresh
+		}
+		if r.Void {
+			return judge.Finding{}, false
+		}
+		return e.judge.Find(j, r)
 	}
-	return report
+	seen := map[string]bool{}
+	for i, f := range e.report.Findings {
+		if key := f.found.Group(); !seen[key] && len(f.found.Job.Schedule) > 0 {
+			seen[key] = true
+			e.report.Findings[i] = newFinding(shrink.Shortest(f.found, find))
+		}
+	}
+	return nil
+}
+
+// judgeAccess compares the operator's roles with what it asked for in all runs.
+func (e *exploration) judgeAccess() {
+	if e.roles == nil {
+		return
+	}
+	e.report.access = (*history.Access)(e.roles.Access(e.simulation.Uses()))
+	if len(e.report.Findings) > 0 {
+		return // what was broken may be because of it, or keep it from being asked
+	}
+	if f, ok := e.judge.Access(e.report.access); ok {
+		e.report.Findings = append(e.report.Findings, newFinding(f))
+	}
 }

@@ -16,31 +16,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
-// prepared returns an explorer that has played the undisturbed run, and that run.
-func prepared(t *testing.T, s Scenario) (*explorer, result, *worker) {
+// prepared returns an exploration that has played the undisturbed run, and a worker for more.
+func prepared(t *testing.T, s Scenario) (*exploration, *run.Worker) {
 	t.Helper()
-	e, err := newExplorer(&s, options{})
+	e, err := newExploration(t, &s, options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.quieten())
-	reference, err := e.undisturbed(t)
+	t.Cleanup(quieten())
+	if err := e.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := e.simulation.NewWorker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := e.newWorker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, reference, w
+	return e, w
 }
 
-func (p *plan) all() []job {
-	jobs := slices.Concat(p.crashes(), p.faults(), p.stale(), p.duplicates())
+// all are the jobs of the kinds that need no others to be played first.
+func all(e *exploration) []run.Job {
+	jobs := slices.Concat(e.plan.Crashes(), e.plan.Faults(), e.plan.Stale(), e.plan.Duplicates())
 	for i := range jobs {
-		jobs[i].like = p.reference.run
+		jobs[i].Like = e.reference.Run
 	}
 	return jobs
 }
@@ -48,32 +52,32 @@ func (p *plan) all() []job {
 // TestSnapshots proves that a schedule that begins at its crash goes on as one that is played
 // from the beginning.
 func TestSnapshots(t *testing.T) {
-	_, reference, w := prepared(t, toyLife(""))
-	p := &plan{scenario: w.explorer.scenario, reference: reference, pruned: map[Rule]int{}, keep: []Rule{NoEffect, SameInstant}}
-	jobs := p.crashes()
+	e, w := prepared(t, toyLife(""))
+	e.plan.Keep = []plan.Rule{plan.NoEffect, plan.SameInstant}
+	jobs := e.plan.Crashes()
 	if len(jobs) < 12 {
 		t.Fatalf("%d crashes of a scenario with 8 writes", len(jobs))
 	}
 	for _, j := range jobs {
-		if j.from == nil {
-			t.Fatalf("%s has no snapshot to begin from", j.schedule)
+		if j.From == nil {
+			t.Fatalf("%s has no snapshot to begin from", j.Schedule)
 		}
-		j.like = reference.run
-		short := w.play(t, j)
-		j.from = nil
-		long := w.play(t, j)
+		j.Like = e.reference.Run
+		short := w.Play(t, j)
+		j.From = nil
+		long := w.Play(t, j)
 		if diff := cmp.Diff(lines(long), lines(short)); diff != "" {
-			t.Errorf("%s: (-from the beginning +from the snapshot)\n%s", j.schedule, diff)
+			t.Errorf("%s: (-from the beginning +from the snapshot)\n%s", j.Schedule, diff)
 		}
 	}
 }
 
 // lines is a run in short, for comparisons.
-func lines(r result) (all []string) {
-	for i := range r.run.Calls {
-		all = append(all, lineOf(r.run, i))
+func lines(r run.Result) (all []string) {
+	for i := range r.Run.Calls {
+		all = append(all, lineOf(r.Run, i))
 	}
-	for _, s := range r.run.Steps {
+	for _, s := range r.Run.Steps {
 		all = append(all, s.Name)
 		for _, key := range slices.Sorted(maps.Keys(s.State.Objects)) {
 			all = append(all, key+s.State.Objects[key])
@@ -84,23 +88,22 @@ func lines(r result) (all []string) {
 
 // TestRepeats plays every schedule again on other workers: equal schedules make equal runs.
 func TestRepeats(t *testing.T) {
-	e, reference, _ := prepared(t, toyLife(""))
-	p := &plan{scenario: e.scenario, reference: reference, pruned: map[Rule]int{}}
-	var jobs []job
-	first := p.all()
+	e, _ := prepared(t, toyLife(""))
+	var jobs []run.Job
+	first := all(e)
 	for range 3 {
 		jobs = append(jobs, first...)
 	}
 	for range 100 {
-		jobs = append(jobs, job{})
+		jobs = append(jobs, run.Job{})
 	}
 	traces := map[string]map[string]bool{}
-	err := e.playAll(t, jobs, func(j job, r result) {
-		key := j.schedule.token("")
+	err := e.play(jobs, func(j run.Job, r run.Result) {
+		key := j.Schedule.Token("")
 		if traces[key] == nil {
 			traces[key] = map[string]bool{}
 		}
-		traces[key][traceOf(r.run)] = true
+		traces[key][traceOf(r.Run)] = true
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,11 +121,11 @@ func TestRepeats(t *testing.T) {
 // TestFence proves that a dead process does nothing: an operator that tidies up in deferred
 // functions would look right otherwise.
 func TestFence(t *testing.T) {
-	e, reference, w := prepared(t, toyLife("compensates in a defer"))
-	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })
-	next := slices.IndexFunc(reference.run.Calls[put+1:], func(c history.Call) bool { return c.Write }) + put + 1
-	r := w.play(t, job{schedule: schedule{{kind: crashBefore, at: next}}, like: reference.run})
-	if diff := cmp.Diff([]string{"outside remove box-1"}, r.run.Processes[0].Fenced); diff != "" {
+	e, w := prepared(t, toyLife("compensates in a defer"))
+	put := slices.IndexFunc(e.reference.Run.Calls, func(c history.Call) bool { return c.What == "put new" })
+	next := slices.IndexFunc(e.reference.Run.Calls[put+1:], func(c history.Call) bool { return c.Write }) + put + 1
+	r := w.Play(t, run.Job{Schedule: schedule.Schedule{{Kind: schedule.CrashBefore, At: next}}, Like: e.reference.Run})
+	if diff := cmp.Diff([]string{"external remove box-1"}, r.Run.Processes[0].Fenced); diff != "" {
 		t.Errorf("calls refused after death (-want +got):\n%s", diff)
 	}
 	_ = e
@@ -136,8 +139,8 @@ func TestBugs(t *testing.T) {
 		token     string
 	}{
 		"":                              {},
-		"remembers in the object alone": {invariant: "I3", token: crashAfter},
-		"finalizer first":               {invariant: "I2", token: crashAfter},
+		"remembers in the object alone": {invariant: "I3", token: schedule.CrashAfter},
+		"finalizer first":               {invariant: "I2", token: schedule.CrashAfter},
 	}
 	for bug, c := range cases {
 		t.Run(bug, func(t *testing.T) {
@@ -153,34 +156,6 @@ func TestBugs(t *testing.T) {
 				t.Errorf("no schedule broke %s; findings: %v", c.invariant, r.Findings)
 			}
 		})
-	}
-}
-
-func TestTokens(t *testing.T) {
-	cases := map[string]struct {
-		schedule schedule
-		token    string
-	}{
-		"undisturbed": {nil, "v1/a b/c/"},
-		"one":         {schedule{{kind: crashAfter, at: 7}}, "v1/a b/c/crash-after@7"},
-		"a race":      {schedule{{kind: race, at: 12, arg: "1"}}, "v1/a b/c/race@12(1)"},
-		"two":         {schedule{{kind: crashAfter, at: 7}, {kind: twice, at: 1}}, "v1/a b/c/crash-after@7+twice@1"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := c.schedule.token("a b/c"); got != c.token {
-				t.Errorf("token is %q, want %q", got, c.token)
-			}
-			scenario, s, err := parseToken(c.token)
-			if err != nil || scenario != "a b/c" || !slices.Equal(s, c.schedule) {
-				t.Errorf("parsed as %q %v %v", scenario, s, err)
-			}
-		})
-	}
-	for _, bad := range []string{"", "v2/a/crash-after@7", "v1/crash-after@7x", "v1/a/@7", "v1/a/crash-after@x", "v1/a/nokind@1"} {
-		if _, _, err := parseToken(bad); err == nil {
-			t.Errorf("token %q was taken", bad)
-		}
 	}
 }
 
@@ -212,16 +187,15 @@ func TestWaits(t *testing.T) {
 	s.Steps = []Step{Create(cm), {Name: "everything twice", Wait: time.Hour, Do: func(ctx context.Context, w *World) error {
 		return w.Client.Patch(ctx, cm.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"size":"2"}}`)))
 	}}}
-	e, reference, w := prepared(t, s)
-	p := &plan{scenario: e.scenario, reference: reference, pruned: map[Rule]int{}}
-	for _, j := range p.crashes() {
-		if stepOf(reference.run, j.schedule[0].at) != 2 {
+	e, w := prepared(t, s)
+	for _, j := range e.plan.Crashes() {
+		if e.reference.Run.StepOf(j.Schedule[0].At) != 2 {
 			continue
 		}
-		j.like = reference.run
-		r := w.play(t, j)
-		if waited := r.run.Steps[2].Settled.Sub(r.run.Steps[2].At); waited < time.Hour {
-			t.Errorf("%s: the step took %v", j.schedule, waited)
+		j.Like = e.reference.Run
+		r := w.Play(t, j)
+		if waited := r.Run.Steps[2].Settled.Sub(r.Run.Steps[2].At); waited < time.Hour {
+			t.Errorf("%s: the step took %v", j.Schedule, waited)
 		}
 	}
 }
@@ -254,17 +228,6 @@ func TestCommand(t *testing.T) {
 			t.Errorf("the report ends with %q, want %q", "replay:"+got, want)
 		}
 	})
-	for binary, want := range map[string]string{
-		"example.com/op/internal/controller.test": "example.com/op/internal/controller",
-		"example.com/op.test":                     "example.com/op", // the module's root
-		"command-line-arguments.test":             "",               // go test a_test.go
-		"_/home/me/op.test":                       "",               // outside of any module
-		"":                                        "",               // another tool's
-	} {
-		if got := importPath(binary); got != want {
-			t.Errorf("the package of %q is %q, want %q", binary, got, want)
-		}
-	}
 }
 
 // TestOwnerFromTheStart proves that what was there before the operator may own things too.
@@ -279,15 +242,14 @@ func TestOwnerFromTheStart(t *testing.T) {
 // TestSample proves that the number of pairs is the author's to choose, and that more of them
 // begin with those that fewer are.
 func TestSample(t *testing.T) {
-	e, reference, _ := prepared(t, toyLife(""))
+	e, _ := prepared(t, toyLife(""))
 	tokens := func(n int) (all []string) {
-		p := &plan{scenario: e.scenario, reference: reference, pruned: map[Rule]int{}}
-		for _, j := range p.pairs(n) {
-			all = append(all, j.schedule.token("toy"))
+		for _, j := range e.plan.Pairs(n) {
+			all = append(all, j.Schedule.Token("toy"))
 		}
 		return all
 	}
-	usual, few, many := tokens(0), tokens(7), tokens(1000)
+	usual, few, many := tokens(SampledPairs), tokens(7), tokens(1000)
 	if len(usual) != SampledPairs || len(few) != 7 || len(many) != 1000 {
 		t.Fatalf("%d pairs by default, %d of 7 and %d of 1000", len(usual), len(few), len(many))
 	}
@@ -299,9 +261,9 @@ func TestSample(t *testing.T) {
 	}
 	s := toyLife("")
 	const want = `fault: scenario "toy": Sample(-1) would play no pairs; give a number above 0, or 0 for 200 of them`
-	if _, err := newExplorer(&s, options{pairs: -1}); err == nil || err.Error() != want {
+	if _, err := newExploration(t, &s, options{pairs: -1}); err == nil || err.Error() != want {
 		t.Errorf("a sample of -1 pairs gave %v, want %s", err, want)
-	} else if _, ok := errors.AsType[misuse](err); !ok {
+	} else if _, ok := errors.AsType[sandbox.Misuse](err); !ok {
 		t.Errorf("%v is no misuse", err)
 	}
 }

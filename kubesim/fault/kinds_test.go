@@ -19,21 +19,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
-// TestLag proves that reads which lag behind writes are played where a vendor has them, and
+// TestLag proves that reads which lag behind writes are played where an external API has them, and
 // only there.
 func TestLag(t *testing.T) {
 	lagging := func(r Report) bool {
-		return slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, lag) })
+		return slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, schedule.Lag) })
 	}
 	s := toyLife("")
 	if r := Explore(t, s, Only(Stale)); len(r.Findings) > 0 {
-		t.Errorf("findings with a vendor that shows at once what was written: %v", r.texts())
+		t.Errorf("findings with an external API that shows at once what was written: %v", r.texts())
 	}
 	s.Lag = 5 * time.Second
 	if r := Explore(t, s, Only(Stale)); !lagging(r) {
-		t.Error("an operator that takes what it does not see for absent passed with a vendor whose reads lag")
+		t.Error("an operator that takes what it does not see for absent passed with an external API whose reads lag")
 	}
 }
 
@@ -87,7 +89,7 @@ func TestReplay(t *testing.T) {
 func TestPruning(t *testing.T) {
 	groups := func(r Report) (all []string) {
 		for _, f := range r.Findings {
-			all = append(all, f.group())
+			all = append(all, f.found.Group())
 		}
 		slices.Sort(all)
 		return slices.Compact(all)
@@ -108,22 +110,21 @@ func TestPruning(t *testing.T) {
 // TestShrinking proves that of two disturbances the one that does not matter goes, and that
 // the run ends with the step in which the damage shows.
 func TestShrinking(t *testing.T) {
-	e, reference, w := prepared(t, toyLife("remembers in the object alone"))
-	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })
-	j := job{schedule: schedule{{kind: throttled, at: 0}, {kind: crashAfter, at: put + 1}}, like: reference.run}
-	var report Report
-	e.judge(&report, w.play(t, j), j)
-	if len(report.Findings) != 1 {
-		t.Fatalf("findings: %v", report.Findings)
+	e, w := prepared(t, toyLife("remembers in the object alone"))
+	put := slices.IndexFunc(e.reference.Run.Calls, func(c history.Call) bool { return c.What == "put new" })
+	j := run.Job{Schedule: schedule.Schedule{{Kind: schedule.Throttled, At: 0}, {Kind: schedule.CrashAfter, At: put + 1}}, Like: e.reference.Run}
+	e.find(j, w.Play(t, j))
+	if len(e.report.Findings) != 1 {
+		t.Fatalf("findings: %v", e.report.Findings)
 	}
-	if err := e.shrinkAll(t, &report); err != nil {
+	if err := e.shrinkAll(); err != nil {
 		t.Fatal(err)
 	}
-	got := report.Findings[0].job.schedule
-	if slices.ContainsFunc(got, func(d disturbance) bool { return d.kind == throttled }) {
+	got := e.report.Findings[0].found.Job.Schedule
+	if slices.ContainsFunc(got, func(d schedule.Disturbance) bool { return d.Kind == schedule.Throttled }) {
 		t.Errorf("%v still has what does not matter", got)
 	}
-	if _, ok := got.find(1, until); !ok {
+	if _, ok := got.Find(1, schedule.Until); !ok {
 		t.Errorf("%v does not end with step 1", got)
 	}
 }
@@ -141,7 +142,7 @@ func TestQuietRaces(t *testing.T) {
 		return w.Client.Delete(ctx, cm)
 	}}}
 	r := Explore(t, s, Only(Races))
-	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, later) })
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, schedule.Later) })
 	if i < 0 || r.Findings[i].Violations[0].Invariant != "I2" {
 		t.Fatalf("a box without an owner was not found: %v", r.texts())
 	}
@@ -194,18 +195,17 @@ func TestCacheOptions(t *testing.T) {
 	}
 }
 
-// TestHiddenEffects proves that a write to the outside is a point to crash at although nothing
+// TestHiddenEffects proves that a write to the external API is a point to crash at although nothing
 // shows there yet: an accepted request may take effect later.
 func TestHiddenEffects(t *testing.T) {
 	s := toyLife("")
 	s.ExternalAPI = func() ExternalAPI { return &shelf{boxes: map[string]box{}, hides: true} }
-	_, reference, _ := prepared(t, s)
-	p := &plan{scenario: &s, reference: reference, pruned: map[Rule]int{}}
-	put := slices.IndexFunc(reference.run.Calls, func(c history.Call) bool { return c.What == "put new" })
-	if reference.run.Calls[put].Changed {
+	e, _ := prepared(t, s)
+	put := slices.IndexFunc(e.reference.Run.Calls, func(c history.Call) bool { return c.What == "put new" })
+	if e.reference.Run.Calls[put].Changed {
 		t.Fatal("the box shows at once")
 	}
-	if !slices.ContainsFunc(p.crashes(), func(j job) bool { return j.schedule[0] == disturbance{kind: crashAfter, at: put} }) {
+	if !slices.ContainsFunc(e.plan.Crashes(), func(j run.Job) bool { return j.Schedule[0] == schedule.Disturbance{Kind: schedule.CrashAfter, At: put} }) {
 		t.Errorf("no crash after %q", "put new")
 	}
 }
@@ -245,7 +245,7 @@ func TestTwoWatches(t *testing.T) {
 	}
 }
 
-// TestSetupCalls proves that what sets an operator up may call the API and the outside, and that
+// TestSetupCalls proves that what sets an operator up may call Kubernetes and the external API, and that
 // these calls are disturbed like all others.
 func TestSetupCalls(t *testing.T) {
 	s := toyLife("")

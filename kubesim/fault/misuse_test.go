@@ -14,6 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
 
 // uncopied is a shelf without Clone, shallow one whose copies have the same boxes, torn one whose
@@ -108,18 +110,18 @@ func TestMisuse(t *testing.T) {
 			why:      "a scenario without a mistake",
 			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Lag: time.Second, Shared: []string{"configmaps", "deployments.apps"}},
 		},
-		"no outside made": {
-			why:      "a forgotten return would look like a vendor without anything",
+		"no API made": {
+			why:      "a forgotten return would look like an API without any resource",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return nil }, Operator: Operator{SetUp: toyOperator("")}},
-			want:     "ExternalAPI returned nil; leave it out if there is nothing outside",
+			want:     "ExternalAPI returned nil; leave it out if there is no external API",
 		},
-		"the same outside": {
+		"the same API": {
 			why:      "a world would begin with what is left of the one before",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return same }, Operator: Operator{SetUp: toyOperator("")}},
 			want:     "ExternalAPI returned the same fake for two worlds; make a new one each time",
 		},
 		"lag of nothing": {
-			why:      "no read outside would lag",
+			why:      "no external read would lag",
 			scenario: Scenario{Operator: Operator{SetUp: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })}, Lag: time.Second},
 			want:     "Lag is set, but there is no ExternalAPI whose reads could lag",
 		},
@@ -143,20 +145,20 @@ func TestMisuse(t *testing.T) {
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return half{empty()} }, Operator: Operator{SetUp: storing[half]}},
 			want:     "the Clone of a fault.half is a fault.uncopied, which has no method Clone itself; return what it was made of",
 		},
-		"another outside": {
-			why:      "an operator that takes the error for one of the vendor would look right",
+		"another API": {
+			why:      "an operator that takes the error for one of the API would look right",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: Operator{SetUp: toyOperator("")}},
-			want:     `"find" wants the outside as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
+			want:     `"find" wants the external API as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
-		"no outside": {
+		"no API": {
 			why:      "the same where there is none",
 			scenario: Scenario{Operator: Operator{SetUp: toyOperator("")}},
-			want:     `"find" wants the outside as *fault.shelf, but the scenario has no ExternalAPI`,
+			want:     `"find" wants the external API as *fault.shelf, but the scenario has no ExternalAPI`,
 		},
-		"a step outside": {
-			why:      "a step's outside is as wrong",
+		"a step at the API": {
+			why:      "the API of a step is as wrong",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: Operator{SetUp: storing[uncopied]}, Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
-			want:     `step 1, "clear": "clear" wants the outside as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
+			want:     `step 1, "clear": "clear" wants the external API as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
 		"shared misspelt": {
 			why:      "a name that is no kind has no effect",
@@ -191,7 +193,7 @@ func TestMisuse(t *testing.T) {
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("%s: the error is %v, want %q in it", tt.why, err, tt.want)
 			}
-			if _, ok := errors.AsType[misuse](err); tt.want != "" && !ok {
+			if _, ok := errors.AsType[sandbox.Misuse](err); tt.want != "" && !ok {
 				t.Errorf("%s: %T is no misuse", tt.why, err)
 			}
 		})

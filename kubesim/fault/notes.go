@@ -6,18 +6,32 @@ import (
 	"strings"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
-// notes tells what a scenario leaves unchecked although its author may think otherwise. Each may
-// be meant, so none is an error.
-func (e *explorer) notes(r *history.Run) []string {
-	return slices.Concat(e.stepNotes(r), e.operatorNotes(r), e.externalNotes(r), e.exceptionNotes(r), e.raceNotes())
+// notes say what a scenario leaves unchecked although its author may think otherwise. Each may
+// be intended, so none is an error.
+type notes struct {
+	scenario  *Scenario
+	reference run.Result
+	roles     *apiserver.Roles
+	// quietUses are the rights that the undisturbed run used.
+	quietUses []apiserver.Use
+	// raced are the races that changed something; nil if none were played.
+	raced map[int]bool
 }
 
-// stepNotes tells of steps that say or do nothing.
-func (e *explorer) stepNotes(r *history.Run) (all []string) {
-	steps := e.scenario.Steps
+// all are the notes.
+func (n *notes) all() []string {
+	r := n.reference.Run
+	return slices.Concat(n.ofSteps(r), n.ofOperator(r), n.ofExternalAPI(r), n.ofExceptions(r), n.ofRaces())
+}
+
+// ofSteps are about steps that say or do nothing.
+func (n *notes) ofSteps(r *history.Run) (all []string) {
+	steps := n.scenario.Steps
 	switch expects := slices.ContainsFunc(steps, func(s Step) bool { return s.Expect != nil }); {
 	case len(steps) == 0:
 		all = append(all, "there are no steps, so nothing but the start of the operator is played")
@@ -25,7 +39,7 @@ func (e *explorer) stepNotes(r *history.Run) (all []string) {
 		all = append(all, "no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Gone or Expecting")
 	}
 	for i, s := range steps {
-		acted := slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.By == userName && c.Step == i+1 })
+		acted := slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.By == history.User && c.Step == i+1 })
 		if s.onObject && !acted {
 			all = append(all, fmt.Sprintf("step %d, %q, changed nothing", i+1, s.Name))
 		}
@@ -33,9 +47,9 @@ func (e *explorer) stepNotes(r *history.Run) (all []string) {
 	return all
 }
 
-// operatorNotes tells of an operator that does nothing, or not where it is seen.
-func (e *explorer) operatorNotes(r *history.Run) (all []string) {
-	for _, name := range e.reference.unseen {
+// ofOperator are about an operator that does nothing, or not where it is seen.
+func (n *notes) ofOperator(r *history.Run) (all []string) {
+	for _, name := range n.reference.Learned.Unseen {
 		all = append(all, fmt.Sprintf("controller %q has a request type of its own: its calls are disturbed, but its reconciles are not seen, so none begins with a stale view and none counts as a hot loop (I13)", name))
 	}
 	switch wrote := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Write }); {
@@ -48,9 +62,9 @@ func (e *explorer) operatorNotes(r *history.Run) (all []string) {
 	return all
 }
 
-// externalNotes tells of an outside that invariants cannot judge by.
-func (e *explorer) externalNotes(r *history.Run) []string {
-	if e.scenario.ExternalAPI == nil {
+// ofExternalAPI are about a fake that invariants cannot judge by.
+func (n *notes) ofExternalAPI(r *history.Run) []string {
+	if n.scenario.ExternalAPI == nil {
 		return nil
 	}
 	called := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Side == history.External })
@@ -69,42 +83,42 @@ func (e *explorer) externalNotes(r *history.Run) []string {
 	unowned := slices.IndexFunc(made, func(id [2]string) bool { return !owned[id] })
 	switch {
 	case !called:
-		return []string{"nothing outside was called, so no such call is disturbed; the operator's client has to go through fault.HTTP, or through Read and Write"}
+		return []string{"the external API was never called, so no such call is disturbed; the operator's client has to go through fault.HTTP, or through Read and Write"}
 	case len(seen) == 0:
-		return []string{"Things never listed anything, so nothing outside can be missed, made twice or left behind (I2, I3, I4, I8)"}
+		return []string{"Resources never listed anything, so no external resource can be missed, created twice or left behind (I2, I3, I4, I8)"}
 	case unowned >= 0:
-		return []string{fmt.Sprintf("%s was made by the operator and never had an Owner, so I2, I3, I4 and I8 do not look at it", strings.Join(made[unowned][:], " "))}
+		return []string{fmt.Sprintf("%s was created by the operator and never had an Owner, so I2, I3, I4 and I8 do not cover it", strings.Join(made[unowned][:], " "))}
 	}
 	return nil
 }
 
-// exceptionNotes tells of exceptions that were not needed.
-func (e *explorer) exceptionNotes(r *history.Run) (all []string) {
-	for _, name := range e.scenario.Shared {
+// ofExceptions are about exceptions that were not needed.
+func (n *notes) ofExceptions(r *history.Run) (all []string) {
+	for _, name := range n.scenario.Shared {
 		needed := slices.ContainsFunc(r.Changes, func(c history.Change) bool {
-			return c.By == operatorName && c.Before != nil && c.After != nil && strings.TrimSuffix(c.Resource+"."+c.Group, ".") == name
+			return c.By == history.Operator && c.Before != nil && c.After != nil && strings.TrimSuffix(c.Resource+"."+c.Group, ".") == name
 		})
 		if !needed {
 			all = append(all, fmt.Sprintf("Shared names %s, of which the operator changed none", name))
 		}
 	}
-	for _, path := range e.scenario.Foreign {
+	for _, path := range n.scenario.Foreign {
 		if !slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.After != nil && state.Has(c.After, path) }) {
 			all = append(all, fmt.Sprintf("Foreign names %s, a field that no object had", path))
 		}
 	}
-	if e.roles != nil {
-		for _, right := range e.roles.Access(e.quietUses).Needless { // some are used because of a disturbance alone
+	if n.roles != nil {
+		for _, right := range n.roles.Access(n.quietUses).Needless { // some are used because of a disturbance alone
 			all = append(all, fmt.Sprintf("%q is listed as justified, but the undisturbed run used it", right))
 		}
 	}
 	return all
 }
 
-// raceNotes tells of races that the author named and that never did anything.
-func (e *explorer) raceNotes() (all []string) {
-	for n, s := range e.scenario.Races {
-		if e.raced != nil && !e.raced[n] {
+// ofRaces are about races that the author named and that never did anything.
+func (n *notes) ofRaces() (all []string) {
+	for i, s := range n.scenario.Races {
+		if n.raced != nil && !n.raced[i] {
 			all = append(all, fmt.Sprintf("race %q never changed anything, whenever the user came", s.Name))
 		}
 	}

@@ -78,15 +78,15 @@ func TestNotes(t *testing.T) {
 			func(s *Scenario) { s.Operator.SetUp, s.ExternalAPI = lazy, nil },
 			[]string{wroteNothing},
 		},
-		"no call outside": {
-			"a client of the vendor that goes by another way is never disturbed",
+		"no external call": {
+			"a client of the external API that goes by another way is never disturbed",
 			func(s *Scenario) { s.Operator.SetUp = lazy },
-			[]string{wroteNothing, "nothing outside was called, so no such call is disturbed; the operator's client has to go through fault.HTTP, or through Read and Write"},
+			[]string{wroteNothing, "the external API was never called, so no such call is disturbed; the operator's client has to go through fault.HTTP, or through Read and Write"},
 		},
 		"nothing listed": {
 			"what Things does not tell nobody can judge",
 			func(s *Scenario) { s.Operator.SetUp = looks },
-			[]string{wroteNothing, "Things never listed anything, so nothing outside can be missed, made twice or left behind (I2, I3, I4, I8)"},
+			[]string{wroteNothing, "Resources never listed anything, so no external resource can be missed, created twice or left behind (I2, I3, I4, I8)"},
 		},
 		"no owner": {
 			"what is the operator's and does not say so is not missed",
@@ -94,7 +94,7 @@ func TestNotes(t *testing.T) {
 				s.ExternalAPI = func() ExternalAPI { return uncopied{&plainShelf{boxes: map[string]box{}}} }
 				s.Operator.SetUp = storing[uncopied]
 			},
-			[]string{"box box-1 was made by the operator and never had an Owner, so I2, I3, I4 and I8 do not look at it"},
+			[]string{"box box-1 was created by the operator and never had an Owner, so I2, I3, I4 and I8 do not cover it"},
 		},
 		"exceptions": {
 			"an exception that nothing needs hides what it was not made for",

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
 // TestOvertaken proves that an operator is found which trusts that nothing goes once its finalizer
@@ -42,29 +44,28 @@ func TestOvertaken(t *testing.T) {
 // TestOvertakenIsTheServers proves that the object goes as the API server lets it go: with the
 // finalizer on it, without a time of deletion, and not if the finalizer was there when it read.
 func TestOvertakenIsTheServers(t *testing.T) {
-	_, reference, w := prepared(t, toyLife(""))
-	p := &plan{scenario: w.explorer.scenario, reference: reference, pruned: map[Rule]int{}}
-	all := p.overtakings()
+	e, w := prepared(t, toyLife(""))
+	all := e.plan.Overtakings()
 	if len(all) == 0 {
 		t.Fatal("the toy writes a finalizer, and no delete comes too late for it")
 	}
 	first := all[0]
-	r := w.play(t, job{schedule: schedule{first.disturbance()}, last: first.step})
-	i := slices.IndexFunc(r.run.Changes, func(c history.Change) bool { return c.By == userName && c.After == nil })
+	r := w.Play(t, run.Job{Schedule: schedule.Schedule{first.Disturbance()}, Last: first.Step})
+	i := slices.IndexFunc(r.Run.Changes, func(c history.Change) bool { return c.By == history.User && c.After == nil })
 	if i < 0 {
 		t.Fatalf("nothing was removed: %v", lines(r))
 	}
-	gone := r.run.Changes[i].Before
+	gone := r.Run.Changes[i].Before
 	if diff := cmp.Diff([]string{toyFinalizer}, gone.GetFinalizers()); diff != "" || gone.GetDeletionTimestamp() != nil {
 		t.Errorf("it went as of %v with the finalizers (-want +got):\n%s", gone.GetDeletionTimestamp(), diff)
 	}
-	r = w.play(t, job{schedule: schedule{{kind: overtaken, at: first.removes + 3, arg: "999"}}, last: first.step})
-	if slices.ContainsFunc(r.run.Changes, func(c history.Change) bool { return c.By == userName && c.After == nil }) || len(r.run.Faults) > 0 {
+	r = w.Play(t, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Overtaken, At: first.Removes + 3, Arg: "999"}}, Last: first.Step})
+	if slices.ContainsFunc(r.Run.Changes, func(c history.Change) bool { return c.By == history.User && c.After == nil }) || len(r.Run.Faults) > 0 {
 		t.Error("a delete that never began removed something")
 	}
-	put := slices.IndexFunc(reference.run.Calls[first.read+1:], func(c history.Call) bool { return c.Side == history.Kubernetes && c.Write }) + first.read + 1
-	r = w.play(t, job{schedule: schedule{{kind: overtaken, at: put}}, last: first.step})
-	if !r.play.void {
+	put := slices.IndexFunc(e.reference.Run.Calls[first.Read+1:], func(c history.Call) bool { return c.Side == history.Kubernetes && c.Write }) + first.Read + 1
+	r = w.Play(t, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Overtaken, At: put}}, Last: first.Step})
+	if !r.Void {
 		t.Errorf("a delete that found the finalizer at call %d was taken for one that was overtaken", put)
 	}
 }

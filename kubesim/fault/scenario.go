@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// A Scenario is a story that an operator must survive: a world, an operator, and what users
-// do. It is played many times, so nothing in it may keep state between plays.
+// A Scenario is a story that an operator must survive: the operator, the external API that it calls,
+// and what users do. It is played many times, so nothing in it may keep state between plays.
 type Scenario struct {
 	// Name is part of replay tokens. Required.
 	Name string
 	// Operator is the operator under test. Required is its SetUp.
 	Operator Operator
-	// ExternalAPI makes the systems outside of a new world: the author's in-memory fake of a
-	// vendor. Nil means that the operator has none.
+	// ExternalAPI makes a fake of the external API that the operator calls, in memory and new each
+	// time. Nil means that the operator calls none.
 	ExternalAPI func() ExternalAPI
 	// Replicas is how many processes run at a time, with leader election. 0 means 1.
 	Replicas int
@@ -35,9 +35,10 @@ type Scenario struct {
 	// Patience is how long the operator may take after a fault until the world is as it is
 	// without one. 0 means 30 minutes of the simulated clock.
 	Patience time.Duration
-	// Reads is how many outside reads per hour a world at rest may cost. 0 means any number.
+	// Reads is how many reads of the external API per hour a world at rest may cost. 0 means any
+	// number.
 	Reads int
-	// Lag is for how long reads of the outside may not show a change yet. 0 means that they
+	// Lag is for how long reads of the external API may not show a change yet. 0 means that they
 	// always do. It needs an ExternalAPI that is a [Cloner].
 	Lag time.Duration
 	// Shared lists kinds of users' objects whose content the operator is there to change, as
@@ -45,8 +46,8 @@ type Scenario struct {
 	// operator's own.
 	Shared []string
 	// Secrets lists values, such as the password in a Secret that a step creates, that may show in
-	// Secrets and outside alone: invariant I14. Failures of the outside, where they come with an
-	// error, quote the first of them as the password of a URL then, as many a vendor's library does.
+	// Secrets and at the external API alone: invariant I14. Errors of calls to the external API then
+	// quote the first of them as the password of a URL, as many client libraries do.
 	Secrets []string
 	// Foreign lists fields that others own and the comparison of worlds skips, as
 	// "status.lastSeen" or "metadata.annotations.example.com/at".
@@ -80,15 +81,15 @@ type Operator struct {
 	SetUp func(mgr ctrl.Manager, env *Env) error
 }
 
-// ExternalAPI is a system outside of Kubernetes, as a fake in memory. It must be safe for
-// concurrent use.
+// ExternalAPI is a fake, in memory, of an API outside the cluster whose resources the operator manages.
+// It must be safe for concurrent use.
 type ExternalAPI interface {
-	// Things returns all that exists there, in any order. Invariants judge by it.
+	// Resources returns all that exists there, in any order. Invariants judge by it.
 	Resources() []Resource
 }
 
-// Cloner is an [ExternalAPI] that can be copied. With one, schedules start at their fault
-// instead of at the beginning, and reads may show an earlier state.
+// Cloner is an [ExternalAPI] that can be copied. With one, runs with a crash begin there instead of at
+// the first step, and reads may show an earlier state.
 type Cloner interface {
 	ExternalAPI
 	Clone() ExternalAPI
@@ -101,7 +102,7 @@ type Resource struct {
 	// Owner is the UID, or namespace/name, of the object that the operator made it for; an object
 	// without a namespace has its name alone. Empty means that it is not the operator's.
 	Owner string
-	// World is what users care about. It must come out the same in each undisturbed run.
+	// State is what users care about. It must come out the same in each undisturbed run.
 	State string
 	// Ready says that it works.
 	Ready bool
@@ -113,8 +114,8 @@ type Step struct {
 	Name string
 	// Do acts and does not wait. Nil only lets time pass.
 	Do func(ctx context.Context, w *World) error
-	// Expect tells what must hold when the world is quiet again, in words. It is asked after
-	// undisturbed runs; disturbed ones are compared with those. Nil expects nothing.
+	// Expect fails, in words, if something does not hold that must when the world is quiet again. It is
+	// called in undisturbed runs; disturbed ones are compared with those. Nil expects nothing.
 	Expect func(ctx context.Context, w *World) error
 	// Wait lets this much of the simulated clock pass before the world is asked to be quiet.
 	Wait time.Duration
@@ -125,24 +126,10 @@ type Step struct {
 	again    *Step         // that follows once the object of this one is gone
 }
 
-// World is what steps act on.
+// World is what steps act on: the simulated cluster and the external API of one run.
 type World struct {
 	// Client is an administrator's, without a cache.
 	Client client.Client
-	// ExternalAPI is the world's; nil if there is none.
+	// ExternalAPI is nil if the scenario has none.
 	ExternalAPI ExternalAPI
-}
-
-func (s *Scenario) quiet() time.Duration {
-	if s.Quiet == 0 {
-		return 30 * time.Second
-	}
-	return s.Quiet
-}
-
-func (s *Scenario) patience() time.Duration {
-	if s.Patience == 0 {
-		return 30 * time.Minute
-	}
-	return s.Patience
 }

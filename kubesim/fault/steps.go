@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
 
 // Create creates an object. Without a namespace it goes into "default" if it has to be in one.
@@ -61,7 +63,7 @@ func Delete(obj client.Object) Step {
 	}
 }
 
-// Change acts on the outside as somebody else would.
+// Change acts on the external API as somebody else would.
 func Change[O ExternalAPI](name string, act func(O) error) Step {
 	return Step{
 		Name: name,
@@ -150,28 +152,37 @@ func (s Step) Named(name string) Step {
 
 // read returns an object as it is.
 func read(ctx context.Context, w *World, obj client.Object) (*unstructured.Unstructured, error) {
-	gvk, err := w.Client.GroupVersionKindFor(obj)
-	if err != nil {
-		return nil, err
-	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	return u, w.Client.Get(ctx, client.ObjectKeyFromObject(inDefault(w, obj)), u)
+	return (&sandbox.World{Client: w.Client}).Read(ctx, obj)
 }
 
-// fresh copies an object of a step, which is used many times.
-func fresh(obj client.Object) client.Object {
-	c, ok := obj.DeepCopyObject().(client.Object)
-	if !ok {
-		panic(fmt.Sprintf("the deep copy of a %T is no object", obj))
-	}
-	return c
+func inDefault(w *World, obj client.Object) client.Object { return sandbox.InDefault(w.Client, obj) }
+
+// Recreate deletes an object and creates it again as soon as it is gone: for Scenario.Races.
+func Recreate(obj client.Object) Step { return recreate(Create(obj)) }
+
+// recreate deletes what a step created and creates it again as soon as it is gone.
+func recreate(created Step) Step {
+	s := Delete(created.object)
+	s.Name = "re-create " + created.object.GetName()
+	s.again = &created
+	return s
 }
 
-func inDefault(w *World, obj client.Object) client.Object {
-	c := fresh(obj)
-	if namespaced, err := w.Client.IsObjectNamespaced(c); err == nil && namespaced && c.GetNamespace() == "" {
-		c.SetNamespace(metav1.NamespaceDefault)
+// raceSteps are what users may do besides the scenario's steps.
+func (s *Scenario) raceSteps() []Step {
+	if s.Races != nil {
+		return s.Races
 	}
-	return c
+	var races []Step
+	for _, step := range s.Steps {
+		if step.object != nil {
+			races = append(races, Delete(step.object), recreate(step))
+		}
+	}
+	for _, step := range s.Steps {
+		if step.early {
+			races = append(races, step)
+		}
+	}
+	return races
 }

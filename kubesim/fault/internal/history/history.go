@@ -3,6 +3,8 @@
 package history
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -261,4 +263,38 @@ func Housekeeping(group, resource string) bool {
 		return true
 	}
 	return false
+}
+
+// Target says in words what a call is: "patch streams/status default/orders", or the author's name of an
+// external call.
+func (c *Call) Target() string {
+	if c.Side == External {
+		return c.What
+	}
+	target := c.Verb + " " + c.Resource
+	if c.Subresource != "" {
+		target += "/" + c.Subresource
+	}
+	if c.Name != "" {
+		target += " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+	}
+	return target
+}
+
+// StepOf returns during which step a call was made.
+func (r *Run) StepOf(call int) int {
+	for i, s := range slices.Backward(r.Steps) {
+		if s.Call <= call {
+			return i
+		}
+	}
+	return 0
+}
+
+// EndingAs is the record up to a step, with another state at its end.
+func (r *Run) EndingAs(step int, s State) *Run {
+	other := *r
+	other.Steps = slices.Clone(r.Steps[:step+1])
+	other.Steps[step].State = s
+	return &other
 }

@@ -44,7 +44,7 @@ func findLeaks(r, _ *index) []history.Violation {
 			continue
 		}
 		found = append(found, history.Violation{
-			Message: fmt.Sprintf("%s still exists outside, but the object that it was made for, %s, is gone; nothing will remove it",
+			Message: fmt.Sprintf("external resource %s still exists, but the object that it was made for, %s, is gone; nothing will remove it",
 				idOf(t), l.key),
 			Detail: "If it is to be kept, its Owner has to be empty by then.",
 			Call:   r.madeBy(idOf(t)),
@@ -168,13 +168,13 @@ func findDuplicates(r, u *index) []history.Violation {
 		switch {
 		case len(m.atOnce) > atOnce && stranger:
 			found = append(found, history.Violation{
-				Message: fmt.Sprintf("%s has %d things of kind %q outside at once (%s), %d without the disturbance",
+				Message: fmt.Sprintf("%s has %d external resources of kind %q at once (%s), %d without the disturbance",
 					m.owner, len(m.atOnce), m.kind, strings.Join(m.atOnce, ", "), atOnce),
 				Call: m.atOnceCall,
 			})
 		case len(m.ids) > times+m.lost:
 			found = append(found, history.Violation{
-				Message: fmt.Sprintf("a thing of kind %q was made %d times for %s (%s), %d without the disturbance",
+				Message: fmt.Sprintf("an external resource of kind %q was created %d times for %s (%s), %d without the disturbance",
 					m.kind, len(m.ids), m.owner, strings.Join(m.ids, ", "), times),
 				Call: m.calls[times+m.lost],
 			})
@@ -197,10 +197,10 @@ func findEarlyEffects(r, _ *index) []history.Violation {
 			case u == nil && r.underWay(call):
 			case u == nil:
 				found = append(found, history.Violation{Call: call, Message: fmt.Sprintf(
-					"%s was made outside when the object that it is for, %s, did not exist", id, m.owner)})
+					"external resource %s was created when the object that it is for, %s, did not exist", id, m.owner)})
 			case i == 0 && !r.held(l, u):
 				found = append(found, history.Violation{Call: call, Message: fmt.Sprintf(
-					"%s was made outside before %s had a finalizer: whoever deletes the object now leaves it behind; write the finalizer first",
+					"external resource %s was created before %s had a finalizer: whoever deletes the object now leaves it behind; write the finalizer first",
 					id, m.owner)})
 			}
 		}

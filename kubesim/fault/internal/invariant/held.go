@@ -33,7 +33,7 @@ func findUntold(r, u *index) []history.Violation {
 		}
 	}
 	if len(found) == 0 && !told && len(u.known.told) > 0 && !slices.Equal(h.State.Resources, wanted.Resources) {
-		found = append(found, history.Violation{Call: h.Call - 1, Message: "what is outside is not as it should be while code of the author's does not return, and no object says so; leave such a call behind after its deadline"})
+		found = append(found, history.Violation{Call: h.Call - 1, Message: "the external resources are not as they should be while code of the author's does not return, and no object says so; leave such a call behind after its deadline"})
 	}
 	return found
 }

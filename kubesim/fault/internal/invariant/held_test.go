@@ -30,7 +30,7 @@ func TestUntold(t *testing.T) {
 		"told of before":  {why: "that is about another spec", run: first("update", func(s *story) { put("operator", shop, database(2, mark, notReady(1)))(s); s.hold() }), want: []string{silent}},
 		"as it should be": {why: "nothing waits for it", run: add("resized", (*story).hold)},
 		"lost outside": {
-			why: "the object looks as it should, what it stands for does not", want: []string{"I20: what is outside is not as it should be while code of the author's does not return, and no object says so"},
+			why: "the object looks as it should, what it stands for does not", want: []string{"I20: the external resources are not as they should be while code of the author's does not return, and no object says so"},
 			run: add("resized", func(s *story) {
 				s.external("user")
 				s.hold()

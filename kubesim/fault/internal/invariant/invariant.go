@@ -29,16 +29,16 @@ type check struct {
 // checks are in the order in which they tell people most.
 func checks() []check {
 	return []check{
-		{"I2", "no leak", "what is left outside costs money and nobody knows of it", findLeaks},
-		{"I3", "no duplicate", "of two things for one object one is lost, or both act", findDuplicates},
+		{"I2", "no leak", "an external resource that is left behind costs money and nobody knows of it", findLeaks},
+		{"I3", "no duplicate", "of two external resources for one object one is lost, or both act", findDuplicates},
 		{"I4", "no early effect", "a crash right after an effect that nothing durable leads to loses it", findEarlyEffects},
 		{"I10", "ownership respect", "what others own is theirs", findTrespasses},
 		{"I14", "secret confinement", "whoever may read an object or an event may read what it says", findSpilled},
 		{"I8", "truthful Ready", "people and pipelines act on Ready", findUntruths},
 		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
 		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
-		{"I19", "status tells the present", "people read why an object is not as it should be", findMisreports},
-		{"I20", "a hang is told", "what waits for code that never returns waits until somebody is told", findUntold},
+		{"I19", "status is about the present", "users read in it why an object is not as it should be", findMisreports},
+		{"I20", "a hang is reported", "what waits for code that never returns waits until somebody knows", findUntold},
 		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
 		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
 		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},

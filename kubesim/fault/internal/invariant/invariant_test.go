@@ -117,12 +117,12 @@ func TestExternal(t *testing.T) {
 			run: on("update", func(s *story) { s.external("operator", s.queue("q-1", 1)) }),
 		},
 		"made twice": {
-			why: "the answer was lost and the operator made another", want: []string{"I3: 2 things of kind \"queue\" outside at once (q-1, q-2)"},
+			why: "the answer was lost and the operator made another", want: []string{"I3: 2 external resources of kind \"queue\" at once (q-1, q-2)"},
 			run: both(add("make", func(s *story) { s.external("operator", s.queue("q-1", 1), s.queue("q-2", 1)) }),
 				add("config", func(s *story) { s.external("operator", s.queue("q-1", 1)) })),
 		},
 		"made again": {
-			why: "what it made is thrown away and made again", want: []string{"I3: made 3 times"},
+			why: "what it made is thrown away and made again", want: []string{"I3: created 3 times"},
 			run: add("make", func(s *story) {
 				s.external("operator")
 				s.external("operator", s.queue("q-2", 1))
@@ -213,7 +213,7 @@ func TestEarlyEffects(t *testing.T) {
 			why: "nothing was made too late for any delete but one that had begun", run: taken("race"), want: []string{"I4: did not exist"},
 		},
 		"finalizer afterwards": {
-			why: "a crash between leaves a queue that nobody removes", want: []string{"I4: queue q-1 was made outside before databases.demo.dev default/shop had a finalizer"},
+			why: "a crash between leaves a queue that nobody removes", want: []string{"I4: external resource queue q-1 was created before databases.demo.dev default/shop had a finalizer"},
 			run: both(on("finalizer", nothing), add("make", put("operator", shop, database(1, mark, "")))),
 		},
 		"another's finalizer": {
@@ -276,7 +276,7 @@ func TestStatus(t *testing.T) {
 			}),
 		},
 		"ready too early": {
-			why: "Ready for generation 2 before the queue was resized", want: []string{"I8: says Ready=True for generation 2, but at no time of that reconcile was it so outside: queue q-1 is \"size 1\""},
+			why: "Ready for generation 2 before the queue was resized", want: []string{"I8: says Ready=True for generation 2, but at no time of that reconcile was it so at the external API: queue q-1 is \"size 1\""},
 			run: first("update", put("operator", shop, database(2, mark, readyAt(2)))),
 		},
 		"ready without a thing": {
@@ -411,11 +411,11 @@ func TestOwnership(t *testing.T) {
 			usual: add("make", both(busy("operator"), idle("operator"))),
 			run:   add("make", both(busy("foreign"), idle("operator"))),
 		},
-		"takes over a thing":         {why: "it was not told to", run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) }), want: []string{"I10: queue q-1 outside was taken over"}},
+		"takes over a thing":         {why: "it was not told to", run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) }), want: []string{"I10: external resource queue q-1 was taken over"}},
 		"takes over a thing usually": {why: "it is meant to", usual: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) }), run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "q-1", State: "x"}) })},
 		"removes a foreign thing": {
 			why: "nobody's things are not the operator's", usual: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "zz"}) }),
-			run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "zz"}) }), want: []string{"I10: queue zz outside was removed"},
+			run: first("make", func(s *story) { s.external("user", history.Resource{Kind: "queue", ID: "zz"}) }), want: []string{"I10: external resource queue zz was removed"},
 		},
 	})
 }
@@ -470,10 +470,10 @@ func TestLoops(t *testing.T) {
 		"informer at rest": {why: "a watch is renewed", run: kube(history.Call{Verb: "list", Resource: "secrets"}, false)},
 		"outside write at rest": {why: "the same again and again", run: on("silence", func(s *story) {
 			s.call(history.Call{Side: history.External, Verb: "write", What: "put q", Write: true})
-		}), want: []string{"I5: wrote outside once in 15m0s, first: put q"}},
+		}), want: []string{"I5: wrote to the external API once in 15m0s, first: put q"}},
 		"reads as declared":   {why: "two of two", run: declared(2, 2)},
 		"any number of reads": {why: "none declared", run: declared(20, -1)},
-		"too many reads":      {why: "three of two", run: declared(3, 2), want: []string{"I5: read 3 times outside in 15m0s; the scenario allows 2"}},
+		"too many reads":      {why: "three of two", run: declared(3, 2), want: []string{"I5: read the external API 3 times in 15m0s; the scenario allows 2"}},
 		"denied":              {why: "a role lacks it", run: func(s *story) { s.run.Access = &history.Access{Denied: []string{"get secrets"}} }, want: []string{"I15: no role of the operator allows get secrets"}},
 		"unused":              {why: "that is judged over all runs", run: func(s *story) { s.run.Access = &history.Access{Unused: []string{"get secrets"}} }},
 		"leaked":              {why: "a goroutine is left", run: func(s *story) { s.run.Processes[0].Leaked = "goroutine 7\nx\n\ngoroutine 8\ny" }, want: []string{"I17: left 2 goroutines behind"}},

@@ -23,7 +23,7 @@ func findNoise(r, _ *index) []history.Violation {
 	}
 	writes := &noise{text: "wrote to Kubernetes"}
 	reads := &noise{text: "read objects from the API server, past its caches,"}
-	outside := &noise{text: "wrote outside"}
+	outside := &noise{text: "wrote to the external API"}
 	looks := 0
 	vain := r.vainTries(s)
 	var found []history.Violation
@@ -62,7 +62,7 @@ func findNoise(r, _ *index) []history.Violation {
 	}
 	if s.ReadsAllowed >= 0 && looks > s.ReadsAllowed {
 		found = append(found, history.Violation{Call: s.Call, Message: fmt.Sprintf(
-			"the world is at rest, and the operator read %s outside in %v; the scenario allows %d", times(looks), s.To.Sub(s.From), s.ReadsAllowed)})
+			"the world is at rest, and the operator read the external API %s in %v; the scenario allows %d", times(looks), s.To.Sub(s.From), s.ReadsAllowed)})
 	}
 	return found
 }

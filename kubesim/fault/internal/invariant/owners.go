@@ -16,8 +16,8 @@ func WrongOwner(r *history.Run) string {
 			if t.Owner == "" || x.lives[t.Owner] != nil || len(x.named[t.Owner]) > 0 {
 				continue
 			}
-			return fmt.Sprintf("%s outside has the owner %q, which fits no object that there ever was; "+
-				"Things has to return the UID or namespace/name of the object that it was made for%s, and an empty Owner for what is not the operator's",
+			return fmt.Sprintf("external resource %s has the owner %q, which fits no object that there ever was; "+
+				"Resources has to return the UID or namespace/name of the object that it was made for%s, and an empty Owner for what is not the operator's",
 				idOf(t), t.Owner, x.likely(idOf(t)))
 		}
 	}

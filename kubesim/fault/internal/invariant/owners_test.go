@@ -24,8 +24,8 @@ func TestWrongOwner(t *testing.T) {
 		}
 	}
 	is := func(owner string) func(*story) string { return func(*story) string { return owner } }
-	// What follows "queue q-1 outside has the owner ...".
-	const wrong = ", which fits no object that there ever was; Things has to return the UID or namespace/name of the object that it was made for"
+	// What follows "external resource queue q-1 has the owner ...".
+	const wrong = ", which fits no object that there ever was; Resources has to return the UID or namespace/name of the object that it was made for"
 	const right = `, such as "0000001f-0000-4000-8000-000000000002" or "default/shop" for databases.demo.dev default/shop`
 	const others = ", and an empty Owner for what is not the operator's"
 	tests := map[string]struct {
@@ -37,9 +37,9 @@ func TestWrongOwner(t *testing.T) {
 		"full name":     {"of whatever kind", owned(is("default/shop")), ""},
 		"cluster":       {"an object of the cluster has no namespace", owned(is("a")), ""},
 		"nobody":        {"what users made has no owner", owned(is("")), ""},
-		"name alone":    {"the object is in a namespace", owned(is("shop")), `queue q-1 outside has the owner "shop"` + wrong + right + others},
-		"with kind":     {"a key is neither", owned(is("databases/default/shop")), `queue q-1 outside has the owner "databases/default/shop"` + wrong + right + others},
-		"another world": {"a UID that no object has", owned(is("4d5a1f0c-1111-4222-8333-444455556666")), `queue q-1 outside has the owner "4d5a1f0c-1111-4222-8333-444455556666"` + wrong + right + others},
+		"name alone":    {"the object is in a namespace", owned(is("shop")), `external resource queue q-1 has the owner "shop"` + wrong + right + others},
+		"with kind":     {"a key is neither", owned(is("databases/default/shop")), `external resource queue q-1 has the owner "databases/default/shop"` + wrong + right + others},
+		"another world": {"a UID that no object has", owned(is("4d5a1f0c-1111-4222-8333-444455556666")), `external resource queue q-1 has the owner "4d5a1f0c-1111-4222-8333-444455556666"` + wrong + right + others},
 		"tombstone": {
 			"the vendor goes on showing what was made for an object that is long gone",
 			func(s *story) {
@@ -53,7 +53,7 @@ func TestWrongOwner(t *testing.T) {
 			add("created", func(s *story) {
 				s.external("user", s.queue("q-1", 1), history.Resource{Kind: "queue", ID: "q-9", Owner: "them"})
 			}),
-			`queue q-9 outside has the owner "them"` + wrong + others,
+			`external resource queue q-9 has the owner "them"` + wrong + others,
 		},
 	}
 	for name, tt := range tests {

@@ -262,7 +262,7 @@ func (x *index) findExternalTrespasses(u *index) []history.Violation {
 				what = "taken over"
 			}
 			found = append(found, history.Violation{Call: v.Call, Message: fmt.Sprintf(
-				"%s outside was %s; it is not the operator's", id, what)})
+				"external resource %s was %s; it is not the operator's", id, what)})
 		}
 	}
 	return found

@@ -201,7 +201,7 @@ func findUntruths(r, u *index) []history.Violation {
 		}
 		if known && !reached {
 			found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
-				"%s says Ready=True for generation %d, but at no time of that reconcile was it so outside: %s",
+				"%s says Ready=True for generation %d, but at no time of that reconcile was it so at the external API: %s",
 				l.key, c.After.GetGeneration(), r.resourcesOf(l, c.Call))})
 		}
 	}

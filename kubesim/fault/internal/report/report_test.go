@@ -72,11 +72,11 @@ func run(kind string) *history.Run {
 func TestText(t *testing.T) {
 	leak := history.Violation{
 		Invariant: "I2", Title: "no leak", Call: 9,
-		Message: "queue q-1 still exists outside, but the object that it was made for, queues.demo.dev default/shop, is gone; nothing will remove it",
+		Message: "external resource queue q-1 still exists, but the object that it was made for, queues.demo.dev default/shop, is gone; nothing will remove it",
 	}
 	ends := history.Violation{
 		Invariant: "I1", Title: "ends as without the disturbance", Call: history.Nobody, Message: `step "delete shop" does not end as it does without the disturbance`,
-		Detail: "+ outside queue q-1 (owner: uid(gone), ready: true, state: size 1)\n",
+		Detail: "+ external queue q-1 (owner: uid(gone), ready: true, state: size 1)\n",
 	}
 	long := ends
 	long.Detail = strings.Repeat("- a line that is one of many\n", 40)

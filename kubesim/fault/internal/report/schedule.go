@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // How much of a schedule is shown.
@@ -130,7 +129,7 @@ func row(r *history.Run, c *history.Call) string {
 			pass += " (stale)"
 		}
 	}
-	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-18s  %-34s  %s", sign, c.Index, clock(r, c.At), c.Process+1, cut(pass, 18), cut(target(c), 34), answerOf(c))
+	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-18s  %-34s  %s", sign, c.Index, clock(r, c.At), c.Process+1, cut(pass, 18), cut(c.Target(), 34), answerOf(c))
 	line = cut(strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " "), columns)
 	for _, m := range marks {
 		line += "\n" + cut("  >>       "+m+meaning(m), columns)
@@ -179,18 +178,6 @@ func clock(r *history.Run, t time.Time) string {
 	}
 	d := max(t.Sub(begin), 0)
 	return fmt.Sprintf("%d:%06.3f", int(d.Minutes()), (d % time.Minute).Seconds())
-}
-
-// target says what a call is about.
-func target(c *history.Call) string {
-	if c.Side == history.External {
-		return c.What
-	}
-	resource := c.Resource
-	if c.Subresource != "" {
-		resource += "/" + c.Subresource
-	}
-	return c.Verb + " " + strings.TrimSpace(state.Key("", resource, c.Namespace, c.Name))
 }
 
 func answerOf(c *history.Call) string {

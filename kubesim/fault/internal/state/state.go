@@ -91,9 +91,9 @@ func Key(group, resource, namespace, name string) string {
 	return resource + " " + name
 }
 
-// externalKey names a thing in a difference: "outside stream orders".
+// externalKey names a thing in a difference: "external stream orders".
 func externalKey(t history.Resource) string {
-	return strings.TrimSpace("outside " + t.Kind + " " + t.ID)
+	return strings.TrimSpace("external " + t.Kind + " " + t.ID)
 }
 
 // Equal tells whether two worlds are the same.

@@ -229,12 +229,12 @@ func TestDiff(t *testing.T) {
         - type: Synced
 -         status: "True"
 +         status: "False"
-  outside queue q
+  external queue q
 -     ready: true
 -     state: on
 +     ready: false
 +     state: off
-+ outside queue r (owner: "", ready: false, state: "")
++ external queue r (owner: "", ready: false, state: "")
 - secrets default/shop-uid(gone)
 `
 	got := state.Diff(a, b)
@@ -250,7 +250,7 @@ func TestMask(t *testing.T) {
 	want := []state.Field{
 		{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"},
 		{Object: "databases.demo.dev default/shop", Path: "status.conditions[1].reason"},
-		{Object: "outside queue q", Path: "state"},
+		{Object: "external queue q", Path: "state"},
 	}
 	got := state.Mask(a, b)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,4 +1,4 @@
-package fault
+package disturb
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
 // Status is what an operator tells, and anybody may write it who may write the object's status: a
@@ -25,32 +27,32 @@ const (
 	forgeReady = iota
 	forgeNotReady
 	forgeNothing // the status is removed
-	forgeries
+	Forgeries
 )
 
-// told is an object whose conditions the operator writes, and which words its status has besides.
-type told struct {
+// Status is an object whose conditions the operator writes, and which words its status has besides.
+type Status struct {
 	call        history.Call // that names it
 	state, text bool         // status.state and status.message
 }
 
-// toldOf lists the objects of a run whose status has conditions of the operator's.
-func toldOf(r *history.Run) (all []told) {
+// Statuses lists the objects of a run whose status has conditions of the operator's.
+func Statuses(r *history.Run) (all []Status) {
 	for i := range r.Changes {
 		h := &r.Changes[i]
-		if h.By != operatorName || h.After == nil || history.Housekeeping(h.Group, h.Resource) {
+		if h.By != history.Operator || h.After == nil || history.Housekeeping(h.Group, h.Resource) {
 			continue
 		}
 		if conditions, _, _ := unstructured.NestedSlice(h.After.Object, "status", "conditions"); len(conditions) == 0 {
 			continue
 		}
-		at := slices.IndexFunc(all, func(t told) bool {
+		at := slices.IndexFunc(all, func(t Status) bool {
 			c := t.call
 			return c.Group == h.Group && c.Resource == h.Resource && c.Namespace == h.Namespace && c.Name == h.Name
 		})
 		if at < 0 {
 			at = len(all)
-			all = append(all, told{call: history.Call{Group: h.Group, Resource: h.Resource, Namespace: h.Namespace, Name: h.Name}})
+			all = append(all, Status{call: history.Call{Group: h.Group, Resource: h.Resource, Namespace: h.Namespace, Name: h.Name}})
 		}
 		state, _, _ := unstructured.NestedString(h.After.Object, "status", "state")
 		text, _, _ := unstructured.NestedString(h.After.Object, "status", "message")
@@ -59,57 +61,32 @@ func toldOf(r *history.Run) (all []told) {
 	return all
 }
 
-// forged lets a user write the status of an object just before each write of the operator and each
-// beginning of a reconcile.
-func (p *plan) forged() []job {
-	r := p.reference.run
-	begins := map[int]bool{}
-	for _, pass := range r.Passes {
-		begins[pass.First] = true
-	}
-	var jobs []job
-	moment := 0
-	for _, c := range r.Calls {
-		step := stepOf(r, c.Index)
-		if step == 0 || history.Housekeeping(c.Group, c.Resource) || !c.Write && !begins[c.Index] {
-			continue
-		}
-		moment++
-		for n := range len(toldOf(r)) * forgeries {
-			if !p.skip(Alternating, moment%forgeries != n%forgeries) {
-				jobs = append(jobs, job{schedule: schedule{{kind: forged, at: c.Index, arg: strconv.Itoa(n)}}, last: step})
-			}
-		}
-	}
-	return jobs
-}
-
 // forge lets a user write a status, as a schedule has it.
-func (p *play) forge(c *history.Call) {
-	d, ok := p.schedule.find(c.Index, forged)
+func (o *Others) forge(c *history.Call) {
+	d, ok := o.Schedule.Find(c.Index, schedule.Forged)
 	if !ok {
 		return
 	}
-	all := toldOf(p.explorer.reference.run)
-	n, err := strconv.Atoi(d.arg)
-	if err != nil || n < 0 || n >= len(all)*forgeries {
-		p.broken = fmt.Errorf("%s names none of the %d ways to forge a status", d, len(all)*forgeries)
+	all := Statuses(o.Like)
+	n, err := strconv.Atoi(d.Arg)
+	if err != nil || n < 0 || n >= len(all)*Forgeries {
+		o.Broken = fmt.Errorf("%s names none of the %d ways to forge a status", d, len(all)*Forgeries)
 		return
 	}
-	of, how := all[n/forgeries], n%forgeries
+	of, how := all[n/Forgeries], n%Forgeries
 	what := [...]string{"says that %s is Ready", "says that %s is not Ready", "removes the status of %s"}[how]
-	p.noteFault(d, c.Index, "a user "+fmt.Sprintf(what, of.call.Name))
-	err = p.do(userName, func(ctx context.Context, w *World) error { return p.writeStatus(ctx, w, of, how) })
+	o.record.Disturbed(d.Kind, c.Index, "a user "+fmt.Sprintf(what, of.call.Name))
+	err = o.box.Do(history.User, func(ctx context.Context, w *sandbox.World) error { return o.writeStatus(ctx, w, of, how) })
 	if apierrors.IsNotFound(err) {
-		p.void = true
+		o.Void = true
 	} else if err != nil {
-		p.broken = fmt.Errorf("forge the status of %s: %w", of.call.Name, err)
+		o.Broken = fmt.Errorf("forge the status of %s: %w", of.call.Name, err)
 	}
 }
 
 // writeStatus writes what a user says an object's status is.
-func (p *play) writeStatus(ctx context.Context, w *World, of told, how int) error {
-	u, err := p.objectOf(&of.call)
+func (o *Others) writeStatus(ctx context.Context, w *sandbox.World, of Status, how int) error {
+	u, err := o.box.ObjectOf(&of.call)
 	if err != nil {
 		return err
 	}
@@ -128,7 +105,7 @@ func (p *play) writeStatus(ctx context.Context, w *World, of told, how int) erro
 }
 
 // say is a status with Ready as a user wants it. The other conditions stay.
-func (t told) say(u *unstructured.Unstructured, isReady bool) map[string]any {
+func (t Status) say(u *unstructured.Unstructured, isReady bool) map[string]any {
 	word, state := metav1.ConditionFalse, "Failed"
 	if isReady {
 		word, state = metav1.ConditionTrue, "Succeeded"
@@ -150,26 +127,4 @@ func (t told) say(u *unstructured.Unstructured, isReady bool) map[string]any {
 		status["message"] = "somebody says so"
 	}
 	return status
-}
-
-// remind starts the operator anew, so that it looks at everything: what nobody is told of, and what
-// is held up by code that does not return, may stay wrong until then, but no longer.
-func (p *play) remind(wanted []history.State) error {
-	right := func(w history.State) bool { return sameState(p.present(), w) }
-	if !slices.ContainsFunc(p.schedule, func(d disturbance) bool { return d.kind == forged || d.kind == hangs }) || slices.ContainsFunc(wanted, right) {
-		return nil
-	}
-	p.noteHeld()
-	if err := p.stopAll(); err != nil {
-		return err
-	}
-	p.reminded = len(p.run.Processes)
-	if err := p.startAll(); err != nil {
-		return err
-	}
-	p.lastChange = time.Now()
-	if err := p.settle(); err != nil {
-		return err
-	}
-	return p.converge(wanted)
 }

@@ -1,11 +1,14 @@
-package fault
+package run
 
 import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // stuck says why a run does not go on: the bubble waits for a goroutine that is blocked in a
@@ -15,15 +18,15 @@ func stuck(after time.Duration, bubble string) error {
 	buf = buf[:runtime.Stack(buf, true)]
 	for stack := range strings.SplitSeq(string(buf), "\n\n") {
 		first, _, _ := strings.Cut(stack, "\n")
-		if bubbleOf(stack) != bubble || strings.Contains(stack, "fault.(*worker).play") {
+		if bubbleOf(stack) != bubble || strings.Contains(stack, "run.(*Worker).Play") {
 			continue // not the operator's
 		}
 		switch {
 		case strings.Contains(first, "sync.Mutex.Lock"), strings.Contains(first, "sync.RWMutex"):
 			return fmt.Errorf("nothing moves for %v: the operator holds a lock while it calls the API, and another goroutine waits for the lock at %s; release locks before calls", after, userFrame(stack))
 		case strings.Contains(first, "[IO wait"), strings.Contains(first, "[syscall"):
-			return fmt.Errorf("nothing moves for %v: the operator talks to a real socket or file at %s; give it the manager's config, and fault.HTTP for vendors", after, userFrame(stack))
-		case strings.Contains(first, "[runn") && !strings.Contains(stack, "fault.stuck("):
+			return fmt.Errorf("nothing moves for %v: the operator talks to a real socket or file at %s; give it the manager's config, and fault.HTTP for the external API", after, userFrame(stack))
+		case strings.Contains(first, "[runn") && !strings.Contains(stack, "run.stuck("):
 			return fmt.Errorf("nothing moves for %v: the operator computes without end at %s", after, userFrame(stack))
 		case !strings.Contains(first, "durable") && (strings.Contains(first, "[chan ") || strings.Contains(first, "[select")):
 			return fmt.Errorf("nothing moves for %v: the operator waits at %s for a channel made outside of the bubble, by init, a package variable or a goroutine started before; make it in the function given as Operator", after, userFrame(stack))
@@ -53,4 +56,51 @@ func isLibrary(frame string) bool {
 		}
 	}
 	return false
+}
+
+// findLeaks notes which goroutines of the operator are left a minute after it ended.
+func findLeaks(r *history.Run) bool {
+	left := bubbleGoroutines()
+	if len(left) > 0 {
+		time.Sleep(time.Minute) //nolint:forbidigo // of the simulated clock
+		left = bubbleGoroutines()
+	}
+	if len(left) > 0 && len(r.Processes) > 0 {
+		r.Processes[len(r.Processes)-1].Leaked = strings.Join(left, "\n\n")
+	}
+	return len(left) > 0
+}
+
+// bubbleGoroutines returns the stacks of the other goroutines of the bubble that it is called in.
+func bubbleGoroutines() []string {
+	buf := make([]byte, 64<<10)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	stacks := strings.Split(string(buf), "\n\n")
+	bubble := bubbleOf(stacks[0])
+	return slices.DeleteFunc(stacks, func(s string) bool {
+		return bubbleOf(s) != bubble || s == stacks[0] || strings.Contains(s, "\ntesting/synctest.")
+	})
+}
+
+// ownBubble returns the name of the bubble that it is called in.
+func ownBubble() string {
+	buf := make([]byte, 128)
+	return bubbleOf(string(buf[:runtime.Stack(buf, false)]))
+}
+
+// bubbleOf returns the name of the bubble in a stack's first line: "synctest bubble 7".
+func bubbleOf(stack string) string {
+	first, _, _ := strings.Cut(stack, "\n")
+	_, bubble, ok := strings.Cut(first, "synctest bubble ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimRight(bubble, "]:")
 }

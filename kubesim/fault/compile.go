@@ -1,0 +1,117 @@
+package fault
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+)
+
+// newExploration checks a scenario and prepares to play it.
+func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) {
+	t.Helper()
+	switch {
+	case s.Name == "":
+		return nil, errors.New("fault: the scenario has no name; reports and replays need one")
+	case s.Operator.SetUp == nil:
+		return nil, fmt.Errorf("fault: scenario %q has no operator; give its Operator a SetUp", s.Name)
+	case o.pairs < 0:
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, sandbox.Misuse(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
+	}
+	c, err := s.cluster()
+	if err != nil {
+		return nil, err
+	}
+	e := &exploration{
+		t: t, scenario: s, options: o, roles: c.Roles,
+		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Waived: o.waived},
+	}
+	if e.simulation, err = run.New(s.compiled(), c); err != nil {
+		return nil, err
+	}
+	e.simulation.State.Foreign = slices.Concat(s.Foreign, s.Operator.Ignored)
+	w, err := e.simulation.NewWorker()
+	if err != nil {
+		return nil, err
+	}
+	e.mapper = w.Mapper()
+	return e, nil
+}
+
+// cluster reads what a simulated cluster has from the beginning.
+func (s *Scenario) cluster() (c run.Cluster, err error) {
+	c = run.Cluster{Scheme: runtime.NewScheme(), Lag: s.Lag}
+	if err := clientscheme.AddToScheme(c.Scheme); err != nil {
+		return c, err
+	}
+	if s.Operator.AddToScheme != nil {
+		if err := s.Operator.AddToScheme(c.Scheme); err != nil {
+			return c, fmt.Errorf("fault: scenario %q: AddToScheme: %w", s.Name, err)
+		}
+	}
+	if c.CRDs, err = apiserver.ReadCRDs(s.Operator.CRDs); err != nil {
+		return c, fmt.Errorf("fault: scenario %q: CRDs: %w", s.Name, err)
+	}
+	if s.Operator.RBAC != nil {
+		roles, err := apiserver.ReadRoles(s.Operator.RBAC)
+		if err != nil {
+			return c, fmt.Errorf("fault: scenario %q: RBAC: %w", s.Name, err)
+		}
+		roles.Justify(s.Operator.Justified...)
+		c.Roles = roles.OnlyBound()
+	}
+	if s.ExternalAPI != nil {
+		c.External = func() sandbox.External { return newFake(s.ExternalAPI()) }
+	}
+	return c, nil
+}
+
+// compiled is what is played of a scenario, with its defaults.
+func (s *Scenario) compiled() *run.Scenario {
+	c := &run.Scenario{
+		Name: s.Name, Manager: s.Operator.Manager, Replicas: s.Replicas, Reads: s.Reads, Shared: s.Shared, Secrets: s.Secrets,
+		SetUp:    func(mgr manager.Manager, p *run.Process) error { return s.Operator.SetUp(mgr, &Env{p}) },
+		Quiet:    cmp.Or(s.Quiet, 30*time.Second),
+		Patience: cmp.Or(s.Patience, 30*time.Minute),
+	}
+	for _, step := range s.Steps {
+		c.Steps = append(c.Steps, run.Step{Name: step.Name, Do: inSandbox(step.Do), Expect: inSandbox(step.Expect), Wait: step.Wait})
+	}
+	for _, race := range s.raceSteps() {
+		c.Races = append(c.Races, race.disturbing())
+	}
+	return c
+}
+
+// disturbing is the step as something that users do besides.
+func (s Step) disturbing() disturb.Step {
+	d := disturb.Step{Name: s.Name, Do: inSandbox(s.Do), Object: s.object}
+	if s.again != nil {
+		again := s.again.disturbing()
+		d.Again = &again
+	}
+	return d
+}
+
+// inSandbox is what an author's function does in a sandbox; nil stays nil.
+func inSandbox(f func(context.Context, *World) error) func(context.Context, *sandbox.World) error {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, w *sandbox.World) error {
+		return f(ctx, &World{Client: w.Client, ExternalAPI: apiOf(w.External)})
+	}
+}

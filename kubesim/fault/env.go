@@ -1,0 +1,166 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+)
+
+// What calls to the external API fail with. A wrapper may translate them into that API's errors.
+var (
+	// ErrNoAnswer means that no answer came; the call may have taken effect.
+	ErrNoAnswer = disturb.ErrNoAnswer
+	// ErrThrottled means that the external API refused for now.
+	ErrThrottled = disturb.ErrThrottled
+	// ErrUnavailable means that the external API failed before doing anything.
+	ErrUnavailable = disturb.ErrUnavailable
+	// ErrDead means that the calling process was killed. Nobody should see it.
+	ErrDead = disturb.ErrDead
+)
+
+// Env is one process of the operator in a world: what its calls to the external API go through.
+type Env struct {
+	process *run.Process
+}
+
+// Author is a point in code that the author of an operator gave to a framework, such as a driver's
+// method: a wrapper of the author's type calls it at the beginning of each method, and after what
+// has an effect. Schedules of [Panics] let it panic there, those of [Hangs] let it wait until the
+// process ends. It does nothing otherwise, also for a nil Env.
+func (e *Env) Author(what string) {
+	if e != nil {
+		e.process.Author(what)
+	}
+}
+
+// Read makes a call to the external API that changes nothing. do gets the fake to look at,
+// which may be in an earlier state; it must use no other.
+func Read[O ExternalAPI, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
+	return call(ctx, env, what, false, do)
+}
+
+// Write makes a call to the external API that may change something.
+func Write[O ExternalAPI, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
+	return call(ctx, env, what, true, do)
+}
+
+// call is Read and Write.
+func call[O ExternalAPI, R any](ctx context.Context, env *Env, what string, write bool, do func(O) (R, error)) (R, error) {
+	var zero, result R
+	lost, err := env.process.External(ctx, what, write, func(e sandbox.External) (code int, err error) {
+		o, err := externalAs[O](apiOf(e), what)
+		if err != nil {
+			return 0, err
+		}
+		result, err = do(o)
+		if response, ok := any(result).(*http.Response); ok && response != nil {
+			code = response.StatusCode
+		}
+		return code, err
+	})
+	if lost {
+		return zero, err
+	}
+	return result, err
+}
+
+// HTTP returns a transport to an external API by HTTP: put it into the operator's client. GET,
+// HEAD and OPTIONS are reads, all else are writes.
+func HTTP[O ExternalAPI](env *Env, serve func(O) http.Handler) http.RoundTripper {
+	return transport[O]{env, serve}
+}
+
+// transport is HTTP.
+type transport[O ExternalAPI] struct {
+	env   *Env
+	serve func(O) http.Handler
+}
+
+// RoundTrip sends a request.
+func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
+	write := true
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		write = false
+	}
+	response, err := call(r.Context(), t.env, r.Method+" "+r.URL.Path, write, func(o O) (*http.Response, error) {
+		return apiserver.Serve(t.serve(o), r)
+	})
+	switch {
+	case errors.Is(err, ErrThrottled):
+		return disturb.Throttle(r, metav1.Status{Message: err.Error()}), nil
+	case errors.Is(err, ErrUnavailable):
+		return apiserver.Answer(r, metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}), nil
+	}
+	return response, err
+}
+
+// externalAs returns what a call or step with a name is to look at.
+func externalAs[O ExternalAPI](o ExternalAPI, what string) (O, error) {
+	as, ok := o.(O)
+	switch {
+	case ok:
+		return as, nil
+	case o == nil:
+		return as, sandbox.Misuse(fmt.Sprintf("%q wants the external API as %v, but the scenario has no ExternalAPI", what, reflect.TypeFor[O]()))
+	}
+	return as, sandbox.Misuse(fmt.Sprintf("%q wants the external API as %v, but the scenario's ExternalAPI is a %T", what, reflect.TypeFor[O](), o))
+}
+
+// fake is the author's fake as a sandbox wants it.
+type fake struct{ api ExternalAPI }
+
+var _ sandbox.External = fake{}
+
+// newFake wraps an API; nil stays nil.
+func newFake(api ExternalAPI) sandbox.External {
+	if api == nil {
+		return nil
+	}
+	return fake{api}
+}
+
+// apiOf is the inverse of newFake.
+func apiOf(e sandbox.External) ExternalAPI {
+	if f, ok := e.(fake); ok {
+		return f.api
+	}
+	return nil
+}
+
+// Resources are all that exists there.
+func (f fake) Resources() []history.Resource {
+	listed := f.api.Resources()
+	all := make([]history.Resource, len(listed))
+	for i, r := range listed {
+		all[i] = history.Resource(r)
+	}
+	return all
+}
+
+// CanCopy reports whether the author wrote a method Clone.
+func (f fake) CanCopy() bool {
+	_, ok := f.api.(Cloner)
+	return ok
+}
+
+// Copy clones it; nil if that cannot be.
+func (f fake) Copy() sandbox.External {
+	if c, ok := f.api.(Cloner); ok {
+		return newFake(c.Clone())
+	}
+	return nil
+}
+
+// Fake is the author's value.
+func (f fake) Fake() any { return f.api }

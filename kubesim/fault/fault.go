@@ -1,0 +1,101 @@
+package fault
+
+import (
+	"context"
+	"flag"
+	"runtime/debug"
+	"slices"
+	"testing"
+
+	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+)
+
+//arch:state a command line flag, which is one per process
+var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report")
+
+// Run explores a scenario and fails the test for each way in which an invariant was broken.
+// With -fault.replay it plays that schedule alone.
+func Run(t *testing.T, s Scenario, opts ...Option) Report {
+	t.Helper()
+	r := Explore(t, s, opts...)
+	t.Log(r)
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+	return r
+}
+
+// Suite runs the scenarios of one operator, each as a subtest, and compares the operator's roles
+// with what all of them together needed: a right that no scenario uses is one too many (invariant I15),
+// unless it is in Operator.Justified or in a role's annotation "kubesim.trimtab.dev/justified".
+func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
+	t.Helper()
+	var reports []Report
+	var accesses []*history.Access
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	for _, s := range scenarios {
+		t.Run(s.Name, func(t *testing.T) {
+			r := Run(t, s, opts...)
+			reports = append(reports, r)
+			if r.access != nil {
+				accesses = append(accesses, r.access)
+			}
+		})
+	}
+	if scenario, _, err := schedule.Parse(*replayFlag); *replayFlag != "" && err == nil &&
+		!slices.ContainsFunc(scenarios, func(s Scenario) bool { return s.Name == scenario }) {
+		t.Errorf("replay token %s is of scenario %q, which is none of this suite", *replayFlag, scenario)
+	}
+	if len(reports) == len(scenarios) && *replayFlag == "" && !slices.Contains(o.waived, "I15") {
+		for _, v := range invariant.Closure(accesses) {
+			t.Errorf("%s, %s: %s\n%s", v.Invariant, v.Title, v.Message, v.Detail)
+		}
+	}
+	return reports
+}
+
+// Explore is [Run] without failing the test for findings. A scenario that cannot be explored
+// fails it: it does not come to rest, is not the same twice, or has a wrong step.
+func Explore(t *testing.T, s Scenario, opts ...Option) Report {
+	t.Helper()
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	e, err := newExploration(t, &s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer quieten()()
+	report, err := e.explore()
+	if err != nil {
+		t.Fatalf("scenario %q: %v", s.Name, err)
+	}
+	return report
+}
+
+// quieten keeps libraries silent and simulated clocks unharmed: an error that is handled in
+// a bubble would be delayed by decades, because the last one was in the real present. It
+// returns what undoes that.
+func quieten() (undo func()) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	collect := debug.SetGCPercent(400) // runs are short and leave everything behind
+	return func() {
+		utilruntime.ErrorHandlers = handlers
+		klog.ClearLogger()
+		debug.SetGCPercent(collect)
+	}
+}

@@ -1,0 +1,123 @@
+// Package disturb does what a schedule lets others do to an operator: users and other writers who act
+// at a bad moment, and calls that are answered in a bad way.
+package disturb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+)
+
+// Step is something that somebody besides the operator does.
+type Step struct {
+	Name string
+	Do   func(ctx context.Context, w *sandbox.World) error
+	// Again follows once Object is gone; nil means that nothing does.
+	Again  *Step
+	Object client.Object
+}
+
+// Others are those who act in one run besides the operator and the users of the scenario's steps.
+type Others struct {
+	// Schedule says what they do and when.
+	Schedule schedule.Schedule
+	// Races are what users may do, by the numbers that schedules have for them.
+	Races []Step
+	// Like is the undisturbed run, by which statuses are forged.
+	Like *history.Run
+
+	// Void is set when somebody found nothing to act on: the run says nothing.
+	Void bool
+	// Changed is set when a race changed something.
+	Changed bool
+	// Broken is what makes the rest of the run pointless.
+	Broken error
+
+	box      *sandbox.Sandbox
+	record   *history.Recorder
+	pending  []*Step   // re-creations that wait for their objects to be gone
+	deleting *deletion // that has begun and not ended; nil for none
+}
+
+// Enter lets them act in a sandbox.
+func (o *Others) Enter(box *sandbox.Sandbox, record *history.Recorder) { o.box, o.record = box, record }
+
+// Before lets them act just before a call.
+func (o *Others) Before(c *history.Call) {
+	if d, ok := o.Schedule.Find(c.Index, schedule.Conflict); ok {
+		o.record.Disturbed(d.Kind, c.Index, c.What)
+		o.touch(c)
+	}
+	o.deleteBefore(c)
+	o.forge(c)
+	d, ok := o.Schedule.Find(c.Index, schedule.Race)
+	if !ok {
+		return
+	}
+	for i, race := range o.Races {
+		if strconv.Itoa(i) == d.Arg {
+			o.record.Disturbed(d.Kind, c.Index, race.Name)
+			if err := o.Race(race); err != nil {
+				o.Broken = fmt.Errorf("race %q: %w", race.Name, err)
+			}
+		}
+	}
+}
+
+// Race lets a user act, now.
+func (o *Others) Race(race Step) error {
+	rev, views := o.box.DB.Revision(), len(o.record.Run.External)
+	err := o.box.Do(history.User, race.Do)
+	o.Changed = o.box.DB.Revision() > rev || len(o.record.Run.External) > views
+	if apierrors.IsNotFound(err) {
+		o.Void = true // the user came too early or too late
+		return nil
+	}
+	if err == nil && race.Again != nil {
+		o.pending = append(o.pending, race.Again)
+	}
+	return err
+}
+
+// Finish creates again what was to be re-created and is gone.
+func (o *Others) Finish() error {
+	for _, again := range slices.Clone(o.pending) {
+		_, err := o.box.World().Read(context.Background(), again.Object)
+		if err == nil {
+			continue
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		o.pending = slices.DeleteFunc(o.pending, func(p *Step) bool { return p == again })
+		if err := o.box.Do(history.User, again.Do); err != nil {
+			return fmt.Errorf("create %s again: %w", again.Object.GetName(), err)
+		}
+		o.Changed = true
+	}
+	return nil
+}
+
+// touchedAnnotation is what another writer puts on an object; comparisons skip it.
+const touchedAnnotation = "fault.kubesim/touched"
+
+// touch changes the object that a call is about, as another writer may at any moment.
+func (o *Others) touch(c *history.Call) {
+	u, err := o.box.ObjectOf(c)
+	if err != nil {
+		return
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touchedAnnotation, c.Index)
+	_ = o.box.Do(history.Foreigner, func(ctx context.Context, w *sandbox.World) error { // an object that is gone cannot be touched
+		return w.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody-else"))
+	})
+}

@@ -1,0 +1,204 @@
+// Package judge compares runs with what must hold in every run, and says what was broken.
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+)
+
+// Finding is a run that broke an invariant.
+type Finding struct {
+	// Token replays it.
+	Token string
+	// Violations are what it broke; at least one.
+	Violations []history.Violation
+	// Text is the whole account for a reader.
+	Text string
+	// Job is what was played, Step the step during which the run was disturbed.
+	Job  run.Job
+	Step int
+}
+
+// Group is the same for findings that break the same by the same kind of disturbance.
+func (f Finding) Group() string {
+	v := f.Violations[0]
+	if len(f.Job.Schedule) == 0 {
+		return v.Invariant + v.Title
+	}
+	return v.Invariant + v.Title + string(f.Job.Schedule[0].Family())
+}
+
+// Judge judges the runs of one scenario. It is safe for concurrent use.
+type Judge struct {
+	Scenario string
+	// Test is the name of the test, for the command that replays a finding.
+	Test string
+	// Waived are ids of invariants that are not looked at.
+	Waived []string
+
+	mu  sync.Mutex
+	all map[*history.Run]func(*history.Run) []history.Violation // by what they compare runs with
+}
+
+// Find returns what a run breaks; false if that is nothing.
+func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
+	like := closest(job, r.Run)
+	var found []history.Violation
+	if r.Err != nil {
+		found = append(found, unfinished(r))
+	}
+	if r.Err == nil || errors.Is(r.Err, run.ErrRestless) {
+		found = append(found, j.against(like)(r.Run)...)
+	}
+	if endsRight(job, r.Run) { // then an ordinary delete leaves the same
+		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I2" })
+	}
+	return j.finding(job, r, like, found)
+}
+
+// Silences returns what broke the silence of a run that was watched after each step.
+func (j *Judge) Silences(r run.Result) (Finding, bool) {
+	var found []history.Violation
+	for i := range r.Run.Silences {
+		one := *r.Run
+		one.Silence = &r.Run.Silences[i]
+		found = append(found, check("I5")(&one, &one)...)
+	}
+	return j.finding(run.Job{}, r, r.Run, found[:min(1, len(found))])
+}
+
+// Access returns what no role allows although the operator asked for it in some run.
+func (j *Judge) Access(a *history.Access) (Finding, bool) {
+	found := j.unwaived(check("I15")(&history.Run{Access: a}, &history.Run{}))
+	if len(found) == 0 {
+		return Finding{}, false
+	}
+	v := found[0]
+	return Finding{
+		Token: schedule.Schedule(nil).Token(j.Scenario), Violations: found, Text: v.Title + " (" + v.Invariant + "): " + v.Message,
+	}, true
+}
+
+func (j *Judge) finding(job run.Job, r run.Result, like *history.Run, found []history.Violation) (Finding, bool) {
+	if found = j.unwaived(found); len(found) == 0 {
+		return Finding{}, false
+	}
+	token := job.Schedule.Token(j.Scenario)
+	text := report.Text(report.Input{
+		Run: r.Run, Undisturbed: like, Violations: found, Token: token, Test: j.Test, Package: ownPackage(),
+	})
+	return Finding{Token: token, Violations: found, Text: text, Job: job, Step: firstFault(r.Run)}, true
+}
+
+// unwaived leaves out what is not to be looked at.
+func (j *Judge) unwaived(found []history.Violation) []history.Violation {
+	return slices.DeleteFunc(found, func(v history.Violation) bool { return slices.Contains(j.Waived, v.Invariant) })
+}
+
+// against returns what judges runs that are compared with a run.
+func (j *Judge) against(like *history.Run) func(*history.Run) []history.Violation {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.all == nil {
+		j.all = map[*history.Run]func(*history.Run) []history.Violation{}
+	}
+	find, ok := j.all[like]
+	if !ok {
+		find = invariant.Against(like)
+		j.all[like] = find
+	}
+	return find
+}
+
+// unfinished is the violation of a run that could not be played to its end.
+func unfinished(r run.Result) history.Violation {
+	if errors.Is(r.Err, run.ErrRestless) {
+		return history.Violation{Invariant: "I13", Title: "no hot loop", Message: r.Err.Error() + ": " + Busiest(r.Run), Call: history.Nobody}
+	}
+	return history.Violation{Invariant: "I1", Title: "ends as without the disturbance", Message: r.Err.Error(), Call: history.Nobody}
+}
+
+// Busiest says what goes on and on at the end of a run.
+func Busiest(r *history.Run) string {
+	passes := r.Passes[max(0, len(r.Passes)-20):]
+	if len(passes) == 0 {
+		return "no reconcile ran; look for a goroutine that calls the API in a loop"
+	}
+	last := passes[len(passes)-1]
+	span := last.Begin.Sub(passes[0].Begin)
+	text := fmt.Sprintf("controller %s reconciles %s again and again, the last %d times within %v", last.Controller, last.Object, len(passes), span)
+	if last.Err != "" {
+		text += ", with error: " + last.Err
+	}
+	for _, c := range slices.Backward(r.Calls) {
+		if c.Write {
+			return text + "; its last write is " + c.What
+		}
+	}
+	return text
+}
+
+// check returns the invariant with the given id.
+func check(id string) func(r, undisturbed *history.Run) []history.Violation {
+	all := invariant.All()
+	return all[slices.IndexFunc(all, func(c invariant.Check) bool { return c.ID == id })].Find
+}
+
+// closest is the run that a run is compared with: of those that are right, one that ends the same.
+func closest(j run.Job, r *history.Run) *history.Run {
+	if j.Like == nil {
+		return r
+	}
+	if i := slices.IndexFunc(j.Alike, func(like *history.Run) bool { return endsAs(r, like) }); i >= 0 {
+		return j.Alike[i]
+	}
+	return j.Like
+}
+
+// endsRight reports whether a run ends as one of several that are right.
+func endsRight(j run.Job, r *history.Run) bool {
+	return slices.ContainsFunc(j.Alike, func(like *history.Run) bool { return endsAs(r, like) })
+}
+
+func endsAs(r, like *history.Run) bool {
+	last := len(r.Steps) - 1
+	return last >= 0 && last < len(like.Steps) && state.Equal(like.Steps[last].State, r.Steps[last].State)
+}
+
+// firstFault is the step during which a run was disturbed first.
+func firstFault(r *history.Run) int {
+	if len(r.Faults) == 0 {
+		return 0
+	}
+	return r.Faults[0].Step
+}
+
+// ownPackage is the import path of the package that is tested, as the go command wrote it into
+// the test's binary: that of the folder, also for tests in a package NAME_test. It is empty if
+// the test was built from files that were named one by one, or by another tool.
+func ownPackage() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return importPath(info.Path)
+}
+
+func importPath(binary string) string {
+	path, ok := strings.CutSuffix(binary, ".test")
+	if !ok || path == "command-line-arguments" || strings.HasPrefix(path, "_") {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,284 @@
+// Package plan lists the schedules to play, from what the undisturbed run did.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+)
+
+// Rule is a reason to leave a schedule out.
+type Rule string
+
+// The rules; package fault says what each means.
+const (
+	NoEffect    Rule = "no effect"
+	SameInstant Rule = "same instant"
+	TooEarly    Rule = "too early"
+	NothingHeld Rule = "nothing held"
+	Alternating Rule = "alternating"
+	Locked      Rule = "locked"
+	Thinned     Rule = "thinned"
+)
+
+// Plan lists schedules.
+type Plan struct {
+	// Reference is the undisturbed run.
+	Reference run.Result
+	// Replicas is how many processes run at a time, Races how many races there are.
+	Replicas, Races int
+	// Lag is for how long reads of the external API may be behind.
+	Lag time.Duration
+	// Keep are rules that are switched off.
+	Keep []Rule
+	// Pruned counts the schedules that were left out.
+	Pruned map[Rule]int
+}
+
+// skip counts a schedule that a rule leaves out, unless the rule is switched off.
+func (p *Plan) skip(r Rule, applies bool) bool {
+	if !applies || slices.Contains(p.Keep, r) {
+		return false
+	}
+	p.Pruned[r]++
+	return true
+}
+
+// Thin leaves out schedules evenly until no more than most are left; all stay if that is 0.
+func (p *Plan) Thin(jobs []run.Job, most int) []run.Job {
+	if most <= 0 || len(jobs) <= most {
+		return jobs
+	}
+	p.Pruned[Thinned] += len(jobs) - most
+	left := make([]run.Job, most)
+	for i := range left {
+		left[i] = jobs[i*len(jobs)/most]
+	}
+	return left
+}
+
+// single is a job with one disturbance.
+func single(kind string, at int) run.Job {
+	return run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at}}}
+}
+
+// Crashes kills the operator before and after each write.
+func (p *Plan) Crashes() []run.Job {
+	var jobs []run.Job
+	for i, c := range p.Reference.Run.Calls {
+		if !c.Write {
+			continue
+		}
+		// What a call did at the external API may show later than now, so only one that failed did nothing.
+		noEffect := !c.Changed && (c.Side == history.Kubernetes || c.Err != "")
+		if !p.skip(NoEffect, noEffect) && !p.skip(SameInstant, p.followsAtOnce(i)) {
+			jobs = append(jobs, p.crash(schedule.CrashBefore, c.Index))
+		}
+		if !p.skip(NoEffect, noEffect) {
+			jobs = append(jobs, p.crash(schedule.CrashAfter, c.Index))
+		}
+	}
+	return jobs
+}
+
+func (p *Plan) crash(kind string, call int) run.Job {
+	j := single(kind, call)
+	if p.Replicas <= 1 {
+		j.From = p.Reference.Learned.Snapshots[run.Point{Call: call, After: kind == schedule.CrashAfter}]
+	}
+	return j
+}
+
+// followsAtOnce reports whether the crash after the write before call i is the crash before
+// call i: nothing durable changed in between, and no time passed.
+func (p *Plan) followsAtOnce(i int) bool {
+	r := p.Reference.Run
+	c := r.Calls[i]
+	for k := i - 1; k >= 0; k-- {
+		before := r.Calls[k]
+		if !before.Write || !before.Changed && before.Side == history.Kubernetes {
+			continue
+		}
+		if r.StepOf(before.Index) != r.StepOf(i) || c.At.Sub(before.At) > time.Second {
+			return false
+		}
+		s, ok := p.Reference.Learned.Snapshots[run.Point{Call: i}]
+		earlier, had := p.Reference.Learned.Snapshots[run.Point{Call: before.Index, After: true}]
+		return ok && had && s.IsSameAs(earlier)
+	}
+	return false
+}
+
+// Faults disturbs each call once in each way.
+func (p *Plan) Faults() []run.Job {
+	var jobs []run.Job
+	for _, c := range p.Reference.Run.Calls {
+		for _, kind := range faultsOf(c) {
+			jobs = append(jobs, single(kind, c.Index))
+		}
+	}
+	return jobs
+}
+
+func faultsOf(c history.Call) []string {
+	kinds := []string{schedule.NoAnswer, schedule.Throttled, schedule.Failed, schedule.Refused}
+	if c.Write {
+		kinds = append(kinds, schedule.LostAnswer)
+	}
+	switch {
+	case c.Side == history.External && c.Write:
+		kinds = append(kinds, schedule.FailedAfter)
+	case c.Write && c.Name != "" && c.Verb != "create":
+		kinds = append(kinds, schedule.Conflict)
+	}
+	return kinds
+}
+
+// Stale holds events back at each read and pass that one could have come before.
+func (p *Plan) Stale() []run.Job {
+	var jobs []run.Job
+	add := func(kind string, at []bool) {
+		for i, could := range at {
+			if !p.skip(NothingHeld, !could) {
+				jobs = append(jobs, single(kind, i))
+			}
+		}
+	}
+	add(schedule.StaleRead, p.Reference.Learned.Reads)
+	add(schedule.StalePass, p.Reference.Learned.Passes)
+	return append(jobs, p.lags()...)
+}
+
+// lags lets external reads show what was there before a change.
+func (p *Plan) lags() []run.Job {
+	var jobs []run.Job
+	var changed time.Time
+	for _, c := range p.Reference.Run.Calls {
+		if c.Side != history.External {
+			continue
+		}
+		if c.Write && c.Changed {
+			changed = c.At
+		}
+		if !c.Write && !changed.IsZero() && c.At.Sub(changed) < p.Lag {
+			jobs = append(jobs, single(schedule.Lag, c.Index))
+		}
+	}
+	return jobs
+}
+
+// Duplicates delivers each event twice.
+func (p *Plan) Duplicates() []run.Job {
+	jobs := make([]run.Job, p.Reference.Learned.Deliveries)
+	for i := range jobs {
+		jobs[i] = single(schedule.Twice, i)
+	}
+	return jobs
+}
+
+// Panicking lets the author's code panic once at each point that it comes to.
+func (p *Plan) Panicking() []run.Job {
+	jobs := make([]run.Job, len(p.Reference.Learned.Points))
+	for n := range jobs {
+		jobs[n] = single(schedule.Panic, n)
+	}
+	return jobs
+}
+
+// LostAnswers loses the answer to each change at the external API. Between such an answer and the next
+// call the author's code is asked what it is asked at no other time, see [PanickingAfter].
+func (p *Plan) LostAnswers() []run.Job {
+	var jobs []run.Job
+	for _, c := range p.Reference.Run.Calls {
+		if c.Side == history.External && c.Write && c.Changed {
+			j := single(schedule.LostAnswer, c.Index)
+			j.Like = p.Reference.Run
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// PanickingAfter lets the author's code panic between an answer that was lost and the next call, from
+// what was played of the job that loses it.
+func PanickingAfter(j run.Job, r run.Result) []run.Job {
+	var jobs []run.Job
+	for n, v := range r.Learned.Points {
+		if v.Calls == j.Schedule[0].At+1 {
+			jobs = append(jobs, run.Job{Schedule: append(slices.Clone(j.Schedule), schedule.Disturbance{Kind: schedule.Panic, At: n})})
+		}
+	}
+	return jobs
+}
+
+// Hanging lets the author's code never return once at each point. The run ends with the step in which
+// it comes to that, after a restart. Whoever asks under a lock cannot be played: the simulated clock
+// stands as long as somebody waits for that.
+func (p *Plan) Hanging() []run.Job {
+	var jobs []run.Job
+	for n, v := range p.Reference.Learned.Points {
+		if v.Cache {
+			p.Pruned[Locked]++
+			continue
+		}
+		j := single(schedule.Hang, n)
+		j.Last = v.Step
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// QuietRaces lets each user act when a step is over and all is quiet: what races are compared with.
+func (p *Plan) QuietRaces() []run.Racing {
+	var all []run.Racing
+	for step := 1; step < len(p.Reference.Run.Steps); step++ {
+		for n := range p.Races {
+			all = append(all, run.Racing{Step: step, Race: n})
+		}
+	}
+	return all
+}
+
+// Racing lets a user act just before each call. The run ends with the step it happens in, and
+// is compared with the run in which the user came when all was quiet.
+func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
+	var jobs []run.Job
+	for _, c := range p.Reference.Run.Calls {
+		step := p.Reference.Run.StepOf(c.Index)
+		if step == 0 {
+			continue // there is nothing yet
+		}
+		for n := range p.Races {
+			if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
+				jobs = append(jobs, run.Job{
+					Schedule: schedule.Schedule{{Kind: schedule.Race, At: c.Index, Arg: fmt.Sprint(n)}}, Like: quiet, Last: step,
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b run.Job) int { return cmp.Compare(a.Last, b.Last) })
+	return jobs
+}
+
+// Pairs samples n times two disturbances in one run, the same ones each time. The second is placed by the undisturbed run too, so it may find nothing to disturb.
+func (p *Plan) Pairs(n int) []run.Job {
+	silent := *p
+	silent.Pruned = map[Rule]int{}
+	singles := slices.Concat(silent.Crashes(), silent.Faults(), silent.Stale())
+	source := rand.New(rand.NewPCG(1, uint64(len(singles))))
+	var jobs []run.Job
+	for range min(n, len(singles)*(len(singles)-1)/2) {
+		a, b := singles[source.IntN(len(singles))].Schedule[0], singles[source.IntN(len(singles))].Schedule[0]
+		if a.At > b.At {
+			a, b = b, a
+		}
+		jobs = append(jobs, run.Job{Schedule: schedule.Schedule{a, b}})
+	}
+	return jobs
+}

@@ -1,0 +1,269 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+)
+
+// calls carries all calls of an operator's processes, and disturbs them.
+type calls struct {
+	manager manager.Options
+	secrets []string
+	account user.Info // nil: administrator
+	audit   *apiserver.Audit
+
+	schedule schedule.Schedule
+	box      *sandbox.Sandbox
+	others   *disturb.Others
+	record   *history.Recorder
+	learned  *Learned
+
+	waitsUntil time.Time // the end of the present step's Wait
+}
+
+// transport carries the requests of one process. All of them come through here:
+// those of clients, caches, recorders and leases.
+func (c *calls) transport(p *Process) http.RoundTripper {
+	return endless{&apiserver.Transport{
+		Server: c.box.Server,
+		Client: apiserver.Client{DB: c.box.DB, User: c.account, Gate: &p.gate, Audit: c.audit},
+		Around: func(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if c.isElection(info) {
+				return c.lease(p, info, send)
+			}
+			return c.kubernetes(p, info, r, send)
+		},
+	}}
+}
+
+// endless keeps watches open: informers ask for an end after a random time, which would make
+// equal runs differ.
+type endless struct{ next http.RoundTripper }
+
+// RoundTrip sends a request.
+func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	if q := r.URL.Query(); q.Has("watch") && q.Has("timeoutSeconds") {
+		r = r.Clone(r.Context())
+		q.Set("timeoutSeconds", "31536000")
+		r.URL.RawQuery = q.Encode()
+	}
+	return e.next.RoundTrip(r)
+}
+
+// kubernetes carries one request to Kubernetes.
+func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	call := describe(info, r)
+	call.Pass = passOf(r.Context())
+	if err := p.awaitCall(r.Context(), call.What); err != nil {
+		return nil, err
+	}
+	var response *http.Response
+	var err error
+	kind := c.perform(p, &call, func() {
+		response, err = send()
+		if response != nil {
+			call.Code = response.StatusCode
+		}
+	})
+	if kind != "" && response != nil {
+		_ = response.Body.Close() // nobody reads an answer that is lost
+	}
+	answer, failure := disturb.Answer(kind, r)
+	switch {
+	case failure != nil:
+		err, response = failure, nil
+	case answer != nil:
+		err, response = nil, answer
+	}
+	return response, c.finish(&call, err, response)
+}
+
+// isElection reports whether a call is one of leader election: those on the manager's own lease.
+func (c *calls) isElection(info *request.RequestInfo) bool {
+	o := c.manager
+	return o.LeaderElection && info.APIGroup == "coordination.k8s.io" && info.Resource == "leases" &&
+		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1.NamespaceDefault))
+}
+
+// lease lets a call of leader election through, at once and without a number: its times are
+// random in client-go, so equal runs would not be equal. Dead processes have none.
+func (c *calls) lease(p *Process, info *request.RequestInfo, send func() (*http.Response, error)) (*http.Response, error) {
+	if !p.Alive() {
+		return nil, p.Refuse(info.Verb + " leases")
+	}
+	before := c.box.DB.Revision()
+	response, err := send()
+	c.record.Mark(before, c.box.DB.Revision(), history.Operator, history.Nobody)
+	return response, err
+}
+
+// describe describes a request.
+func describe(info *request.RequestInfo, r *http.Request) history.Call {
+	c := history.Call{
+		Side: history.Kubernetes, Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource,
+		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
+	}
+	switch info.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		c.Write = true
+	}
+	if info.Verb == "delete" {
+		c.PreconditionUID, c.PreconditionRV = apiserver.Preconditions(r)
+	}
+	if !info.IsResourceRequest {
+		c.Resource = info.Path
+	}
+	c.What = c.Target()
+	return c
+}
+
+type passKey struct{}
+
+// passOf returns the pass that a context belongs to.
+func passOf(ctx context.Context) int {
+	if i, ok := ctx.Value(passKey{}).(int); ok {
+		return i
+	}
+	return history.Nobody
+}
+
+// perform lets one call through with the disturbance planned for it, which it returns. Nothing
+// else happens in the sandbox meanwhile.
+func (c *calls) perform(p *Process, call *history.Call, effect func()) string {
+	call.Process = p.number
+	c.record.BeginCall(call)
+	c.others.Before(call)
+	if d, ok := c.schedule.Find(call.Index, disturb.Answers()...); ok {
+		call.Fault = d.Kind
+		c.record.Disturbed(d.Kind, call.Index, call.What)
+	}
+	c.keep(call, false)
+	if disturb.HasEffect(call.Fault) {
+		c.effect(call, effect)
+	}
+	c.keep(call, true)
+	c.others.After(call)
+	if disturb.Kills(call.Fault) {
+		p.crash()
+	}
+	return call.Fault
+}
+
+// effect runs what a call does and notes what it changed.
+func (c *calls) effect(call *history.Call, effect func()) {
+	before := c.box.DB.Revision()
+	if call.Side == history.External && c.box.Observe(history.Nobody) { // by its own clock
+		c.box.LastChange = time.Now()
+	}
+	effect()
+	if after := c.box.DB.Revision(); after > before {
+		call.Rev, call.Last, call.Changed = before+1, after, true
+		c.nameCreated(call)
+		c.record.Mark(before, after, history.Operator, call.Index)
+	}
+	if call.Side == history.External && c.box.Observe(call.Index) {
+		call.Changed = true
+	}
+	if call.Changed && !history.Housekeeping(call.Group, call.Resource) {
+		c.box.LastChange = time.Now()
+	}
+}
+
+// keep keeps what is durable at a write, if schedules are to begin here.
+func (c *calls) keep(call *history.Call, after bool) {
+	if c.learned.Snapshots == nil || !call.Write {
+		return
+	}
+	s, err := c.box.Snapshot(call.Index, c.waitsUntil)
+	switch {
+	case err != nil:
+		c.others.Broken = err
+	case s != nil:
+		c.learned.Snapshots[Point{call.Index, after}] = s
+	}
+}
+
+// nameCreated puts the name of a created object into the record; requests have none.
+func (c *calls) nameCreated(call *history.Call) {
+	made := c.box.DB.Since(call.Rev - 1)
+	if call.Verb != "create" || call.Name != "" || len(made) == 0 {
+		return
+	}
+	call.Name = path.Base(made[0].Key)
+	call.What += " " + strings.TrimPrefix(call.Namespace+"/"+call.Name, "/")
+}
+
+// finish completes the record of a call with what the caller got, which it returns.
+func (c *calls) finish(call *history.Call, err error, response *http.Response) error {
+	switch {
+	case err != nil:
+		call.Err = err.Error()
+	case response != nil && response.StatusCode >= http.StatusBadRequest:
+		call.Err = fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	c.record.EndCall(call)
+	return err
+}
+
+// external carries one call to the external API. lost is set if the caller does not get the answer.
+func (c *calls) external(ctx context.Context, p *Process, what string, write bool, do func(sandbox.External) (code int, err error)) (lost bool, err error) {
+	call := history.Call{Side: history.External, Verb: "read", What: what, Write: write, Pass: passOf(ctx)}
+	if write {
+		call.Verb = "write"
+	}
+	if err := p.awaitCall(ctx, "external "+what); err != nil {
+		return true, err
+	}
+	kind := c.perform(p, &call, func() {
+		call.Code, err = do(c.shownTo(&call))
+		if misuse, ok := errors.AsType[sandbox.Misuse](err); ok {
+			c.others.Broken = misuse // an operator that copes with it would look right
+		}
+	})
+	failure := disturb.Failure(kind)
+	if failure != nil {
+		err = c.worded(failure)
+	}
+	return failure != nil, c.finish(&call, err, nil)
+}
+
+// shownTo returns the external API that a call sees: what is there, or for a read that lags,
+// what was there before the last change.
+func (c *calls) shownTo(call *history.Call) sandbox.External {
+	if call.Write {
+		if c.box.Lag > 0 {
+			c.box.KeepEarlier()
+		}
+		return c.box.External()
+	}
+	if d, ok := c.schedule.Find(call.Index, schedule.Lag); ok && c.box.Earlier() != nil {
+		c.record.Disturbed(d.Kind, call.Index, call.What)
+		return c.box.Earlier()
+	}
+	return c.box.External()
+}
+
+// worded adds to a failure what many libraries say with it: the address, and how they log in.
+func (c *calls) worded(failure error) error {
+	if len(c.secrets) == 0 || errors.Is(failure, disturb.ErrDead) || errors.Is(failure, disturb.ErrNoAnswer) {
+		return failure
+	}
+	return fmt.Errorf("%w (https://operator:%s@vendor.example.com/)", failure, c.secrets[0])
+}

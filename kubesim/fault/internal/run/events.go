@@ -1,0 +1,145 @@
+package run
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/turn"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+// events decides when watch events reach the operator's caches, and so what its reads show.
+type events struct {
+	schedule schedule.Schedule
+	record   *history.Recorder
+	learned  *Learned
+
+	couldWait bool      // for the next read or pass, whether an event could have waited
+	repeat    *delivery // comes once more at once
+
+	mu      sync.Mutex
+	hold    int  // the pass whose end events wait for; Nobody for none
+	current int  // the pass that began last, if it has not ended; else Nobody
+	caching bool // a cache takes in what it was told last
+}
+
+// delivery is an event that may be delivered.
+type delivery struct {
+	gate *store.Gate
+	store.Held
+}
+
+func newEvents(s schedule.Schedule, record *history.Recorder, learned *Learned) *events {
+	return &events{schedule: s, record: record, learned: learned, hold: history.Nobody, current: history.Nobody}
+}
+
+// again delivers once more what has to come twice, and reports whether there was something.
+func (e *events) again() bool {
+	d := e.repeat
+	if d == nil {
+		return false
+	}
+	e.repeat = nil
+	d.gate.Repeat(d.Held)
+	return true
+}
+
+// deliver delivers an event.
+func (e *events) deliver(d delivery) {
+	if f, ok := e.schedule.Find(e.learned.Deliveries, schedule.Twice); ok {
+		e.repeat = &d
+		e.record.Disturbed(f.Kind, len(e.record.Run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"))
+	}
+	e.learned.Deliveries++
+	e.setCaching(true)
+	e.mu.Lock()
+	current := e.current
+	e.mu.Unlock()
+	if current != history.Nobody && current < len(e.learned.Passes) {
+		e.learned.Passes[current] = true
+	}
+	d.gate.Deliver(d.Held)
+}
+
+// wait reports whether events are to wait while t looks at the cache; t is nil if nobody does.
+func (e *events) wait(t *turn.Turn) bool {
+	e.mu.Lock()
+	held := e.hold != history.Nobody
+	e.mu.Unlock()
+	if held || t == nil {
+		return held
+	}
+	if t.For == turn.Pass {
+		_, ok := e.schedule.Find(len(e.learned.Passes), schedule.StalePass)
+		return ok
+	}
+	_, ok := e.schedule.Find(len(e.learned.Reads), schedule.StaleRead)
+	return ok
+}
+
+// look notes a read or a pass that gets its turn.
+func (e *events) look(t *turn.Turn) {
+	switch t.For {
+	case turn.Read:
+		if f, ok := e.schedule.Find(len(e.learned.Reads), schedule.StaleRead); ok {
+			e.record.Disturbed(f.Kind, len(e.record.Run.Calls), t.What)
+		}
+		e.learned.Reads = append(e.learned.Reads, e.couldWait)
+	case turn.Pass:
+		n := len(e.learned.Passes)
+		if f, ok := e.schedule.Find(n, schedule.StalePass); ok {
+			e.record.Disturbed(f.Kind, len(e.record.Run.Calls), "pass of "+t.What)
+			e.mu.Lock()
+			e.hold = n
+			e.mu.Unlock()
+		}
+		e.learned.Passes = append(e.learned.Passes, e.couldWait)
+	case turn.Call:
+	}
+	e.couldWait = false
+}
+
+// beginPass notes the pass that runs, and endPass its end.
+func (e *events) beginPass(index int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.current = index
+}
+
+func (e *events) endPass(index int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == index {
+		e.current = history.Nobody
+	}
+	if e.hold == index {
+		e.hold = history.Nobody
+	}
+}
+
+// forget drops what a process that is gone was doing.
+func (e *events) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.current, e.hold = history.Nobody, history.Nobody
+}
+
+func (e *events) setCaching(is bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.caching = is
+}
+
+func (e *events) isCaching() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.caching
+}
+
+// isStale reports whether the pass of that number begins with a stale view.
+func (e *events) isStale(pass int) bool {
+	_, ok := e.schedule.Find(pass, schedule.StalePass)
+	return ok
+}

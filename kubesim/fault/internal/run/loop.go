@@ -1,0 +1,105 @@
+package run
+
+import (
+	"errors"
+	"testing/synctest"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/turn"
+)
+
+// ErrRestless ends a run in which things go on happening without the clock moving on much.
+var ErrRestless = errors.New("the world never comes to rest")
+
+// loop lets one thing happen after another.
+type loop struct {
+	quiet  time.Duration
+	box    *sandbox.Sandbox
+	others *disturb.Others
+	queue  *turn.Queue
+	events *events
+	fleet  *fleet
+}
+
+// actsPerStep bounds what may happen until the world is quiet: far more than any operator
+// needs that comes to rest.
+const actsPerStep = 5000
+
+// settle lets things happen until nothing has changed for a while.
+func (l *loop) settle() error {
+	return l.until(func() time.Duration { return time.Until(l.box.LastChange.Add(l.quiet)) })
+}
+
+// pass lets things happen for a span of the simulated clock.
+func (l *loop) pass(d time.Duration) error {
+	end := time.Now().Add(d)
+	return l.until(func() time.Duration { return time.Until(end) })
+}
+
+// until lets things happen while left returns more than zero: that much time may go by if
+// nothing happens.
+func (l *loop) until(left func() time.Duration) error {
+	for acts := 0; ; {
+		synctest.Wait()
+		gone, err := l.fleet.replace()
+		if gone {
+			l.box.LastChange = time.Now()
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.others.Finish(); err != nil {
+			return err
+		}
+		did, err := l.act()
+		switch {
+		case err != nil:
+			return err
+		case did:
+			if acts++; acts > actsPerStep {
+				return ErrRestless
+			}
+			continue
+		}
+		rest := left()
+		if later := l.fleet.later; len(later) > 0 {
+			rest = time.Until(later[0])
+		} else if rest <= 0 && !l.fleet.hasCrashed() {
+			return nil
+		}
+		l.queue.Sleep(rest)
+	}
+}
+
+// act does the one thing that is first, and reports whether there was one.
+func (l *loop) act() (bool, error) {
+	if l.fleet.releaseDead() || l.events.again() {
+		return true, nil
+	}
+	t := l.queue.Next()
+	if t != nil && t.For == turn.Call {
+		l.release(t)
+		return true, nil
+	}
+	held := l.fleet.held()
+	if t != nil && len(held) > 0 {
+		l.events.couldWait = true
+	}
+	if len(held) > 0 && !l.events.wait(t) {
+		l.events.deliver(held[0])
+		return true, nil
+	}
+	if t != nil {
+		l.events.look(t)
+		l.release(t)
+		return true, nil
+	}
+	return l.box.Act()
+}
+
+func (l *loop) release(t *turn.Turn) {
+	l.events.setCaching(t.Cache)
+	l.queue.Release(t)
+}

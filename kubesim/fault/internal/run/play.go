@@ -1,0 +1,289 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/turn"
+)
+
+// play is the story of one run: the scenario's steps, each until the world is quiet again.
+type play struct {
+	loop
+
+	scenario *Scenario
+	job      Job
+	record   *history.Recorder
+	calls    *calls
+	learned  *Learned
+
+	step     int
+	resumed  bool // from a snapshot, in the middle of a step
+	reminded int  // the process that was started to look at everything; Nobody for none
+}
+
+// newPlay puts together what a run consists of, without its sandbox.
+func (w *Worker) newPlay(j Job) *play {
+	s := w.simulation.scenario
+	record := &history.Recorder{Run: &history.Run{Scenario: s.Name, Shared: s.Shared, Secrets: s.Secrets}}
+	learned := &Learned{}
+	if j.Keep {
+		learned.Snapshots = map[Point]*sandbox.Snapshot{}
+	}
+	queue := turn.NewQueue()
+	e := newEvents(j.Schedule, record, learned)
+	others := &disturb.Others{Schedule: j.Schedule, Races: s.Races, Like: j.Like}
+	c := &calls{
+		manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
+		schedule: j.Schedule, others: others, record: record, learned: learned,
+	}
+	points := &points{schedule: j.Schedule, record: record, events: e, learned: learned}
+	f := &fleet{scenario: s, queue: queue, events: e, make: func() *Process {
+		return &Process{queue: queue, calls: c, events: e, points: points, record: record}
+	}}
+	return &play{
+		loop:     loop{quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f},
+		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
+	}
+}
+
+// enter lets everybody act in a sandbox.
+func (p *play) enter(box *sandbox.Sandbox) {
+	p.box, p.calls.box = box, box
+	p.others.Enter(box, p.record)
+}
+
+// live plays the scenario from its beginning or from a snapshot.
+func (p *play) live(settings sandbox.Settings) error {
+	var box *sandbox.Sandbox
+	var err error
+	if p.job.From == nil {
+		box, err = sandbox.New(settings, p.record)
+	} else {
+		box, err = p.resume(settings)
+	}
+	if err != nil {
+		return err
+	}
+	p.enter(box)
+	steps := append([]Step{{Name: "start"}}, p.scenario.Steps...)
+	for last := p.job.lastStep(len(steps) - 1); p.step <= last; {
+		if err := p.playStep(steps[p.step]); err != nil {
+			return err
+		}
+		p.step++
+	}
+	if extra := p.job.Extra; extra != nil {
+		p.beginStep(extra.Name)
+		if err := p.others.Race(*extra); err != nil {
+			return err
+		}
+		if err := p.endStep(Step{Name: extra.Name}, Job{}); err != nil {
+			return err
+		}
+		p.step++
+	}
+	p.step--
+	return p.silence()
+}
+
+// resume goes on where a process was killed in the undisturbed run: all that outlives it is
+// as it was then.
+func (p *play) resume(settings sandbox.Settings) (*sandbox.Sandbox, error) {
+	from, d := p.job.From, p.job.Schedule[0]
+	time.Sleep(time.Until(from.At)) //nolint:forbidigo // of the simulated clock
+	box, err := sandbox.Resume(settings, p.record, from, p.job.Like)
+	if err != nil {
+		return nil, err
+	}
+	p.step, p.resumed = from.Position.Steps-1, true
+	c := &p.record.Run.Calls[from.Position.Call]
+	if d.Kind == schedule.CrashBefore {
+		c.Code, c.Rev, c.Last, c.Changed = 0, 0, 0, false
+	}
+	c.Fault, c.Err = d.Kind, disturb.ErrDead.Error()
+	p.record.Disturbed(d.Kind, c.Index, c.What)
+	return box, nil
+}
+
+// playStep plays one step.
+func (p *play) playStep(step Step) error {
+	if p.resumed {
+		p.resumed = false
+		if err := p.fleet.start(); err != nil {
+			return err
+		}
+		if err := p.pass(time.Until(p.job.From.Waits)); err != nil {
+			return &stepError{p.step, step.Name, err}
+		}
+		return p.endStep(step, p.job)
+	}
+	p.beginStep(step.Name)
+	if p.step == 0 {
+		if err := p.startAll(); err != nil {
+			return err
+		}
+	}
+	if step.Do != nil {
+		if err := p.box.Do(history.User, step.Do); err != nil {
+			return &stepError{p.step, step.Name, err}
+		}
+	}
+	p.calls.waitsUntil = time.Now().Add(step.Wait)
+	if err := p.pass(step.Wait); err != nil {
+		return &stepError{p.step, step.Name, err}
+	}
+	return p.endStep(step, p.job)
+}
+
+// startAll starts the operator's processes.
+func (p *play) startAll() error {
+	for i := range max(1, p.scenario.Replicas) {
+		if i > 0 { // so that it is always the first that leads
+			if err := p.pass(10 * time.Second); err != nil {
+				return err
+			}
+		}
+		if err := p.fleet.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *play) beginStep(name string) {
+	p.record.Run.Steps = append(p.record.Run.Steps, history.Step{
+		Name: name, Call: len(p.record.Run.Calls), Rev: p.box.DB.Revision(), At: time.Now(),
+	})
+}
+
+// endStep waits until the world is quiet, and in a disturbed run until it is as it would be
+// without the disturbance, as long as patience lasts.
+func (p *play) endStep(step Step, j Job) error {
+	if err := p.settle(); err != nil {
+		return cmp.Or(p.others.Broken, error(&stepError{p.step, step.Name, err}))
+	}
+	if j.Like != nil {
+		if err := p.recover(j.wanted(p.step)); err != nil {
+			return &stepError{p.step, step.Name, err}
+		}
+	}
+	h := &p.record.Run.Steps[p.step]
+	h.State = p.box.State()
+	h.Settled, h.SettledCall, h.SettledRev = time.Now(), len(p.record.Run.Calls), p.box.DB.Revision()
+	if p.others.Broken != nil {
+		return p.others.Broken
+	}
+	if step.Expect != nil && len(p.job.Schedule) == 0 {
+		if err := step.Expect(context.Background(), p.box.World()); err != nil {
+			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the world came to rest but %w", err)}
+		}
+	}
+	if j.Watchful {
+		return p.watch()
+	}
+	return nil
+}
+
+// stepError is a step that failed.
+type stepError struct {
+	number int
+	name   string
+	err    error
+}
+
+// Error names the step.
+func (e *stepError) Error() string { return fmt.Sprintf("step %d, %q: %v", e.number, e.name, e.err) }
+
+// Unwrap is why it failed.
+func (e *stepError) Unwrap() error { return e.err }
+
+// recover gives the operator the time that it may take until the world is as it would be without the
+// disturbance.
+func (p *play) recover(wanted []history.State) error {
+	if err := p.converge(wanted); err != nil {
+		return err
+	}
+	if err := p.outlast(); err != nil {
+		return err
+	}
+	return p.remind(wanted)
+}
+
+// isOneOf reports whether the world is as one of those wanted.
+func (p *play) isOneOf(wanted []history.State) bool {
+	return slices.ContainsFunc(wanted, func(w history.State) bool { return state.Equal(p.box.State(), w) })
+}
+
+// converge waits until the world is as one of those wanted.
+func (p *play) converge(wanted []history.State) error {
+	end := time.Now().Add(p.scenario.Patience)
+	for !p.isOneOf(wanted) && time.Now().Before(end) {
+		seen := p.box.LastChange
+		err := p.until(func() time.Duration {
+			if p.box.LastChange.After(seen) {
+				return 0
+			}
+			return time.Until(end)
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outlast lets the time pass that the operator may take to notice that the author's code does not
+// return, if that began in this step: until then all may look as it should.
+func (p *play) outlast() error {
+	faults := p.record.Run.Faults
+	began := slices.IndexFunc(faults, func(f history.Fault) bool { return f.Kind == schedule.Hang && f.Step == p.step })
+	if began < 0 {
+		return nil
+	}
+	if err := p.pass(time.Until(faults[began].Time.Add(p.scenario.Patience))); err != nil {
+		return err
+	}
+	return p.settle()
+}
+
+// remind starts the operator again, so that it observes everything: what nobody is told of, and what
+// is held up by code that does not return, may stay wrong until then, but no longer.
+func (p *play) remind(wanted []history.State) error {
+	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang) || p.isOneOf(wanted) {
+		return nil
+	}
+	p.noteHeld()
+	if err := p.fleet.stop(); err != nil {
+		return err
+	}
+	p.reminded = len(p.record.Run.Processes)
+	if err := p.startAll(); err != nil {
+		return err
+	}
+	p.box.LastChange = time.Now()
+	if err := p.settle(); err != nil {
+		return err
+	}
+	return p.converge(wanted)
+}
+
+// noteHeld notes what the world has come to while the author's code does not return, when the operator
+// has had all the time that it may take.
+func (p *play) noteHeld() {
+	run := p.record.Run
+	if p.job.Schedule.Has(schedule.Hang) && run.Held == nil {
+		run.Held = &history.Held{At: time.Now(), Call: len(run.Calls), Rev: p.box.DB.Revision(), Step: p.step, State: p.box.State()}
+	}
+}

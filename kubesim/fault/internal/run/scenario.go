@@ -1,0 +1,130 @@
+// Package run plays an operator through one schedule: the complete manager in a bubble of simulated
+// time, in a sandbox of its own, one thing at a time.
+package run
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+)
+
+// Scenario is what is played; package fault says what each field means.
+type Scenario struct {
+	Name     string
+	Manager  manager.Options
+	SetUp    func(manager.Manager, *Process) error
+	Replicas int
+	Steps    []Step
+	Races    []disturb.Step
+	Quiet    time.Duration
+	Patience time.Duration
+	Reads    int
+	Shared   []string
+	Secrets  []string
+}
+
+// Step is what users do at one time.
+type Step struct {
+	Name   string
+	Do     func(ctx context.Context, w *sandbox.World) error // nil only lets time pass
+	Expect func(ctx context.Context, w *sandbox.World) error // nil expects nothing
+	Wait   time.Duration
+}
+
+// Job is one run that is to be made.
+type Job struct {
+	Number   int // in the list it is played from
+	Schedule schedule.Schedule
+	// From is where to begin; nil is the beginning.
+	From *sandbox.Snapshot
+	// Like is the undisturbed run to compare it with; nil if this is one.
+	Like *history.Run
+	// Alike are others whose ends are as right.
+	Alike []*history.Run
+	// Last is the step after which to stop; 0 plays all.
+	Last int
+	// Extra follows the last step: Racing, when all is quiet.
+	Extra  *disturb.Step
+	Racing Racing
+	// Keep makes snapshots; Watchful keeps silence after each step.
+	Keep, Watchful bool
+}
+
+// Racing is a race and the step during which it happens.
+type Racing struct{ Step, Race int }
+
+// lastStep is the number of the step after which a run is to end.
+func (j Job) lastStep(steps int) int {
+	for _, d := range j.Schedule {
+		if d.Kind == schedule.Until {
+			return min(d.At, steps)
+		}
+	}
+	if j.Last > 0 {
+		return j.Last
+	}
+	return steps
+}
+
+// wanted are the states that a step may end with.
+func (j Job) wanted(step int) []history.State {
+	states := []history.State{j.Like.Steps[step].State}
+	for _, run := range j.Alike {
+		states = append(states, run.Steps[step].State)
+	}
+	return states
+}
+
+// Result is what came of a job.
+type Result struct {
+	Run *history.Run
+	// Err is why the run could not be played to its end: a fault of the scenario if it was
+	// undisturbed, a violation otherwise.
+	Err error
+	// Leaked is set if goroutines are left, Lost if the worker's server is.
+	Leaked, Lost bool
+	// Void is set if a race did nothing, so that the run says nothing. Raced is set if one did something.
+	Void, Raced bool
+	// Learned is what the undisturbed run learns for the schedules that follow it.
+	Learned Learned
+}
+
+// Leaks returns the stacks of goroutines that are left.
+func (r Result) Leaks() string { return r.Run.Processes[len(r.Run.Processes)-1].Leaked }
+
+// Learned is what a run shows of the places where it could be disturbed.
+type Learned struct {
+	// Reads and Passes say, for each cached read and each pass, whether an event could have waited for it.
+	Reads, Passes []bool
+	// Deliveries is how many events were delivered.
+	Deliveries int
+	// Points are the visits to the author's code, in their order.
+	Points []Visit
+	// Snapshots are where schedules can begin; nil if none were kept.
+	Snapshots map[Point]*sandbox.Snapshot
+	// Unseen are controllers with a request type of their own.
+	Unseen []string
+	// External is the external API as the run left it.
+	External sandbox.External
+}
+
+// Point is where a schedule can begin: before or after a call.
+type Point struct {
+	Call  int
+	After bool
+}
+
+// Visit is one of a run to a point in the author's code.
+type Visit struct {
+	What  string
+	Calls int // that the operator had made by then
+	Step  int
+	// Cache is set if a cache asks, which may hold a lock.
+	Cache bool
+}

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+)
+
+// silenceFor is how long a world at rest is watched.
+func (p *play) silenceFor() time.Duration {
+	if p.scenario.Manager.LeaderElection {
+		return time.Minute // a lease is renewed every two seconds
+	}
+	return 15 * time.Minute
+}
+
+// silence watches what should be silent, after the last step.
+func (p *play) silence() error {
+	if p.job.Watchful {
+		return nil // it was watched after each step
+	}
+	s := p.openSilence()
+	if err := p.pass(p.silenceFor()); err != nil {
+		return err
+	}
+	p.closeSilence(s)
+	return nil
+}
+
+// watch watches the world at rest, before and after the operator starts again with empty caches.
+func (p *play) watch() error {
+	s := p.openSilence()
+	if err := p.pass(p.silenceFor()); err != nil {
+		return err
+	}
+	if err := p.fleet.stop(); err != nil {
+		return err
+	}
+	s.Restarted = len(p.record.Run.Processes)
+	if err := p.startAll(); err != nil {
+		return err
+	}
+	if err := p.pass(p.silenceFor()); err != nil {
+		return err
+	}
+	p.closeSilence(s)
+	return nil
+}
+
+func (p *play) openSilence() *history.Silence {
+	return &history.Silence{
+		Call: len(p.record.Run.Calls), Rev: p.box.DB.Revision(), From: time.Now(), Restarted: p.reminded, ReadsAllowed: -1,
+	}
+}
+
+func (p *play) closeSilence(s *history.Silence) {
+	run := p.record.Run
+	s.To, s.LastCall = time.Now(), len(run.Calls)
+	if hours := s.To.Sub(s.From).Hours(); p.scenario.Reads > 0 {
+		s.ReadsAllowed = int(float64(p.scenario.Reads)*hours) + 1
+	}
+	run.Silence = s
+	run.Silences = append(run.Silences, *s)
+}

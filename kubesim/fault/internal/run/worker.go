@@ -1,0 +1,157 @@
+package run
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+// Simulation plays one scenario, many times.
+type Simulation struct {
+	// Hung is after how long of real time a run is given up.
+	Hung time.Duration
+	// State says what else to leave out of comparisons. It must not change while runs are played.
+	State state.Options
+
+	scenario *Scenario
+	scheme   *kruntime.Scheme
+	crds     []*apiextensionsv1.CustomResourceDefinition
+	roles    *apiserver.Roles
+	account  user.Info
+	audit    apiserver.Audit
+	external func() sandbox.External
+	lag      time.Duration
+}
+
+// Cluster is what a simulated cluster has from the beginning.
+type Cluster struct {
+	Scheme *kruntime.Scheme
+	CRDs   []*apiextensionsv1.CustomResourceDefinition
+	Roles  *apiserver.Roles // nil: the operator is an administrator
+	// External makes the external API; nil if there is none. Lag is how long its reads may be behind.
+	External func() sandbox.External
+	Lag      time.Duration
+}
+
+// New prepares to play a scenario.
+func New(s *Scenario, c Cluster) (*Simulation, error) {
+	e := &Simulation{
+		Hung: time.Minute, scenario: s, scheme: c.Scheme, crds: c.CRDs, roles: c.Roles, external: c.External, lag: c.Lag,
+	}
+	if e.roles == nil {
+		return e, nil
+	}
+	db := store.New()
+	if err := apiserver.Populate(db); err != nil {
+		return nil, err
+	}
+	var err error
+	e.account, err = e.roles.Install(db)
+	return e, err
+}
+
+// Uses are the rights that the operator asked for in all runs so far.
+func (s *Simulation) Uses() []apiserver.Use { return s.audit.Uses() }
+
+// Worker plays one run at a time.
+type Worker struct {
+	simulation *Simulation
+	settings   sandbox.Settings
+}
+
+// NewWorker starts a server for runs.
+func (s *Simulation) NewWorker() (*Worker, error) {
+	server, err := apiserver.New(s.crds)
+	if err != nil {
+		return nil, err
+	}
+	return &Worker{s, sandbox.Settings{
+		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles,
+		Make: s.external, Lag: s.lag, Memory: sandbox.Memory{},
+	}}, nil
+}
+
+// Mapper knows the kinds that the server has from the beginning.
+func (w *Worker) Mapper() meta.RESTMapper { return w.settings.Mapper }
+
+// Play plays a job in a bubble of its own.
+func (w *Worker) Play(t *testing.T, j Job) Result {
+	bubble, results := make(chan string, 1), make(chan Result, 1)
+	ended, never := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		synctest.Test(t, func(*testing.T) {
+			bubble <- ownBubble()
+			r := w.live(j)
+			results <- r
+			if r.Leaked {
+				<-never // a bubble must not end before its goroutines
+			}
+		})
+	}()
+	var r Result
+	select {
+	case r = <-results:
+	case <-time.After(w.simulation.Hung):
+		return Result{Err: stuck(w.simulation.Hung, <-bubble), Lost: true}
+	}
+	if r.Leaked {
+		r.Lost = true // with the server, which belongs to that bubble now
+		return r
+	}
+	<-ended
+	if err := w.settings.Server.LeaveBubble(); err != nil {
+		r.Err = err
+	}
+	return r
+}
+
+// live plays a job, within the bubble.
+func (w *Worker) live(j Job) Result {
+	settings := w.settings
+	settings.State = w.simulation.State
+	p := w.newPlay(j)
+	r := Result{Run: p.record.Run}
+	r.Err = p.live(settings)
+	p.others.Drop()
+	if err := p.fleet.stop(); r.Err == nil {
+		r.Err = err
+	}
+	r.Leaked = findLeaks(r.Run)
+	if p.box != nil {
+		p.box.Complete()
+		p.learned.External = p.box.External()
+	}
+	r.Void, r.Raced, r.Learned = p.others.Void, p.others.Changed, *p.learned
+	return r
+}
+
+// PlayAll plays jobs on so many workers, 0 for one per processor, and hands each result on, one at a
+// time.
+func (s *Simulation) PlayAll(t *testing.T, workers int, jobs []Job, done func(Job, Result)) error {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	for i := range jobs {
+		jobs[i].Number = i
+	}
+	c := &crew{simulation: s, jobs: jobs, done: done}
+	var group sync.WaitGroup
+	for range min(workers, len(jobs)) {
+		group.Go(func() { c.work(t) })
+	}
+	group.Wait()
+	return c.failure
+}

@@ -1,0 +1,242 @@
+// Package sandbox is what one run plays in: a simulated cluster with its own controllers, and the
+// external API. It notes who changed what there.
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/actor"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
+)
+
+// Settings are what all sandboxes of a worker have in common.
+type Settings struct {
+	Server *apiserver.Server
+	Scheme *runtime.Scheme
+	Mapper meta.RESTMapper
+	Roles  *apiserver.Roles // nil: the operator is an administrator
+	// Make makes the external API; nil if there is none. Lag is how long its reads may be behind.
+	Make func() External
+	Lag  time.Duration
+	// State says what else to leave out of comparisons.
+	State state.Options
+	// Memory keeps objects that were decoded once.
+	Memory Memory
+}
+
+// Memory keeps objects that were decoded once, by key and bytes: equal runs hold equal ones.
+type Memory map[string]decoded
+
+// Sandbox is the sandbox of one run.
+type Sandbox struct {
+	Settings
+
+	// DB is what the cluster stores.
+	DB *store.DB
+	// LastChange is when something changed last.
+	LastChange time.Time
+
+	admin    client.Client
+	actors   *actor.Actors
+	external External
+	earlier  External // before the last write, for reads that lag
+	record   *history.Recorder
+}
+
+// New makes a fresh sandbox.
+func New(s Settings, record *history.Recorder) (*Sandbox, error) {
+	b := &Sandbox{Settings: s, DB: store.New(), record: record, LastChange: time.Now()}
+	if s.Make != nil {
+		b.external = s.Make()
+	}
+	if err := checkExternal(s.Make != nil, b.external, s.Lag); err != nil {
+		return nil, err
+	}
+	if err := apiserver.Populate(b.DB); err != nil {
+		return nil, err
+	}
+	if s.Roles != nil {
+		if _, err := s.Roles.Install(b.DB); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.connect(); err != nil {
+		return nil, err
+	}
+	b.Observe(history.Nobody)
+	return b, nil
+}
+
+// connect makes what acts in the sandbox.
+func (s *Sandbox) connect() error {
+	config := &rest.Config{Host: "http://kubesim", QPS: -1, UserAgent: "kubectl", Transport: &apiserver.Transport{
+		Server: s.Server, Client: apiserver.Client{DB: s.DB},
+	}}
+	admin, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Mapper})
+	if err != nil {
+		return err
+	}
+	s.admin = client.WithFieldValidation(admin, metav1.FieldValidationStrict) // a step's typing error is reported
+	s.actors = actor.New(s.Server, s.DB)
+	return nil
+}
+
+// World is what users and others act on.
+func (s *Sandbox) World() *World { return &World{Client: s.admin, External: s.external} }
+
+// Do lets somebody besides the operator act, and notes what came of it.
+func (s *Sandbox) Do(by string, act func(ctx context.Context, w *World) error) error {
+	before := s.DB.Revision()
+	err := act(context.Background(), s.World())
+	s.record.Mark(before, s.DB.Revision(), by, history.Nobody)
+	s.Observe(history.Nobody)
+	s.LastChange = time.Now()
+	return err
+}
+
+// Act lets the cluster's own controllers do one thing, and reports whether there was one.
+func (s *Sandbox) Act() (bool, error) {
+	enabled := s.actors.Enabled()
+	if len(enabled) == 0 {
+		return false, nil
+	}
+	before := s.DB.Revision()
+	if err := enabled[0].Do(context.Background()); err != nil {
+		return false, fmt.Errorf("%s: %s: %w", enabled[0].By, enabled[0].What, err)
+	}
+	s.record.Mark(before, s.DB.Revision(), enabled[0].By, history.Nobody)
+	s.LastChange = time.Now()
+	return true, nil
+}
+
+// ObjectOf names the object that a call is about.
+func (s *Sandbox) ObjectOf(c *history.Call) (*unstructured.Unstructured, error) {
+	gvk, err := s.Mapper.KindFor(schema.GroupVersionResource{Group: c.Group, Resource: c.Resource})
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(c.Namespace)
+	u.SetName(c.Name)
+	return u, nil
+}
+
+// State is what there is now on both sides, without what differs from run to run.
+func (s *Sandbox) State() history.State {
+	var objects []state.Object
+	for _, row := range s.DB.Rows() {
+		if d := s.decode(row.Key, row.Data, row.Rev); d.object != nil {
+			objects = append(objects, state.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
+		}
+	}
+	return state.Of(objects, s.Resources(), s.Settings.State)
+}
+
+// decoded is an object that was decoded once already.
+type decoded struct {
+	resource schema.GroupResource
+	object   *unstructured.Unstructured
+}
+
+// decode decodes what is stored under a key at a revision. Nothing may modify it.
+func (s *Sandbox) decode(key string, data []byte, rev int64) decoded {
+	if data == nil {
+		return decoded{}
+	}
+	id := fmt.Sprintf("%s@%d\x00%s", key, rev, data)
+	if d, ok := s.Memory[id]; ok {
+		return d
+	}
+	gr, u, err := s.Server.Object(key, data)
+	if err != nil {
+		return decoded{} // no kind of ours; discovery lists none either
+	}
+	u.SetResourceVersion(fmt.Sprint(rev))
+	d := decoded{gr, u}
+	s.Memory[id] = d
+	return d
+}
+
+// Complete puts into the record what the storage kept.
+func (s *Sandbox) Complete() {
+	marks := s.record.Marks()
+	for _, c := range s.DB.History() {
+		before, after := s.decode(c.Key, c.Before, c.PrevRev), s.decode(c.Key, c.After, c.Rev)
+		shown := after
+		if shown.object == nil {
+			shown = before
+		}
+		if shown.object == nil {
+			continue
+		}
+		h := history.Change{
+			Rev: c.Rev, At: c.At, Group: shown.resource.Group, Resource: shown.resource.Resource,
+			Namespace: shown.object.GetNamespace(), Name: shown.object.GetName(), Before: before.object, After: after.object,
+		}
+		marks = h.Attribute(marks)
+		s.record.Run.Changes = append(s.record.Run.Changes, h)
+	}
+}
+
+// Snapshot is all that outlives a crash, at one point of a run.
+type Snapshot struct {
+	// At is when it was taken, Waits until when the step itself lets time pass.
+	At, Waits time.Time
+	// Position is how much of the record there was.
+	Position history.Position
+
+	db        *store.Snapshot
+	external  External
+	resources []history.Resource // that the external API showed
+	marks     []history.Mark
+}
+
+// Snapshot keeps what is durable during a call. It is nil if the external API cannot be copied.
+func (s *Sandbox) Snapshot(call int, waits time.Time) (*Snapshot, error) {
+	kept := &Snapshot{
+		At: time.Now(), Waits: waits, Position: s.record.Position(call), db: s.DB.Snapshot(), marks: s.record.Marks(),
+	}
+	switch {
+	case s.external == nil:
+		return kept, nil
+	case !s.external.CanCopy():
+		return nil, nil //nolint:nilnil // there is none, and nothing is wrong
+	}
+	kept.external, kept.resources = s.external.Copy(), s.Resources()
+	if !kept.external.CanCopy() {
+		return nil, Misuse(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", s.external.Fake(), kept.external.Fake()))
+	}
+	return kept, nil
+}
+
+// IsSameAs reports whether nothing lies between two snapshots.
+func (s *Snapshot) IsSameAs(earlier *Snapshot) bool {
+	return s.db.Revision() == earlier.db.Revision() && s.Position.Views == earlier.Position.Views
+}
+
+// Resume makes a sandbox as it was at a snapshot of another run, of which record says how it began.
+func Resume(s Settings, record *history.Recorder, from *Snapshot, of *history.Run) (*Sandbox, error) {
+	b := &Sandbox{Settings: s, DB: from.db.Open(), record: record, LastChange: time.Now()}
+	if from.external != nil {
+		b.external = from.external.Copy()
+	}
+	record.Resume(of, from.Position, from.marks)
+	if err := b.checkCopy(from.resources); err != nil {
+		return nil, err
+	}
+	return b, b.connect()
+}

@@ -1,0 +1,39 @@
+package schedule_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+)
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		why      string
+		schedule schedule.Schedule
+		token    string
+	}{
+		"undisturbed": {"a finding without a disturbance is replayed too", nil, "v1/a b/c/"},
+		"one":         {"names of scenarios may hold slashes", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}}, "v1/a b/c/crash-after@7"},
+		"a race":      {"it is one of several", schedule.Schedule{{Kind: schedule.Race, At: 12, Arg: "1"}}, "v1/a b/c/race@12(1)"},
+		"two":         {"pairs", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}, {Kind: schedule.Twice, At: 1}}, "v1/a b/c/crash-after@7+twice@1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tt.schedule.Token("a b/c"); got != tt.token {
+				t.Errorf("%s: token is %q, want %q", tt.why, got, tt.token)
+			}
+			scenario, s, err := schedule.Parse(tt.token)
+			if err != nil || scenario != "a b/c" || !slices.Equal(s, tt.schedule) {
+				t.Errorf("%s: parsed as %q %v %v", tt.why, scenario, s, err)
+			}
+		})
+	}
+	for _, bad := range []string{"", "v2/a/crash-after@7", "v1/crash-after@7x", "v1/a/@7", "v1/a/crash-after@x", "v1/a/nokind@1"} {
+		if _, _, err := schedule.Parse(bad); err == nil {
+			t.Errorf("token %q was taken", bad)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+)
+
+// replay plays one schedule.
+func (e *exploration) replay(token string) (Report, error) {
+	scenario, s, err := schedule.Parse(token)
+	if err != nil {
+		return Report{}, err
+	}
+	if scenario != e.scenario.Name { // it may be of another one in the same test
+		return Report{
+			Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{},
+			Notes: []string{fmt.Sprintf("-fault.replay names scenario %q, so nothing was played", scenario)},
+		}, nil
+	}
+	if err := e.prepare(); err != nil {
+		return e.report, err
+	}
+	if len(s) == 0 {
+		return e.report, e.judgeUndisturbed()
+	}
+	j, err := e.jobFor(s)
+	if err != nil {
+		return e.report, err
+	}
+	e.report.Findings = nil // of runs that this one is compared with
+	err = e.play([]run.Job{j}, func(j run.Job, r run.Result) {
+		for _, f := range r.Run.Faults {
+			e.report.Disturbed = append(e.report.Disturbed, f.Kind+" at "+f.At)
+		}
+		e.find(j, r)
+	})
+	if err == nil && j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {
+		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
+	}
+	return e.report, err
+}
+
+// jobFor returns the job that plays a schedule from the beginning.
+func (e *exploration) jobFor(s schedule.Schedule) (run.Job, error) {
+	for _, d := range s {
+		switch d.Kind {
+		case schedule.Overtaken:
+			return e.overtakenJob(d)
+		case schedule.Race, schedule.Later:
+			return e.raceJob(s, d)
+		}
+	}
+	j := run.Job{Schedule: s, Like: e.reference.Run}
+	for _, d := range s {
+		points := e.reference.Learned.Points
+		switch {
+		case d.Kind == schedule.Forged:
+			j.Last = e.reference.Run.StepOf(d.At)
+		case d.Kind == schedule.Hang && d.At < len(points):
+			j.Last = points[d.At].Step
+		}
+	}
+	return j, nil
+}
+
+// raceJob returns the job that plays a race.
+func (e *exploration) raceJob(s schedule.Schedule, d schedule.Disturbance) (run.Job, error) {
+	n, err := strconv.Atoi(d.Arg)
+	if races := len(e.scenario.raceSteps()); err != nil || n < 0 || n >= races {
+		return run.Job{}, fmt.Errorf("replay token: the scenario has %d races, %q is none of them", races, d.Arg)
+	}
+	if d.Kind == schedule.Later {
+		j := e.quietRace(run.Racing{Step: d.At, Race: n})
+		j.Like = nil
+		return j, nil
+	}
+	like, err := e.quietRaces()
+	if err != nil {
+		return run.Job{}, err
+	}
+	step := e.reference.Run.StepOf(d.At)
+	if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
+		return run.Job{Schedule: s, Like: quiet, Last: step}, nil
+	}
+	return run.Job{}, fmt.Errorf("replay token: race %d does nothing in step %d", n, step)
+}
+
+// overtakenJob returns the job that plays a delete which was overtaken.
+func (e *exploration) overtakenJob(d schedule.Disturbance) (run.Job, error) {
+	p := *e.plan
+	p.Keep = []plan.Rule{plan.SameInstant}
+	all := slices.DeleteFunc(p.Overtakings(), func(o plan.Overtaking) bool { return o.Disturbance() != d })
+	jobs, err := e.overtaking(all)
+	if err == nil && len(jobs) == 0 {
+		err = fmt.Errorf("replay token: %s overtakes no delete: the operator puts no finalizer on an object at call %d, or call %d comes too late", d, d.ReadAt(), d.At)
+	}
+	if err != nil {
+		return run.Job{}, err
+	}
+	return jobs[0], nil
+}

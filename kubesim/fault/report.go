@@ -1,0 +1,104 @@
+package fault
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
+)
+
+// Violation is a broken invariant.
+type Violation struct {
+	// Invariant is its id: "I2".
+	Invariant string
+	// Title is its name: "no leak".
+	Title string
+	// Message is one sentence that says what is wrong, and with what.
+	Message string
+	// Detail is a difference or a list to be shown below the sentence. It may be empty.
+	Detail string
+	// Call is the number of the call at which it shows, as in the report's table; -1 for none.
+	Call int
+}
+
+// Report is what an exploration came to.
+type Report struct {
+	Scenario string
+	// Writes and Calls are those of the undisturbed run, to Kubernetes and to the external API.
+	Writes, Calls int
+	// Schedules counts those played, by kind; Pruned those left out, by rule.
+	Schedules map[Kind]int
+	Pruned    map[Rule]int
+	// Masked are fields of objects in which two undisturbed runs differ. They hold random
+	// numbers, so nothing is compared there.
+	Masked []string
+	// Notes say what the scenario leaves unchecked although that may not be intended, such as a step
+	// that changed nothing.
+	Notes []string
+	// Disturbed says, of a replay, what was disturbed: "failed at patch streams/status a/b".
+	Disturbed []string
+	// Findings are the schedules that broke an invariant, the shortest first.
+	Findings []Finding
+	// Took is real time.
+	Took time.Duration
+	// Trace is a hash of the undisturbed run: equal runs have equal ones.
+	Trace string
+
+	access *history.Access // nil for an administrator
+}
+
+// Finding is a schedule that broke an invariant.
+type Finding struct {
+	// Token replays it.
+	Token string
+	// Violations are what it broke; at least one.
+	Violations []Violation
+	// Text is the whole account for a reader.
+	Text string
+
+	found judge.Finding
+}
+
+// newFinding is a finding as users hold it.
+func newFinding(f judge.Finding) Finding {
+	all := make([]Violation, len(f.Violations))
+	for i, v := range f.Violations {
+		all[i] = Violation(v)
+	}
+	return Finding{Token: f.Token, Violations: all, Text: f.Text, found: f}
+}
+
+// String says in a line what was explored, and in one more each what was left out.
+func (r Report) String() string {
+	return report.Summary(report.Exploration{
+		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
+		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked, Notes: r.Notes,
+	})
+}
+
+func counts[K ~string](m map[K]int) (all []report.Count) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, report.Count{Name: string(k), N: m[k]})
+	}
+	return all
+}
+
+// texts describes all findings: of those that broke the same in the same way one in full,
+// the one with the shortest schedule.
+func (r Report) texts() []string {
+	var texts []string
+	groups := map[string]int{}
+	for _, f := range r.Findings {
+		key := f.found.Group()
+		if i, ok := groups[key]; ok {
+			texts[i] += "\nalso: " + f.Token
+			continue
+		}
+		groups[key] = len(texts)
+		texts = append(texts, f.Text)
+	}
+	return texts
+}

@@ -1,0 +1,179 @@
+package fault
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+)
+
+// playReference plays the scenario twice without any disturbance. Both runs must be the same except for
+// fields of objects that are random: those are left out from then on, and reported.
+func (e *exploration) playReference() error {
+	w, err := e.simulation.NewWorker()
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		first, err := e.wholly(w, run.Job{Keep: true})
+		if err != nil {
+			return err
+		}
+		second, err := e.wholly(w, run.Job{})
+		if err != nil {
+			return err
+		}
+		if sandbox.IsSame(first.Learned.External, second.Learned.External) {
+			return sandbox.Misuse("ExternalAPI returned the same fake for two worlds; make a new one each time")
+		}
+		what := firstDifference(first.Run, second.Run)
+		if what == "" {
+			if wrong := invariant.WrongOwner(first.Run); wrong != "" {
+				return errors.New(wrong)
+			}
+			e.reference = first
+			return e.checkShared(first.Run)
+		}
+		if !e.mask(first.Run, second.Run) {
+			return fmt.Errorf("the undisturbed run is not the same twice: %s; likely causes: a map's order before writes, time or random numbers from outside the bubble, goroutines that race", what)
+		}
+	}
+	return errors.New("the undisturbed run differs in other fields each time; take random numbers out of the operator, or name the fields in Foreign")
+}
+
+// wholly plays a job that must come to its end.
+func (e *exploration) wholly(w *run.Worker, j run.Job) (run.Result, error) {
+	r := w.Play(e.t, j)
+	switch {
+	case r.Err != nil:
+		return r, unfit(r)
+	case r.Leaked:
+		return r, fmt.Errorf("goroutines are left after the operator ended; end them when the manager's context ends:\n%s", r.Leaks())
+	}
+	return r, nil
+}
+
+// mask leaves out the fields in which two undisturbed runs differ, and reports whether there are more.
+func (e *exploration) mask(a, b *history.Run) bool {
+	masked := &e.simulation.State.Masked
+	before := len(*masked)
+	for i := range min(len(a.Steps), len(b.Steps)) {
+		for _, f := range state.Mask(a.Steps[i].State, b.Steps[i].State) {
+			if !slices.Contains(*masked, f) {
+				*masked = append(*masked, f)
+			}
+		}
+	}
+	return len(*masked) > before
+}
+
+// unfit says why a scenario cannot be explored.
+func unfit(r run.Result) error {
+	if errors.Is(r.Err, run.ErrRestless) {
+		return fmt.Errorf("%w: %s", r.Err, judge.Busiest(r.Run))
+	}
+	return r.Err
+}
+
+// firstDifference says where two runs part, "" if they do not.
+func firstDifference(a, b *history.Run) string {
+	for i := range max(len(a.Calls), len(b.Calls)) {
+		x, y := lineOf(a, i), lineOf(b, i)
+		if x != y {
+			return fmt.Sprintf("call %d was %s, then %s", i, x, y)
+		}
+	}
+	for i := range a.Steps {
+		if !state.Equal(a.Steps[i].State, b.Steps[i].State) {
+			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, state.Diff(a.Steps[i].State, b.Steps[i].State))
+		}
+	}
+	return ""
+}
+
+func lineOf(r *history.Run, i int) string {
+	if i >= len(r.Calls) {
+		return "nothing"
+	}
+	c := r.Calls[i]
+	return fmt.Sprintf("%q (process %d, pass %d, changed %v, error %q)", c.What, c.Process, c.Pass, c.Changed, c.Err)
+}
+
+// traceOf is a hash of what an operator did and what came of it.
+func traceOf(r *history.Run) string {
+	h := sha256.New()
+	for i := range r.Calls {
+		fmt.Fprintln(h, lineOf(r, i))
+	}
+	for _, c := range r.Changes {
+		if c.Group != "coordination.k8s.io" { // leases are renewed at random times
+			fmt.Fprintln(h, c.Resource, c.Namespace, c.Name, c.By)
+		}
+	}
+	for _, v := range r.External {
+		fmt.Fprintln(h, v.Resources)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// judgeUndisturbed compares the undisturbed run with the invariants, and plays it once
+// more with an eye on silence after each step.
+func (e *exploration) judgeUndisturbed() error {
+	e.find(run.Job{}, e.reference)
+	w, err := e.simulation.NewWorker()
+	if err != nil {
+		return err
+	}
+	watched := w.Play(e.t, run.Job{Watchful: true})
+	if watched.Err != nil {
+		return fmt.Errorf("watched for 15 minutes of silence after each step: %w", unfit(watched))
+	}
+	if watched.Leaked {
+		return fmt.Errorf("goroutines are left after the operator ended and started again; end them when the manager's context ends:\n%s", watched.Leaks())
+	}
+	if f, ok := e.judge.Silences(watched); ok {
+		e.report.Findings = append(e.report.Findings, newFinding(f))
+	}
+	return nil
+}
+
+// checkShared finds names in Shared that are no kinds: neither of those of the beginning nor of a
+// CRD that came in the undisturbed run.
+func (e *exploration) checkShared(r *history.Run) error {
+	for _, name := range e.scenario.Shared {
+		named := schema.ParseGroupResource(name)
+		known, err := e.mapper.ResourceFor(named.WithVersion(""))
+		came := slices.ContainsFunc(r.Changes, func(c history.Change) bool {
+			return c.Group == apiextensionsv1.GroupName && c.Resource == "customresourcedefinitions" && c.Name == name
+		})
+		if !came && (err != nil || known.GroupResource() != named) { // a mapper takes singulars and beginnings of groups, too
+			return sandbox.Misuse(fmt.Sprintf("Shared names %q, which is no kind of this world; write the plural and the group, as configmaps or deployments.apps", name))
+		}
+	}
+	return nil
+}
+
+// withRefusals adds to an error what the operator was not allowed to do, which is the most likely
+// cause of it.
+func (e *exploration) withRefusals(err error) error {
+	if e.roles == nil {
+		return err
+	}
+	denied := e.roles.Access(e.simulation.Uses()).Denied
+	if len(denied) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the operator was refused: %s (what it may do is in the roles of RBAC that a binding there names, or in all of them if there is none)",
+		err, strings.Join(denied, ", "))
+}
