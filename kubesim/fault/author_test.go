@@ -38,7 +38,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestWantedPanics proves that a panic that a schedule wants is not held against the operator.
+// TestWantedPanics proves that a panic that a schedule wants is no finding.
 func TestWantedPanics(t *testing.T) {
 	e, w := prepared(t, toyLife(""))
 	r := w.Play(t, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Panic, At: 0}}, Like: e.reference.Run})
@@ -60,7 +60,7 @@ func TestCollapse(t *testing.T) {
 }
 
 // TestHangs proves that code which never returns is held until the process ends and no longer, and
-// that nothing else is held against the operator then.
+// that there is no other finding then.
 func TestHangs(t *testing.T) {
 	r := Explore(t, toyLife(""), Only(Hangs))
 	for _, f := range r.Findings {

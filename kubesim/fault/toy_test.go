@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// shelf is a vendor in memory: boxes with an owner and a size.
+// shelf is an external API in memory: boxes with an owner and a size.
 type shelf struct {
 	mu    sync.Mutex
 	boxes map[string]box

@@ -14,8 +14,8 @@ import (
 )
 
 // Anyway re-creates what the finalizer of Operatify does (reconciler/reconcile_finalizer.go):
-// when the delete outside fails, it logs that it continues to delete the Kubernetes object
-// anyway and takes the finalizer off. One error 500 of the vendor, and what is outside
+// when the external delete fails, it logs that it continues to delete the Kubernetes object
+// anyway and takes the finalizer off. One error 500 of the external API, and what exists there
 // belongs to nobody.
 //
 // Fixed, it returns the error and comes again.
@@ -73,7 +73,7 @@ func (r *Anyway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, r.Status().Update(ctx, item)
 }
 
-// remove deletes what is outside, and then the finalizer.
+// remove deletes the external resource, and then the finalizer.
 func (r *Anyway) remove(ctx context.Context, item *Item) error {
 	if !controllerutil.ContainsFinalizer(item, finalizer) {
 		return nil

@@ -18,9 +18,9 @@ import (
 // Async re-creates crossplane/upjet#561 and #632. Long creates run in a goroutine; what they
 // made is kept in the memory of the process, where later reconciles look for it. The
 // identity goes to the object only later. After a restart the memory is empty, so there
-// seems to be nothing outside, and a second machine is made.
+// seems to be no external resource, and a second machine is made.
 //
-// Fixed, a process that knows nothing asks the vendor for machines with its tag first.
+// Fixed, a process that knows nothing asks the external API for machines with its tag first.
 type Async struct {
 	client.Client
 

@@ -20,13 +20,13 @@ type Machine struct {
 	// Owner is a tag for the buyer.
 	Owner string
 	Size  int64
-	// Started tells whether it was started.
+	// Started is set once it was started.
 	Started bool
 	// Up is from when it works, once it is started.
 	Up time.Time
 }
 
-// Cloud is a vendor in memory. Create is not idempotent: each one makes another machine.
+// Cloud is an external API in memory. Create is not idempotent: each one makes another machine.
 type Cloud struct {
 	mu       sync.Mutex
 	made     int

@@ -169,7 +169,7 @@ func (r *Announcer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, err
 }
 
-// Poller is a correct operator for a vendor whose machines take a while to work: it looks
+// Poller is a correct operator for an external API whose machines take a while to work: it looks
 // every 5 s until one does, and every 10 minutes from then on.
 type Poller struct {
 	client.Client

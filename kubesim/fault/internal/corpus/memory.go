@@ -8,7 +8,7 @@ import (
 
 // memory is the UIDs of objects that bear an operator's finalizer, by name. A DELETE that was under
 // way when the finalizer was written takes the object with the finalizer on it, and nobody asks
-// for what is outside: the operator has to know by itself that it was there.
+// for what the external API has: the operator has to know by itself that it was there.
 type memory map[types.NamespacedName]types.UID
 
 // bury removes what belongs to an object that went without asking. now is the UID of what has its
@@ -25,7 +25,7 @@ func (m memory) bury(ctx context.Context, cloud API, key types.NamespacedName, n
 	return nil
 }
 
-// removeMachines deletes what is outside for an object.
+// removeMachines deletes the external resources of an object.
 func removeMachines(ctx context.Context, cloud API, uid types.UID) error {
 	all, err := cloud.List(ctx, string(uid))
 	if err != nil {

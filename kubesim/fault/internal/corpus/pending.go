@@ -27,7 +27,7 @@ const (
 // finds the first without the second, cannot tell whether there is something outside, and
 // refuses to go on until a person removes the annotation.
 //
-// Fixed, it looks for its tag at the vendor and goes on with what it finds, or with nothing.
+// Fixed, it looks for its tag at the external API and goes on with what it finds, or with nothing.
 type Pending struct {
 	client.Client
 

@@ -1,5 +1,5 @@
 // Package history is the record of one run: what an operator's processes asked for, what
-// became of it in Kubernetes and outside, and when. Invariants are functions of it.
+// became of it in Kubernetes and at the external API, and when. Invariants are functions of it.
 package history
 
 import (
@@ -67,25 +67,25 @@ type Call struct {
 	Process, Pass int
 	Side          Side
 	// Verb is Kubernetes' (get, list, watch, create, update, patch, delete, deletecollection)
-	// or, outside, "read" or "write".
+	// or, for the external API, "read" or "write".
 	Verb string
 	// Group, Resource, Subresource, Namespace and Name are the target in Kubernetes.
 	Group, Resource, Subresource, Namespace, Name string
-	// What is the author's name of an outside call: "create stream a".
+	// What is the author's name of an external call: "create stream a".
 	What string
-	// Write tells whether it may change something.
+	// Write reports whether it may change something.
 	Write bool
 	// PreconditionUID and PreconditionRV are those of a delete.
 	PreconditionUID, PreconditionRV string
 	// Code is the HTTP status that the server answered, before a fault replaced it; 0 if the
-	// call never came there, or went outside by other means than HTTP.
+	// call never came there, or went to the external API by other means than HTTP.
 	Code int
-	// Err is what the caller got; empty for success, and for what a vendor answers over HTTP,
+	// Err is what the caller got; empty for success, and for what an external API answers over HTTP,
 	// which the operator has to read for itself.
 	Err string
 	// Rev is the first and Last the last revision of Kubernetes that the call made; 0 for none.
 	Rev, Last int64
-	// Changed tells whether something changed, on either side.
+	// Changed reports whether something changed, on either side.
 	Changed bool
 	// Fault names the fault injected at this call, "" for none.
 	Fault string
@@ -116,11 +116,11 @@ type Resource struct {
 	Owner string
 	// State is what users care about; the undisturbed run has the same in the end.
 	State string
-	// Ready tells whether it works.
+	// Ready is set if it works.
 	Ready bool
 }
 
-// View is what existed outside from a moment on.
+// View is what existed at the external API from a moment on.
 type View struct {
 	At time.Time
 	// Call is the operator's call that made it so, [Nobody] for a step or the start.
@@ -169,7 +169,7 @@ type Step struct {
 type State struct {
 	// Objects are normalized YAML by "resource.group namespace/name".
 	Objects map[string]string
-	// Things are what existed outside, sorted.
+	// Resources are what existed at the external API, sorted.
 	Resources []Resource
 }
 
@@ -211,7 +211,7 @@ type Silence struct {
 	From, To       time.Time
 	// Restarted is the process started within it to rebuild caches; [Nobody] if none was.
 	Restarted int
-	// ReadsAllowed is how many outside reads are declared for that time; -1 for any number.
+	// ReadsAllowed is how many external reads are declared for that time; -1 for any number.
 	ReadsAllowed int
 }
 
@@ -251,7 +251,7 @@ type Violation struct {
 	Call int
 }
 
-// Housekeeping tells of kinds that are no part of what an operator works on: leases, events,
+// Housekeeping reports whether a kind is one of those that are no part of what an operator works on: leases, events,
 // and reviews of access, which come and go in a world at rest.
 func Housekeeping(group, resource string) bool {
 	switch group {

@@ -53,7 +53,7 @@ func findLeaks(r, _ *index) []history.Violation {
 	return found
 }
 
-// madeBy returns the call that made a thing last.
+// madeBy returns the call that made a resource last.
 func (x *index) madeBy(id externalID) int {
 	call := history.Nobody
 	was := false
@@ -67,7 +67,7 @@ func (x *index) madeBy(id externalID) int {
 	return call
 }
 
-// making is what an operator made outside of one kind for one incarnation of an object.
+// making is the external resources of one kind that an operator made for one incarnation of an object.
 type making struct {
 	owner, uid, kind string
 	ids              []string // in order; one that was made twice is in it twice
@@ -77,7 +77,7 @@ type making struct {
 	atOnceCall       int
 }
 
-// makings returns what was made outside, in order.
+// makings returns the external resources that were made, in order.
 func (x *index) makings() []*making {
 	c := census{index: x, fresh: map[externalID]bool{}}
 	before := x.viewed(-1)
@@ -99,7 +99,7 @@ type census struct {
 	fresh map[externalID]bool // made by the operator, not yet counted
 }
 
-// of returns the making that a thing belongs to.
+// of returns the making that a resource belongs to.
 func (c *census) of(t history.Resource, view int) *making {
 	owner, uid := t.Owner, ""
 	if l := c.owner(t, c.viewAt[view]); l != nil {
@@ -208,7 +208,7 @@ func findEarlyEffects(r, _ *index) []history.Violation {
 	return append(found, r.findLooseChildren()...)
 }
 
-// held tells whether an object has a finalizer that the operator will see to: one that it added,
+// held reports whether an object has a finalizer that the operator will see to: one that it added,
 // or that the object was created with.
 func (x *index) held(l *life, u *unstructured.Unstructured) bool {
 	born := x.run.Changes[l.changes[0]].After
@@ -217,7 +217,7 @@ func (x *index) held(l *life, u *unstructured.Unstructured) bool {
 	})
 }
 
-// underWay tells whether a call belongs to a reconcile that had begun when a DELETE took an object
+// underWay reports whether a call belongs to a reconcile that had begun when a DELETE took an object
 // with the finalizer on it: nobody can know that in time.
 func (x *index) underWay(call int) bool {
 	p := x.passOf(call)
@@ -250,7 +250,7 @@ func (x *index) findLooseChildren() []history.Violation {
 	return found
 }
 
-// names tells whether a label or annotation of child names owner.
+// names reports whether a label or annotation of child names owner.
 func names(child *unstructured.Unstructured, owner *life) bool {
 	name := owner.name[strings.LastIndexByte(owner.name, '/')+1:]
 	for _, m := range []map[string]string{child.GetLabels(), child.GetAnnotations()} {

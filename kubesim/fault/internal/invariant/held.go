@@ -38,7 +38,7 @@ func findUntold(r, u *index) []history.Violation {
 	return found
 }
 
-// isTroubled tells whether an object says of its present spec that it is not as it should be.
+// isTroubled reports whether an object says of its present spec that it is not as it should be.
 func isTroubled(o *unstructured.Unstructured) bool {
 	conditions := conditionsOf(o)
 	if seen := observedOf(o); len(conditions) == 0 || seen != 0 && seen < o.GetGeneration() {

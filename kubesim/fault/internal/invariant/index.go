@@ -23,13 +23,13 @@ type index struct {
 	// at is, for each change, how many calls had been let through when it came: for the
 	// operator's the index of its call.
 	at []int
-	// viewAt is the same for views of the outside.
+	// viewAt is the same for views of the external API.
 	viewAt []int
 	// finalizers are those that the operator adds to objects.
 	finalizers map[string]bool
-	// made is what was made outside.
+	// made is the external resources that were made.
 	made []*making
-	// known is what other runs are held against; nil unless this is the undisturbed run.
+	// known is what other runs are compared with; nil unless this is the undisturbed run.
 	known *known
 }
 
@@ -163,7 +163,7 @@ func (x *index) before(l *life, call int) *unstructured.Unstructured {
 	return u
 }
 
-// owner finds the object that a thing was made for, by UID or namespace/name, as of a number of
+// owner finds the object that a resource was made for, by UID or namespace/name, as of a number of
 // calls. It is nil if there never was one.
 func (x *index) owner(t history.Resource, call int) *life {
 	if l := x.lives[t.Owner]; l != nil {
@@ -181,14 +181,14 @@ func (x *index) owner(t history.Resource, call int) *life {
 	return found
 }
 
-// externalID identifies a thing outside.
+// externalID identifies an external resource.
 type externalID struct{ kind, id string }
 
 func idOf(t history.Resource) externalID { return externalID{t.Kind, t.ID} }
 
 func (id externalID) String() string { return strings.TrimSpace(id.kind + " " + id.id) }
 
-// viewed returns the things of a view by their identity; of the view before the first, none.
+// viewed returns the resources of a view by their identity; of the view before the first, none.
 func (x *index) viewed(i int) map[externalID]history.Resource {
 	m := map[externalID]history.Resource{}
 	if i >= 0 {

@@ -63,7 +63,7 @@ func All() []Check {
 // Judge returns what r breaks of all of them, the most telling first.
 func Judge(r, undisturbed *history.Run) []history.Violation { return Against(undisturbed)(r) }
 
-// Against returns a [Judge] of many runs that are held against the same undisturbed one. It may be
+// Against returns a [Judge] of many runs that are compared with the same undisturbed one. It may be
 // called concurrently; the undisturbed run must not change any more.
 func Against(undisturbed *history.Run) func(r *history.Run) []history.Violation {
 	y := reference(undisturbed)

@@ -87,7 +87,7 @@ func (x *index) asksWhoWrote(c *history.Call) bool {
 	})
 }
 
-// isAbout tells whether a call names the object of a change.
+// isAbout reports whether a call names the object of a change.
 func isAbout(c *history.Call, h *history.Change) bool {
 	return c.Side == history.Kubernetes && c.Group == h.Group && c.Resource == h.Resource && c.Namespace == h.Namespace && c.Name == h.Name
 }
@@ -100,7 +100,7 @@ func (x *index) isForgery(h *history.Change) bool {
 }
 
 // vainTries are the passes of a new process in which it tried something outside for the first
-// time, in vain: it cannot know that the vendor refused this before.
+// time, in vain: it cannot know that the external API refused this before.
 func (x *index) vainTries(s *history.Silence) map[int]bool {
 	passes, tried := map[int]bool{}, map[string]bool{}
 	for i := max(s.Call, 0); s.Restarted != history.Nobody && i < min(s.LastCall, len(x.run.Calls)); i++ {
@@ -198,7 +198,7 @@ func findHotLoops(r, _ *index) []history.Violation {
 	return found
 }
 
-// idle tells whether a pass had no effect and met no fault.
+// idle reports whether a pass had no effect and met no fault.
 func (x *index) idle(p *history.Pass) bool {
 	for i := max(p.First, 0); i < min(p.Last, len(x.run.Calls)); i++ {
 		if c := &x.run.Calls[i]; c.Pass == p.Index && (c.Changed || c.Fault != "") {
@@ -235,7 +235,7 @@ func count(all []time.Time, from, to time.Time) int {
 	return n
 }
 
-// excused tells whether between two times a fault came or somebody else acted.
+// excused reports whether between two times a fault came or somebody else acted.
 func (x *index) excused(from, to time.Time) bool {
 	for _, f := range x.run.Faults {
 		if within(f.Time, from, to) {

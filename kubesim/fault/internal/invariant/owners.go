@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// WrongOwner says which thing outside has an owner that fits no object that there ever was, and
+// WrongOwner says which external resource has an owner that fits no object that there ever was, and
 // what would fit. It is empty if there is none. What has a wrong owner is never missed, counted or
 // waited for: I2, I3, I4 and I8 would be silent about it.
 func WrongOwner(r *history.Run) string {
@@ -24,7 +24,7 @@ func WrongOwner(r *history.Run) string {
 	return ""
 }
 
-// likely names, for example, the object whose reconcile made a thing; nothing if none did.
+// likely names, for example, the object whose reconcile made a resource; nothing if none did.
 func (x *index) likely(id externalID) string {
 	made := x.madeBy(id)
 	p := x.passOf(made)

@@ -87,7 +87,7 @@ func (x *index) findBlindDeletes() []history.Violation {
 	return found
 }
 
-// owns tells whether, before a call, the operator had made an object or marked it as its own.
+// owns reports whether, before a call, the operator had made an object or marked it as its own.
 func (x *index) owns(l *life, call int) bool {
 	if l.by == operator {
 		return true
@@ -126,7 +126,7 @@ func (x *index) ownKinds() map[string]bool {
 	return kinds
 }
 
-// isPrimary tells whether a change is of the sort that controllers make to what they are for.
+// isPrimary reports whether a change is of the sort that controllers make to what they are for.
 func (x *index) isPrimary(l *life, c *history.Change) bool {
 	if !reflect.DeepEqual(c.Before.Object["status"], c.After.Object["status"]) {
 		return true
@@ -134,7 +134,7 @@ func (x *index) isPrimary(l *life, c *history.Change) bool {
 	return l.by != operator && len(c.After.GetFinalizers()) > len(c.Before.GetFinalizers())
 }
 
-// overwritten tells of a change to the content of an object that somebody else made and that is of
+// overwritten finds a change to the content of an object that somebody else made and that is of
 // no kind of the operator's. Marks in its metadata are not content.
 func (x *index) overwritten(c *history.Change, kinds map[string]bool) (history.Violation, bool) {
 	l := x.lives[string(c.After.GetUID())]
@@ -151,7 +151,7 @@ func (x *index) overwritten(c *history.Change, kinds map[string]bool) (history.V
 	return history.Violation{}, false
 }
 
-// ownedByKind tells whether an object belongs to another one anyway, so whoever made it may have
+// ownedByKind reports whether an object belongs to another one anyway, so whoever made it may have
 // made it for the operator.
 func ownedByKind(u *unstructured.Unstructured) bool { return len(ownersOf(u)) > 0 }
 
@@ -233,7 +233,7 @@ func who(by string) string {
 	return "the " + by
 }
 
-// findExternalTrespasses finds calls that change things outside that are nobody's or others'.
+// findExternalTrespasses finds calls that change external resources that are nobody's or others'.
 // What the operator takes over without a disturbance, it is meant to take over.
 func (x *index) findExternalTrespasses(u *index) []history.Violation {
 	var found []history.Violation
@@ -268,7 +268,7 @@ func (x *index) findExternalTrespasses(u *index) []history.Violation {
 	return found
 }
 
-// adopted are the things that get an owner though somebody else made them.
+// adopted are the resources that get an owner though somebody else made them.
 func (x *index) adopted() map[externalID]bool {
 	all := map[externalID]bool{}
 	for i, v := range x.run.External {

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// The conditions by which kstatus tells whether an object gets there by itself.
+// The conditions by which kstatus reports whether an object gets there by itself.
 const (
 	reconcilingType = "Reconciling"
 	stalledType     = "Stalled"
@@ -54,7 +54,7 @@ func findMisreports(r, u *index) []history.Violation {
 	return append(found, r.findCredulity(u)...)
 }
 
-// findCredulity finds what was done outside because a user wrote a status: changes that the
+// findCredulity finds what was done at the external API because a user wrote a status: changes that the
 // undisturbed run does not have. A call that is repeated and changes nothing is no such change: a
 // status that somebody wrote may have cost its answer to a write of the operator's own.
 func (x *index) findCredulity(u *index) []history.Violation {
@@ -86,7 +86,7 @@ func isTrue(u *unstructured.Unstructured, kind string) (condition, bool) {
 	return c, ok && c.status == "True"
 }
 
-// contradiction tells of conditions that exclude each other.
+// contradiction finds conditions that exclude each other.
 func contradiction(key string, u *unstructured.Unstructured) string {
 	_, stalled := isTrue(u, stalledType)
 	_, working := isTrue(u, reconcilingType)
@@ -99,7 +99,7 @@ func contradiction(key string, u *unstructured.Unstructured) string {
 	return ""
 }
 
-// borrowed tells of a problem that is told in the words of Ready=True.
+// borrowed finds a problem that is reported in the words of Ready=True.
 func borrowed(key string, u *unstructured.Unstructured) string {
 	good, ok := isTrue(u, ready)
 	if !ok {
@@ -114,7 +114,7 @@ func borrowed(key string, u *unstructured.Unstructured) string {
 	return ""
 }
 
-// praise tells of a problem that is told in words that an object in order has used.
+// praise finds a problem that is reported in words that an object in order has used.
 func praise(key string, u *unstructured.Unstructured, words map[string]bool) string {
 	state, message := stateOf(u)
 	if state == failedType && words[message] {
@@ -128,7 +128,7 @@ func praise(key string, u *unstructured.Unstructured, words map[string]bool) str
 	return ""
 }
 
-// otherMessage tells of a status whose message is not that of the problem that it names.
+// otherMessage finds a status whose message is not that of the problem that it names.
 func otherMessage(key string, u *unstructured.Unstructured) string {
 	state, message := stateOf(u)
 	if state == "" || message == "" {
@@ -145,7 +145,7 @@ func otherMessage(key string, u *unstructured.Unstructured) string {
 	return ""
 }
 
-// unfitMessage tells of words that are not fit for people. Only kinds that have a state of their own
+// unfitMessage finds texts that are not fit to be read. Only kinds that have a state of their own
 // keep to the length of events everywhere.
 func unfitMessage(key string, u *unstructured.Unstructured) string {
 	state, message := stateOf(u)

@@ -156,7 +156,7 @@ func TestModesty(t *testing.T) {
 	}
 }
 
-// What is done outside because somebody wrote a status is found (I19), and a status that somebody
+// What is done at the external API because somebody wrote a status is found (I19), and a status that somebody
 // wrote excuses what the operator has to write over it.
 func TestCredulity(t *testing.T) {
 	forged := func(more func(*story)) func(*story) {

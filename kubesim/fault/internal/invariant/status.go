@@ -44,7 +44,7 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 	return found
 }
 
-// afterAnother tells whether somebody else wrote the status that the nth change of an object found.
+// afterAnother reports whether somebody else wrote the status that the nth change of an object found.
 func (x *index) afterAnother(l *life, n int) bool {
 	if n == 0 {
 		return false
@@ -55,7 +55,7 @@ func (x *index) afterAnother(l *life, n int) bool {
 
 const ready = "Ready"
 
-// isReady tells whether an object says that it is ready for what is wanted of it now.
+// isReady reports whether an object says that it is ready for what is wanted of it now.
 func isReady(u *unstructured.Unstructured) bool {
 	c, ok := conditionOf(u, ready)
 	if !ok || c.status != "True" {
@@ -65,7 +65,7 @@ func isReady(u *unstructured.Unstructured) bool {
 	return c.observed == g || c.observed == 0 && observedOf(u) == g
 }
 
-// isUnfinished tells whether an object says, as kstatus has it, that it is not as it should be
+// isUnfinished reports whether an object says, as kstatus has it, that it is not as it should be
 // yet. Ready=True means then that what there is works, not that it is what the spec asks for.
 func isUnfinished(u *unstructured.Unstructured) bool {
 	for _, kind := range []string{"Reconciling", "Stalled"} {
@@ -76,7 +76,7 @@ func isUnfinished(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// claims tells whether a change says that an object is as its spec asks for: it says Ready, and
+// claims reports whether a change says that an object is as its spec asks for: it says Ready, and
 // is finished, or Ready says itself of which generation and did not say so before.
 func claims(c *history.Change) bool {
 	if c.After == nil || !isReady(c.After) {
@@ -93,13 +93,13 @@ func claims(c *history.Change) bool {
 	return was.status != now.status || was.observed != now.observed
 }
 
-// goal is what there is outside of an object when the undisturbed run has come to rest with it.
+// goal is the external resources of an object when the undisturbed run has come to rest with it.
 type goal struct {
 	spec   any
 	things []history.Resource
 }
 
-// goals returns what belongs outside to objects that are ready, by their key: all that the
+// goals returns the external resources of objects that are ready, by their key: all that the
 // undisturbed run came to.
 func (x *index) goals() map[string][]goal {
 	all := map[string][]goal{}
@@ -154,7 +154,7 @@ func (x *index) stateAt(l *life, rev int64) *unstructured.Unstructured {
 	return u
 }
 
-// reached tells whether the things of an object are as its goal wants them.
+// reached reports whether the resources of an object are as its goal wants them.
 func (x *index) reached(l *life, g goal, view int, owners map[string]*life) bool {
 	for _, want := range g.things {
 		ok := false
@@ -208,13 +208,13 @@ func findUntruths(r, u *index) []history.Violation {
 	return found
 }
 
-// writesStatus tells whether a change is about status, rather than leaving it as it was.
+// writesStatus reports whether a change is about status, rather than leaving it as it was.
 func (x *index) writesStatus(c *history.Change) bool {
 	return x.run.Calls[c.Call].Subresource == "status" || c.Before == nil ||
 		!reflect.DeepEqual(c.Before.Object["status"], c.After.Object["status"])
 }
 
-// inForce tells whether a view was what existed at some moment from the beginning of a pass until
+// inForce reports whether a view was what existed at some moment from the beginning of a pass until
 // a call of it.
 func (x *index) inForce(view int, p *history.Pass, call int) bool {
 	if x.viewAt[view] > call || x.run.External[view].At.After(x.run.Calls[call].At) {
@@ -333,7 +333,7 @@ func (x *index) flaps(l *life) []history.Violation {
 	return found
 }
 
-// moved tells whether between two changes something happened but the operator's writes to one object.
+// moved reports whether between two changes something happened but the operator's writes to one object.
 func (x *index) moved(l *life, from, to int) bool {
 	for i := from + 1; i < to; i++ {
 		c := &x.run.Changes[i]

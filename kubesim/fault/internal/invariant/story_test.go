@@ -154,7 +154,7 @@ func (s *story) put(by, key, manifest string) {
 	}
 }
 
-// outside says what exists outside from now on.
+// external says what exists at the external API from now on.
 func (s *story) external(by string, things ...history.Resource) {
 	index := history.Nobody
 	if by == "operator" {

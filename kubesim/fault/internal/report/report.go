@@ -156,7 +156,7 @@ type Count struct {
 	N    int
 }
 
-// Exploration is what a summary tells of.
+// Exploration is what a summary describes.
 type Exploration struct {
 	Scenario string
 	// Writes and Calls are those of the undisturbed run.

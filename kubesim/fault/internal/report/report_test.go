@@ -54,7 +54,7 @@ func run(kind string) *history.Run {
 		call(1, 1, "read", "find queue shop", "", false)
 	}
 	switch kind {
-	case "statuses": // of a vendor over HTTP
+	case "statuses": // of an external API over HTTP
 		for i, code := range map[int]int{2: 404, 4: 409, 6: 304, 7: 201, 9: 299, 11: 499} {
 			r.Calls[i].Code = code
 		}

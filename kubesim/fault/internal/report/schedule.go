@@ -245,7 +245,7 @@ func (s *selection) take(from, by, n int) {
 
 func (s *selection) has(i int) bool { return i >= 0 && i < len(s.calls) }
 
-// want takes a call and tells whether there was a row for it.
+// want takes a call and reports whether there was a row for it.
 func (s *selection) want(i int) bool {
 	if !s.has(i) || len(s.wanted) >= rows && !s.wanted[i] {
 		return false
@@ -254,7 +254,7 @@ func (s *selection) want(i int) bool {
 	return true
 }
 
-// telling tells whether a call may matter to a reader: not informers, leases and events.
+// telling reports whether a call may matter to a reader: not informers, leases and events.
 func telling(c *history.Call) bool {
 	return c.Side == history.External || c.Resource != "leases" && c.Resource != "events" && (c.Write || c.Pass != history.Nobody)
 }

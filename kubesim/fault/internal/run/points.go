@@ -64,7 +64,7 @@ func (i *injected) String() string {
 	return i.text
 }
 
-// isFatal tells whether the runtime prepares to end the process with a panic. A runtime that does
+// isFatal reports whether the runtime prepares to end the process with a panic. A runtime that does
 // that elsewhere one day ends the process, as without this.
 func isFatal() bool {
 	pcs := make([]uintptr, 16)

@@ -56,7 +56,7 @@ func sheets(w history.State) map[string]string {
 	return all
 }
 
-// summary is all of a thing in one line; objects are too long for that.
+// summary is all of an external resource in one line; objects are too long for that.
 func summary(sheet string) string {
 	fields := strings.Split(strings.TrimSpace(sheet), "\n")
 	if len(fields) != 3 || !strings.HasPrefix(sheet, "owner: ") {

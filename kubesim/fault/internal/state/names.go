@@ -9,14 +9,14 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// names are what replaces strings that a server or vendor chose.
+// names are what replaces strings that a server or an external API chose.
 type names struct {
 	// live are the living objects by UID; kin names one of them by the first eight characters
 	// of its UID, which it has in common with earlier incarnations.
 	live, kin map[string]string
-	// ids are the vendors' names of things.
+	// ids are the external API's names of resources.
 	ids map[string]string
-	// chosen are names from generateName and of things, the longest first.
+	// chosen are names from generateName and of resources, the longest first.
 	chosen []pair
 }
 
@@ -92,7 +92,7 @@ func (n *names) rename() {
 	}
 }
 
-// nameResources names the things that an operator made, if a vendor seems to have numbered them,
+// nameResources names the resources that an operator made, if the external API seems to have numbered them,
 // after their owners.
 func (n *names) nameResources(objects []Object, things []history.Resource) {
 	named := map[string]bool{}
@@ -208,7 +208,7 @@ func withoutTimes(s string) string {
 	return s
 }
 
-// like tells whether s has digits where form has zeros and is form elsewhere.
+// like reports whether s has digits where form has zeros and is form elsewhere.
 func like(s, form string) bool {
 	for i := range len(form) {
 		if form[i] == '0' && '0' <= s[i] && s[i] <= '9' || form[i] != '0' && s[i] == form[i] {

@@ -45,8 +45,8 @@ type Field struct {
 // String returns the field as people name it.
 func (f Field) String() string { return f.Object + " " + f.Path }
 
-// Of returns the world that the given objects and things are. Leases and events are not part of
-// it. Names that a server or vendor chose become those of their owners, so that they are the same
+// Of returns the state that the given objects and resources are. Leases and events are not part of
+// it. Names that a server or an external API chose become those of their owners, so that they are the same
 // in each run as long as they name what lives.
 func Of(objects []Object, things []history.Resource, o Options) history.State {
 	n := newNames(objects)
@@ -73,7 +73,7 @@ func Of(objects []Object, things []history.Resource, o Options) history.State {
 	return w
 }
 
-// skipped tells of what is no part of a world.
+// skipped reports what is no part of a state.
 func skipped(x Object) bool { return history.Housekeeping(x.Group, x.Resource) }
 
 func compareResources(a, b history.Resource) int {
@@ -91,17 +91,17 @@ func Key(group, resource, namespace, name string) string {
 	return resource + " " + name
 }
 
-// externalKey names a thing in a difference: "external stream orders".
+// externalKey names an external resource in a difference: "external stream orders".
 func externalKey(t history.Resource) string {
 	return strings.TrimSpace("external " + t.Kind + " " + t.ID)
 }
 
-// Equal tells whether two worlds are the same.
+// Equal reports whether two states are the same.
 func Equal(a, b history.State) bool {
 	return maps.Equal(a.Objects, b.Objects) && slices.Equal(a.Resources, b.Resources)
 }
 
-// externalYAML shows a thing as an object is shown.
+// externalYAML shows an external resource as an object is shown.
 func externalYAML(t history.Resource) string {
 	return fmt.Sprintf("owner: %s\nready: %v\nstate: %s\n", scalar(t.Owner), t.Ready, scalar(t.State))
 }

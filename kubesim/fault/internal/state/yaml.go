@@ -145,7 +145,7 @@ func (p *printer) long(indent int, s string) {
 	}
 }
 
-// isNoise tells of fields that mean nothing.
+// isNoise reports whether a field means nothing.
 func (p *printer) isNoise(in, key string, v any, indent int) bool {
 	if key == "resourceVersion" || strings.HasSuffix(key, "ResourceVersion") {
 		return true
@@ -170,7 +170,7 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 	return false
 }
 
-// isEmptied tells of a map of which nothing is left but what is left out: the first to write into it
+// isEmptied reports whether a value is a map of which nothing is left but what is left out: the first to write into it
 // made it.
 func isEmptied(v any, rules []string) bool {
 	m, ok := v.(map[string]any)
@@ -199,7 +199,7 @@ func (p *printer) observed(v any) any {
 	return "current"
 }
 
-// Has tells whether an object has a field that path, as [Options].Foreign has it, leads to.
+// Has reports whether an object has a field that path, as [Options].Foreign has it, leads to.
 func Has(u *unstructured.Unstructured, path string) bool { return has(u.Object, []string{path}) }
 
 func has(v any, rules []string) bool {
