@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/operator"
 )
 
-// Record is the kind: a DNS record that somebody asks for.
+// Record is the kind. Its objects stand for DNS records.
 type Record struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -26,20 +26,20 @@ type Record struct {
 	Status api.ExternalStatus `json:"status,omitzero"`
 }
 
-// RecordSpec is what the record says.
+// RecordSpec is the desired state of a DNS record.
 type RecordSpec struct {
 	Address string `json:"address"`
-	// TTL in seconds. Nil leaves it to the API.
+	// TTL is the time to live in seconds. Nil means that it is not managed.
 	TTL *int `json:"ttl,omitempty"`
 }
 
 func (r *Record) TrimtabStatus() *api.Status           { return &r.Status.Status }
 func (r *Record) TrimtabExternal() *api.ExternalStatus { return &r.Status }
 
-// records is the driver: what a Record means in the vendor's API.
+// records is the driver of the kind Record.
 type records struct{}
 
-// ExternalName says under which name the vendor knows the record.
+// ExternalName returns the name of the record in the external API.
 func (records) ExternalName(r *Record) (string, error) { return r.Name + ".example.org", nil }
 
 func (records) Observe(_ context.Context, r external.ObserveRequest[*Record, *zone]) (external.Observation[entry], error) {
@@ -78,7 +78,7 @@ func (r *Record) ttl(unset int) int {
 	return *r.Spec.TTL
 }
 
-// dnsOperator is the operator; all of its main function is
+// dnsOperator describes the operator. Its main function would be
 //
 //	func main() { operator.Main(dnsOperator()) }
 func dnsOperator() operator.Options {
@@ -92,9 +92,9 @@ func dnsOperator() operator.Options {
 	}
 }
 
-// The binary runs the controllers, and knows without a cluster what it needs to be allowed:
-// here it is asked for its roles, as by "dns-operator manifests rbac". A role derived from
-// the code can neither lack a permission nor hold one too many.
+// The binary runs the controllers. Without a cluster, it prints the manifests that install it; here
+// the roles, as "dns-operator manifests rbac" does. They are derived from the controllers, so no
+// permission is missing and none is superfluous.
 func Example() {
 	var printed bytes.Buffer
 	code := operator.Run(context.Background(), []string{"manifests", "rbac"}, &printed, os.Stderr, dnsOperator())
@@ -151,13 +151,13 @@ func Example() {
 	//   - update
 }
 
-// zone stands for the vendor's client library.
+// zone stands for the client library of the external API.
 type zone struct {
 	mu      sync.Mutex
 	entries map[string]entry
 }
 
-// entry is a record as the vendor keeps it.
+// entry is a record in the external API.
 type entry struct {
 	address string
 	ttl     int
@@ -185,7 +185,7 @@ func (z *zone) remove(name string) error {
 	return nil
 }
 
-// What follows is generated in an operator of your own, from comments on its kinds.
+// In a real operator, controller-gen generates the following code.
 
 // RecordList is a list of records.
 type RecordList struct {
