@@ -7,7 +7,6 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -72,7 +71,7 @@ func repeat(b *testing.B, set func(manager.Manager, cloud.API) (reconcile.Reconc
 		}
 	}
 	pass()
-	written := testenv.Wait(b, admin, obj, "the object to become Ready", func(t *thing.Thing) bool { return ready(watch.Event{}, t) })
+	written := testenv.Wait(b, admin, obj, "the object to become Ready", ready)
 	cached := &thing.Thing{}
 	if !poll.Until(func() bool {
 		_ = mgr.GetClient().Get(b.Context(), client.ObjectKeyFromObject(obj), cached)

@@ -3,6 +3,7 @@ package beside
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -103,14 +104,13 @@ func (w *world) object(i int) *thing.Thing {
 }
 
 // each does what users do with every object, and returns after how long done had been true of each.
-func (w *world) each(do func(ctx context.Context, i int) error, done func(watch.Event, *thing.Thing) bool) time.Duration {
+// done gets nil for an object that does not exist.
+func (w *world) each(do func(ctx context.Context, i int) error, done func(*thing.Thing) bool) time.Duration {
 	w.t.Helper()
-	list := &thing.ThingList{}
-	w.do(w.client.List(w.t.Context(), list, client.InNamespace(namespace)))
-	news, err := w.client.Watch(w.t.Context(), &thing.ThingList{}, client.InNamespace(namespace),
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	w.do(err)
-	defer news.Stop()
+	left := map[string]bool{}
+	for i := range w.load.objects {
+		left[w.object(i).Name] = true
+	}
 	began := time.Now()
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -123,25 +123,49 @@ func (w *world) each(do func(ctx context.Context, i int) error, done func(watch.
 			}
 		})
 	}
-	left := map[string]bool{}
-	for i := range w.load.objects {
-		left[w.object(i).Name] = true
-	}
-	deadline := time.After(5 * time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
 	for len(left) > 0 {
-		select {
-		case e := <-news.ResultChan():
-			if obj, ok := e.Object.(*thing.Thing); ok && done(e, obj) {
-				delete(left, obj.Name)
-			}
-		case <-deadline:
+		if ctx.Err() != nil {
 			w.t.Fatalf("%d of %d objects are not done after 5 minutes", len(left), w.load.objects)
 		}
+		w.follow(ctx, left, done)
 	}
 	return time.Since(began)
 }
 
-func ready(_ watch.Event, obj *thing.Thing) bool {
+// follow removes from left what is done, until nothing is left or the API server ends the watch, as it
+// does when it has processed a new CRD.
+func (w *world) follow(ctx context.Context, left map[string]bool, done func(*thing.Thing) bool) {
+	w.t.Helper()
+	list := &thing.ThingList{}
+	w.do(w.client.List(ctx, list, client.InNamespace(namespace)))
+	there := map[string]*thing.Thing{}
+	for i := range list.Items {
+		there[list.Items[i].Name] = &list.Items[i]
+	}
+	maps.DeleteFunc(left, func(name string, _ bool) bool { return done(there[name]) })
+	news, err := w.client.Watch(ctx, &thing.ThingList{}, client.InNamespace(namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	w.do(err)
+	defer news.Stop()
+	for len(left) > 0 {
+		e, open := <-news.ResultChan()
+		obj, ok := e.Object.(*thing.Thing)
+		if !open || !ok {
+			return
+		}
+		if e.Type == watch.Deleted && done(nil) || e.Type != watch.Deleted && done(obj) {
+			delete(left, obj.Name)
+		}
+	}
+}
+
+// ready reports whether obj is Ready as its present spec asks.
+func ready(obj *thing.Thing) bool {
+	if obj == nil {
+		return false
+	}
 	c := meta.FindStatusCondition(obj.Status.Conditions, "Ready")
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == obj.Generation
 }
@@ -155,11 +179,11 @@ func (w *world) updateAll() time.Duration {
 	w.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))
 	return w.each(func(ctx context.Context, i int) error { return w.client.Patch(ctx, w.object(i), patch) },
-		func(e watch.Event, obj *thing.Thing) bool { return obj.Generation > 1 && ready(e, obj) })
+		func(obj *thing.Thing) bool { return ready(obj) && obj.Generation > 1 })
 }
 
 func (w *world) deleteAll() time.Duration {
 	w.t.Helper()
 	return w.each(func(ctx context.Context, i int) error { return w.client.Delete(ctx, w.object(i)) },
-		func(e watch.Event, _ *thing.Thing) bool { return e.Type == watch.Deleted })
+		func(obj *thing.Thing) bool { return obj == nil })
 }
