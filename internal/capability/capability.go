@@ -1,7 +1,6 @@
-// Package capability finds optional methods that an author meant to write and did not: a method of
-// the right name whose signature is another, that differs in upper and lower case, or that has a
-// pointer receiver while a value was passed. Go takes such a value for one that cannot do what the
-// method is for, without a word.
+// Package capability finds optional methods that would never be called: a method with another
+// signature, a name that differs in case, or a pointer receiver where a value was passed. Go silently
+// treats such a value as one without the method.
 package capability
 
 import (
@@ -12,8 +11,8 @@ import (
 	"strings"
 )
 
-// Check returns an error for each method of the interfaces optional that author seems to have but
-// does not implement. Its message shows both signatures.
+// Check returns an error for each method of the interfaces optional that author seems to have but does
+// not implement. The error shows both signatures.
 func Check(author any, optional ...reflect.Type) error {
 	t := reflect.TypeOf(author)
 	if t == nil {
@@ -31,7 +30,7 @@ func Check(author any, optional ...reflect.Type) error {
 	return errors.Join(problems...)
 }
 
-// missed compares the methods of t with the one that is wanted.
+// missed compares the methods of t with the wanted one.
 func missed(t, wanted reflect.Type, m reflect.Method) error {
 	if has, ok := t.MethodByName(m.Name); ok {
 		if got, want := signature(has.Type, 1), signature(m.Type, 0); got != want {
@@ -52,18 +51,18 @@ func missed(t, wanted reflect.Type, m reflect.Method) error {
 	return nil
 }
 
-// folders are those of an import path, which package reflect puts before the names of type arguments.
+// folders matches the import path that package reflect puts before the names of type arguments.
 var folders = regexp.MustCompile(`[\w.~-]+/`)
 
-// name is how an author writes a type.
+// name returns a type as an author writes it.
 func name(t reflect.Type) string { return short(t.String()) }
 
 func short(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(folders.ReplaceAllString(name, ""), ", ", ","), ",", ", ")
 }
 
-// signature is that of a method without its name, from parameter first on; the receiver of a
-// concrete type is parameter 0.
+// signature returns the signature of a method without its name, starting at parameter first. The receiver
+// of a concrete type is parameter 0.
 func signature(method reflect.Type, first int) string {
 	var in, out []string
 	for i := first; i < method.NumIn(); i++ {

@@ -76,7 +76,7 @@ func Print(w io.Writer) Progress {
 			if s.Phase == Built {
 				end = "\n"
 			}
-			fmt.Fprintf(w, "\r\033[Kcontrol plane, built once: %s%s", s, end)
+			fmt.Fprintf(w, "\r\033[Kbuilding the control plane: %s%s", s, end)
 		}
 	}
 	var last Step
@@ -85,7 +85,7 @@ func Print(w io.Writer) Progress {
 			return
 		}
 		last = s
-		fmt.Fprintf(w, "control plane, built once: %s\n", s)
+		fmt.Fprintf(w, "building the control plane: %s\n", s)
 	}
 }
 

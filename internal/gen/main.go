@@ -20,8 +20,8 @@ import (
 	"slices"
 )
 
-// files are contents by slash-separated path from the repository's root. Nil stands for a
-// file that must not exist.
+// files maps slash-separated paths, relative to the root of the repository, to contents. Nil means that the
+// file must not exist.
 type files map[string][]byte
 
 func main() {
@@ -70,7 +70,7 @@ func run(ctx context.Context, check bool) error {
 	return write(root, want, stale)
 }
 
-// findRoot returns the folder of the go.work file at or above the working folder.
+// findRoot returns the folder of the go.work file in the working directory or above it.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -86,7 +86,7 @@ func findRoot() (string, error) {
 	}
 }
 
-// differing lists, sorted, the paths under root whose content is not what want says.
+// differing returns the sorted paths whose content differs from want.
 func differing(root string, want files) ([]string, error) {
 	var paths []string
 	for _, path := range slices.Sorted(maps.Keys(want)) {

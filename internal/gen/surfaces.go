@@ -63,7 +63,7 @@ func surface(file string) ([]string, error) {
 	return exported(parsed), nil
 }
 
-// public tells whether users can import a package, and have reason to.
+// public reports whether users can import a package and have a reason to do so.
 func public(dir string) bool {
 	parts := strings.Split(dir, "/")
 	return dir != "" && !slices.Contains(parts, "internal") && !slices.Contains(parts, "examples") && !slices.Contains([]string{"cmd", "samples"}, parts[0])
