@@ -214,7 +214,7 @@ func (s *Sandbox) Snapshot(call int, waits time.Time) (*Snapshot, error) {
 	case s.external == nil:
 		return kept, nil
 	case !s.external.CanCopy():
-		return nil, nil //nolint:nilnil // there is none, and nothing is wrong
+		return nil, nil
 	}
 	kept.external, kept.resources = s.external.Copy(), s.Resources()
 	if !kept.external.CanCopy() {
