@@ -1,6 +1,9 @@
 package decide
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -16,7 +19,7 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 		State: string(stateOf(d, f)), Reason: t.Reason(d), Message: message,
 		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
 	}
-	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message, conditions: make([]metav1.Condition, 0, mostConditions)}
+	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message, conditions: make([]metav1.Condition, 0, usualConditions)}
 	v.ready()
 	v.progress()
 	v.failed()
@@ -26,6 +29,8 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 	} else if reconciling(d, f) {
 		v.is(api.ConditionReconciling, r.Reason, message)
 	}
+	// As Fit orders them, so that it has nothing to copy.
+	slices.SortStableFunc(v.conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	r.Conditions = v.conditions
 	r.Event = conditions.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
 	if !r.Event.Warning && t.Problems != "" {
@@ -113,8 +118,9 @@ func alarming(d Decision, f Facts) bool {
 	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonMissingAfterRestart || d.Reason == ReasonExternalDeletion
 }
 
-// mostConditions is how many conditions an object has at most; more would only cost an allocation.
-const mostConditions = 10
+// usualConditions is how many conditions an object has at most while all goes well; more cost another
+// allocation.
+const usualConditions = 7
 
 // voice says conditions.
 type voice struct {

@@ -50,17 +50,24 @@ func guarded[R any](method string, f func() (R, error)) (R, error) {
 	return guard.Call("the driver", method, f)
 }
 
+// begin calls f in a goroutine of its own. What f returns can be received once, or ended if f ends
+// its goroutine. f must not panic.
+func begin[R any](ended R, f func() R) <-chan R {
+	answers := make(chan R, 1)
+	go func() {
+		answer := ended
+		defer func() { answers <- answer }()
+		answer = f()
+	}()
+	return answers
+}
+
 // await calls f in a goroutine of its own and waits for it to return until overtime after
 // ctx ended. Then f is left behind: the answer is what ended, and late brings what f returns
 // one day. ended is also the answer if f ends its goroutine. f must not panic, and must not
 // touch what the caller goes on to use.
 func await[R any](ctx context.Context, ended R, f func(context.Context) R) (answer R, late <-chan R) {
-	answers := make(chan R, 1)
-	go func() {
-		answer := ended
-		defer func() { answers <- answer }()
-		answer = f(ctx)
-	}()
+	answers := begin(ended, func() R { return f(ctx) })
 	select {
 	case answer = <-answers:
 		return answer, nil
@@ -84,21 +91,23 @@ type result[R any] struct {
 
 // pure calls a method of the author's that calls nobody, and therefore returns at once. One
 // that does not is left behind, and its object with it.
-func pure[R any](ctx context.Context, l *leftBehind, who subject, method string, f func() (R, error)) (R, error) {
+func pure[R any](l *leftBehind, who subject, method string, f func() (R, error)) (R, error) {
 	var none R
 	if err := l.stuck(who.uid); err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pureDeadline)
-	defer cancel()
-	answer, late := await(ctx, result[R]{err: errEnded}, func(context.Context) result[R] {
+	answers := begin(result[R]{err: errEnded}, func() result[R] {
 		value, err := guarded(method, f)
 		return result[R]{value, err}
 	})
-	if late == nil {
+	over := time.NewTimer(pureDeadline + overtime)
+	defer over.Stop()
+	select {
+	case answer := <-answers:
 		return answer.value, answer.err
+	case <-over.C:
 	}
 	left := &abroad{method: method}
-	l.leave(who, left, func() lateAnswer { <-late; return lateAnswer{} })
+	l.leave(who, left, func() lateAnswer { <-answers; return lateAnswer{} })
 	return none, left.err()
 }

@@ -15,12 +15,12 @@ import (
 // IndexKeys are the thing that obj stands for, as far as obj tells, by the name that it was to
 // have and by the identity that its API assigned, and obj itself.
 func (e *Engine) IndexKeys(obj Object) []string {
-	keys := []string{objectClaim(string(obj.GetUID()))}
-	if id := e.standsFor(obj); id != "" {
+	keys, r := []string{objectClaim(string(obj.GetUID()))}, ownRecord(obj)
+	if id := e.standsFor(obj, r); id != "" {
 		keys = append(keys, thingClaim(id))
 	}
-	if given := ownRecord(obj).Given; given != "" {
-		keys = append(keys, thingClaim(given))
+	if r.Given != "" {
+		keys = append(keys, thingClaim(r.Given))
 	}
 	return keys
 }
@@ -28,12 +28,12 @@ func (e *Engine) IndexKeys(obj Object) []string {
 func thingClaim(id string) string   { return "thing/" + id }
 func objectClaim(uid string) string { return "object/" + uid }
 
-// standsFor is the identity of the thing that obj has, or wants.
-func (e *Engine) standsFor(obj Object) string {
-	if r := ownRecord(obj); r.ID != "" {
+// standsFor is the identity of the thing that obj, whose record is r, has or wants.
+func (e *Engine) standsFor(obj Object, r record.Record) string {
+	if r.ID != "" {
 		return r.ID
 	}
-	name, err := e.nameOf(context.Background(), obj) //nolint:forbidigo // the cache's index has none
+	name, err := e.nameOf(obj)
 	if err != nil {
 		return ""
 	}

@@ -36,12 +36,12 @@ func fitConnected(endpoint string) error {
 }
 
 // scopeOf settles which client an object needs. lend returns the object for the author.
-func (e *Engine) scopeOf(ctx context.Context, who subject, lend func() Object) (*shared, error) {
+func (e *Engine) scopeOf(who subject, lend func() Object) (*shared, error) {
 	if e.options.Connector == nil {
 		return e.clients.of(who.key, ""), nil
 	}
 	obj := lend()
-	name, err := pure(ctx, &e.left, who, "Scope", func() (string, error) { return e.options.Connector.Scope(obj) })
+	name, err := pure(&e.left, who, "Scope", func() (string, error) { return e.options.Connector.Scope(obj) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +57,12 @@ func (e *Engine) clientOf(ctx context.Context, s *shared, lend func() Object) (*
 }
 
 // findScope settles which client the object needs. An error is one of connecting.
-func (p *pass) findScope(ctx context.Context) {
+func (p *pass) findScope() {
 	if p.hangs != nil && p.e.options.Connector != nil { // it cannot be asked for, nor anything be called
 		return
 	}
 	var err error
-	p.shared, err = p.e.scopeOf(ctx, subjectOf(p.obj), p.lend)
+	p.shared, err = p.e.scopeOf(subjectOf(p.obj), p.lend)
 	if isUnreturned(err) {
 		p.hangs = err
 	} else if err != nil {
@@ -76,7 +76,7 @@ func (p *pass) findScope(ctx context.Context) {
 // it is pinned before the create.
 func (e *Engine) endpointOf(ctx context.Context, obj Object) string {
 	lend := func() Object { return copyOf(obj) }
-	s, err := e.scopeOf(ctx, subjectOf(obj), lend)
+	s, err := e.scopeOf(subjectOf(obj), lend)
 	if err != nil {
 		return ""
 	}

@@ -45,7 +45,7 @@ type asked struct {
 // namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
 // that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
 func (e *Engine) namedByEmpty() ([]dependencyKind, error) {
-	named, err := e.dependsOn(context.Background(), e.driver.New()) //nolint:forbidigo // wiring happens before there is one
+	named, err := e.dependsOn(e.driver.New())
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (k dependencyKind) is(to client.Object) bool {
 }
 
 // dependsOn asks the driver what obj, a copy for the author, depends on.
-func (e *Engine) dependsOn(ctx context.Context, obj Object) ([]Dependency, error) {
-	return pure(ctx, &e.left, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
+func (e *Engine) dependsOn(obj Object) ([]Dependency, error) {
+	return pure(&e.left, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
 		return slices.Clone(e.driver.DependsOn(obj)), nil
 	})
 }
@@ -87,7 +87,7 @@ func (e *Engine) dependsOn(ctx context.Context, obj Object) ([]Dependency, error
 // namespaces is not known here, so what may have none is named without one too.
 func (e *Engine) names(k dependencyKind, obj Object) []objectKey {
 	copied, _ := obj.DeepCopyObject().(Object)
-	named, err := e.dependsOn(context.Background(), copied) //nolint:forbidigo // the cache's index has none
+	named, err := e.dependsOn(copied)
 	if err != nil {
 		panic(fmt.Errorf("cannot tell what %s depends on: %w", client.ObjectKeyFromObject(obj), err))
 	}
@@ -116,7 +116,7 @@ func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, e
 	if e.driver.DependsOn == nil {
 		return nil, nil
 	}
-	named, err := e.dependsOn(ctx, obj)
+	named, err := e.dependsOn(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 	case !to.GetDeletionTimestamp().IsZero():
 		return "is being deleted", nil
 	case d.Ready != nil:
-		return e.judged(ctx, obj, d, to)
+		return e.judged(obj, d, to)
 	}
 	why := shortOf(to, gvk)
 	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // what is there does not need the newest spec of another
@@ -179,8 +179,8 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 }
 
 // judged asks the author what a dependency lacks.
-func (e *Engine) judged(ctx context.Context, obj Object, d Dependency, to client.Object) (string, error) {
-	return pure(ctx, &e.left, subjectOf(obj), "Dependency.Ready", func() (string, error) {
+func (e *Engine) judged(obj Object, d Dependency, to client.Object) (string, error) {
+	return pure(&e.left, subjectOf(obj), "Dependency.Ready", func() (string, error) {
 		ready, why := d.Ready(to)
 		if ready {
 			return "", nil

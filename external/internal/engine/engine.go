@@ -115,7 +115,7 @@ func (e *Engine) Prepare(ctx context.Context, r *Run) error {
 		r.Event("Warning", "RecordPutBack", e.putBack(known))
 		return err
 	}
-	name, err := e.nameOf(ctx, r.Object)
+	name, err := e.nameOf(r.Object)
 	if err != nil {
 		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
 	}
@@ -164,12 +164,12 @@ func (e *Engine) Cleanup(ctx context.Context, r *Run) loop.CleanupOutcome {
 
 // name is the thing's name for a new incarnation. lend returns the object for the author. An
 // error that is [unasked] says nothing of the spec.
-func (e *Engine) name(ctx context.Context, who subject, lend func() Object) (string, error) {
+func (e *Engine) name(who subject, lend func() Object) (string, error) {
 	if e.driver.ExternalName == nil {
 		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
 	}
 	obj := lend()
-	name, err := pure(ctx, &e.left, who, "ExternalName", func() (string, error) { return e.driver.ExternalName(obj) })
+	name, err := pure(&e.left, who, "ExternalName", func() (string, error) { return e.driver.ExternalName(obj) })
 	if err == nil {
 		err = e.fitName(name)
 	}
@@ -199,8 +199,8 @@ func (e *Engine) fitName(name string) error {
 }
 
 // nameOf is the name that obj gives its thing now.
-func (e *Engine) nameOf(ctx context.Context, obj Object) (string, error) {
-	return e.name(ctx, subjectOf(obj), func() Object { return copyOf(obj) })
+func (e *Engine) nameOf(obj Object) (string, error) {
+	return e.name(subjectOf(obj), func() Object { return copyOf(obj) })
 }
 
 func copyOf(obj Object) Object {

@@ -51,6 +51,8 @@ type pass struct {
 	// told.
 	turned decide.Scope
 	shut   string
+	// shown: the status of obj is about what this pass observed.
+	shown bool
 	// unreflected is why status does not show what was observed.
 	unreflected error
 
@@ -137,10 +139,10 @@ func (p *pass) load(ctx context.Context) error {
 	if p.here, err = p.e.here(ctx, p.loop); err != nil {
 		return err
 	}
-	if err := p.readRecord(ctx); err != nil {
+	if err := p.readRecord(); err != nil {
 		return err
 	}
-	p.findScope(ctx)
+	p.findScope()
 	if err := p.putBack(ctx); err != nil {
 		return err
 	}
@@ -170,8 +172,8 @@ func (p *pass) load(ctx context.Context) error {
 // readRecord reads the annotation and settles under which identity the thing is known: the
 // recorded one, or else the name that the spec gives it. A driver that breaks when it is asked for
 // that name is asked again; only what is to be deleted can do without.
-func (p *pass) readRecord(ctx context.Context) error {
-	r, err := record.Parse(p.obj.GetAnnotations()[api.AnnotationExternal])
+func (p *pass) readRecord() error {
+	r, err := p.track.parse(p.obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil {
 		p.facts.Record.Trouble, p.trouble = decide.TroubleCorrupt, err
 		return nil //nolint:nilerr // it is a fact, and what comes of it is decided
@@ -185,7 +187,7 @@ func (p *pass) readRecord(ctx context.Context) error {
 	p.record = r
 	if p.hangs != nil { // not even the name can be asked for
 		p.named = r.ID
-	} else if p.named, err = p.e.name(ctx, subjectOf(p.obj), p.lend); isUnreturned(err) {
+	} else if p.named, err = p.e.name(subjectOf(p.obj), p.lend); isUnreturned(err) {
 		p.named, p.hangs = r.ID, err
 	} else if err != nil {
 		crash, _ := errors.AsType[*guard.PanicError](err)

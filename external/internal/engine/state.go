@@ -80,7 +80,7 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 		return
 	}
 	p.memorize(s.Observation, from)
-	p.reflect(ctx)
+	p.reflect()
 }
 
 // answered takes in the state that the API returned with its answer to a change; nil if it
@@ -263,7 +263,7 @@ func (p *pass) recall(ctx context.Context) {
 	}
 	p.gather()
 	obj, compare := p.lend(), p.comparer()
-	s, err := pure(ctx, &p.e.left, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
+	s, err := pure(&p.e.left, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
 	if err != nil {
 		return // it is observed, where the same mistake is reported
 	}

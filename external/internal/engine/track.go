@@ -18,6 +18,8 @@ type track struct {
 	marker record.Marker
 	// met is that of another process which this one goes by.
 	met record.Marker
+	// parsed is the content of the annotation that was read last, which most passes find again.
+	parsed parsed
 	// known is the record as this process last read or wrote it.
 	known record.Record
 	// prepared is a marker that somebody else was asked to write for us, and which counts
@@ -73,6 +75,24 @@ type track struct {
 	released bool
 	// visited is when the object was last looked at.
 	visited time.Time
+}
+
+// parsed is the content of an annotation.
+type parsed struct {
+	value  string
+	record record.Record
+}
+
+// parse is [record.Parse] with the last record at hand.
+func (t *track) parse(value string) (record.Record, error) {
+	if t.parsed.value == value {
+		return t.parsed.record, nil // the zero value is right, too: no annotation is no record
+	}
+	r, err := record.Parse(value)
+	if err == nil {
+		t.parsed = parsed{value, r}
+	}
+	return r, err
 }
 
 // knowledge is what is known about creating a thing.
@@ -158,7 +178,7 @@ func (t *track) ahead(r record.Record) bool {
 func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
-		met: r.Create, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
+		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		said: t.said, recalled: t.recalled, wish: t.wish,
 	}

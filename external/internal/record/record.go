@@ -164,27 +164,36 @@ func Parse(value string) (Record, error) {
 	return r, nil
 }
 
+// decode reads what Encode wrote. Only what it did not write is read again, to say what is wrong with it.
 func decode(value string) (Record, error) {
 	if len(value) > longestRecord {
 		return Record{}, fmt.Errorf("it is longer than %d bytes", longestRecord)
 	}
 	var r Record
+	written := []byte(value)
+	if json.Unmarshal(written, &r) == nil && r.check() == nil {
+		if again, err := json.Marshal(&r); err == nil && bytes.Equal(again, written) {
+			return r, nil
+		}
+	}
+	return Record{}, flaw(value)
+}
+
+// flaw says why a value is none that Encode writes.
+func flaw(value string) error {
+	var r Record
 	d := json.NewDecoder(strings.NewReader(value))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return Record{}, describeJSON(err)
+		return describeJSON(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Record{}, errors.New("something follows the record")
+		return errors.New("something follows the record")
 	}
 	if err := r.check(); err != nil {
-		return Record{}, err
+		return err
 	}
-	again, err := json.Marshal(r)
-	if err != nil || !bytes.Equal(again, []byte(value)) {
-		return Record{}, errors.New("it is not as trimtab writes it")
-	}
-	return r, nil
+	return errors.New("it is not as trimtab writes it")
 }
 
 // describeJSON keeps Go's own words and types out of a message for people.
