@@ -179,7 +179,7 @@ func TestScopeChanges(t *testing.T) {
 		w.create(in("east"))
 		w.ready()
 		w.change("a", in("west"))
-		w.says("EndpointChanged", `"a" was made at east, and the operator talks to west`)
+		w.says("EndpointChanged", `"a" was created at east, but the operator now connects to west`)
 		if calls := a.clouds["west"].calls(false); len(calls) > 0 {
 			t.Errorf("calls of the other account: %v", calls)
 		}
@@ -267,7 +267,7 @@ func TestScopeThatHangs(t *testing.T) {
 	defer let()
 	w := newBankWorld(t, a)
 	w.create(in("east"))
-	w.says("CallHangs", "the driver has not returned from Scope although its time is over")
+	w.says("CallHangs", "the driver has not returned from Scope after its deadline")
 	if made := a.connects(); len(made) > 0 {
 		t.Errorf("clients made: %v", made)
 	}

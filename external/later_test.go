@@ -73,7 +73,7 @@ func TestMarkLater(t *testing.T) {
 		w.stop()
 		w.cloud.change("a", func(i *item) { i.Tags = nil }) // somebody replaced it
 		w.start()
-		if m := condition(w.failing("NotOurs"), "Failed").Message; !strings.Contains(m, "not ours") {
+		if m := condition(w.failing("NotOurs"), "Failed").Message; !strings.Contains(m, "nothing shows that it belongs to this object") {
 			t.Errorf("message %q", m)
 		}
 	})
@@ -111,7 +111,7 @@ func TestMarkLater(t *testing.T) {
 		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusOK, body: "{}"}))
 		w.create()
 		got := w.failing("NotConverging")
-		if m := condition(got, "Failed").Message; !strings.Contains(m, "no look shows the ownership mark") {
+		if m := condition(got, "Failed").Message; !strings.Contains(m, "no observation shows the ownership mark") {
 			t.Errorf("message %q", m)
 		}
 		wantCalls(t, w, "one create and three marks", "POST a", "PUT a", "PUT a", "PUT a")
@@ -270,7 +270,7 @@ func TestForgedID(t *testing.T) {
 		held := w.await("to be held", func(o *thing.Thing) bool {
 			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "IDNotSupported"
 		})
-		if m := condition(held, "Failed").Message; !strings.Contains(m, "bears no mark") || !strings.Contains(m, api.AnnotationDeletion) {
+		if m := condition(held, "Failed").Message; !strings.Contains(m, "carries no ownership mark") || !strings.Contains(m, api.AnnotationDeletion) {
 			t.Errorf("message %q", m)
 		}
 		w.annotate(api.AnnotationDeletion, "orphan")

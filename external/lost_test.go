@@ -188,7 +188,7 @@ func TestForgottenMark(t *testing.T) {
 	w := newWorld(t, forgetful{})
 	w.create()
 	got := w.failing("NotOurs")
-	if m := condition(got, "Failed").Message; !strings.Contains(m, "forgetful must put CreateRequest.Mark") {
+	if m := condition(got, "Failed").Message; !strings.Contains(m, "forgetful must store CreateRequest.Mark") {
 		t.Errorf("message %q", m)
 	}
 }

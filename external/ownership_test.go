@@ -41,7 +41,7 @@ func TestExisting(t *testing.T) {
 		w.resize(7)
 		w.ready()
 		wantCalls(t, w, "none")
-		w.awaitEvent("took over")
+		w.awaitEvent("adopted")
 	})
 	t.Run("E1-14 what was adopted is ours, after a restart too", func(t *testing.T) {
 		w.stop()

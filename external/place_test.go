@@ -65,21 +65,21 @@ func TestOtherCluster(t *testing.T) {
 	record := `{"id":"a","inc":1,"uid":"u0","create":{"at":"2026-01-05T10:11:12Z","by":"p"},"cluster":"other-cluster","object":"` + w.namespace + `/a"}`
 	w.create(annotated(api.AnnotationExternal, record))
 	t.Run("a copy with its record", func(t *testing.T) {
-		w.says("NotOurs", "of another cluster (other-cluster)")
+		w.says("NotOurs", "in another cluster (other-cluster)")
 		w.says("NotOurs", `"from:u0"`)
 	})
 	t.Run("and a policy that takes all", func(t *testing.T) {
 		w.annotate(api.AnnotationAdoption, "always")
 		w.poke("1")
 		w.until(func() bool { return w.get("a").Status.HandledReconcile == "1" })
-		w.says("NotOurs", "of another cluster")
+		w.says("NotOurs", "in another cluster")
 	})
 	t.Run("and a record that says so", func(t *testing.T) {
 		own := w.get("a").Annotations[api.AnnotationExternal]
 		w.annotate(api.AnnotationExternal, strings.Replace(own, `,"cluster"`, `,"adopted":"u0","cluster"`, 1))
 		w.poke("2")
 		w.until(func() bool { return w.get("a").Status.HandledReconcile == "2" })
-		w.says("NotOurs", "of another cluster")
+		w.says("NotOurs", "in another cluster")
 	})
 	t.Run("nor is it deleted", func(t *testing.T) {
 		w.delete()
@@ -233,7 +233,7 @@ func TestEndpoints(t *testing.T) {
 	w.start()
 	t.Run("nothing is made elsewhere", func(t *testing.T) {
 		w.resize(5)
-		w.says("EndpointChanged", `"a" was made at account at `+first.URL+", and the operator talks to account at "+w.cloud.URL)
+		w.says("EndpointChanged", `"a" was created at account at `+first.URL+", but the operator now connects to account at "+w.cloud.URL)
 	})
 	t.Run("and nothing is let go", func(t *testing.T) {
 		w.createAs("b", func(o *thing.Thing) { o.Finalizers = []string{"example.org/keeps"} })
@@ -332,7 +332,7 @@ func TestLimits(t *testing.T) {
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create(annotated(api.AnnotationAdoption, "always"))
 	t.Run("adoption", func(t *testing.T) {
-		w.says("NotOurs", "by --adoption-limit "+w.namespace+"=always")
+		w.says("NotOurs", "with --adoption-limit "+w.namespace+"=always")
 		if got := condition(w.get("a"), "PolicyInvalid"); !strings.Contains(got.Message, `"always" is more than the operator allows here`) {
 			t.Errorf("PolicyInvalid %+v", got)
 		}

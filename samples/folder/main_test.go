@@ -90,9 +90,9 @@ func (w *world) look(f *v1.Folder, token string) *v1.Folder {
 // refused waits until the object says why it has no folder.
 func (w *world) refused(f *v1.Folder) {
 	w.t.Helper()
-	want := `folder "orders" exists and is not ours; who runs the operator can allow annotation trimtab.dev/adoption=always, which takes it over, by --adoption-limit ` + w.namespace + "=always"
+	want := `folder "orders" exists, and nothing shows that it belongs to this object; whoever runs the operator can allow annotation trimtab.dev/adoption=always, which adopts it, with --adoption-limit ` + w.namespace + "=always"
 	if slices.Contains(w.flags, "always") {
-		want = `folder "orders" exists and is not ours; set annotation trimtab.dev/adoption to "always" to take it over`
+		want = `folder "orders" exists, and nothing shows that it belongs to this object; set annotation trimtab.dev/adoption to "always" to adopt it`
 	}
 	f = testenv.Wait(w.t, w.client, f, "the object to be refused", func(f *v1.Folder) bool { return f.Status.State == "Failed" })
 	c := meta.FindStatusCondition(f.Status.Conditions, api.ConditionReady)

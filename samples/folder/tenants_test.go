@@ -94,7 +94,7 @@ func TestOneFolderOneObject(t *testing.T) {
 		w.says(theirs, "NotOurs", "belongs to")
 		w.forge(theirs, "")
 		w.look(theirs, "1")
-		w.says(theirs, "Contested", "Folder "+w.namespace+"/orders each have a record")
+		w.says(theirs, "Contested", "Folder "+w.namespace+"/orders both have a record")
 		w.merge(ours, `{"spec":{"readOnly":true}}`)
 		w.says(ours, "Contested", "deleted with annotation trimtab.dev/deletion=orphan")
 		w.want("nothing proves either", mine...)

@@ -344,7 +344,7 @@ func TestOperator(t *testing.T) {
 		obj := stream("theirs", v1alpha1.StreamSpec{MaxMsgs: new(int64(7))})
 		r.apply(obj)
 		obj = until(r, obj, "Failed")
-		r.wantMessage(obj, api.ConditionReady, `False NotOurs: stream "theirs" exists and is not ours; set annotation trimtab.dev/adoption to "always"`)
+		r.wantMessage(obj, api.ConditionReady, `False NotOurs: stream "theirs" exists, and nothing shows that it belongs to this object; set annotation trimtab.dev/adoption to "always"`)
 		wantDiff(t, "what NATS was asked to change", []string(nil), r.mutations("theirs"))
 
 		edited(r, obj, func(s *v1alpha1.Stream) { s.Annotations[api.AnnotationAdoption] = "always" })
@@ -364,7 +364,7 @@ func TestOperator(t *testing.T) {
 		edited(r, obj, func(s *v1alpha1.Stream) { s.Spec.Storage = new(v1alpha1.Storage("memory")) })
 		obj = until(r, obj, "Failed")
 		r.wantMessage(obj, api.ConditionReady, "True")
-		r.wantMessage(obj, api.ConditionFailed, `True Immutable: stream "moving" cannot be changed: spec.storage "file" → "memory"; set the spec back, or set spec.recreate to Allowed`)
+		r.wantMessage(obj, api.ConditionFailed, `True Immutable: stream "moving" cannot be changed: spec.storage "file" → "memory"; revert the spec, or set spec.recreate to Allowed`)
 		if s, err := r.js.Stream(t.Context(), "moving"); err != nil || s.CachedInfo().State.Msgs != 1 {
 			t.Fatalf("the stream was touched: %v", err)
 		}
@@ -627,7 +627,7 @@ func TestOperatorOfAnotherNATS(t *testing.T) {
 		r.nats = second
 		r.run()
 		got := until(r, obj, "Failed")
-		r.wantMessage(got, api.ConditionFailed, `True EndpointChanged: stream "orders" was made at 127.0.0.1:`)
+		r.wantMessage(got, api.ConditionFailed, `True EndpointChanged: stream "orders" was created at 127.0.0.1:`)
 		wantDiff(t, "what the other NATS was asked to change", []string(nil), r.mutations("orders"))
 	})
 	t.Run("known by its name at another address", func(t *testing.T) {

@@ -155,7 +155,7 @@ func (c List) Remedy() string {
 			return plain.Text(x.Remedy)
 		}
 	}
-	return "delete the object and create it anew"
+	return "delete the object and create it again"
 }
 
 // Hash is the same for changes of the same fields to the same values, in any order, whatever

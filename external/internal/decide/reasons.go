@@ -4,15 +4,15 @@ package decide
 type severity string
 
 const (
-	// routine: nothing to do.
+	// routine: there is nothing to do.
 	routine severity = "routine"
-	// passing: it goes away by itself; look if it stays.
+	// passing: it usually goes away by itself.
 	passing severity = "passing"
-	// person: nothing goes on until somebody does something.
+	// person: somebody must do something.
 	person severity = "person"
 )
 
-// meaning is what a reason says, and the way out.
+// meaning explains a reason, and says what to do.
 type meaning struct {
 	reason   Reason
 	severity severity
@@ -20,61 +20,61 @@ type meaning struct {
 	remedy   string
 }
 
-// meanings are all reasons that decisions give, but for those of failed calls.
+// meanings explain all reasons of decisions except those of failed calls.
 func meanings() []meaning {
 	return []meaning{
-		{ReasonAvailable, routine, "The thing is as the spec asks.", ""},
-		{ReasonObserving, routine, "The thing is being looked at.", ""},
-		{ReasonCreating, routine, "The thing is being created.", ""},
-		{ReasonUpdating, routine, "The thing is being changed in place.", ""},
-		{ReasonRecreating, routine, "The thing is deleted and created anew, because the change takes that.", ""},
-		{ReasonDeleting, routine, "The thing is being deleted.", ""},
-		{ReasonVerifying, routine, "It is being made sure what became of the thing.", ""},
-		{ReasonAdopting, routine, "A thing that is taken over gets the mark of the object.", ""},
+		{ReasonAvailable, routine, "The resource matches the spec.", ""},
+		{ReasonObserving, routine, "The resource is being observed.", ""},
+		{ReasonCreating, routine, "The resource is being created.", ""},
+		{ReasonUpdating, routine, "The resource is being changed in place.", ""},
+		{ReasonRecreating, routine, "The resource is deleted and created again, because the change requires it.", ""},
+		{ReasonDeleting, routine, "The resource is being deleted.", ""},
+		{ReasonVerifying, routine, "The operator checks what happened to the resource.", ""},
+		{ReasonAdopting, routine, "An adopted resource gets the ownership mark of the object.", ""},
 		{ReasonCompleting, routine, "Outputs for other objects are being published.", ""},
-		{ReasonAbsent, routine, "The thing is gone, and the object goes.", ""},
-		{ReasonOrphaned, routine, "The thing stays, as the policy says, and the object goes.", ""},
-		{ReasonNeverCreated, routine, "Nothing was ever created for the object, which goes.", ""},
-		{ReasonDependenciesNotReady, passing, "An object that this one needs does not exist or is not ready.", "See to that object; this one goes on by itself."},
-		{ReasonNotReady, passing, "Something outside that the call needs is not there yet.", "Wait."},
-		{ReasonThrottled, passing, "The API asks for fewer calls.", "Wait, or raise the quota."},
-		{ReasonConnectFailed, passing, "There is no client of the API.", "Correct address or credentials of the operator."},
-		{ReasonUnreachable, passing, "The API does not answer anybody.", "See how the API is doing; it is tried again."},
-		{ReasonCallHangs, passing, "The driver has not returned from a call whose time is over.", "Restart the operator; the driver must obey its context."},
-		{ReasonTimeout, passing, "A call or an operation is not done by its deadline.", "See how the API is doing."},
-		{ReasonReconcileFailed, passing, "The pass failed on the side of Kubernetes or of the operator.", "See the message; it is retried."},
-		{ReasonDegraded, passing, "The thing exists and is not fully usable.", "See the message, which is the system's own."},
-		{ReasonExternalDeletion, passing, "Somebody else is deleting the thing.", "It is created again once it is gone."},
-		{ReasonRecreatedAfterLoss, passing, "Somebody deleted the thing; it is created again.", "Find out who, if what it held matters."},
-		{ReasonMissingAfterRestart, passing, "The thing was not there when the operator came back; it is created again.", "Find out who deleted it, if what it held matters."},
-		{ReasonCreateDoubtful, passing, "A create was refused and something bears the name all the same; nobody can tell whose it is.", "Delete the thing there, or set annotation trimtab.dev/deletion to orphan."},
+		{ReasonAbsent, routine, "The resource is gone; the finalizer is removed.", ""},
+		{ReasonOrphaned, routine, "The resource is kept, as the policy requires; the finalizer is removed.", ""},
+		{ReasonNeverCreated, routine, "No resource was ever created for the object; the finalizer is removed.", ""},
+		{ReasonDependenciesNotReady, passing, "An object that this one needs does not exist or is not ready.", "Fix that object; this one continues by itself."},
+		{ReasonNotReady, passing, "Something that the call needs does not exist yet.", "Wait."},
+		{ReasonThrottled, passing, "The API throttles requests.", "Wait, or raise the quota."},
+		{ReasonConnectFailed, passing, "No client of the API could be created.", "Correct the address or the credentials of the operator."},
+		{ReasonUnreachable, passing, "The API answers no requests.", "Check the API; it is retried."},
+		{ReasonCallHangs, passing, "The driver has not returned from a call after its deadline.", "Restart the operator; the driver must obey its context."},
+		{ReasonTimeout, passing, "A call or an operation exceeded its deadline.", "Check the API; it is retried."},
+		{ReasonReconcileFailed, passing, "The pass failed because of Kubernetes or the operator, not because of the API.", "See the message; it is retried."},
+		{ReasonDegraded, passing, "The resource exists but is not fully usable.", "See the message, which is that of the external system."},
+		{ReasonExternalDeletion, passing, "The resource is being deleted outside the operator.", "Wait; it is recreated when it is gone."},
+		{ReasonRecreatedAfterLoss, passing, "The resource was deleted outside the operator and is recreated.", "Find out who deleted it, if its content matters."},
+		{ReasonMissingAfterRestart, passing, "The resource was missing when the operator started and is recreated.", "Find out who deleted it, if its content matters."},
+		{ReasonCreateDoubtful, passing, "The API refused a create, but a resource with that name exists, and nothing shows who owns it.", "Delete the resource in the external system, or set annotation trimtab.dev/deletion to orphan."},
 		{ReasonPaused, person, "An annotation pauses changes.", "Remove annotation trimtab.dev/paused."},
-		{ReasonPolicyInvalid, person, "An annotation that limits the operator is not understood; the safest meaning holds.", "Correct the annotation."},
-		{ReasonCreateNotPermitted, person, "The thing does not exist and may not be created.", "Allow it by annotation trimtab.dev/access-permissions."},
-		{ReasonUpdateNotPermitted, person, "The thing differs and may not be changed.", "Allow it by annotation trimtab.dev/access-permissions."},
-		{ReasonRecreateNotPermitted, person, "The change takes a new thing, which is not permitted.", "Allow it by annotation trimtab.dev/access-permissions."},
-		{ReasonApprovalRequired, person, "What the thing holds would be lost.", "Agree, or set the spec back."},
-		{ReasonImmutable, person, "No call can make the change.", "Set the spec back, or do what the message says."},
-		{ReasonNotConverging, person, "The API accepts the change and does not make it.", "Set the spec to what the API makes of it."},
-		{ReasonExternalFailed, person, "Its system gave up on the thing.", "Change the spec, or delete the thing there."},
-		{ReasonNotOurs, person, "The thing belongs to somebody else, or nothing proves whose it is.", "Choose another name, or take it over as the message says."},
-		{ReasonContested, person, "Two objects each have a record of the thing, and nothing proves either.", "Delete one of them with annotation trimtab.dev/deletion=orphan."},
-		{ReasonEndpointChanged, person, "The thing was made at another endpoint.", "Let the operator talk to that one, or state the new one by annotation trimtab.dev/endpoint."},
-		{ReasonDuplicate, person, "Several things bear the object's mark.", "Delete all but one."},
-		{ReasonCreateUnknown, person, "A create was called, and nobody can find out what it made.", "Look for the thing, delete it, and remove annotation trimtab.dev/external."},
-		{ReasonIDNotSupported, person, "The API gave the thing an id of its own, under which it cannot be found again.", "The driver must give the name; delete the thing of the id in the message."},
-		{ReasonRecordCorrupt, person, "The record of the thing cannot be read.", "Restore annotation trimtab.dev/external, or remove it."},
-		{ReasonInvalidName, person, "The spec gives the thing no valid name.", "Correct the spec."},
-		{ReasonRenamed, person, "The spec gives the thing another name than it has.", "Set the name back, or delete the object and create it anew."},
+		{ReasonPolicyInvalid, person, "An annotation that restricts the operator is not valid; the safest interpretation applies.", "Correct the annotation."},
+		{ReasonCreateNotPermitted, person, "The resource does not exist, and the operator may not create it.", "Allow it with annotation trimtab.dev/access-permissions."},
+		{ReasonUpdateNotPermitted, person, "The resource differs from the spec, and the operator may not change it.", "Allow it with annotation trimtab.dev/access-permissions."},
+		{ReasonRecreateNotPermitted, person, "The change requires a new resource, and the operator may not recreate it.", "Allow it with annotation trimtab.dev/access-permissions."},
+		{ReasonApprovalRequired, person, "The content of the resource would be lost.", "Approve it, or revert the spec."},
+		{ReasonImmutable, person, "No call can make the change.", "Revert the spec, or do what the message says."},
+		{ReasonNotConverging, person, "The API accepts the change but the difference remains.", "Change the spec to what the external system reports."},
+		{ReasonExternalFailed, person, "The external system reports that the resource has failed.", "Change the spec, or delete the resource in the external system."},
+		{ReasonNotOurs, person, "The resource belongs to another object, or nothing shows who owns it.", "Choose another name, or adopt it as the message says."},
+		{ReasonContested, person, "Two objects both have a record of the resource, and nothing proves which is right.", "Delete one of them with annotation trimtab.dev/deletion=orphan."},
+		{ReasonEndpointChanged, person, "The resource was created at another endpoint.", "Connect to that endpoint again, or name the new one in annotation trimtab.dev/endpoint."},
+		{ReasonDuplicate, person, "Several resources carry the ownership mark of the object.", "Delete all but one."},
+		{ReasonCreateUnknown, person, "The answer to a create request was lost, and it is not known what was created.", "Find the resource, delete it, and remove annotation trimtab.dev/external."},
+		{ReasonIDNotSupported, person, "The API assigned an id that the operator does not support.", "The driver must choose the name; delete the resource with the id in the message."},
+		{ReasonRecordCorrupt, person, "The record of the resource cannot be read.", "Restore annotation trimtab.dev/external, or remove it."},
+		{ReasonInvalidName, person, "The spec yields no valid name for the resource.", "Correct the spec."},
+		{ReasonRenamed, person, "The spec yields another name than the resource has.", "Revert the name, or delete the object and create it again."},
 	}
 }
 
 // failureMeanings are what the error of a call means, by the end of its reason: CreateDenied.
 func failureMeanings() []meaning {
 	return []meaning{
-		{"Failed", passing, "The call failed, and may work later.", "See the message; it is retried, ever more slowly."},
-		{"Denied", passing, "The API does not accept the operator's credentials, or does not allow the call.", "Correct the operator's rights there; it is retried."},
-		{"Conflict", passing, "The present state of something there does not allow the call.", "See the message; it is retried."},
+		{"Failed", passing, "The call failed and may succeed later.", "See the message; it is retried with growing delays."},
+		{"Denied", passing, "The API rejects the credentials of the operator or does not permit the call.", "Correct the permissions there; it is retried."},
+		{"Conflict", passing, "The current state of a resource does not allow the call.", "See the message; it is retried."},
 		{"Invalid", person, "The API refuses what the spec asks for.", "Change the spec."},
 		{"Refused", person, "The API refuses the call for good.", "See the message, then set annotation trimtab.dev/reconcile to a new value."},
 	}

@@ -46,12 +46,12 @@ func andDiffers(d Differs) func(*Facts) { return func(f *Facts) { f.Differs = d 
 // words are those of a stream; change adds to them.
 func words(change ...func(*Texts)) Texts {
 	t := Texts{
-		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it anew",
+		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it again",
 		Paused: "changes are paused by annotation " + api.AnnotationPaused + "; remove it to go on",
 		GaveUp: "gave up after 5 retries, change the object to try again",
 		Grant:  "; allow it by annotation " + api.AnnotationAccess, Holder: "Stream shop/older",
-		AdoptAlways: "set annotation trimtab.dev/adoption to \"always\" to take it over",
-		AdoptFrom:   "set annotation trimtab.dev/adoption to \"from:1f0c\" to take it over",
+		AdoptAlways: "set annotation trimtab.dev/adoption to \"always\" to adopt it",
+		AdoptFrom:   "set annotation trimtab.dev/adoption to \"from:1f0c\" to adopt it",
 		MadeAt:      "nats://east:4222", Here: "nats://west:4222", OwnerCluster: "c7",
 	}
 	for _, f := range change {
@@ -84,29 +84,29 @@ func situations() []situation {
 func beginnings(nothing func(*Facts)) []situation {
 	byMark, unsure := identity(IdentityMark), creation(CreationPossible)
 	return []situation{
-		{"a new object: the first look", of(nothing, recorded(record.MarkerNone), notLooked), words()},
-		{"it waits for an object that does not exist", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
-		{"it exists and works, and what it needs is not ready", of(unready, depends, readyFor(3)), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it is not ready"))},
-		{"what it needs says Ready, but somebody else wrote that", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it says that it is ready, which its operator did not write"))},
-		{"the API says: not yet", of(failed(ActionCreate, ClassNotReady)), words(saying("the account is being set up"))},
+		{"a new object: the first observation", of(nothing, recorded(record.MarkerNone), notLooked), words()},
+		{"a dependency does not exist", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
+		{"the resource works, but a dependency is not ready", of(unready, depends, readyFor(3)), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it is not ready"))},
+		{"a dependency says Ready, but its operator did not write that", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it says that it is ready, which its operator did not write"))},
+		{"the API is not ready for the call", of(failed(ActionCreate, ClassNotReady)), words(saying("the account is being set up"))},
 		{"about to create, before the record is durable", of(missing, nothing, recorded(record.MarkerNone)), words()},
 		{"creating", of(missing, nothing), words()},
-		{"the API is at work on a create", of(phase(PhaseCreating)), words()},
-		{"made, and not marked yet", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark, f.MarkLater = true, true }), words()},
+		{"the API is creating the resource", of(phase(PhaseCreating)), words()},
+		{"created, but not marked yet", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark, f.MarkLater = true, true }), words()},
 		{"the API assigned an id of its own", of(troubled(TroubleGiven)), words(func(t *Texts) { t.ID, t.Named = "i-0b1c", "orders" })},
-		{"a create may have been called, and may still come", of(missing, creation(CreationPossible), since(time.Second)), words()},
+		{"a create request may still take effect", of(missing, creation(CreationPossible), since(time.Second)), words()},
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
-		{"an operation runs that can be followed", of(op(OpRunning, ActionCreate), polled), words()},
+		{"an operation is in progress", of(op(OpRunning, ActionCreate), polled), words()},
 		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
-		{"the operator was killed in mid create: a look by name", of(unsure, notLooked), words()},
-		{"the answer of a create was lost: a search by mark", of(byMark, unsure, unknownID), words()},
-		{"several things bear the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
-		{"nobody can find what may have been created", of(identity(IdentityNone), unsure, unknownID), words()},
+		{"the operator was killed during a create: it looks for the name", of(unsure, notLooked), words()},
+		{"the answer to a create was lost: it searches for the mark", of(byMark, unsure, unknownID), words()},
+		{"several resources carry the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
+		{"what may have been created cannot be found", of(identity(IdentityNone), unsure, unknownID), words()},
 		{"the record cannot be read", of(troubled(TroubleCorrupt), notLooked), words(func(t *Texts) {
 			t.Trouble = "annotation trimtab.dev/external cannot be read (it is cut off); nothing is created or deleted until it is restored"
 		})},
-		{"taking over what is identical", of(owner(OwnerNobody), adoption(AdoptIfIdentical), nothing), words()},
-		{"taken over: it gets our mark", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark = true }), words()},
+		{"adopting a resource that matches the spec", of(owner(OwnerNobody), adoption(AdoptIfIdentical), nothing), words()},
+		{"adopted: setting the mark", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark = true }), words()},
 		{"outputs for others are published", of(unpublished), words()},
 	}
 }
@@ -114,16 +114,16 @@ func beginnings(nothing func(*Facts)) []situation {
 func settledOnes() []situation {
 	return []situation{
 		{"in sync", of(), words()},
-		{"in sync but for what is shown and not acted on", of(ignored), words(func(t *Texts) { t.Ignored = "spec.mirrorDirect is false, wanted true" })},
-		{"in sync, and an annotation is not understood", of(), words(func(t *Texts) {
-			t.Problems = `annotation trimtab.dev/adoption: "yes" is not "never", "if-marked", "if-identical" or "always"; nothing is taken over until it is corrected`
+		{"in sync except for differences that are ignored", of(ignored), words(func(t *Texts) { t.Ignored = "spec.mirrorDirect is false, wanted true" })},
+		{"in sync, but an annotation is not valid", of(), words(func(t *Texts) {
+			t.Problems = `annotation trimtab.dev/adoption: "yes" is not "never", "if-marked", "if-identical" or "always"; nothing is adopted until it is corrected`
 		})},
-		{"there, but of no use", of(phase(PhaseDegraded)), words(vendor("MirrorFails", `cannot copy from stream "nowhere": not found`))},
+		{"degraded", of(phase(PhaseDegraded)), words(vendor("MirrorFails", `cannot copy from stream "nowhere": not found`))},
 		{"a new spec is applied", of(inPlace, readyFor(2)), words(wants(bigger))},
-		{"the update is accepted and does not show yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},
-		{"a change takes a new thing: the old one is deleted", of(recreate, did(Did{Delete: true}), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"the update was accepted but is not visible yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},
+		{"the change requires a new resource: the old one is deleted", of(recreate, did(Did{Delete: true}), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"paused, in sync", of(paused(PauseChanges), told(Told{State: StateSucceeded}), readyFor(3)), words()},
-		{"paused, after a restart, and the vendor is away", of(paused(PauseChanges), scoped(ScopeDown), notLooked, creation(CreationPossible), readyFor(3)), words()},
+		{"paused, after a restart, and the API does not answer", of(paused(PauseChanges), scoped(ScopeDown), notLooked, creation(CreationPossible), readyFor(3)), words()},
 		{"paused, with a change pending", of(paused(PauseChanges), inPlace, told(Told{State: StateSucceeded}), readyFor(2)), words(wants(bigger))},
 	}
 }
@@ -131,27 +131,27 @@ func settledOnes() []situation {
 func failures() []situation {
 	refused := saying("connection refused")
 	return []situation{
-		{"vendor away, spec unchanged", of(failed(ActionObserve, ClassTransient), readyFor(3)), words(refused)},
-		{"vendor away, new spec pending", of(failed(ActionObserve, ClassTransient), readyFor(2)), words(refused)},
-		{"vendor away, and nothing was ever seen", of(failed(ActionObserve, ClassTransient)), words(refused)},
-		{"vendor away while it creates", of(failed(ActionObserve, ClassTransient), told(Told{State: StateCreating, Creating: true})), words(refused)},
-		{"the look takes too long", of(failed(ActionObserve, ClassTransient), timeout, readyFor(3)), words(saying("context deadline exceeded"))},
+		{"the API does not answer, spec unchanged", of(failed(ActionObserve, ClassTransient), readyFor(3)), words(refused)},
+		{"the API does not answer, new spec pending", of(failed(ActionObserve, ClassTransient), readyFor(2)), words(refused)},
+		{"the API does not answer, and nothing was ever observed", of(failed(ActionObserve, ClassTransient)), words(refused)},
+		{"the API does not answer while it creates the resource", of(failed(ActionObserve, ClassTransient), told(Told{State: StateCreating, Creating: true})), words(refused)},
+		{"the observation times out", of(failed(ActionObserve, ClassTransient), timeout, readyFor(3)), words(saying("context deadline exceeded"))},
 		{"the credentials are refused", of(failed(ActionObserve, ClassDenied), readyFor(3)), words(saying("Authorization Violation"))},
-		{"there is no client", of(scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
-		{"the vendor answers nobody", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Connect = "connection refused" })},
-		{"the vendor answers nobody, and this object has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *Texts) {
+		{"no client can be created", of(scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
+		{"the API answers no object", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Connect = "connection refused" })},
+		{"the API answers no object, and this one has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *Texts) {
 			t.Failed = `cannot observe stream "orders": connection refused; retrying`
 		})},
-		{"nobody can connect to the vendor", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Shut = "connect: the certificate has expired" })},
+		{"no object can connect", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Shut = "connect: the certificate has expired" })},
 		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *Texts) {
-			t.Hangs = "the driver has not returned from Update although its time is over; nothing is called for this object until it does"
+			t.Hangs = "the driver has not returned from Update after its deadline; nothing is called for this object until it does"
 		})},
-		{"the vendor asks for fewer calls", of(scoped(ScopeThrottled), notLooked, readyFor(3), told(Told{State: StateSucceeded})), words()},
-		{"the create fails, and may work later", of(failed(ActionCreate, ClassTransient)), words(saying("insufficient resources (10023)"))},
-		{"the update fails, and may work later", of(failed(ActionUpdate, ClassTransient), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("insufficient resources (10023)"), wants(bigger))},
-		{"nobody knows whether the update took effect", of(failed(ActionUpdate, ClassAmbiguous), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("connection reset"), wants(bigger))},
+		{"the API throttles requests", of(scoped(ScopeThrottled), notLooked, readyFor(3), told(Told{State: StateSucceeded})), words()},
+		{"the create fails, and may succeed later", of(failed(ActionCreate, ClassTransient)), words(saying("insufficient resources (10023)"))},
+		{"the update fails, and may succeed later", of(failed(ActionUpdate, ClassTransient), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("insufficient resources (10023)"), wants(bigger))},
+		{"it is unknown whether the update took effect", of(failed(ActionUpdate, ClassAmbiguous), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("connection reset"), wants(bigger))},
 		{"no retry is left", of(failed(ActionCreate, ClassTransient), lastTry), words(saying("insufficient resources (10023)"))},
-		{"the API server failed in mid pass", of(), words(saying("etcdserver: request timed out"))},
+		{"the Kubernetes API failed during the pass", of(), words(saying("etcdserver: request timed out"))},
 	}
 }
 
@@ -159,36 +159,36 @@ func refusals(nothing func(*Facts)) []situation {
 	return []situation{
 		{"the create is refused", of(failed(ActionCreate, ClassInvalid)), words(saying(overlap))},
 		{"it was refused, and nothing has changed since", of(missing, nothing, alreadyRefused(ActionCreate), refusedAs(ClassInvalid)), words(func(t *Texts) { t.Refusal = overlap })},
-		{"the create is refused until a person sees to it", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
+		{"the create is refused for good", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
 		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *Texts) { t.Refusal = overlap })},
 		{"updates are accepted and change nothing", of(inPlace, updates(3), readyFor(2)), words(wants(bigger))},
-		{"a new thing is always as the one before", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
-		{"the spec asks for what no call can change", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
-		{"the spec gives another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},
-		{"the spec gives no valid name", of(troubled(TroubleName), notLooked), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
+		{"a recreated resource has the same difference", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"the change is not supported", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
+		{"the spec yields another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},
+		{"the spec yields no valid name", of(troubled(TroubleName), notLooked), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
 		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words()},
 		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger))},
-		{"it may not be created anew", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"it may not be recreated", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"not ours: no mark", of(owner(OwnerNobody)), words()},
 		{"not ours: another object has it", of(owner(OwnerOther)), words(owned("Stream shop/orders", ""))},
 		{"not ours: of an earlier object", of(owner(OwnerNamesake)), words(owned("Stream shop/orders", "1f0c"))},
 		{"not ours: of another cluster", of(owner(OwnerForeign)), words(owned("Stream shop/orders", "1f0c"))},
 		{"not ours: an older object names it, too", of(owner(OwnerNobody), rival(RivalHolds)), words()},
-		{"two records say that it is theirs", of(owner(OwnerRecorded), rival(RivalEqual)), words()},
-		{"made elsewhere: the operator talks to another endpoint", of(troubled(TroubleEndpoint)), words()},
-		{"its system gave up on it", of(phase(PhaseFailed)), words(vendor("QuotaExceeded", "10 of 10 streams are in use"))},
-		{"its system failed, and may recover", of(phase(PhaseFailed), recoverable), words(func(t *Texts) { t.Phase = "Failed" })},
+		{"two objects have a record of the resource", of(owner(OwnerRecorded), rival(RivalEqual)), words()},
+		{"created at another endpoint", of(troubled(TroubleEndpoint)), words()},
+		{"the resource has failed", of(phase(PhaseFailed)), words(vendor("QuotaExceeded", "10 of 10 streams are in use"))},
+		{"the resource has failed and may recover", of(phase(PhaseFailed), recoverable), words(func(t *Texts) { t.Phase = "Failed" })},
 	}
 }
 
 func losses(lost func(*Facts)) []situation {
 	return []situation{
-		{"deleted behind the operator's back", of(lost), words()},
-		{"not there after a restart: lost, or never made", of(lost, creation(CreationSettled)), words()},
-		{"not there when the operator came back", of(lost, creation(CreationSettled)), words()},
-		{"it is being deleted by somebody else", of(phase(PhaseDeleting)), words()},
-		{"created anew after our own deletion", of(lost, accepted), words()},
-		{"a person must agree to a new one", of(lost, approval(ApprovalMissing)), words()},
+		{"deleted outside the operator", of(lost), words()},
+		{"missing after a restart: lost, or never created", of(lost, creation(CreationSettled)), words()},
+		{"missing when the operator came back", of(lost, creation(CreationSettled)), words()},
+		{"being deleted outside the operator", of(phase(PhaseDeleting)), words()},
+		{"recreated after our own deletion", of(lost, accepted), words()},
+		{"recreating needs approval", of(lost, approval(ApprovalMissing)), words()},
 	}
 }
 
@@ -196,25 +196,25 @@ func ends() []situation {
 	role := called(`role "shop"`)
 	return []situation{
 		{"deleted: the call is made", of(deleting), words()},
-		{"deleted: the API is at work", of(deleting, phase(PhaseDeleting)), words()},
+		{"deleted: the API is deleting the resource", of(deleting, phase(PhaseDeleting)), words()},
 		{"the delete is refused for now", of(deleting, failed(ActionDelete, ClassConflict)), words(role, saying("it owns database orders"))},
 		{"the delete must wait", of(deleting, failed(ActionDelete, ClassNotReady)), words(role, saying("a backup is running"))},
 		{"the delete fails", of(deleting, failed(ActionDelete, ClassTransient)), words(role, saying("connection refused"))},
-		{"deleted, and the vendor is away", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
+		{"deleted, and the API does not answer", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
 		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
-		{"deleted, and nobody knows what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
-		{"deleted, and no look shows the thing by the id that the API assigned", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *Texts) { t.ID = "i-0b1c" })},
-		{"deleted, and a create that was refused may have made it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
-		{"deleted, with a deletion policy that is not understood", of(deleting, unclear), words(func(t *Texts) {
+		{"deleted, and it is unknown what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
+		{"deleted, and the assigned id is not found", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *Texts) { t.ID = "i-0b1c" })},
+		{"deleted, and a refused create may have created it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
+		{"deleted, with an invalid deletion policy", of(deleting, unclear), words(func(t *Texts) {
 			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external thing is neither deleted nor left until it is corrected`
 		})},
 		{"deletion is paused", of(deleting, paused(PauseAll)), words(func(t *Texts) {
 			t.Paused = "changes are paused by annotation " + api.AnnotationPaused + ", deletion too; remove it to go on"
 		})},
-		{"a create may still land", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
+		{"deleted, and a create may still take effect", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
 		{"orphaned: the mark is taken off", of(deleting, orphan, canUnmark), words()},
 		{"never created", of(deleting, creation(CreationNone), notLooked), words()},
-		{"gone: the object goes", of(deleting, missing), words()},
+		{"gone: the finalizer is removed", of(deleting, missing), words()},
 	}
 }
 
@@ -231,14 +231,14 @@ func (s situation) decide() (Decision, conditions.Report) {
 
 const preface = `# What the status says
 
-Every situation, as the operator tells it: what ` + "`kubectl get`" + ` shows, the conditions that are
-true or unknown, what [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus)
-makes of it (Argo CD, Flux and ` + "`kubectl wait`" + ` go by that), the Kubernetes event and the line in
-the log, which are written when the situation is new. The generation of the spec is 3;
-"Ready (2)" is ready for the spec of generation 2. ` + "`D-13`" + ` is the row of the
+All situations as users see them: the output of ` + "`kubectl get`" + `, the conditions that are true or
+unknown, the result of [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus)
+(which Argo CD, Flux and ` + "`kubectl wait`" + ` use), and the Kubernetes event and log line that are written
+when the situation is new. The generation of the spec is 3; "Ready (2)" is Ready for the spec of
+generation 2. ` + "`D-13`" + ` is the row of the
 [decision table](decisions.md).
 
-This page is written by a test from the function that production uses.
+A test writes this page with the function that production uses.
 `
 
 // TestStatusTable: docs/status.md is what the function says.
@@ -250,7 +250,7 @@ func TestStatusTable(t *testing.T) {
 		d, r := s.decide()
 		fmt.Fprintf(&b, "\n### %s\n\n%s", sentence(s.name), shownAs(d, r, s.f))
 	}
-	b.WriteString("\n## Reasons\n\nA *routine* reason asks for nothing, a *passing* one goes away by itself, one for a *person* waits for somebody.\n")
+	b.WriteString("\n## Reasons\n\nFor a *routine* reason there is nothing to do, a *passing* one usually goes away by itself, and one for a *person* needs somebody to act.\n")
 	b.WriteString("\n| Reason | Severity | Means | Way out |\n|---|---|---|---|\n")
 	for _, m := range append(meanings(), failureMeanings()...) {
 		name := "`" + string(m.reason) + "`"

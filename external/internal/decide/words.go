@@ -112,7 +112,7 @@ func (t Texts) failure(d Decision, f Facts, a Answer, said string) string {
 func (t Texts) next(d Decision, c Class, f Facts) string {
 	switch {
 	case d.Action == ActionStop && c == ClassTerminal:
-		return fmt.Sprintf("it needs a person, set annotation %s to a new value to try again", api.AnnotationReconcile)
+		return fmt.Sprintf("set annotation %s to a new value to try again", api.AnnotationReconcile)
 	case d.Action == ActionStop:
 		return "change the spec"
 	}
@@ -156,33 +156,33 @@ func (t Texts) trouble(d Decision, f Facts) string {
 	case ReasonCallHangs:
 		return t.Hangs
 	case ReasonThrottled:
-		return "the external API asks for fewer calls; " + t.Thing + " waits for its turn"
+		return "the external API throttles requests; " + t.Thing + " is reconciled when it accepts requests again"
 	case ReasonUnreachable:
 		return t.unreachable() + "; retrying"
 	case ReasonDependenciesNotReady:
 		return t.waiting()
 	case ReasonNotReady:
-		return fmt.Sprintf("cannot %s %s yet: %s; looking again", verb(f.Last.Of), t.Thing, t.Error)
+		return fmt.Sprintf("cannot %s %s yet: %s; retrying", verb(f.Last.Of), t.Thing, t.Error)
 	case ReasonRecordCorrupt, ReasonInvalidName:
 		return t.Trouble
 	case ReasonIDNotSupported:
 		return t.given(f)
 	case ReasonRenamed:
-		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it anew", t.Thing, t.Named)
+		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it again", t.Thing, t.Named)
 	case ReasonPaused:
 		return t.paused(f)
 	case ReasonPolicyInvalid:
 		if t.Problems != "" {
 			return t.Problems
 		}
-		return fmt.Sprintf("annotation %s is not understood; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
+		return fmt.Sprintf("annotation %s is not valid; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
 	case ReasonCreateDoubtful:
-		return fmt.Sprintf("%s exists although the API refused to create it, and nothing tells whose it is; delete it there, "+
-			"or set annotation %s to \"orphan\" to leave it", t.Thing, api.AnnotationDeletion)
+		return fmt.Sprintf("%s exists although the API refused to create it, and nothing shows who owns it; delete it in the external system, "+
+			"or set annotation %s to \"orphan\" to keep it", t.Thing, api.AnnotationDeletion)
 	case ReasonDuplicate:
-		return "several external things bear the mark of this object; delete all but one of them"
+		return "several external resources carry the ownership mark of this object; delete all but one of them"
 	case ReasonCreateUnknown:
-		return fmt.Sprintf("a create was called and its answer is lost; look for the thing, delete it, and remove annotation %s", api.AnnotationExternal)
+		return fmt.Sprintf("the answer to a create request was lost; find the resource, delete it, and remove annotation %s", api.AnnotationExternal)
 	default:
 	}
 	return ""
@@ -207,14 +207,14 @@ func (t Texts) unreachable() string {
 func (t Texts) given(f Facts) string {
 	switch {
 	case f.Deleting && f.Seen.Looked && f.Seen.Phase != PhaseMissing:
-		return fmt.Sprintf("what has the id %q, which the API assigned, bears no mark that tells whose it is, so it is not deleted; "+
-			"delete it there if it is this object's, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
+		return fmt.Sprintf("the resource with the id %q, which the API assigned, carries no ownership mark, so it is not deleted; "+
+			"delete it in the external system if it belongs to this object, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
 	case f.Deleting:
-		return fmt.Sprintf("a look by the id %q, which the API assigned, shows nothing, so the thing cannot be deleted; "+
-			"delete it there, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
+		return fmt.Sprintf("no resource with the id %q, which the API assigned, can be found, so it cannot be deleted; "+
+			"delete it in the external system, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
 	}
-	return fmt.Sprintf("the API assigned the id %q instead of the name %q, which this operator cannot manage yet; nothing is created again, "+
-		"and deleting the object deletes the thing by that id; the driver must make things under the name that it is given", t.ID, t.Named)
+	return fmt.Sprintf("the API assigned the id %q instead of the name %q, which this operator does not support yet; nothing is created again, "+
+		"and deleting the object deletes the resource with that id; the driver must create resources under the ID in the request", t.ID, t.Named)
 }
 
 // change is about differences and permissions; empty for other reasons.
@@ -228,13 +228,13 @@ func (t Texts) change(d Decision, f Facts) string {
 	case ReasonRecreateNotPermitted:
 		return "permission to delete or recreate external resource is not set: " + t.Recreate + grant
 	case ReasonApprovalRequired:
-		return "a person must agree to a new " + t.Thing + ", because the old one's content is lost"
+		return "recreating " + t.Thing + " loses its content and needs approval"
 	case ReasonImmutable:
-		return fmt.Sprintf("%s cannot be changed: %s; set the spec back, or %s", t.Thing, t.Unsupported, t.Remedy)
+		return fmt.Sprintf("%s cannot be changed: %s; revert the spec, or %s", t.Thing, t.Unsupported, t.Remedy)
 	case ReasonNotConverging:
 		if d.Row == 9 {
-			return fmt.Sprintf("%d calls of Mark for %s were accepted and no look shows the ownership mark; the external system must keep it, "+
-				"and the driver return it in Observation.Mark", NotConvergingAfter, t.Thing)
+			return fmt.Sprintf("%d calls of Mark for %s were accepted, but no observation shows the ownership mark; the external system must keep it, "+
+				"and the driver must return it in Observation.Mark", NotConvergingAfter, t.Thing)
 		}
 		return t.restless(f)
 	case ReasonUpdating:
@@ -251,9 +251,9 @@ func (t Texts) change(d Decision, f Facts) string {
 
 // restless is about changes that were made and leave a thing as different as it was.
 func (t Texts) restless(f Facts) string {
-	const wayOut = "change the spec to what the external system makes of it"
+	const wayOut = "change the spec to what the external system reports"
 	if f.Differs.Recreate {
-		return fmt.Sprintf("%s was created anew %d times and still differs: %s; %s", t.Thing, NotConvergingAfter, t.Recreate, wayOut)
+		return fmt.Sprintf("%s was recreated %d times and still differs: %s; %s", t.Thing, NotConvergingAfter, t.Recreate, wayOut)
 	}
 	return fmt.Sprintf("%d updates of %s were accepted, and it still differs: %s; %s", NotConvergingAfter, t.Thing, t.InPlace, wayOut)
 }
@@ -271,22 +271,22 @@ func (t Texts) listed() string {
 // Loss is what an event says of a thing that is not there any more.
 func (t Texts) Loss(d Decision) string {
 	if d.Reason == ReasonMissingAfterRestart {
-		return t.Thing + " was there when the operator last ran and does not exist any more; it is created again"
+		return t.Thing + " existed when the operator last ran and does not exist any more; recreating it"
 	}
-	return t.Thing + " was deleted behind the operator's back; it is created again"
+	return t.Thing + " was deleted outside the operator; recreating it"
 }
 
 // ownership says whose the thing is, and how to get it; empty for other reasons.
 func (t Texts) ownership(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonContested:
-		return fmt.Sprintf("this object and %s each have a record which says that %s is theirs, and nothing proves either; "+
+		return fmt.Sprintf("this object and %s both have a record of %s, and nothing proves which is right; "+
 			"neither changes or deletes it until one of them is deleted with annotation %s=orphan", t.Holder, t.Thing, api.AnnotationDeletion)
 	case ReasonEndpointChanged:
-		return fmt.Sprintf("%s was made at %s, and the operator talks to %s; let it talk to the former again, or set annotation %s to %q to leave the thing there",
+		return fmt.Sprintf("%s was created at %s, but the operator now connects to %s; connect to the former again, or set annotation %s to %q to leave the resource there",
 			t.Thing, t.MadeAt, t.Here, api.AnnotationEndpoint, t.Here)
 	case ReasonAdopting:
-		return "taking over " + t.Thing + ": it gets the mark of this object"
+		return "adopting " + t.Thing + ": setting the ownership mark of this object"
 	case ReasonNotOurs:
 	default:
 		return ""
@@ -306,13 +306,13 @@ func (t Texts) heldBy(owner string) string {
 func (t Texts) notOurs(f Facts) string {
 	switch f.Seen.Owner {
 	case OwnerOther:
-		return t.heldBy(t.Owner) + "; if it is gone for good, " + t.AdoptFrom
+		return t.heldBy(t.Owner) + "; if that object is gone for good, " + t.AdoptFrom
 	case OwnerForeign:
 		cluster := t.OwnerCluster
 		if cluster == "" {
 			cluster = "its mark does not say which"
 		}
-		return fmt.Sprintf("%s belongs to %s of another cluster (%s), where it may live; choose another name, or, if it is gone for good, %s",
+		return fmt.Sprintf("%s belongs to %s in another cluster (%s); choose another name, or, if that object is gone for good, %s",
 			t.Thing, t.Owner, cluster, t.AdoptFrom)
 	case OwnerNamesake, OwnerRestored, OwnerStated:
 		return fmt.Sprintf("%s belongs to an earlier %s with UID %s; %s", t.Thing, t.Owner, t.OwnerUID, t.AdoptAlways)
@@ -320,12 +320,12 @@ func (t Texts) notOurs(f Facts) string {
 	}
 	switch {
 	case t.Unmarked != "":
-		return fmt.Sprintf("%s was created by this very pass and bears no mark; %s must put CreateRequest.Mark on the thing and return it in "+
-			"Observation.Mark, or say Options.Unmarked; until then the thing stays when the object goes", t.Thing, t.Unmarked)
+		return fmt.Sprintf("%s was just created and carries no ownership mark; %s must store CreateRequest.Mark on the resource and return it in "+
+			"Observation.Mark, or set Options.Unmarked; until then the resource is kept when the object is deleted", t.Thing, t.Unmarked)
 	case t.Adopted != "":
-		return fmt.Sprintf("%s was taken over, which the adoption policy no longer allows; %s", t.Thing, t.AdoptAlways)
+		return fmt.Sprintf("%s was adopted, which the adoption policy no longer allows; %s", t.Thing, t.AdoptAlways)
 	}
-	return fmt.Sprintf("%s exists and is not ours; %s", t.Thing, t.AdoptAlways)
+	return fmt.Sprintf("%s exists, and nothing shows that it belongs to this object; %s", t.Thing, t.AdoptAlways)
 }
 
 // progress is about what goes on or is well; empty for other reasons.
@@ -334,11 +334,11 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonAvailable:
 		return t.matches()
 	case ReasonObserving:
-		return "looking at " + t.Thing
+		return "observing " + t.Thing
 	case ReasonCreating:
 		return "creating " + t.Thing
 	case ReasonRecreatedAfterLoss:
-		return "creating " + t.Thing + " again, which was deleted behind the operator's back"
+		return "recreating " + t.Thing + ", which was deleted outside the operator"
 	case ReasonMissingAfterRestart:
 		return "creating " + t.Thing + ", which an earlier run of the operator may have created and which does not exist"
 	case ReasonCompleting:
@@ -348,13 +348,13 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonDeleting:
 		return "deleting " + t.Thing
 	case ReasonExternalDeletion:
-		return t.Thing + " is being deleted behind the operator's back; once it is gone it is created again"
+		return t.Thing + " is being deleted outside the operator; it will be recreated"
 	case ReasonExternalFailed, ReasonDegraded:
 		return t.unwell(d, f)
 	case ReasonTimeout:
-		return "an operation on " + t.Thing + " is not done by its deadline; looking again"
+		return "an operation on " + t.Thing + " exceeded its deadline; retrying"
 	case ReasonOrphaned:
-		return t.Thing + " stays, as the deletion policy or the permissions say"
+		return t.Thing + " is kept, as the deletion policy or the permissions require"
 	case ReasonNeverCreated:
 		return t.Thing + " was never created"
 	case ReasonAbsent:
@@ -368,17 +368,17 @@ func (t Texts) progress(d Decision, f Facts) string {
 func (t Texts) verifying(d Decision, f Facts) string {
 	switch {
 	case f.Last.Failed && f.Last.Of.Mutates():
-		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; looking", f.Last.Of, t.Thing, t.Error)
+		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; observing", f.Last.Of, t.Thing, t.Error)
 	case f.Deleting:
-		return "making sure that " + t.Thing + " does not appear late"
+		return "making sure that " + t.Thing + " does not appear after all"
 	case d.Action == ActionAdopt:
-		return "taking over " + t.Thing
+		return "adopting " + t.Thing
 	case d.Row == 8, d.Row == 9, d.Row == 10:
 		return "finding out whether " + t.Thing + " was created"
 	case f.Creation == CreationPossible:
-		return "making sure that " + t.Thing + " does not appear late before it is created again"
+		return "making sure that " + t.Thing + " does not appear after all before creating it again"
 	}
-	return t.Thing + " is created but does not show yet"
+	return t.Thing + " was created but is not visible yet"
 }
 
 // unwell passes on what the external system says of a thing.
@@ -390,11 +390,11 @@ func (t Texts) unwell(d Decision, f Facts) string {
 	text := t.Thing + ": " + said
 	switch {
 	case d.Action == ActionStop:
-		return text + "; change the spec, or delete it there to have it created again"
+		return text + "; change the spec, or delete it in the external system to have it recreated"
 	case stalled(d, f):
 		return text + "; " + t.GaveUp
 	}
-	return text + "; looking again"
+	return text + "; observing again"
 }
 
 // matches says that the thing is as the spec asks, and what of it nobody enforces.
@@ -411,7 +411,7 @@ func (t Texts) matched(f Facts, generation int64) string {
 	if f.Seen.Looked {
 		return fmt.Sprintf("%s works; it last matched the spec of generation %d", t.Thing, generation)
 	}
-	return fmt.Sprintf("%s matched the spec of generation %d when it was last seen", t.Thing, generation)
+	return fmt.Sprintf("%s matched the spec of generation %d when it was last observed", t.Thing, generation)
 }
 
 func (t Texts) waiting() string { return "waiting for " + t.Waiting }

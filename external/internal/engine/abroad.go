@@ -48,10 +48,10 @@ type lateAnswer struct {
 func (a *abroad) err() error {
 	remedy := "it must obey its context"
 	if a.action == decide.ActionNone {
-		remedy = "it must call nobody and return at once"
+		remedy = "it must not call anything and return at once"
 	}
-	return &unreturned{fmt.Sprintf("the driver has not returned from %s although its time is over; nothing is called for this object "+
-		"until it does: %s, or the operator be restarted", a.method, remedy)}
+	return &unreturned{fmt.Sprintf("the driver has not returned from %s after its deadline; nothing is called for this object "+
+		"until it does: %s, or the operator must be restarted", a.method, remedy)}
 }
 
 // leftBehind are the calls of one kind that were left behind, by the UID of their object. The
@@ -74,8 +74,8 @@ func (l *leftBehind) stuck(uid types.UID) error {
 		return a.err()
 	}
 	if l.n >= mostLeftBehind {
-		return &unreturned{fmt.Sprintf("%d calls of the driver have not returned although their time is over; nothing is called until some do: "+
-			"restart the operator, and let the driver obey its context", mostLeftBehind)}
+		return &unreturned{fmt.Sprintf("%d calls of the driver have not returned after their deadlines; nothing is called until some do: "+
+			"restart the operator; the driver must obey its context", mostLeftBehind)}
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (c *cluster) get(ctx context.Context, live client.Reader) (string, error) {
 			return "", fmt.Errorf("ask which cluster this is: %w", context.Cause(ctx))
 		}
 	}
-	read = &clusterRead{done: make(chan struct{}), err: errors.New("ask which cluster this is: nobody was answered")}
+	read = &clusterRead{done: make(chan struct{}), err: errors.New("ask which cluster this is: the read ended without an answer")}
 	c.asking = read
 	c.mu.Unlock()
 	defer c.take(read)

@@ -95,7 +95,7 @@ func (c *connection) getBy(ctx context.Context, deadline time.Duration, connect 
 	}
 	defer c.mu.Unlock()
 	if c.flight == f {
-		return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator be restarted", deadline)
+		return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator must be restarted", deadline)
 	}
 	return nil, c.err
 }

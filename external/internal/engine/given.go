@@ -70,7 +70,7 @@ func (p *pass) sawGiven(ctx context.Context) error {
 	r := p.record
 	r.Done = time.Now()
 	if err := p.rewrite(ctx, r); err != nil {
-		return fmt.Errorf("record that the thing is found by its id: %w", err)
+		return fmt.Errorf("record that the resource is found by its id: %w", err)
 	}
 	p.track.called = r.Done
 	p.facts.Seen = decide.Seen{}
@@ -107,6 +107,6 @@ func (p *pass) putBack(ctx context.Context) error {
 
 // putBack tells of a record that is restored.
 func (e *Engine) putBack(known record.Record) string {
-	return fmt.Sprintf("annotation %s was removed, without which the operator loses track of %s %q; it is there again",
+	return fmt.Sprintf("annotation %s was removed; without it the operator loses track of %s %q, so it was restored",
 		api.AnnotationExternal, strings.ToLower(e.kind), plain.Text(cmp.Or(known.Given, known.ID)))
 }

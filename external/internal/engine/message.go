@@ -55,9 +55,9 @@ func (s *settings) paused() string {
 	case !s.until.IsZero():
 		return text + " until " + s.until.UTC().Format(time.RFC3339)
 	case s.pause == decide.PauseAll:
-		return text + ", deletion too; remove it to go on"
+		return text + ", deletion too; remove it to continue"
 	}
-	return text + "; remove it to go on"
+	return text + "; remove it to continue"
 }
 
 // what names the thing for people.

@@ -38,16 +38,16 @@ func ownerIn(found map[string]string) string {
 // adoptBy is how to take a thing over by a value of the adoption annotation.
 func (p *pass) adoptBy(value string) string {
 	if p.settings.limits.adoption < decide.AdoptAlways {
-		return fmt.Sprintf("who runs the operator can allow annotation %s=%s, which takes it over, by --%s",
+		return fmt.Sprintf("whoever runs the operator can allow annotation %s=%s, which adopts it, with --%s",
 			api.AnnotationAdoption, value, p.settings.limits.flagged("adoption-limit", api.AdoptionAlways))
 	}
-	return fmt.Sprintf("set annotation %s to %q to take it over", api.AnnotationAdoption, value)
+	return fmt.Sprintf("set annotation %s to %q to adopt it", api.AnnotationAdoption, value)
 }
 
 // grant is how to allow what the permissions do not.
 func (p *pass) grant() string {
 	if l := p.settings.limits; !l.create || !l.update || !l.remove {
-		return fmt.Sprintf("; allow it by annotation %s, within what the operator's --access-limit allows here", api.AnnotationAccess)
+		return fmt.Sprintf("; allow it with annotation %s, within what the operator's --access-limit allows here", api.AnnotationAccess)
 	}
-	return "; allow it by annotation " + api.AnnotationAccess
+	return "; allow it with annotation " + api.AnnotationAccess
 }

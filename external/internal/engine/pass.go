@@ -473,13 +473,13 @@ func (p *pass) adopt(ctx context.Context) error {
 		return err
 	}
 	if err := p.persist(ctx, value); err != nil {
-		return fmt.Errorf("record that the thing is ours: %w", err)
+		return fmt.Errorf("record that the resource is ours: %w", err)
 	}
 	p.record, p.inherited = r, record.Record{}
 	p.track.adopted(r.Create, r.Incarnation, time.Now())
 	p.facts.Seen = decide.Seen{}
 	if !made {
-		p.event("Normal", "Adopted", "took over "+p.what())
+		p.event("Normal", "Adopted", "adopted "+p.what())
 	}
 	return nil
 }

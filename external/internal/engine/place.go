@@ -70,7 +70,7 @@ const longestEndpoint = 512
 func fitEndpoint(of, name string) error {
 	switch safe := plain.Safe(name); {
 	case strings.Contains(safe, plain.Hidden) && !strings.Contains(name, plain.Hidden):
-		return fmt.Errorf("the driver's %s returns what looks like credentials for an endpoint (%q); it must return a name that everybody may read", of, safe)
+		return fmt.Errorf("the driver's %s returns what looks like credentials for an endpoint (%q); it must return a name without credentials", of, safe)
 	case safe != name:
 		return fmt.Errorf("the driver's %s returns the endpoint %q, which is no text", of, safe)
 	case len(name) > longestEndpoint:
@@ -113,7 +113,7 @@ func (p *pass) pin(ctx context.Context) error {
 		return nil
 	}
 	if err := p.rewrite(ctx, r); err != nil {
-		return fmt.Errorf("record where the thing is: %w", err)
+		return fmt.Errorf("record where the resource is: %w", err)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (s *settings) readAccess(value string) {
 	letters, ok := api.AccessLetters(value)
 	if !ok {
 		s.policy.Create, s.policy.Update, s.policy.Delete = false, false, false
-		s.problem(api.AnnotationAccess, value, `letters of "CUD", "none" or "read-only"`, "the external thing is only read")
+		s.problem(api.AnnotationAccess, value, `letters of "CUD", "none" or "read-only"`, "the external resource is only observed")
 		return
 	}
 	c, u, d := lettersOf(letters)
@@ -101,7 +101,7 @@ func (s *settings) readAdoption(value string) {
 		s.from = from
 	case !ok:
 		asked = decide.AdoptNever
-		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical", "always" or "from:" with a UID`, "nothing is taken over")
+		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical", "always" or "from:" with a UID`, "nothing is adopted")
 	case asked > s.limits.adoption:
 		s.beyond(api.AnnotationAdoption, value, "adoption-limit")
 	}
@@ -131,13 +131,13 @@ func (s *settings) readDeletion(value string) {
 		s.policy.Orphan = true
 	default:
 		s.policy.DeletionUnclear = true
-		s.problem(api.AnnotationDeletion, value, `"delete" or "orphan"`, "the external thing is neither deleted nor left")
+		s.problem(api.AnnotationDeletion, value, `"delete" or "orphan"`, "the external resource is neither deleted nor kept")
 	}
 }
 
 // beyond tells of an annotation that asks for more than it may.
 func (s *settings) beyond(annotation, value, flag string) {
-	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; who runs it can allow more by --%s",
+	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; whoever runs it can allow more with --%s",
 		annotation, value, s.limits.flagged(flag, "...")))
 }
 

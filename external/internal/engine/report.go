@@ -50,7 +50,7 @@ func (p *pass) repaired(differed change.List) {
 	if p.facts.Deleting || p.did.created || !p.track.wish.same(p.wanted) || !differed.Visible() {
 		return
 	}
-	p.event("Normal", "DriftRepaired", fmt.Sprintf("%s had been changed by others; corrected: %s", p.what(), differed))
+	p.event("Normal", "DriftRepaired", fmt.Sprintf("%s was changed outside the operator; corrected: %s", p.what(), differed))
 }
 
 // report hands what people are told of d to the loop.

@@ -159,7 +159,7 @@ func Parse(value string) (Record, error) {
 	r, err := decode(value)
 	if err != nil {
 		return Record{}, fmt.Errorf("annotation %s cannot be read (%w); nothing is created or deleted until it is restored, "+
-			"for example from a backup, or removed to look for the thing by its name; then set annotation %s to a new value", api.AnnotationExternal, err, api.AnnotationReconcile)
+			"for example from a backup, or removed to look for the resource by its name; then set annotation %s to a new value", api.AnnotationExternal, err, api.AnnotationReconcile)
 	}
 	return r, nil
 }
