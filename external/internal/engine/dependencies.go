@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync/atomic"
 
-	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/health"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
@@ -165,9 +163,9 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 	case d.Ready != nil:
 		return e.judged(obj, d, to)
 	}
-	why := shortOf(to, gvk)
+	why := health.Lacking(to, gvk)
 	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // what is there does not need the newest spec of another
-		why = shortOf(asTold(to), gvk)
+		why = health.Lacking(health.AsReported(to), gvk)
 	}
 	if why != "" {
 		return why, nil
@@ -185,7 +183,7 @@ func (e *Engine) judged(obj Object, d Dependency, to client.Object) (string, err
 		if ready {
 			return "", nil
 		}
-		return cmp.Or(plain.Text(why), notReady), nil
+		return cmp.Or(plain.Text(why), health.NotReady), nil
 	})
 }
 
@@ -204,84 +202,6 @@ func kindOf(k client.Client, obj client.Object) string {
 		return gvk.Kind
 	}
 	return reflect.TypeOf(obj).Elem().Name()
-}
-
-// notReady is what an object lacks of which no more is known.
-const notReady = "is not ready"
-
-// shortOf says what an object that lives lacks by the rules for all kinds, nothing if it is
-// ready. A kind of ours, and an object that has the condition Ready, is as ready as that says;
-// the others are as kstatus sees them.
-func shortOf(obj client.Object, gvk schema.GroupVersionKind) string {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return notReady
-	}
-	ready, said := saysReady(obj, fields)
-	switch _, ours := obj.(api.Object); {
-	case said || ours:
-		if !ready {
-			return notReady
-		}
-		return ""
-	default:
-		return shortOfCurrent(obj, fields, gvk)
-	}
-}
-
-// saysReady tells whether an object has the condition Ready, and whether that says that it is
-// ready, and has seen its present spec. One of ours whose present spec cannot be applied stays
-// ready for the one before: it works, which is what others need.
-func saysReady(obj client.Object, fields map[string]any) (ready, said bool) {
-	generation := obj.GetGeneration()
-	g, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
-	outdated := err == nil && found && g != generation
-	conditions, _, _ := unstructured.NestedSlice(fields, "status", "conditions")
-	for _, c := range conditions {
-		m, ok := c.(map[string]any)
-		if !ok || m["type"] != api.ConditionReady {
-			continue
-		}
-		_, ours := obj.(api.ExternalObject)
-		g, found, err := unstructured.NestedInt64(m, "observedGeneration")
-		return !outdated && m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation), true
-	}
-	return false, false
-}
-
-// shortOfCurrent says what an object without a condition Ready lacks to be what kstatus calls
-// Current. kstatus takes an object that says nothing for current, for it knows the kinds of
-// Kubernetes alone; one of another kind that can have a status must have written some.
-func shortOfCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) string {
-	u := &unstructured.Unstructured{Object: fields}
-	if _, same := obj.(*unstructured.Unstructured); same {
-		u = u.DeepCopy() // the converter hands out the object's own fields
-	}
-	u.SetGroupVersionKind(gvk) // typed objects from a cache have none
-	result, err := cliutils.Compute(u)
-	switch {
-	case err != nil:
-		return notReady
-	case result.Status == cliutils.FailedStatus:
-		return "has failed"
-	case result.Status != cliutils.CurrentStatus:
-		return notReady
-	case cliutils.GetLegacyConditionsFn(u) == nil && isSilent(obj, fields, gvk):
-		return "has no status yet"
-	}
-	return ""
-}
-
-// isSilent tells whether an object that can have a status has none. Whether an object without
-// a Go type can have one is not known; those of Kubernetes itself that can, have it.
-func isSilent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) bool {
-	said, found := fields["status"]
-	if !found {
-		_, untyped := obj.(*unstructured.Unstructured)
-		return untyped && strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
-	}
-	status, ok := said.(map[string]any)
-	return ok && len(status) == 0
 }
 
 // unvouched is what a dependency lacks whose Ready somebody else wrote. When its operator
@@ -319,43 +239,5 @@ func (k dependencyKind) changed(before, after client.Object) bool {
 	} else if _, ours := after.(api.Object); !ours {
 		return true
 	}
-	return readinessChanged(before, after, gvk)
-}
-
-// readinessChanged tells which updates of a dependency can matter by the rules for all kinds.
-// One that was lost outside and made again took with it what depends on it there, though it
-// may have been Ready all along. That its spec was changed is no news before its status tells
-// what comes of it: else all that depends on it would wait for a moment at each change.
-func readinessChanged(before, after client.Object, gvk schema.GroupVersionKind) bool {
-	caughtUp := shortOf(after, gvk) == "" && shortOf(before, gvk) != ""
-	return caughtUp || shortOf(asTold(before), gvk) != shortOf(asTold(after), gvk) || before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
-		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
-}
-
-// asTold is an object as its status tells of it: at the generation that was observed last.
-func asTold(obj client.Object) client.Object {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return obj
-	}
-	observed, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
-	if err != nil || !found || observed == obj.GetGeneration() {
-		return obj
-	}
-	then, is := obj.DeepCopyObject().(client.Object)
-	if !is {
-		return obj
-	}
-	then.SetGeneration(observed)
-	return then
-}
-
-// incarnationOf counts how often the thing behind an object was made; 0 if the object stands
-// for nothing outside.
-func incarnationOf(obj client.Object) int64 {
-	o, ok := obj.(api.ExternalObject)
-	if !ok || o.TrimtabExternal().External == nil {
-		return 0
-	}
-	return o.TrimtabExternal().External.Incarnation
+	return health.Changed(before, after, gvk)
 }

@@ -1,0 +1,133 @@
+// Package health reports whether another object is ready: one that an object depends on, or one
+// that it is made of. The condition Ready of an object decides; without that condition, kstatus does.
+package health
+
+import (
+	"strings"
+
+	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// NotReady is what an object lacks if no more is known.
+const NotReady = "is not ready"
+
+// Lacking returns what an object lacks to be ready, as the end of a sentence about it ("has failed"),
+// and nothing if it is ready. gvk is the kind of obj, which typed objects from a cache do not carry.
+// Objects of trimtab kinds, and others with a condition Ready, are as ready as that condition says.
+// For all others kstatus decides.
+func Lacking(obj client.Object, gvk schema.GroupVersionKind) string {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return NotReady
+	}
+	ready, said := saysReady(obj, fields)
+	switch _, ours := obj.(api.Object); {
+	case said || ours:
+		if !ready {
+			return NotReady
+		}
+		return ""
+	default:
+		return lackingCurrent(obj, fields, gvk)
+	}
+}
+
+// saysReady reports whether an object has the condition Ready, and whether it says that the object is
+// ready for its current spec. An object with an external resource stays ready for an earlier spec if
+// the current one cannot be applied: the resource works, which is what others need.
+func saysReady(obj client.Object, fields map[string]any) (ready, said bool) {
+	generation := obj.GetGeneration()
+	g, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	outdated := err == nil && found && g != generation
+	conditions, _, _ := unstructured.NestedSlice(fields, "status", "conditions")
+	for _, c := range conditions {
+		m, ok := c.(map[string]any)
+		if !ok || m["type"] != api.ConditionReady {
+			continue
+		}
+		_, ours := obj.(api.ExternalObject)
+		g, found, err := unstructured.NestedInt64(m, "observedGeneration")
+		return !outdated && m["status"] == "True" && (err != nil || !found || g == generation || ours && g < generation), true
+	}
+	return false, false
+}
+
+// lackingCurrent returns what an object without a condition Ready lacks to be Current in the sense of
+// kstatus. kstatus knows only the kinds of Kubernetes and considers an object without a status
+// Current; an object of another kind that can have a status must have one.
+func lackingCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) string {
+	u := &unstructured.Unstructured{Object: fields}
+	if _, same := obj.(*unstructured.Unstructured); same {
+		u = u.DeepCopy() // the converter hands out the object's own fields
+	}
+	u.SetGroupVersionKind(gvk) // typed objects from a cache have none
+	result, err := cliutils.Compute(u)
+	switch {
+	case err != nil:
+		return NotReady
+	case result.Status == cliutils.FailedStatus:
+		return "has failed"
+	case result.Status != cliutils.CurrentStatus:
+		return NotReady
+	case cliutils.GetLegacyConditionsFn(u) == nil && isSilent(obj, fields, gvk):
+		return "has no status yet"
+	}
+	return ""
+}
+
+// isSilent reports whether an object that can have a status has none. Whether an untyped object can
+// have one is not known, so kinds of Kubernetes are assumed to have it if they can.
+func isSilent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) bool {
+	said, found := fields["status"]
+	if !found {
+		_, untyped := obj.(*unstructured.Unstructured)
+		return untyped && strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
+	}
+	status, ok := said.(map[string]any)
+	return ok && len(status) == 0
+}
+
+// Changed reports whether an update of an object can matter to those that depend on it. A recreated
+// external resource matters even if the object was Ready all the time, because whatever depends on the
+// resource was lost with it. A new spec does not matter before the status reports on it: otherwise all
+// dependents would wait for a moment at each change.
+func Changed(before, after client.Object, gvk schema.GroupVersionKind) bool {
+	caughtUp := Lacking(after, gvk) == "" && Lacking(before, gvk) != ""
+	return caughtUp || Lacking(AsReported(before), gvk) != Lacking(AsReported(after), gvk) ||
+		before.GetUID() != after.GetUID() || incarnationOf(before) != incarnationOf(after) ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// AsReported returns obj at the generation that its status reports on, so that [Lacking] judges the
+// status and not its age.
+func AsReported(obj client.Object) client.Object {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return obj
+	}
+	observed, found, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	if err != nil || !found || observed == obj.GetGeneration() {
+		return obj
+	}
+	then, is := obj.DeepCopyObject().(client.Object)
+	if !is {
+		return obj
+	}
+	then.SetGeneration(observed)
+	return then
+}
+
+// incarnationOf is how often the external resource of an object was created; 0 if it has none.
+func incarnationOf(obj client.Object) int64 {
+	o, ok := obj.(api.ExternalObject)
+	if !ok || o.TrimtabExternal().External == nil {
+		return 0
+	}
+	return o.TrimtabExternal().External.Incarnation
+}
