@@ -45,11 +45,21 @@ func Call[R any](code, method string, f func() (R, error)) (result R, err error)
 func Aside(code, method string, f func()) error {
 	ended := make(chan error, 1)
 	go func() {
+		_ = grow(len(method))
 		var err error = &ExitError{Code: code, Method: method}
 		defer func() { ended <- err }()
 		_, err = Call(code, method, func() (struct{}, error) { f(); return struct{}{}, nil })
 	}()
 	return <-ended
+}
+
+// grow makes room on the stack of a new goroutine at once. Otherwise the stack is copied each time it
+// doubles, with everything that f has called by then.
+//
+//go:noinline
+func grow(n int) byte {
+	var room [8 << 10]byte
+	return room[n]
 }
 
 // Stack returns where the code panicked whose error err is or wraps; empty if it did not panic.

@@ -84,13 +84,28 @@ func Clip(s string, limit int) string {
 	return strings.TrimRight(s[:end], " ") + more
 }
 
-// accepted matches the reasons that the API server accepts.
-var accepted = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+// accepted reports whether the API server accepts s as a reason:
+// [A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?
+func accepted(s string) bool {
+	if s == "" || len(s) > longestReason {
+		return false
+	}
+	last := byte(':')
+	for i := range len(s) {
+		last = s[i]
+		letter := 'a' <= last|0x20 && last|0x20 <= 'z'
+		inner := '0' <= last && last <= '9' || last == '_' || last == ',' || last == ':'
+		if !letter && (i == 0 || !inner) {
+			return false
+		}
+	}
+	return last != ',' && last != ':'
+}
 
 // Reason turns s into a reason that the API server accepts, or "Unknown" if nothing of s can be kept,
 // so that an invalid reason never prevents a status from being written.
 func Reason(s string) string {
-	if len(s) <= longestReason && accepted.MatchString(s) {
+	if accepted(s) {
 		return s
 	}
 	var b strings.Builder
@@ -107,6 +122,9 @@ func Reason(s string) string {
 // printable replaces bytes that are not valid UTF-8, control characters other than white space, and
 // characters that change the direction of text.
 func printable(s string) string {
+	if ordinary(s) {
+		return s
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -114,6 +132,16 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// ordinary reports whether s consists of printable ASCII, as most texts do.
+func ordinary(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // These parts differ each time an error occurs and would cause a status write in every pass.
@@ -148,7 +176,9 @@ func steady(s string) string {
 			s = requestID.ReplaceAllString(s, "")
 		}
 		s = replaceIf(s, "0x", pointer, "(address)")
-		s = replaceIf(s, "-", timestamp, "(time)")
+		if strings.Contains(s, ":") { // unlike in names, which often contain digits and dashes
+			s = replaceIf(s, "-", timestamp, "(time)")
+		}
 	}
 	return strings.TrimRight(strings.TrimSpace(s), ".;,: ")
 }

@@ -3,9 +3,11 @@ package plain_test
 import (
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/trimtab-dev/trimtab/internal/plain"
@@ -143,6 +145,29 @@ func TestLine(t *testing.T) {
 		}
 		if want, got := strings.Join(strings.Fields(s.String()), " "), plain.Line(s.String()); got != want {
 			t.Fatalf("Line(%q) = %q, want %q", s.String(), got, want)
+		}
+	}
+}
+
+// TestShortcuts compares what most texts take with what it stands for.
+func TestShortcuts(t *testing.T) {
+	slow := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+	some := []string{"", "a", "Z", "0", "_", ",", ":", "@", "[", "`", "{", "é", " ", "\n", "\x7f", strings.Repeat("x", 127)}
+	for _, a := range some {
+		for _, b := range some {
+			for _, c := range some {
+				s := a + b + c
+				if got, want := plain.Reason(s) == s, len(s) <= 128 && slow.MatchString(s); got != want {
+					t.Errorf("%q is kept: %t, want %t", s, got, want)
+				}
+			}
+		}
+	}
+	for r := range rune(0x3000) {
+		s := "a" + string(r)
+		want := unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
+		if got := plain.Safe(s) != s; got != want {
+			t.Errorf("%q is replaced: %t, want %t", s, got, want)
 		}
 	}
 }

@@ -86,7 +86,10 @@ type Decision struct {
 type Row int
 
 // String is the row as traces show it: "D-13".
-func (r Row) String() string { return fmt.Sprintf("D-%02d", int(r)) }
+func (r Row) String() string {
+	text := [...]byte{'D', '-', byte('0' + r/10%10), byte('0' + r%10)}
+	return string(text[:])
+}
 
 // Action is what to do next. The set is closed.
 type Action int

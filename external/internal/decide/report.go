@@ -178,9 +178,9 @@ func (f Facts) ReadyAfter(d Decision) (generation int64, known bool) {
 // progress says what goes on. A decision that leaves it open keeps what this process told.
 func (v *voice) progress() {
 	creating, updating := v.f.Told.Creating, v.f.Told.Updating
-	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating "+v.t.Thing)
-	v.going(api.ConditionUpdating, v.d.Show.Updating, updating, ReasonUpdating, "updating "+v.t.Thing)
-	v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting "+v.t.Thing)
+	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating ")
+	v.going(api.ConditionUpdating, v.d.Show.Updating, updating, ReasonUpdating, "updating ")
+	v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting ")
 }
 
 func (v *voice) going(kind string, s Shown, before bool, was Reason, doing string) {
@@ -188,7 +188,7 @@ func (v *voice) going(kind string, s Shown, before bool, was Reason, doing strin
 	case s == ShowTrue:
 		v.is(kind, v.reason, v.message)
 	case s == ShowSame && before:
-		v.is(kind, string(was), doing)
+		v.is(kind, string(was), doing+v.t.Thing)
 	default:
 		v.isNot(kind, "NotInProgress", "")
 	}

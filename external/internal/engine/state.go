@@ -261,6 +261,11 @@ func (p *pass) recall(ctx context.Context) {
 	if !known || !asked || time.Since(m.at) >= p.e.moment() || p.hangs != nil {
 		return
 	}
+	p.goBy(ctx, m)
+}
+
+// goBy takes in what the API returned a moment ago.
+func (p *pass) goBy(ctx context.Context, m memorized) {
 	p.gather()
 	obj, compare := p.lend(), p.comparer()
 	s, err := pure(&p.e.left, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
