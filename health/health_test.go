@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	thingv1 "github.com/trimtab-dev/trimtab/internal/thing"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/api"
+	thingv1 "github.com/trimtab-dev/trimtab/internal/thing"
 )
 
 // dependency makes an object that is Ready in every way, and changes it.

@@ -509,7 +509,7 @@ func (p *modelPass) update() {
 	p.f.Seen = decide.Seen{}
 	delete(w.memory, p.o.uid)
 	class, t := w.anyFault(), p.target()
-	if t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && w.chance(50)) && !(w.v.echoes && w.chance(90)) {
+	if t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && w.chance(50)) && (!w.v.echoes || !w.chance(90)) {
 		t.set(w.now, p.o.want)
 		if w.v.consistent && w.chance(70) {
 			w.undo = append(w.undo, t)
