@@ -29,7 +29,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	case s.Operator.SetUp == nil:
 		return nil, fmt.Errorf("fault: scenario %q has no operator; give its Operator a SetUp", s.Name)
 	case o.pairs < 0:
-		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, sandbox.Misuse(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, sandbox.MisuseError(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
 	}
 	c, err := s.cluster()
 	if err != nil {

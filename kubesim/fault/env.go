@@ -112,9 +112,9 @@ func externalAs[O ExternalAPI](o ExternalAPI, what string) (O, error) {
 	case ok:
 		return as, nil
 	case o == nil:
-		return as, sandbox.Misuse(fmt.Sprintf("%q wants the external API as %v, but the scenario has no ExternalAPI", what, reflect.TypeFor[O]()))
+		return as, sandbox.MisuseError(fmt.Sprintf("%q wants the external API as %v, but the scenario has no ExternalAPI", what, reflect.TypeFor[O]()))
 	}
-	return as, sandbox.Misuse(fmt.Sprintf("%q wants the external API as %v, but the scenario's ExternalAPI is a %T", what, reflect.TypeFor[O](), o))
+	return as, sandbox.MisuseError(fmt.Sprintf("%q wants the external API as %v, but the scenario's ExternalAPI is a %T", what, reflect.TypeFor[O](), o))
 }
 
 // fake is the author's fake as a sandbox wants it.

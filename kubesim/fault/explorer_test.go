@@ -263,7 +263,7 @@ func TestSample(t *testing.T) {
 	const want = `fault: scenario "toy": Sample(-1) would play no pairs; give a number above 0, or 0 for 200 of them`
 	if _, err := newExploration(t, &s, options{pairs: -1}); err == nil || err.Error() != want {
 		t.Errorf("a sample of -1 pairs gave %v, want %s", err, want)
-	} else if _, ok := errors.AsType[sandbox.Misuse](err); !ok {
+	} else if _, ok := errors.AsType[sandbox.MisuseError](err); !ok {
 		t.Errorf("%v is no misuse", err)
 	}
 }

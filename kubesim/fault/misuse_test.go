@@ -193,7 +193,7 @@ func TestMisuse(t *testing.T) {
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("%s: the error is %v, want %q in it", tt.why, err, tt.want)
 			}
-			if _, ok := errors.AsType[sandbox.Misuse](err); tt.want != "" && !ok {
+			if _, ok := errors.AsType[sandbox.MisuseError](err); tt.want != "" && !ok {
 				t.Errorf("%s: %T is no misuse", tt.why, err)
 			}
 		})

@@ -35,7 +35,7 @@ func (e *exploration) playReference() error {
 			return err
 		}
 		if sandbox.IsSame(first.Learned.External, second.Learned.External) {
-			return sandbox.Misuse("ExternalAPI returned the same fake for two worlds; make a new one each time")
+			return sandbox.MisuseError("ExternalAPI returned the same fake for two worlds; make a new one each time")
 		}
 		what := firstDifference(first.Run, second.Run)
 		if what == "" {
@@ -158,7 +158,7 @@ func (e *exploration) checkShared(r *history.Run) error {
 			return c.Group == apiextensionsv1.GroupName && c.Resource == "customresourcedefinitions" && c.Name == name
 		})
 		if !came && (err != nil || known.GroupResource() != named) { // a mapper takes singulars and beginnings of groups, too
-			return sandbox.Misuse(fmt.Sprintf("Shared names %q, which is no kind of this world; write the plural and the group, as configmaps or deployments.apps", name))
+			return sandbox.MisuseError(fmt.Sprintf("Shared names %q, which is no kind of this world; write the plural and the group, as configmaps or deployments.apps", name))
 		}
 	}
 	return nil

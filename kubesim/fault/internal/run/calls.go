@@ -233,7 +233,7 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	}
 	kind := c.perform(p, &call, func() {
 		call.Code, err = do(c.shownTo(&call))
-		if misuse, ok := errors.AsType[sandbox.Misuse](err); ok {
+		if misuse, ok := errors.AsType[sandbox.MisuseError](err); ok {
 			c.others.Broken = misuse // an operator that copes with it would look right
 		}
 	})

@@ -54,7 +54,7 @@ func (c *crew) take(err error) (Job, bool) {
 func (c *crew) hand(j Job, r Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := errors.AsType[sandbox.Misuse](r.Err); ok || r.Run == nil { // stuck: there is nothing to judge
+	if _, ok := errors.AsType[sandbox.MisuseError](r.Err); ok || r.Run == nil { // stuck: there is nothing to judge
 		c.failure = fmt.Errorf("schedule %s: %w", j.Schedule.Token(c.simulation.scenario.Name), r.Err)
 		return
 	}

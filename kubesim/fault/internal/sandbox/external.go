@@ -22,12 +22,12 @@ type External interface {
 	Fake() any
 }
 
-// Misuse is a mistake in a scenario because of which less would be tried, or believed, than its
+// MisuseError is a mistake in a scenario because of which less would be tried, or believed, than its
 // author thinks. It ends an exploration whenever it shows.
-type Misuse string
+type MisuseError string
 
 // Error is the mistake in a sentence.
-func (m Misuse) Error() string { return string(m) }
+func (m MisuseError) Error() string { return string(m) }
 
 // IsSame reports whether two fakes are one, so that a world begins with what is left of another.
 func IsSame(a, b External) bool {
@@ -42,11 +42,11 @@ func IsSame(a, b External) bool {
 func checkExternal(made bool, e External, lag time.Duration) error {
 	switch {
 	case made && e == nil:
-		return Misuse("ExternalAPI returned nil; leave it out if there is no external API")
+		return MisuseError("ExternalAPI returned nil; leave it out if there is no external API")
 	case lag > 0 && !made:
-		return Misuse("Lag is set, but there is no ExternalAPI whose reads could lag")
+		return MisuseError("Lag is set, but there is no ExternalAPI whose reads could lag")
 	case lag > 0 && !e.CanCopy():
-		return Misuse(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", e.Fake()))
+		return MisuseError(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", e.Fake()))
 	}
 	return nil
 }
@@ -56,12 +56,12 @@ func (s *Sandbox) checkCopy(then []history.Resource) error {
 	now := s.Resources()
 	for _, r := range then {
 		if !slices.Contains(now, r) {
-			return Misuse(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", s.external.Fake(), r.Kind, r.ID))
+			return MisuseError(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", s.external.Fake(), r.Kind, r.ID))
 		}
 	}
 	for _, r := range now {
 		if !slices.Contains(then, r) {
-			return Misuse(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", s.external.Fake(), r.Kind, r.ID))
+			return MisuseError(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", s.external.Fake(), r.Kind, r.ID))
 		}
 	}
 	return nil

@@ -218,7 +218,7 @@ func (s *Sandbox) Snapshot(call int, waits time.Time) (*Snapshot, error) {
 	}
 	kept.external, kept.resources = s.external.Copy(), s.Resources()
 	if !kept.external.CanCopy() {
-		return nil, Misuse(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", s.external.Fake(), kept.external.Fake()))
+		return nil, MisuseError(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", s.external.Fake(), kept.external.Fake()))
 	}
 	return kept, nil
 }
