@@ -71,3 +71,42 @@ func inSync(b *testing.B) func() {
 	}
 	return visit
 }
+
+// shelf is a tiny API: boxes by name.
+type shelf map[string]box
+
+// box is a thing as its API keeps it.
+type box struct {
+	size   int
+	labels map[string]string
+}
+
+// boxes is the whole driver. T is the custom resource, C the API's client, O the thing.
+type boxes struct{}
+
+func (boxes) Observe(_ context.Context, r external.ObserveRequest[*thing.Thing, shelf]) (external.Observation[box], error) {
+	b, found := r.Client[r.ID]
+	if !found {
+		return external.Missing[box](), nil
+	}
+	return external.Available(b, external.MarkOf(b.labels)), nil
+}
+
+func (boxes) Compare(r external.CompareRequest[*thing.Thing, box]) external.Changes {
+	return external.Diff(external.Field("spec.size", r.Object.Spec.Size, r.Have.size))
+}
+
+func (boxes) Create(_ context.Context, r external.CreateRequest[*thing.Thing, shelf]) (external.CreateResponse[box], error) {
+	r.Client[r.ID] = box{size: r.Object.Spec.Size, labels: r.Mark.On(nil)}
+	return external.CreateResponse[box]{}, nil
+}
+
+func (boxes) Update(_ context.Context, r external.UpdateRequest[*thing.Thing, shelf, box]) (external.UpdateResponse[box], error) {
+	r.Client[r.ID] = box{size: r.Object.Spec.Size, labels: r.Have.labels}
+	return external.UpdateResponse[box]{}, nil
+}
+
+func (boxes) Delete(_ context.Context, r external.DeleteRequest[*thing.Thing, shelf]) (external.DeleteResponse, error) {
+	delete(r.Client, r.ID)
+	return external.DeleteResponse{}, nil
+}

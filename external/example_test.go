@@ -3,78 +3,109 @@ package external_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
-	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
-// shelf is a tiny API: boxes by name.
-type shelf map[string]box
+// Bucket is a kind whose objects each represent one bucket of an object store. controller-gen
+// writes its CRD and the methods that copy it.
+type Bucket struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
 
-// box is a thing as its API keeps it.
-type box struct {
-	size   int
-	labels map[string]string
+	Spec   BucketSpec   `json:"spec"`
+	Status BucketStatus `json:"status,omitzero"`
 }
 
-// boxes is the whole driver. T is the custom resource, C the API's client, O the thing.
-type boxes struct{}
+// BucketSpec is what a user asks for.
+type BucketSpec struct {
+	Quota   int    `json:"quota"`
+	Account string `json:"account,omitempty"`
+}
 
-func (boxes) Observe(_ context.Context, r external.ObserveRequest[*thing.Thing, shelf]) (external.Observation[box], error) {
+// BucketStatus has the fields that every external resource has; add your own.
+type BucketStatus struct {
+	api.ExternalStatus `json:",inline"`
+}
+
+// TrimtabStatus and TrimtabExternal let trimtab write the status.
+func (b *Bucket) TrimtabStatus() *api.Status           { return &b.Status.Status }
+func (b *Bucket) TrimtabExternal() *api.ExternalStatus { return &b.Status.ExternalStatus }
+
+// DeepCopyObject implements runtime.Object.
+func (b *Bucket) DeepCopyObject() runtime.Object {
+	out := *b
+	b.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Status.ExternalStatus = *b.TrimtabExternal().DeepCopy()
+	return &out
+}
+
+// store is the client of the external API: buckets by name.
+type store map[string]bucket
+
+// bucket is a bucket as the API returns it.
+type bucket struct {
+	quota int
+	tags  map[string]string
+}
+
+// buckets is the whole driver.
+type buckets struct{}
+
+func (buckets) Observe(_ context.Context, r external.ObserveRequest[*Bucket, store]) (external.Observation[bucket], error) {
 	b, found := r.Client[r.ID]
 	if !found {
-		return external.Missing[box](), nil
+		return external.Missing[bucket](), nil
 	}
-	return external.Available(b, external.MarkOf(b.labels)), nil
+	return external.Available(b, external.MarkOf(b.tags)), nil
 }
 
-func (boxes) Compare(r external.CompareRequest[*thing.Thing, box]) external.Changes {
-	return external.Diff(external.Field("spec.size", r.Object.Spec.Size, r.Have.size))
+func (buckets) Compare(r external.CompareRequest[*Bucket, bucket]) external.Changes {
+	return external.Diff(external.Field("spec.quota", r.Object.Spec.Quota, r.Have.quota))
 }
 
-func (boxes) Create(_ context.Context, r external.CreateRequest[*thing.Thing, shelf]) (external.CreateResponse[box], error) {
-	r.Client[r.ID] = box{size: r.Object.Spec.Size, labels: r.Mark.On(nil)}
-	return external.CreateResponse[box]{}, nil
+func (buckets) Create(_ context.Context, r external.CreateRequest[*Bucket, store]) (external.CreateResponse[bucket], error) {
+	r.Client[r.ID] = bucket{quota: r.Object.Spec.Quota, tags: r.Mark.On(nil)}
+	return external.CreateResponse[bucket]{}, nil
 }
 
-func (boxes) Update(_ context.Context, r external.UpdateRequest[*thing.Thing, shelf, box]) (external.UpdateResponse[box], error) {
-	r.Client[r.ID] = box{size: r.Object.Spec.Size, labels: r.Have.labels}
-	return external.UpdateResponse[box]{}, nil
+func (buckets) Update(_ context.Context, r external.UpdateRequest[*Bucket, store, bucket]) (external.UpdateResponse[bucket], error) {
+	r.Client[r.ID] = bucket{quota: r.Object.Spec.Quota, tags: r.Have.tags}
+	return external.UpdateResponse[bucket]{}, nil
 }
 
-func (boxes) Delete(_ context.Context, r external.DeleteRequest[*thing.Thing, shelf]) (external.DeleteResponse, error) {
+func (buckets) Delete(_ context.Context, r external.DeleteRequest[*Bucket, store]) (external.DeleteResponse, error) {
 	delete(r.Client, r.ID)
 	return external.DeleteResponse{}, nil
 }
 
-// A driver and its client make a controller, which any manager runs. What it calls can be
-// called by hand.
+// The compiler checks that buckets has the methods that it is meant to have.
+var (
+	_ external.Driver[*Bucket, store, bucket]  = buckets{}
+	_ external.Updater[*Bucket, store, bucket] = buckets{}
+)
+
+// A driver and the client of its API make a controller, which package operator or any manager
+// runs. The methods of a driver can be tested without either.
 func Example() {
-	store := shelf{}
-	controller := external.New(boxes{}, external.Options[*thing.Thing, shelf]{
-		Connect: func(context.Context) (shelf, error) { return store, nil },
+	api := store{}
+	controller := external.New(buckets{}, external.Options[*Bucket, store]{
+		Connect: func(context.Context) (store, error) { return api, nil },
 	})
 	fmt.Printf("%T\n", controller)
 
-	ctx, driver := context.Background(), boxes{}
-	object := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Name: "parcel", UID: types.UID("4711")}, Spec: thing.Spec{Size: 3}}
-	_, _ = driver.Create(ctx, external.CreateRequest[*thing.Thing, shelf]{
-		Client: store, Object: object, ID: "thing-4711", Incarnation: 1, Mark: external.Mark{external.MarkUID: "4711"},
-	})
-	fmt.Println(slices.Collect(maps.Keys(store)))
+	ctx, driver := context.Background(), buckets{}
+	photos := &Bucket{Spec: BucketSpec{Quota: 3}}
+	_, _ = driver.Create(ctx, external.CreateRequest[*Bucket, store]{Client: api, Object: photos, ID: "photos"})
 
-	object.Spec.Size = 5
-	seen, _ := driver.Observe(ctx, external.ObserveRequest[*thing.Thing, shelf]{
-		Client: store, Object: object, ID: "thing-4711", Incarnation: 1,
-	})
-	fmt.Println(seen.Phase, driver.Compare(external.CompareRequest[*thing.Thing, box]{Object: object, Have: seen.Have}))
+	photos.Spec.Quota = 5
+	seen, _ := driver.Observe(ctx, external.ObserveRequest[*Bucket, store]{Client: api, Object: photos, ID: "photos"})
+	fmt.Println(seen.Phase, driver.Compare(external.CompareRequest[*Bucket, bucket]{Object: photos, Have: seen.Have}))
 	// Output:
-	// *loop.Controller[*github.com/trimtab-dev/trimtab/internal/thing.Thing]
-	// [thing-4711]
-	// Available spec.size 3 → 5
+	// *loop.Controller[*github.com/trimtab-dev/trimtab/external_test.Bucket]
+	// Available spec.quota 3 → 5
 }
