@@ -6,29 +6,30 @@ import "fmt"
 type Class int
 
 const (
-	// ClassUnknown: leave it to the default rules, which end in Transient.
+	// ClassUnknown leaves the error to the default rules, which end in ClassTransient.
 	ClassUnknown Class = iota
 	// ClassTransient: trying again may help.
 	ClassTransient
-	// ClassThrottled: too many requests; nothing is called for any object of the kind until
-	// the time that the API asked for is over, reads and deletions included.
+	// ClassThrottled: too many requests. Nothing is called for any object of the kind until the
+	// time that the API asked for has passed, reads and deletions included.
 	ClassThrottled
 	// ClassDenied: credentials or permissions.
 	ClassDenied
-	// ClassInvalid: the request itself is refused; only a new spec helps.
+	// ClassInvalid: the request itself is refused; only a changed spec helps.
 	ClassInvalid
-	// ClassConflict: the state of the thing does not allow the request now.
+	// ClassConflict: the state of the resource does not allow the request now.
 	ClassConflict
-	// ClassTerminal: nothing but a person helps.
+	// ClassTerminal: a user has to act.
 	ClassTerminal
-	// ClassAmbiguous: unknown whether a mutating request took effect; only looking helps.
+	// ClassAmbiguous: it is unknown whether a mutating request took effect; only an observation
+	// helps.
 	ClassAmbiguous
-	// ClassNotReady: something that the request needs is not there yet; waiting helps and
-	// it is not a failure.
+	// ClassNotReady: something that the request needs does not exist yet; waiting helps, and this
+	// is not a failure.
 	ClassNotReady
 )
 
-// String is the class in one word.
+// String returns the class in one word.
 func (c Class) String() string {
 	switch c {
 	case ClassUnknown:

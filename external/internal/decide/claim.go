@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// claim is whether a thing that exists may be treated as ours.
+// claim is whether an existing resource may be treated as ours.
 type claim int
 
 const (
@@ -15,9 +15,9 @@ const (
 	claimAdopt
 )
 
-// claimed applies the adoption policy. What another living object has is never taken,
-// whatever the policy: within the cluster its claim tells, across clusters its mark, which
-// only a policy that names that very owner overrides.
+// claimed applies the adoption policy. A resource of another living object is never taken,
+// whatever the policy: within the cluster the other object's claim decides, across clusters its
+// mark, which only a policy that names that very owner overrides.
 func claimed(f Facts) claim {
 	if f.Seen.Owner != OwnerUs && f.Seen.Rival != RivalNone {
 		return claimRefused
@@ -46,7 +46,7 @@ func claimed(f Facts) claim {
 	return claimRefused
 }
 
-// notOurs is row 15: the thing is, or may be, somebody else's.
+// notOurs is row 15: the resource belongs, or may belong, to another.
 func notOurs(f Facts) Decision {
 	if f.Seen.Owner != OwnerUs && f.Seen.Rival == RivalEqual {
 		return stopped(15, ReasonContested)
@@ -54,8 +54,9 @@ func notOurs(f Facts) Decision {
 	return stopped(15, ReasonNotOurs)
 }
 
-// lookedBehind looks once more at what seems to be somebody else's, if a look may still show
-// what went with an earlier object of the name. What a living object has is not of that kind.
+// lookedBehind observes a resource that seems to belong to another once more, if the observation
+// may still show what belonged to an earlier object of the same name. A resource of a living
+// object needs no second observation.
 func lookedBehind(f Facts, d Decision) Decision {
 	if f.Seen.Rival == RivalNone && f.SinceMet < f.Grace {
 		d.Wake = WakeSoon
@@ -63,17 +64,17 @@ func lookedBehind(f Facts, d Decision) Decision {
 	return d
 }
 
-// unproven: the thing is ours, and could say so itself but does not. Until it does, another
-// cluster could take it for nobody's.
+// unproven reports whether the resource is ours and could bear our mark but does not. Until it
+// does, another cluster could take it for unowned.
 func (f Facts) unproven() bool {
 	return f.Seen.Owner == OwnerRecorded && f.CanMark && (f.Policy.Update || f.madeUnmarked() && f.Policy.Create)
 }
 
-// madeUnmarked: the thing bears no mark because a create of ours cannot carry it.
+// madeUnmarked reports whether the resource bears no mark because our create could not set one.
 func (f Facts) madeUnmarked() bool { return f.MarkLater && f.Record.Marker == record.MarkerPending }
 
-// decideMark is the second half of row 9: a thing that was taken over gets our mark, and
-// nothing else happens to it until the mark is seen.
+// decideMark is the second half of row 9: an adopted resource gets our mark, and nothing else
+// happens to it until an observation shows the mark.
 func decideMark(f Facts) Decision {
 	switch {
 	case f.Refused == ActionMark:
@@ -101,13 +102,13 @@ func adoptFrom(f Facts, least Adoption) claim {
 	return claimRefused
 }
 
-// identical: the thing is settled and is what the spec asks for.
+// identical reports whether the resource is available and matches the spec.
 func (f Facts) identical() bool {
 	return f.Seen.Phase == PhaseAvailable && !f.Differs.Any()
 }
 
-// ownsForDeletion: the thing is ours, or would be adopted because of its mark. What could
-// be adopted for another reason but never was is not deleted.
+// ownsForDeletion reports whether the resource is ours, or would be adopted because of its mark. A
+// resource that could be adopted for another reason but never was is not deleted.
 func ownsForDeletion(f Facts) bool {
 	switch f.Seen.Owner {
 	case OwnerUs, OwnerRecorded, OwnerRestored:
@@ -117,26 +118,26 @@ func ownsForDeletion(f Facts) bool {
 	return false
 }
 
-// Standing is what an object's claim to a thing rests on.
+// Standing is what an object's claim to a resource rests on.
 type Standing struct {
 	UID string
-	// Since is when the object was made, to the second; asked when its first record for the thing
-	// was written, zero if there is none.
+	// Since is the object's creation time, to the second. Asked is the time of its first record
+	// for the resource, zero if there is none.
 	Since, Asked time.Time
 	Place        record.Place
-	// Holds: the object's record says that the thing is its own, and nothing proves it; or, of
-	// a thing that is not there, that it was to be.
+	// Holds: the object's record says that the resource is its own, and nothing proves it; or, if
+	// the resource does not exist, that the object was about to create it.
 	Holds bool
-	// Had: the object's record says that the thing was there.
+	// Had: the object's record says that the resource existed.
 	Had bool
-	// Ends: the object is being deleted; leaves: and its thing is to stay.
+	// Ends: the object is being deleted. Leaves: its resource stays then.
 	Ends, Leaves bool
 }
 
-// against tells whether the claim o stands in the way of s. A record that may be true comes
-// before a mere wish, an older wish before a younger. Two records of one thing stand in each
-// other's way: one of them is not true, and nobody can tell which. Of two objects that both
-// go, the older deletes.
+// against returns how the claim o stands against s. A record that may be true precedes a mere
+// wish, and an older wish precedes a younger one. Two records of one resource block each other:
+// one of them is wrong, and nothing shows which. If both objects are being deleted, the older one
+// deletes the resource.
 func (s Standing) against(o Standing) Rival {
 	switch {
 	case !s.Place.Reaches(o.Place), s.Ends && o.Ends && !o.Leaves && s.before(o):
@@ -149,9 +150,9 @@ func (s Standing) against(o Standing) Rival {
 	return RivalNone
 }
 
-// Rivalry compares two claims. Where there is nothing, an object whose record names the thing
-// had it, or was about to, and comes before one that wishes for it. Of two such the one that was
-// there before comes first if marks tell later whose the thing is; without marks nobody knows
+// Rivalry compares two claims. If the resource does not exist, an object whose record names it had
+// it, or was about to create it, and precedes one that only wishes for it. Of two such objects the
+// one that had it earlier comes first if marks show the owner later; without marks nothing shows
 // which record is true.
 func Rivalry(ours, theirs Standing, markTells bool) Rival {
 	if markTells && ours.Holds && theirs.Holds {
@@ -161,7 +162,8 @@ func Rivalry(ours, theirs Standing, markTells bool) Rival {
 	return ours.against(theirs)
 }
 
-// earlier tells whether the record of s is rather that of an object which had the thing.
+// earlier reports whether the record of s, rather than that of o, is likely to be the one of the
+// object that had the resource.
 func (s Standing) earlier(o Standing) bool {
 	switch {
 	case s.Had != o.Had:

@@ -6,16 +6,16 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// Next says what to do next about one external thing. It is pure and total: it knows
-// nothing but f, and every f has an answer. Its 32 rows are the framework's promise; each
-// Decision names the row that made it. The caller acts, learns new facts and asks again,
-// until an answer leaves nothing to do in this pass.
+// Next returns what to do next about one external resource. It is pure and total: it depends on f
+// alone and has an answer for every f. The 32 rows of its table are the framework's promise; each
+// Decision names the row that made it. The caller acts, learns new facts and asks again until a
+// decision leaves nothing to do in this pass.
 //
-// Invariants, whatever f and however the caller crashes between two answers:
-//   - a thing is created only when its absence is proven and a marker is durable and young,
-//     so that the age of a marker tells when no create can still be on its way;
+// These invariants hold for every f, wherever the caller crashes between two decisions:
+//   - a resource is created only when its absence is proven and its marker is durable and recent,
+//     so that the marker's age shows when no create can still be in flight;
 //   - nothing that is not ours is changed or deleted;
-//   - the finalizer goes only when the thing is absent or is to stay by policy.
+//   - the finalizer is removed only when the resource is absent or the policy keeps it.
 func Next(f Facts) Decision {
 	d := decide(f)
 	if !f.suffice(d) {
@@ -32,11 +32,12 @@ func decide(f Facts) Decision {
 	return decideLife(f)
 }
 
-// suffice reports whether d may rest on what is known of the resource; if not, d is decided as if
-// nothing were. What the API returned a moment ago is enough to make a change that the user asks
-// for now, which costs one read less; it is not enough to say that nothing differs, or that the
-// resource is gone or not ours. What the API returns with its answer is believed once: if the same
-// differences come back, it may only repeat what was asked for.
+// suffice reports whether the state known of the resource is good enough for d; if it is not, Next
+// decides as if the resource had not been observed. What the API returned a moment ago is enough
+// to make a change that the user asks for now, which saves a read. It is not enough to conclude
+// that nothing differs, or that the resource is gone or not ours. What the API returns with the
+// answer to a change is believed once: if the same differences come back, the answer may only echo
+// the request.
 func (f Facts) suffice(d Decision) bool {
 	switch f.Seen.Source {
 	case SourceMemory:
@@ -48,10 +49,9 @@ func (f Facts) suffice(d Decision) bool {
 	return true
 }
 
-// certain makes sure, before the outside is changed, that the object which was read still
-// exists. A process that has just started may read an old copy of one that is gone, whose
-// name or thing belongs to somebody else by now; or one whose record was taken off, and put
-// back since.
+// certain makes sure, before the external resource is changed, that the object still exists as it
+// was read. A process that has just started may read a stale copy of a deleted object, whose name
+// or resource belongs to another by now, or of one whose record was removed and restored since.
 func certain(f Facts, d Decision) Decision {
 	blind := d.Action == ActionRemoveFinalizer && d.Row == 27 && f.Record.Marker == record.MarkerNone
 	if (d.Action.Mutates() || blind) && !f.Fresh {
@@ -60,11 +60,11 @@ func certain(f Facts, d Decision) Decision {
 	return d
 }
 
-// NotConvergingAfter is after how many accepted changes that left the same difference row
-// 20 stops.
+// NotConvergingAfter is the number of accepted changes that leave the same difference after which
+// row 20 stops.
 const NotConvergingAfter = 3
 
-// Decision is what to do next, and what to show while it is so.
+// Decision is what to do next, and what to report meanwhile.
 type Decision struct {
 	// Row is the row of the table that decided.
 	Row Row
@@ -72,17 +72,17 @@ type Decision struct {
 	Action Action
 	// Incarnation is the one to write a marker for, with ActionWriteMarker.
 	Incarnation int64
-	// State is the word for people. Empty leaves the one that is shown.
+	// State is the state to report. Empty keeps the current one.
 	State State
 	// Reason explains it in one CamelCase word.
 	Reason Reason
 	// Show is what conditions say.
 	Show Show
-	// Wake is what brings the object back when the action leaves nothing to do.
+	// Wake is what triggers the next pass if the action leaves nothing to do.
 	Wake Wake
 }
 
-// Row is a row of the decision table, 1 to 32. Row 0 is the look that comes before any.
+// Row is a row of the decision table, 1 to 32. Row 0 is the observation that precedes them all.
 type Row int
 
 // String is the row as traces show it: "D-13".
@@ -97,10 +97,10 @@ type Action int
 const (
 	// ActionNone: this pass has nothing left to do.
 	ActionNone Action = iota
-	// ActionObserve: look at the thing.
+	// ActionObserve observes the resource.
 	ActionObserve
-	// ActionWriteMarker: make durable that a create may be called, on top of the very
-	// version of the object that was read.
+	// ActionWriteMarker makes durable that a create may be called, with a write that fails unless
+	// the object is still at the version that was read.
 	ActionWriteMarker
 	// ActionCreate, ActionUpdate, ActionDelete, ActionPoll and ActionCancel call the API.
 	ActionCreate
@@ -108,28 +108,28 @@ const (
 	ActionDelete
 	ActionPoll
 	ActionCancel
-	// ActionFindOwned: search by mark.
+	// ActionFindOwned searches by mark.
 	ActionFindOwned
-	// ActionAdopt: make durable that the thing seen is ours.
+	// ActionAdopt makes durable that the observed resource is ours.
 	ActionAdopt
-	// ActionPublish: bring outputs for other objects up to date.
+	// ActionPublish brings the outputs for other objects up to date.
 	ActionPublish
-	// ActionPrepareDelete: let the driver do what must come before a deletion.
+	// ActionPrepareDelete lets the driver do what must precede a deletion.
 	ActionPrepareDelete
-	// ActionMark: put our mark on a thing that is ours and exists.
+	// ActionMark puts our mark on an existing resource that is ours.
 	ActionMark
-	// ActionUnmark: take our mark off the thing.
+	// ActionUnmark removes our mark from the resource.
 	ActionUnmark
-	// ActionRemoveFinalizer: let the object go.
+	// ActionRemoveFinalizer removes the finalizer from the object.
 	ActionRemoveFinalizer
-	// ActionConfirm: read the object from the API server itself and go on only if it is
-	// the one at hand.
+	// ActionConfirm reads the object from the API server itself; the pass goes on only if it is
+	// the same object.
 	ActionConfirm
-	// ActionStop: nothing until somebody changes something; it needs a person.
+	// ActionStop does nothing until something changes; a user has to act.
 	ActionStop
 )
 
-// String is the action in one or two words.
+// String returns the action in one or two words.
 func (a Action) String() string {
 	names := [...]string{
 		"wait", "observe", "write marker", "create", "update", "delete", "poll", "cancel",
@@ -142,12 +142,12 @@ func (a Action) String() string {
 	return names[a]
 }
 
-// Final tells whether an action ends the pass.
+// Final reports whether an action ends the pass.
 func (a Action) Final() bool {
 	return a == ActionNone || a == ActionStop || a == ActionRemoveFinalizer
 }
 
-// State is the word that status.state shows: the nine names of the state machine.
+// State is one of the nine states of the state machine, as shown in status.state.
 type State string
 
 // The nine states.
@@ -166,8 +166,8 @@ const (
 // Reason explains a decision in one word, for conditions.
 type Reason string
 
-// The reasons that decisions give. Those of failed calls are made of the call and what its
-// error means: CreateFailed, UpdateDenied, DeleteConflict.
+// The reasons that decisions give. The reason of a failed call joins the call and the class of its
+// error: CreateFailed, UpdateDenied, DeleteConflict.
 const (
 	ReasonAvailable            Reason = "Available"
 	ReasonObserving            Reason = "Observing"
@@ -214,14 +214,14 @@ const (
 	ReasonReconcileFailed      Reason = "ReconcileFailed"
 )
 
-// Shown is what a condition says.
+// Shown is what a decision does to a condition.
 type Shown int
 
 const (
 	// ShowSame leaves the condition as it is.
 	ShowSame Shown = iota
-	// ShowTrue and ShowFalse set it. A condition that never was true is not shown as
-	// false, but for Ready.
+	// ShowTrue and ShowFalse set it. A condition that was never true is not shown as false, except
+	// for Ready.
 	ShowTrue
 	ShowFalse
 )
@@ -231,26 +231,26 @@ type Show struct {
 	Ready, Creating, Updating, Deleting, Failed, DependenciesReady, Paused Shown
 }
 
-// Wake is what brings an object back.
+// Wake is what triggers the next pass over an object.
 type Wake int
 
 const (
-	// WakeNow: ask again with what the action taught.
+	// WakeNow decides again with the facts that the action produced.
 	WakeNow Wake = iota
-	// WakeEvent: somebody changes the object; or the drift interval.
+	// WakeEvent waits for a change of the object, or for the drift interval.
 	WakeEvent
-	// WakeBackoff: an exponential delay, 1 s to 10 min.
+	// WakeBackoff waits for an exponential back-off, 1 s to 10 min.
 	WakeBackoff
-	// WakePoll: what the API hints at, or 1 s growing to 30 s.
+	// WakePoll waits as long as the API suggests, or 1 s growing to 30 s.
 	WakePoll
-	// WakeSoon: 1 s growing to 10 s.
+	// WakeSoon waits 1 s, growing to 10 s.
 	WakeSoon
-	// WakeDrift: the drift interval.
+	// WakeDrift waits for the drift interval.
 	WakeDrift
-	// WakeScope: when the scope opens again.
+	// WakeScope waits until the scope opens again.
 	WakeScope
-	// WakeDependency: a dependency changes.
+	// WakeDependency waits for a dependency to change.
 	WakeDependency
-	// WakeGrace: what the API shows is no longer behind what became of a dependency.
+	// WakeGrace waits until the API's reads certainly reflect what became of a dependency.
 	WakeGrace
 )

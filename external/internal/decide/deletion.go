@@ -2,8 +2,8 @@ package decide
 
 import "github.com/trimtab-dev/trimtab/external/internal/record"
 
-// decideDeletion decides for an object that is to go. The finalizer goes only by rows 26,
-// 27 and 30; whatever is unclear keeps it.
+// decideDeletion decides for an object that is being deleted. Only rows 26, 27 and 30 remove the
+// finalizer; in doubt it stays.
 func decideDeletion(f Facts) Decision {
 	switch {
 	case f.Paused == PauseAll:
@@ -42,7 +42,7 @@ func decideDeletion(f Facts) Decision {
 	return decideDeletionSeen(f)
 }
 
-// Terminating gives d what every decision of a deletion shows.
+// Terminating adds to d what every decision about a deletion reports.
 func Terminating(d Decision) Decision {
 	d.State = StateTerminating
 	d.Show.Ready, d.Show.Creating, d.Show.Updating, d.Show.Deleting = ShowFalse, ShowFalse, ShowFalse, ShowTrue
@@ -54,15 +54,15 @@ func letGo(row Row, reason Reason) Decision {
 	return Terminating(Decision{Row: row, Action: ActionRemoveFinalizer, Reason: reason})
 }
 
-// heldBack keeps the finalizer until somebody changes something.
+// heldBack keeps the finalizer until something changes.
 func heldBack(row Row, reason Reason) Decision {
 	d := Terminating(Decision{Row: row, Action: ActionStop, Reason: reason, Wake: WakeEvent})
 	d.Show.Failed = ShowTrue
 	return d
 }
 
-// decideOrphan is row 26: the thing stays. Its mark is taken off if its API allows that, so
-// that others can take it over; an API that refuses does not hold the object back.
+// decideOrphan is row 26: the resource stays. Its mark is removed if the API allows that, so that
+// others can adopt it; an API that refuses does not hold back the object.
 func decideOrphan(f Facts) Decision {
 	done := letGo(26, ReasonOrphaned)
 	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable &&
@@ -87,7 +87,7 @@ func decideOrphan(f Facts) Decision {
 	return done
 }
 
-// retriable tells the errors that trying again may overcome.
+// retriable reports whether a retry may overcome an error of class c.
 func retriable(c Class) bool {
 	switch c {
 	case ClassUnknown, ClassTransient, ClassThrottled, ClassConflict, ClassAmbiguous, ClassNotReady:
@@ -97,8 +97,8 @@ func retriable(c Class) bool {
 	return false
 }
 
-// neverCreated: no create of any incarnation that may live was ever called. One that was
-// called and refused does not count: what refuses may have made the thing all the same.
+// neverCreated reports whether no create of any incarnation that may exist was ever called. A
+// refused create counts as called: the API may have made the resource nevertheless.
 func neverCreated(f Facts) bool {
 	switch {
 	case f.Creation > CreationRefused || f.Record.Trouble == TroubleCorrupt:
@@ -125,15 +125,15 @@ func decideDeletionScope(f Facts) (d Decision, stop bool) {
 	return Decision{}, false
 }
 
-// deletionAway is row 31 of an API that this object cannot call now.
+// deletionAway is row 31 for an API that cannot be called for this object now.
 func deletionAway(reason Reason, wake Wake) Decision {
 	d := Terminating(Decision{Row: 31, Reason: reason, Wake: wake})
 	d.Show.Failed = ShowTrue
 	return d
 }
 
-// decideFailedDeletion is rows 31 and 32. That the thing cannot be deleted just now is no
-// failure.
+// decideFailedDeletion is rows 31 and 32. If the resource just cannot be deleted yet, that is not
+// a failure.
 func decideFailedDeletion(f Facts) Decision {
 	if d, ok := decideUnclear(f); ok {
 		return d
@@ -162,7 +162,7 @@ func deletionFailed(f Facts) Decision {
 	return d
 }
 
-// decideDeletionOp is rows 6 and 7 for a delete that goes on.
+// decideDeletionOp is rows 6 and 7 for a delete that is running.
 func decideDeletionOp(f Facts) Decision {
 	d := decideOp(f)
 	failed := d.Show.Failed
@@ -175,8 +175,8 @@ func decideDeletionOp(f Facts) Decision {
 	return d
 }
 
-// decideDeletionUnknownID is row 28: something may have been created whose identity nobody
-// knows. It is found first, by rows 8 to 10; until then the finalizer stays.
+// decideDeletionUnknownID is row 28: a resource of unknown identity may have been created. Rows 8
+// to 10 find it first; until then the finalizer stays.
 func decideDeletionUnknownID(f Facts) Decision {
 	d := decideLost(f)
 	if d.Action == ActionStop {
@@ -222,22 +222,23 @@ func decideDeletionSeen(f Facts) Decision {
 	return d
 }
 
-// givenUnseen: the API assigned the thing an identity by which no look has shown it yet. Until
-// one does it is not deleted: a driver that looks by name would never see it, and the object
-// would go without its thing.
+// givenUnseen reports whether the API assigned the resource an identity by which no observation
+// has shown it yet. Until one does, the resource is not deleted: a driver that reads by name would
+// never see it, and the object would be removed while the resource stays.
 func (f Facts) givenUnseen() bool {
 	return f.Record.Trouble == TroubleGiven && f.Record.Marker != record.MarkerDone
 }
 
-// heldGiven holds the object of a thing that no look shows by its identity, or of which nothing
-// but the record says that it is ours.
+// heldGiven keeps an object whose resource no observation shows by its identity, or whose
+// ownership only the record states.
 func heldGiven() Decision {
 	d := Terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
 	d.Show.Failed = ShowTrue
 	return d
 }
 
-// goneForGood: the thing is missing, and no create of ours can still make it appear.
+// goneForGood reports whether a missing resource can no longer appear as the result of one of our
+// creates.
 func (f Facts) goneForGood() bool {
 	switch f.Creation {
 	case CreationNone, CreationRefused, CreationUntold, CreationSettled:

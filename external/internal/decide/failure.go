@@ -1,24 +1,23 @@
 package decide
 
-// decideFailedCall decides after a call that was answered with an error, while the object
-// is to exist.
+// decideFailedCall decides after a failed call for an object that is not being deleted.
 func decideFailedCall(f Facts) Decision {
 	if d, ok := decideUnclear(f); ok {
 		return d
 	}
 	switch {
 	case f.Last.Of == ActionUpdate && f.Refused == ActionUpdate && forGood(f.Last.Class):
-		return look(f) // what is told of the thing must be what it is, now and at the next look
+		return look(f) // so that the report describes the resource as it is, now and after the next observation
 	case f.Last.Of == ActionCreate && f.Last.Class == ClassConflict && f.Record.KnownID:
-		return look(f) // what has the name may be ours
+		return look(f) // the resource that has the name may be ours
 	}
 	return failedCall(f.Last)
 }
 
-// forGood tells the errors that only another request gets around.
+// forGood reports whether only a different request can succeed after an error of class c.
 func forGood(c Class) bool { return c == ClassInvalid || c == ClassTerminal }
 
-// failedCall is what an error comes to that leaves nothing to find out.
+// failedCall is the decision after an error that leaves nothing to find out.
 func failedCall(a Answer) Decision {
 	d := Decision{Row: 25, State: StateFailed, Reason: failureReason(a), Wake: WakeBackoff}
 	d.Show = failedShow(a.Of)
@@ -35,7 +34,8 @@ func failedCall(a Answer) Decision {
 	return d
 }
 
-// decideUnclear is row 32: nobody knows whether a change took effect, so only a look helps.
+// decideUnclear is row 32: it is unknown whether a change took effect, so only an observation
+// helps.
 func decideUnclear(f Facts) (d Decision, ok bool) {
 	if f.Last.Class != ClassAmbiguous || !f.Last.Of.Mutates() {
 		return Decision{}, false
@@ -55,7 +55,7 @@ func decideUnclear(f Facts) (d Decision, ok bool) {
 	return d, true
 }
 
-// Mutates tells the actions that can change the outside.
+// Mutates reports whether the action can change the external resource.
 func (a Action) Mutates() bool {
 	switch a {
 	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionMark, ActionUnmark:
@@ -66,8 +66,8 @@ func (a Action) Mutates() bool {
 	return false
 }
 
-// failedShow is what conditions say after a failed call. Failed stands beside what was
-// going on, which a read that failed does not change.
+// failedShow is what the conditions say after a failed call. Failed is shown beside what was in
+// progress, which a failed read does not change.
 func failedShow(a Action) Show {
 	s := Show{Failed: ShowTrue}
 	switch a {
@@ -128,8 +128,8 @@ func classSuffix(c Class) Reason {
 	return "Failed"
 }
 
-// refused is the second half of row 25: the API refused this very call for good, and
-// nothing that it depends on has changed since.
+// refused is the second half of row 25: the API permanently refused this very call, and nothing
+// that it depends on has changed since.
 func refused(f Facts, a Action) Decision {
 	as := ClassInvalid
 	if f.RefusedAs == ClassTerminal {
@@ -140,7 +140,7 @@ func refused(f Facts, a Action) Decision {
 	return d
 }
 
-// NoEffect tells the errors that can only mean that nothing was done.
+// NoEffect reports whether an error of class c can only mean that nothing was done.
 func NoEffect(c Class) bool {
 	switch c {
 	case ClassThrottled, ClassDenied, ClassInvalid, ClassConflict, ClassTerminal, ClassNotReady:

@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// decideLife decides for an object that is to exist.
+// decideLife decides for an object that is not being deleted.
 func decideLife(f Facts) Decision {
 	if f.Paused != PauseNone {
 		return decidePaused(f)
@@ -38,7 +38,7 @@ func decideLife(f Facts) Decision {
 	return decideExisting(f)
 }
 
-// look is the read that comes before every decision about the thing itself.
+// look is the observation that precedes every decision about the resource itself.
 func look(f Facts) Decision {
 	d := Decision{Action: ActionObserve, Reason: ReasonObserving}
 	if f.Record.Marker == record.MarkerPending && f.Uncertain() {
@@ -47,18 +47,18 @@ func look(f Facts) Decision {
 	return d
 }
 
-// Uncertain: a create may have happened that nobody saw succeed.
+// Uncertain reports whether a create may have happened that was not seen to succeed.
 func (f Facts) Uncertain() bool {
 	return f.Creation == CreationPossible || f.Creation == CreationSettled || f.Creation == CreationCalled
 }
 
-// decidePaused is row 1: change nothing, but look and report.
+// decidePaused is row 1: change nothing, but observe and report.
 func decidePaused(f Facts) Decision {
 	d := Decision{Row: 1, Reason: ReasonPaused, Wake: WakeDrift, Show: Show{Paused: ShowTrue}}
 	if f.Record.Trouble != TroubleNone || !f.Record.KnownID {
 		return d
 	}
-	if f.Scope != ScopeOpen || f.Last.Failed { // it is no failure, but nobody knows how the thing is
+	if f.Scope != ScopeOpen || f.Last.Failed { // not a failure, but the state of the resource is unknown
 		d.Wake = WakePoll
 		return d
 	}
@@ -70,7 +70,7 @@ func decidePaused(f Facts) Decision {
 	return d
 }
 
-// readiness is what Ready says of a thing that was looked at and is left alone.
+// readiness is what Ready says of an observed resource that is left alone.
 func readiness(f Facts) Shown {
 	if f.Seen.Phase == PhaseAvailable && f.Seen.Ours() {
 		return ShowTrue
@@ -78,7 +78,7 @@ func readiness(f Facts) Shown {
 	return ShowFalse
 }
 
-// decideTrouble: the record or the name cannot be used, so nothing is.
+// decideTrouble decides for a record or a name that cannot be used: nothing is done.
 func decideTrouble(f Facts) Decision {
 	switch f.Record.Trouble {
 	case TroubleName:
@@ -113,18 +113,18 @@ func decideScope(f Facts) (d Decision, stop bool) {
 	return Decision{}, false
 }
 
-// unreachable is the reason while the API is down and not called. An object whose own look failed
-// keeps the reason of that: its status would change at each of its tries otherwise.
+// unreachable is the reason to report while the API is down and not called. An object whose own
+// observation failed keeps that reason; otherwise its status would change with every try.
 func (f Facts) unreachable() Reason { return cmp.Or(f.Told.Look, ReasonUnreachable) }
 
-// away is row 2 of an API that this object cannot call now.
+// away is row 2 for an API that cannot be called for this object now.
 func away(reason Reason, wake Wake) Decision {
 	return Decision{Row: 2, State: StateFailed, Reason: reason, Wake: wake, Show: Show{Failed: ShowTrue}}
 }
 
-// decideUnready is rows 4 and 5: a dependency is absent or not ready. That is not a
-// failure, nor is an error met meanwhile, but the look is repeated. What was made already
-// is only looked at.
+// decideUnready is rows 4 and 5: a dependency is absent or not ready. Neither that nor an error
+// meanwhile is a failure, but a failed observation is retried. A resource that was already created
+// is only observed.
 func decideUnready(f Facts) Decision {
 	d := Decision{
 		Row: 5, State: StatePending, Reason: ReasonDependenciesNotReady, Wake: WakeDependency,
@@ -141,14 +141,14 @@ func decideUnready(f Facts) Decision {
 		d.Action = ActionObserve
 	default:
 		d.Show.Ready = readiness(f)
-		if f.SinceUnready < f.Grace { // what went with the dependency may be shown a while longer
+		if f.SinceUnready < f.Grace { // the API may still show what was deleted with the dependency
 			d.Wake = WakeGrace
 		}
 	}
 	return d
 }
 
-// decideOp is rows 6 and 7: an operation goes on.
+// decideOp is rows 6 and 7: an operation is running.
 func decideOp(f Facts) Decision {
 	d := inProgress(f.Op.Of)
 	if f.Op.State == OpOverdue {
@@ -165,7 +165,7 @@ func decideOp(f Facts) Decision {
 	return d
 }
 
-// inProgress is row 6 for what was started by a call of kind a.
+// inProgress is row 6 for an operation that a call of kind a started.
 func inProgress(a Action) Decision {
 	d := Decision{
 		Row: 6, State: StateCreating, Reason: ReasonCreating, Wake: WakePoll,
@@ -183,7 +183,7 @@ func inProgress(a Action) Decision {
 	return d
 }
 
-// decideUnknownID: nobody knows under which identity to look.
+// decideUnknownID decides for a resource whose identity is unknown, so that it cannot be observed.
 func decideUnknownID(f Facts) Decision {
 	if f.Record.Marker == record.MarkerNone || !f.Uncertain() {
 		return decideMissing(f)
@@ -191,8 +191,8 @@ func decideUnknownID(f Facts) Decision {
 	return decideLost(f)
 }
 
-// decideLost is rows 8, 9 and 10: a create was called and its answer was not kept. It
-// serves life and deletion alike.
+// decideLost is rows 8, 9 and 10: a create was called and its answer was lost. Deletion uses it
+// too.
 func decideLost(f Facts) Decision {
 	d := Decision{Row: 8, State: StateCreating, Reason: ReasonVerifying, Show: Show{Creating: ShowTrue, Ready: ShowFalse}}
 	switch f.Identity {
@@ -205,7 +205,8 @@ func decideLost(f Facts) Decision {
 	return stopped(10, ReasonCreateUnknown)
 }
 
-// reissue repeats a create under the same token, which is answered with the first thing.
+// reissue repeats a create with the same token, which returns the resource that the first one
+// made.
 func reissue(f Facts, d Decision) Decision {
 	switch {
 	case f.Did.Create:
@@ -223,7 +224,7 @@ func reissue(f Facts, d Decision) Decision {
 	return d
 }
 
-// decideFound is row 9: search by mark, and go by the count.
+// decideFound is row 9: search by mark, and decide by the number of results.
 func decideFound(f Facts, d Decision) Decision {
 	d.Row = 9
 	switch f.Found {
@@ -240,7 +241,7 @@ func decideFound(f Facts, d Decision) Decision {
 	return decideMissing(f)
 }
 
-// decideMissing is rows 11 to 14: the thing is not there.
+// decideMissing is rows 11 to 14: the resource does not exist.
 func decideMissing(f Facts) Decision {
 	lost := f.Creation == CreationSeen || f.Creation == CreationSettled || f.Record.Marker == record.MarkerDone
 	d := Decision{
@@ -252,7 +253,7 @@ func decideMissing(f Facts) Decision {
 		return failedCall(f.Create)
 	case !f.absenceProven():
 		d = unseen()
-		if f.Creation == CreationPossible { // what the last create was answered with still stands
+		if f.Creation == CreationPossible { // the answer to the last create still stands
 			d.Show.Failed = ShowSame
 		}
 		return d
@@ -278,7 +279,7 @@ func decideMissing(f Facts) Decision {
 	return markThenCreate(f, d, lost)
 }
 
-// unseen is row 11: what this process created a moment ago does not show yet.
+// unseen is row 11: what this process has just created is not visible yet.
 func unseen() Decision {
 	return Decision{
 		Row: 11, State: StateVerifying, Reason: ReasonVerifying, Wake: WakeSoon,
@@ -286,22 +287,22 @@ func unseen() Decision {
 	}
 }
 
-// createdLately: this process created the thing so short a time ago that what bears its
-// name may still be shown as it was before.
+// createdLately reports whether this process created the resource so recently that the API may
+// still show the state before the create.
 func (f Facts) createdLately() bool {
 	return f.SinceCreate < f.Grace && (f.Creation == CreationCalled || f.Creation == CreationSeen)
 }
 
-// comesLate: a create was refused because the name is taken, and what may have taken it is an
-// earlier create that the API does not show yet.
+// comesLate reports whether a create was refused because the name is taken, possibly by an earlier
+// create that the API does not show yet.
 func (f Facts) comesLate() bool {
 	return f.Create.Class == ClassConflict && f.Creation == CreationPossible && f.SinceCreate < f.Grace
 }
 
-// markThenCreate writes the marker unless it is durable already and young. Another incarnation
-// needs its own. So does a repeated create of a thing that is found by its mark, or gets it
-// later: a look that is behind could still show what an earlier create had made, and take it
-// for this one.
+// markThenCreate creates the resource, after writing the marker unless a recent one is durable
+// already. A new incarnation needs its own marker. So does a repeated create of a resource that is
+// found by its mark, or is marked later: a stale observation could show the result of an earlier
+// create and take it for this one's.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
 	again := (f.Identity == IdentityMark || f.MarkLater) && f.Uncertain()
@@ -314,10 +315,11 @@ func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	return d
 }
 
-// absenceProven: that the thing was not seen means that it does not exist. It may come
-// into sight late after a create, unless the API has accepted its deletion since. Where a
-// second create of a name makes no second thing, one that may have happened is no reason to
-// wait, unless only the order of creates tells later whose a thing without a mark is.
+// absenceProven reports whether the resource does not exist, given that it was not seen. It may
+// become visible late after a create, unless the API has accepted its deletion since. Where a
+// second create of the same name makes no second resource, there is no reason to wait for one that
+// may have happened, unless only the order of the creates shows later who owns a resource without
+// a mark.
 func (f Facts) absenceProven() bool {
 	if f.Did.Create {
 		return false
@@ -336,7 +338,7 @@ func (f Facts) absenceProven() bool {
 	return false
 }
 
-// decideExisting is rows 15 and 24 and what follows from the thing's phase.
+// decideExisting is rows 15 and 24 and the rows that depend on the resource's phase.
 func decideExisting(f Facts) Decision {
 	switch c := claimed(f); {
 	case c != claimOurs && f.createdLately(), c == claimAdopt && f.Uncertain() && f.SinceCreate < f.Grace:
@@ -364,7 +366,7 @@ func decideExisting(f Facts) Decision {
 	return decideChanges(f)
 }
 
-// decideVanishing is row 24: the thing is being deleted while its object lives.
+// decideVanishing is row 24: the resource is being deleted although its object is not.
 func decideVanishing(f Facts) Decision {
 	d := Decision{
 		Row: 24, State: StateVerifying, Reason: ReasonExternalDeletion, Wake: WakePoll,
@@ -376,8 +378,8 @@ func decideVanishing(f Facts) Decision {
 	return d
 }
 
-// decideFailedThing is the first half of row 25: its system gave up on the thing. What
-// differs may be the cause, so a change is tried if that can help.
+// decideFailedThing is the first half of row 25: the external system reports that the resource
+// failed. A difference may be the cause, so a change is tried if that can help.
 func decideFailedThing(f Facts) Decision {
 	if f.Differs.Any() && (f.Seen.Recoverable || f.NewSpec) {
 		d := decideChanges(f)
@@ -394,7 +396,7 @@ func decideFailedThing(f Facts) Decision {
 	return d
 }
 
-// decideChanges is rows 16 to 23: the thing is there, is ours and can be changed.
+// decideChanges is rows 16 to 23: the resource exists, is ours and can be changed.
 func decideChanges(f Facts) Decision {
 	switch {
 	case f.Differs.Unsupported:
@@ -429,7 +431,7 @@ func decideUpdate(f Facts) Decision {
 	return d
 }
 
-// decideRecreate is rows 21 and 22: nothing is deleted that may not be created again.
+// decideRecreate is rows 21 and 22: nothing is deleted that must not be created again.
 func decideRecreate(f Facts) Decision {
 	switch {
 	case !f.Policy.Delete || !f.Policy.Create:
@@ -473,13 +475,13 @@ func decideInSync(f Facts) Decision {
 	return d
 }
 
-// keepReady lets Ready tell the truth about a thing that works but is not as it should be.
+// keepReady sets Ready for a resource that differs from the spec but may work.
 func keepReady(f Facts, d Decision) Decision {
 	d.Show.Ready = readiness(f)
 	return d
 }
 
-// stopped is a state that only a person, or a change, ends.
+// stopped is a state that only a user, or a change, ends.
 func stopped(row Row, reason Reason) Decision {
 	return Decision{
 		Row: row, Action: ActionStop, State: StateFailed, Reason: reason, Wake: WakeEvent,

@@ -2,27 +2,27 @@ package decide
 
 import "github.com/trimtab-dev/trimtab/external/internal/record"
 
-// Claimant says who asks whose a thing is.
+// Claimant is the object whose ownership of a resource is in question.
 type Claimant struct {
 	Mark map[string]string
-	// Record is the object's own; inherited is that of an object which was at the very same
-	// place before it.
+	// Record is the object's own record. Inherited is that of an earlier object of the same kind,
+	// namespace and name.
 	Record, Inherited record.Record
 	Unmarked          bool
-	// Late: the mark comes after the create.
+	// Late: the mark is set after the create.
 	Late bool
 	// Untried: no create of the record's incarnation was ever called, or each was refused, so
-	// that without marks nothing that exists can be ours.
+	// without marks no existing resource can be ours.
 	Untried bool
-	// Adoption and from are what the policy says: when to take over, and the UID of the
-	// owner from whom to take it, empty if none is named.
+	// Adoption is when the policy adopts a resource. From is the UID of the owner from which it
+	// does, empty if none is named.
 	Adoption Adoption
 	From     string
 }
 
-// OwnerOf says whose the thing with the mark found is. Its mark proves it. The record alone
-// counts where no mark can be, and of what was taken over as long as the policy would still
-// take it over: whoever can write the record gains nothing by that.
+// OwnerOf returns who owns the resource whose mark is found. The mark is proof. The record alone
+// counts where a resource cannot bear a mark, and for an adopted resource as long as the policy
+// would still adopt it. So writing a false record gains nothing.
 func (c Claimant) OwnerOf(found map[string]string) Owner {
 	ours := c.Record.Exists() && c.Record.UID == c.Mark[record.MarkUID]
 	adopted := ours && c.Record.Adopted == record.AdoptedFrom(found)

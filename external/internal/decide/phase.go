@@ -1,12 +1,12 @@
 package decide
 
-// Phase is where an external thing stands in its life. The set is closed.
+// Phase is where an external resource is in its life cycle. The set is closed.
 type Phase string
 
 const (
 	// PhaseMissing: it does not exist.
 	PhaseMissing Phase = "Missing"
-	// PhaseCreating, PhaseUpdating and PhaseDeleting: its system is at work on it.
+	// PhaseCreating, PhaseUpdating and PhaseDeleting: the external system is working on it.
 	PhaseCreating Phase = "Creating"
 	PhaseUpdating Phase = "Updating"
 	PhaseDeleting Phase = "Deleting"
@@ -14,6 +14,6 @@ const (
 	PhaseAvailable Phase = "Available"
 	// PhaseDegraded: it exists and can be changed, but is not fully usable.
 	PhaseDegraded Phase = "Degraded"
-	// PhaseFailed: its system gave up on it.
+	// PhaseFailed: the external system reports that it failed.
 	PhaseFailed Phase = "Failed"
 )

@@ -8,7 +8,7 @@ const (
 	routine severity = "routine"
 	// passing: it usually goes away by itself.
 	passing severity = "passing"
-	// person: somebody must do something.
+	// person: somebody has to act.
 	person severity = "person"
 )
 
@@ -69,7 +69,8 @@ func meanings() []meaning {
 	}
 }
 
-// failureMeanings are what the error of a call means, by the end of its reason: CreateDenied.
+// failureMeanings explain the error classes of failed calls, by the suffix of the reason:
+// CreateDenied.
 func failureMeanings() []meaning {
 	return []meaning{
 		{"Failed", passing, "The call failed and may succeed later.", "See the message; it is retried with growing delays."},

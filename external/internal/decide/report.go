@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab-dev/trimtab/conditions"
 )
 
-// Report says all that people are told of a decision: state and message, conditions, event. It
-// is pure, and nothing judges again what it says. All of it is about the present: what was
-// true before is told only of Ready, by the generation for which it was.
+// Report returns all that a decision reports to users: state and message, conditions, event. It is
+// pure, and no other code decides what is reported. It describes the present; only Ready speaks of
+// the past, by the generation that it was last true for.
 func Report(d Decision, f Facts, t Texts) conditions.Report {
 	message := t.Message(d, f)
 	r := conditions.Report{
@@ -29,7 +29,7 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 	} else if reconciling(d, f) {
 		v.is(api.ConditionReconciling, r.Reason, message)
 	}
-	// As Fit orders them, so that it has nothing to copy.
+	// In the order of Fit, so that Fit has nothing to copy.
 	slices.SortStableFunc(v.conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	r.Conditions = v.conditions
 	r.Event = conditions.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
@@ -39,9 +39,9 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 	return r.Fit()
 }
 
-// stateOf is the word for people. A decision that leaves it open goes by what was just seen, or
-// else keeps the last one; a process that has told nothing yet goes by what it knows. Nothing has
-// succeeded while something is left to do.
+// stateOf is the state to report. If the decision leaves it open, it follows from what was just
+// observed, or else is the last one; a process that has reported nothing yet derives it from what
+// it knows. Nothing has succeeded while something is left to do.
 func stateOf(d Decision, f Facts) State {
 	s := d.State
 	if s == "" {
@@ -74,29 +74,30 @@ func lastState(f Facts) State {
 	return StatePending
 }
 
-// saidBefore: d repeats how the last look failed.
+// saidBefore reports whether d repeats how the last observation failed.
 func (f Facts) saidBefore(d Decision) bool {
 	return f.Scope == ScopeDown && f.Told.Look != "" && d.Reason == f.Told.Look
 }
 
-// lookFailed: d tells that a look failed, just now or before, and is tried again.
+// lookFailed reports whether d says that an observation failed, now or before, and is retried.
 func (f Facts) lookFailed(d Decision) bool {
 	now := f.Last.Failed && f.Last.Of == ActionObserve && d.Reason == failureReason(f.Last)
 	return f.saidBefore(d) || now && !stalled(d, f)
 }
 
-// inSync: the last look of this pass showed the thing to be ours, usable, and as asked.
+// inSync reports whether the last observation of this pass showed that the resource is ours, is
+// available and matches the spec.
 func (f Facts) inSync() bool {
 	return f.Seen.Looked && readiness(f) == ShowTrue && !f.Differs.Any()
 }
 
-// stalled: it needs a person, or a change.
+// stalled reports whether only a user, or a change, can make progress.
 func stalled(d Decision, f Facts) bool {
 	return d.Action == ActionStop || d.Wake == WakeBackoff && f.LastTry
 }
 
-// reconciling: it will get on by itself. What is settled and what somebody paused while it was
-// as asked for has no way to go.
+// reconciling reports whether the object makes progress by itself. One that is settled, or was
+// paused while it matched the spec, has no progress to make.
 func reconciling(d Decision, f Facts) bool {
 	switch {
 	case d.Row == 1 && !f.Deleting:
@@ -107,7 +108,7 @@ func reconciling(d Decision, f Facts) bool {
 	return true
 }
 
-// alarming: something failed, or needs a person.
+// alarming reports whether something failed, or a user has to act.
 func alarming(d Decision, f Facts) bool {
 	switch {
 	case d.Show.Failed == ShowTrue, stalled(d, f):
@@ -118,11 +119,11 @@ func alarming(d Decision, f Facts) bool {
 	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonMissingAfterRestart || d.Reason == ReasonExternalDeletion
 }
 
-// usualConditions is how many conditions an object has at most while all goes well; more cost another
-// allocation.
+// usualConditions is how many conditions an object has at most while all goes well; more cost
+// another allocation.
 const usualConditions = 7
 
-// voice says conditions.
+// voice builds the conditions of a report.
 type voice struct {
 	d               Decision
 	f               Facts
@@ -145,10 +146,11 @@ func (v *voice) isNot(kind, reason, message string) {
 	v.say(kind, metav1.ConditionFalse, reason, message, 0)
 }
 
-// ready says whether the thing can be used. What works but is not as the spec asks for stays
-// ready for the spec that it was last seen to be as: kubectl wait, which asks for the present
-// one, sees that in the condition's observedGeneration. What never was as a spec asked for is
-// not ready; what nobody can look at is ready for as long as nobody knows better.
+// ready sets condition Ready: whether the resource can be used. A resource that works but does not
+// match the spec stays ready for the spec that it last matched; kubectl wait, which asks for the
+// current generation, sees that in the condition's observedGeneration. A resource that never
+// matched a spec is not ready. One that cannot be observed keeps its readiness until more is
+// known.
 func (v *voice) ready() {
 	generation, known := v.f.ReadyAfter(v.d)
 	switch {
@@ -163,8 +165,8 @@ func (v *voice) ready() {
 	}
 }
 
-// ReadyAfter is the generation for which the thing is ready after d, 0 if for none. known is
-// false if it may be ready all the same.
+// ReadyAfter returns the generation for which the resource is ready after d, 0 if none. If known
+// is false, it may be ready nevertheless.
 func (f Facts) ReadyAfter(d Decision) (generation int64, known bool) {
 	switch {
 	case d.Show.Ready == ShowFalse:
@@ -175,7 +177,8 @@ func (f Facts) ReadyAfter(d Decision) (generation int64, known bool) {
 	return f.ReadyFor, d.Show.Ready == ShowTrue
 }
 
-// progress says what goes on. A decision that leaves it open keeps what this process told.
+// progress sets the conditions for what is in progress. If the decision leaves one open, the last
+// report of this process stands.
 func (v *voice) progress() {
 	creating, updating := v.f.Told.Creating, v.f.Told.Updating
 	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating ")
@@ -194,7 +197,8 @@ func (v *voice) going(kind string, s Shown, before bool, was Reason, doing strin
 	}
 }
 
-// failed says what the last call came to; a decision that leaves it open keeps it.
+// failed sets condition Failed to the outcome of the last call. If the decision leaves it open,
+// the last report stands.
 func (v *voice) failed() {
 	switch {
 	case v.d.Show.Failed == ShowTrue:
@@ -206,15 +210,15 @@ func (v *voice) failed() {
 	}
 }
 
-// isOver tells whether this pass has got past what failed before: one that came to no decision, or
-// to no look.
+// isOver reports whether this pass got past the failure reported before, which had kept a pass
+// from a decision or from an observation.
 func (v *voice) isOver() bool {
 	before := Reason(v.t.FailedReason)
 	blind := before == ReasonConnectFailed || before == ReasonCallHangs || before == ReasonUnreachable
 	return before == ReasonReconcileFailed || blind && v.f.Seen.Looked
 }
 
-// circumstances says what surrounds the thing.
+// circumstances sets the conditions about what surrounds the resource.
 func (v *voice) circumstances() {
 	switch {
 	case !v.f.Depends || v.f.Deleting:
@@ -231,17 +235,17 @@ func (v *voice) circumstances() {
 	}
 }
 
-// Reported is what was reported last, as far as the next decision and report need it. The zero value:
-// nothing was reported by this process.
+// Reported is what the next decision and report need of the last report. The zero value means that
+// this process has reported nothing yet.
 type Reported struct {
 	Told Told
-	// FailedReason and failedText are those of condition Failed.
+	// FailedReason and FailedText are the reason and message of condition Failed.
 	FailedReason, FailedText string
 	// ReadyFor is the generation for which the resource was last Ready; 0 if for none.
 	ReadyFor int64
 }
 
-// Remember keeps of the report r on d what the next one needs.
+// Remember returns what the next report needs of the report r on d.
 func Remember(r conditions.Report, d Decision, f Facts) Reported {
 	s := Reported{Told: Told{State: State(r.State)}}
 	s.ReadyFor, _ = f.ReadyAfter(d)

@@ -8,64 +8,65 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// Texts are the words of one pass. What comes from outside has passed the door already.
+// Texts are the strings that the messages of one pass are made of. Those from outside the process
+// are already sanitized.
 type Texts struct {
-	// Thing names the thing: `stream "orders"`.
+	// Thing names the resource: `stream "orders"`.
 	Thing string
-	// Error is what the last call that failed was answered with.
+	// Error is the error of the last failed call.
 	Error string
-	// CreateError is what the create of this pass was answered with that was refused.
+	// CreateError is the error of this pass's create, if it was refused.
 	CreateError string
 	// Shut is why the external API is not called for now.
 	Shut string
-	// Hangs is about a call that has not returned.
+	// Hangs describes a call that has not returned.
 	Hangs string
 	// Unreflected is why status does not show all that was observed.
 	Unreflected string
 	// Connect is why there is no client.
 	Connect string
-	// Refusal is what a call was answered with that was refused for good.
+	// Refusal is the error of a call that was permanently refused.
 	Refusal string
-	// Trouble is why record or name cannot be used.
+	// Trouble is why the record or the name cannot be used.
 	Trouble string
-	// VendorReason and Vendor are what the external system says of a thing that is not well;
-	// Phase is where it stands.
+	// VendorReason and Vendor are what the external system reports about an unhealthy resource;
+	// Phase is its phase.
 	VendorReason, Vendor, Phase string
 	// Changes are all differences to act on; InPlace, Recreate and Unsupported those of one
-	// effect; Ignored those that are not acted on.
+	// effect. Ignored are those that are not acted on.
 	Changes, InPlace, Recreate, Unsupported, Ignored string
 	// Remedy is the way out of changes that no call can make.
 	Remedy string
-	// Changing is what the last accepted change was to do.
+	// Changing is what the last accepted change should change.
 	Changing string
 	// Waiting is what the object waits for: "Stream shop/orders: it does not exist".
 	Waiting string
 	// Paused says that changes are paused, by what and until when.
 	Paused string
-	// Problems are annotations that cannot be understood.
+	// Problems are annotations with invalid values.
 	Problems string
-	// Holder names the object that stands in the way.
+	// Holder names the object that has the better claim.
 	Holder string
-	// Owner, OwnerUID and OwnerCluster are what the thing's mark says.
+	// Owner, OwnerUID and OwnerCluster are what the resource's mark says.
 	Owner, OwnerUID, OwnerCluster string
-	// AdoptFrom and AdoptAlways are how to take the thing over; Grant how to allow what the
-	// permissions do not.
+	// AdoptFrom and AdoptAlways are how to adopt the resource; Grant is how to grant the missing
+	// permission.
 	AdoptFrom, AdoptAlways, Grant string
-	// Adopted is from whom the thing was taken over; empty if it was not.
+	// Adopted is the former owner of an adopted resource; empty if it was not adopted.
 	Adopted string
-	// MadeAt is the endpoint where the thing was made, Here the one that is talked to.
+	// MadeAt is the endpoint where the resource was created, Here the one the operator calls.
 	MadeAt, Here string
-	// Unmarked is set when a thing that this pass created bears no mark: the driver's type.
+	// Unmarked is the driver's type if a resource that this pass created bears no mark.
 	Unmarked string
-	// ID and Named are the recorded name and the one that the spec gives.
+	// ID is the recorded name, Named the one that the spec yields.
 	ID, Named string
-	// FailedReason and Failed are what condition Failed said last.
+	// FailedReason and Failed are the last reason and message of condition Failed.
 	FailedReason, Failed string
-	// GaveUp says after how many retries a failure is left alone.
+	// GaveUp says that retries have ended, and after how many.
 	GaveUp string
 }
 
-// Reason is the decision's, or the external system's own word for why a thing is not well.
+// Reason returns the decision's reason, or the external system's own for an unhealthy resource.
 func (t Texts) Reason(d Decision) string {
 	if (d.Reason == ReasonExternalFailed || d.Reason == ReasonDegraded) && t.VendorReason != "" {
 		return t.VendorReason
@@ -73,8 +74,8 @@ func (t Texts) Reason(d Decision) string {
 	return string(d.Reason)
 }
 
-// Message says in one sentence what a decision means, what happens next and, where a person
-// is needed, the way out.
+// Message returns one sentence that says what a decision means, what happens next and, where a
+// user has to act, what to do.
 func (t Texts) Message(d Decision, f Facts) string {
 	text := t.sentence(d, f)
 	if t.Unreflected != "" {
@@ -103,7 +104,7 @@ func (t Texts) sentence(d Decision, f Facts) string {
 	return t.Thing + ": " + string(d.Reason)
 }
 
-// failure is about a call that failed just now.
+// failure is about a call that has just failed.
 func (t Texts) failure(d Decision, f Facts, a Answer, said string) string {
 	return fmt.Sprintf("cannot %s %s: %s; %s", verb(a.Of), t.Thing, said, t.next(d, a.Class, f))
 }
@@ -119,7 +120,7 @@ func (t Texts) next(d Decision, c Class, f Facts) string {
 	return t.retry(d, f)
 }
 
-// retry says whether what failed is tried again.
+// retry says whether a failure is retried.
 func (t Texts) retry(d Decision, f Facts) string {
 	if stalled(d, f) {
 		return t.GaveUp
@@ -146,7 +147,7 @@ func verb(a Action) string {
 	return a.String()
 }
 
-// trouble is about what keeps the thing from being looked at; empty for other reasons.
+// trouble is about what keeps the resource from being observed; empty for other reasons.
 func (t Texts) trouble(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonConnectFailed:
@@ -188,10 +189,10 @@ func (t Texts) trouble(d Decision, f Facts) string {
 	return ""
 }
 
-// unconnected begins the words of a scope that is shut because nobody could connect.
+// Unconnected is the prefix of Shut if the scope is shut because connecting failed.
 const Unconnected = "connect: "
 
-// unreachable is about an API that nobody reaches.
+// unreachable is about an API that cannot be reached.
 func (t Texts) unreachable() string {
 	why := cmp.Or(t.Connect, t.Shut)
 	if cause, is := strings.CutPrefix(why, Unconnected); is {
@@ -249,7 +250,7 @@ func (t Texts) change(d Decision, f Facts) string {
 	return ""
 }
 
-// restless is about changes that were made and leave a thing as different as it was.
+// restless is about changes that were made and left the same difference.
 func (t Texts) restless(f Facts) string {
 	const wayOut = "change the spec to what the external system reports"
 	if f.Differs.Recreate {
@@ -268,7 +269,7 @@ func (t Texts) listed() string {
 	return ""
 }
 
-// Loss is what an event says of a thing that is not there any more.
+// Loss is the event's text about a resource that no longer exists.
 func (t Texts) Loss(d Decision) string {
 	if d.Reason == ReasonMissingAfterRestart {
 		return t.Thing + " existed when the operator last ran and does not exist any more; recreating it"
@@ -276,7 +277,7 @@ func (t Texts) Loss(d Decision) string {
 	return t.Thing + " was deleted outside the operator; recreating it"
 }
 
-// ownership says whose the thing is, and how to get it; empty for other reasons.
+// ownership says who owns the resource, and how to get it; empty for other reasons.
 func (t Texts) ownership(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonContested:
@@ -302,7 +303,7 @@ func (t Texts) heldBy(owner string) string {
 		t.Thing, owner, api.AnnotationDeletion)
 }
 
-// notOurs says whose the thing is by its mark.
+// notOurs says who owns the resource according to its mark.
 func (t Texts) notOurs(f Facts) string {
 	switch f.Seen.Owner {
 	case OwnerOther:
@@ -328,7 +329,7 @@ func (t Texts) notOurs(f Facts) string {
 	return fmt.Sprintf("%s exists, and nothing shows that it belongs to this object; %s", t.Thing, t.AdoptAlways)
 }
 
-// progress is about what goes on or is well; empty for other reasons.
+// progress is about what is in progress or well; empty for other reasons.
 func (t Texts) progress(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonAvailable:
@@ -364,7 +365,7 @@ func (t Texts) progress(d Decision, f Facts) string {
 	return ""
 }
 
-// verifying: nothing can be said of the thing for a moment.
+// verifying is about a resource of which nothing can be said yet.
 func (t Texts) verifying(d Decision, f Facts) string {
 	switch {
 	case f.Last.Failed && f.Last.Of.Mutates():
@@ -381,7 +382,7 @@ func (t Texts) verifying(d Decision, f Facts) string {
 	return t.Thing + " was created but is not visible yet"
 }
 
-// unwell passes on what the external system says of a thing.
+// unwell passes on what the external system reports about a resource.
 func (t Texts) unwell(d Decision, f Facts) string {
 	said := t.Vendor
 	if said == "" {
@@ -397,7 +398,7 @@ func (t Texts) unwell(d Decision, f Facts) string {
 	return text + "; observing again"
 }
 
-// matches says that the thing is as the spec asks, and what of it nobody enforces.
+// matches says that the resource matches the spec, and which differences are not enforced.
 func (t Texts) matches() string {
 	text := t.Thing + " matches the spec"
 	if t.Ignored != "" {
@@ -406,7 +407,7 @@ func (t Texts) matches() string {
 	return text
 }
 
-// matched says for which spec the thing was last seen to be as asked.
+// matched says for which generation the resource last matched the spec.
 func (t Texts) matched(f Facts, generation int64) string {
 	if f.Seen.Looked {
 		return fmt.Sprintf("%s works; it last matched the spec of generation %d", t.Thing, generation)
@@ -428,7 +429,7 @@ func (t Texts) paused(f Facts) string {
 	return t.Paused
 }
 
-// unseen says why the thing cannot be looked at.
+// unseen says why the resource cannot be observed.
 func (t Texts) unseen(f Facts) string {
 	why := ReasonUnreachable
 	switch f.Scope {
