@@ -32,7 +32,7 @@ func (p *pass) call(ctx context.Context, d decide.Decision) {
 	}
 }
 
-// answer is what a call of the external API came to.
+// answer is the outcome of a call of the external API.
 type answer struct {
 	result string
 	failed bool
@@ -41,9 +41,9 @@ type answer struct {
 	classification
 }
 
-// ask makes a call under its own deadline, traces it and classifies its error. A call that
-// changes the outside is not cut short by the end of the pass or of the process: its answer
-// is worth more than the seconds. A call that does not return in its time is left behind with
+// ask makes a call under its own deadline, traces it and classifies its error. A call that may
+// change the external resource is not cut short by the end of the pass or of the process: its
+// answer is worth the few seconds. A call that does not return in time is abandoned together with
 // the copy of the object that it was given; it has failed, and may still take effect.
 func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context, Object) (string, error)) decide.Class {
 	if a.Mutates() {
@@ -78,7 +78,7 @@ func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context,
 	return p.facts.Last.Class
 }
 
-// explain classifies what a call came to.
+// explain classifies an error of a call.
 func (e *Engine) explain(err error, a decide.Action) answer {
 	got := answer{failed: true, classification: classify(err, e.driver.Errors, a.Mutates())}
 	got.broken, _ = errors.AsType[*guard.PanicError](err)
@@ -88,7 +88,7 @@ func (e *Engine) explain(err error, a decide.Action) answer {
 	return got
 }
 
-// leave leaves a call behind.
+// leave abandons a call.
 func (p *pass) leave(a decide.Action, late <-chan answer) answer {
 	left := &abroad{method: methodOf(a), action: a}
 	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
@@ -100,17 +100,18 @@ func (p *pass) leave(a decide.Action, late <-chan answer) answer {
 	return answer{failed: true, classification: c}
 }
 
-// learn tells those that share the client what an answer says of it and of the API.
+// learn passes on to the other users of the client what an answer shows about it and about the
+// API.
 func (p *pass) learn(a decide.Action, began time.Time, got answer) {
 	p.client.answered(got.failed, got.classification)
 	kind := tells(a, got)
-	if p.hangs != nil { // it is the driver that does not return
+	if p.hangs != nil { // the driver hangs, not the API
 		kind = answerNothing
 	}
 	p.shared.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after, cmp.Or(got.away, "its calls fail"))
 }
 
-// tells is what an answer says of the API as a whole.
+// tells returns what an answer shows about the API as a whole.
 func tells(a decide.Action, got answer) answerKind {
 	if !got.failed {
 		return answerWorks
@@ -137,7 +138,7 @@ func (p *pass) logPanic(crash *guard.PanicError) {
 	}
 }
 
-// take makes an answer a fact, and logs what is a mistake of the driver.
+// take turns an answer into a fact, and logs mistakes of the driver.
 func (p *pass) take(a decide.Action, got answer) {
 	p.facts.Last, p.last = decide.Answer{Of: a}, got.classification
 	if got.failed {
@@ -148,7 +149,7 @@ func (p *pass) take(a decide.Action, got answer) {
 	}
 }
 
-// methodOf is the author's method behind a call.
+// methodOf returns the driver's method behind a call.
 func methodOf(a decide.Action) string {
 	switch a {
 	case decide.ActionObserve:
@@ -168,8 +169,8 @@ func methodOf(a decide.Action) string {
 	}
 }
 
-// lend returns a copy of the object for the author's code, which may keep it for longer than
-// the pass lasts. Calls of one pass share it as long as the object does not change.
+// lend returns a copy of the object for the driver, which may keep it beyond the end of the pass.
+// Calls of one pass share it as long as the object does not change.
 func (p *pass) lend() Object {
 	if !p.lent {
 		p.copy, _ = p.obj.DeepCopyObject().(Object)
@@ -199,13 +200,13 @@ func (p *pass) markOf(obj Object, incarnation int64) map[string]string {
 	return record.MarkFor(obj, gvk, p.here.Cluster, max(1, incarnation))
 }
 
-// request is what a call is about; the object is filled in for each.
+// request returns the request of a call; the caller fills in the object.
 func (p *pass) request() Request {
 	return Request{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
 }
 
-// create starts the thing's life. That it is called is noted before: whatever the author's
-// code does, a create is not forgotten.
+// create creates the resource. The call is noted before it is made: whatever the driver does, a
+// create is not forgotten.
 func (p *pass) create(ctx context.Context) {
 	p.facts.Did.Create = true
 	driver, r := p.e.driver, p.request()
@@ -232,7 +233,7 @@ func (p *pass) create(ctx context.Context) {
 	p.answered(ctx, got)
 }
 
-// update changes the thing.
+// update changes the resource.
 func (p *pass) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
@@ -261,7 +262,7 @@ func (p *pass) update(ctx context.Context) {
 	p.answered(ctx, got)
 }
 
-// remove starts the thing's end.
+// remove deletes the resource.
 func (p *pass) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
@@ -284,7 +285,7 @@ func (p *pass) remove(ctx context.Context) {
 	p.answered(ctx, got)
 }
 
-// putMark puts our mark on.
+// putMark sets our mark.
 func (p *pass) putMark(ctx context.Context) {
 	p.facts.Did.Mark = true
 	driver, r := p.e.driver, p.request()
@@ -298,7 +299,7 @@ func (p *pass) putMark(ctx context.Context) {
 	}
 }
 
-// unmark takes our mark off.
+// unmark removes our mark.
 func (p *pass) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
 	driver, r := p.e.driver, p.request()
@@ -308,8 +309,8 @@ func (p *pass) unmark(ctx context.Context) {
 	})
 }
 
-// change makes a call that changes the outside. What was seen before it is worth nothing
-// after it.
+// change makes a call that may change the external resource, which invalidates what was observed
+// before.
 func (p *pass) change(ctx context.Context, a decide.Action, f func(context.Context, Object) error) decide.Class {
 	p.e.memory.drop(p.uid())
 	class := p.ask(ctx, a, func(ctx context.Context, obj Object) (string, error) { return "ok", f(ctx, obj) })

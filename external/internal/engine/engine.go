@@ -21,11 +21,11 @@ import (
 )
 
 // Engine manages the external resources of one kind: it gathers facts, asks [decide.Next], acts,
-// and reports what came of it.
+// and reports the outcome.
 type Engine struct {
 	driver  Driver
 	options Options
-	// self tells the markers of this process from those of others.
+	// self distinguishes this process's markers from those of others.
 	self    string
 	kind    string
 	clients clients
@@ -38,11 +38,11 @@ type Engine struct {
 	waker   *trigger.Waker
 
 	dependencies []dependencyKind
-	// problem is what makes the driver unusable.
+	// problem is why the driver cannot be used; nil if it can.
 	problem error
 }
 
-// New makes the engine of a driver.
+// New returns the engine of a driver.
 func New(d Driver, o Options) *Engine {
 	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, calls: newCallsTotal()}
 	left := newLeftBehind().WithLabelValues(e.kind)
@@ -60,7 +60,7 @@ func New(d Driver, o Options) *Engine {
 // Waker wakes the objects that an answer of the external API concerns.
 func (e *Engine) Waker() *trigger.Waker { return e.waker }
 
-// Dependencies are the kinds whose objects wake those that need them.
+// Dependencies returns the kinds whose objects wake those that need them.
 func (e *Engine) Dependencies() []DependencyKind {
 	out := make([]DependencyKind, len(e.dependencies))
 	for i, k := range e.dependencies {
@@ -69,13 +69,13 @@ func (e *Engine) Dependencies() []DependencyKind {
 	return out
 }
 
-// Needs are the permissions that managing external resources takes.
+// Needs returns the permissions that managing external resources requires.
 func (e *Engine) Needs() []loop.Need { return []loop.Need{clusterNeed(), recordNeed()} }
 
-// Problem is what makes the driver unusable; nil if it is usable.
+// Problem returns why the driver cannot be used; nil if it can.
 func (e *Engine) Problem() error { return e.problem }
 
-// dependencyKinds are the kinds that objects may wait for, each once.
+// dependencyKinds returns the kinds that objects may wait for, each once.
 func (e *Engine) dependencyKinds() []dependencyKind {
 	if e.driver.DependsOn == nil {
 		return nil
@@ -90,10 +90,10 @@ func (e *Engine) dependencyKinds() []dependencyKind {
 	return unique(kinds)
 }
 
-// Prepare puts the first marker on an object whose API can hold ownership marks, so that
-// it is durable together with the finalizer. Without marks, what exists already must be
-// looked for first. A record that arrived with the object stays if it may be its own of
-// before a restore; one that was copied makes way.
+// Prepare puts the first marker on an object whose API can hold ownership marks, so that the
+// marker becomes durable together with the finalizer. Without marks, an existing resource must be
+// looked for first. A record that arrived with the object stays if it may be the object's own from
+// before a restore; a copied one is replaced.
 func (e *Engine) Prepare(ctx context.Context, r *Run) error {
 	here, err := e.here(ctx, r)
 	if err != nil {
@@ -107,9 +107,9 @@ func (e *Engine) Prepare(ctx context.Context, r *Run) error {
 	}
 	uid := string(r.Object.GetUID())
 	if there, err := record.Parse(r.Object.GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {
-		return nil //nolint:nilerr // Reconcile shows it
+		return nil //nolint:nilerr // Reconcile reports it
 	}
-	if known := e.tracks.of(r.Object.GetUID()).known; known.UID == uid { // it went with the finalizer
+	if known := e.tracks.of(r.Object.GetUID()).known; known.UID == uid { // it was removed with the finalizer
 		_, value, err := record.Settle(known)
 		annotate(r.Object, value)
 		r.Event("Warning", "RecordPutBack", e.putBack(known))
@@ -117,7 +117,7 @@ func (e *Engine) Prepare(ctx context.Context, r *Run) error {
 	}
 	name, err := e.nameOf(r.Object)
 	if err != nil {
-		return nil //nolint:nilerr // Reconcile shows it; nothing is created under no name
+		return nil //nolint:nilerr // Reconcile reports it; nothing is created without a name
 	}
 	first, value, err := e.newRecord(r.Object, here, name, 1)
 	if err != nil {
@@ -128,7 +128,7 @@ func (e *Engine) Prepare(ctx context.Context, r *Run) error {
 	return nil
 }
 
-// Reconcile brings the thing to what the object asks for.
+// Reconcile makes the resource match the object's spec.
 func (e *Engine) Reconcile(ctx context.Context, r *Run) loop.Outcome {
 	p := e.open(r)
 	defer p.close()
@@ -142,7 +142,7 @@ func (e *Engine) Reconcile(ctx context.Context, r *Run) loop.Outcome {
 	return p.outcome(d)
 }
 
-// Cleanup deletes the thing, or leaves it as the policy says, and lets the object go.
+// Cleanup deletes the resource, or leaves it as the policy says, and removes the finalizer.
 func (e *Engine) Cleanup(ctx context.Context, r *Run) loop.CleanupOutcome {
 	p := e.open(r)
 	defer p.close()
@@ -162,8 +162,8 @@ func (e *Engine) Cleanup(ctx context.Context, r *Run) loop.CleanupOutcome {
 	return p.cleanupOutcome(d)
 }
 
-// name is the thing's name for a new incarnation. lend returns the object for the author. An
-// error that is [unasked] says nothing of the spec.
+// name returns the resource's name for a new incarnation. lend returns the object for the driver.
+// An error for which [unasked] is true says nothing about the spec.
 func (e *Engine) name(who subject, lend func() Object) (string, error) {
 	if e.driver.ExternalName == nil {
 		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
@@ -184,7 +184,7 @@ func (e *Engine) name(who subject, lend func() Object) (string, error) {
 	return name, nil
 }
 
-// fitName tells what is wrong with a name that cannot be recorded.
+// fitName returns what is wrong with a name that cannot be recorded; nil if it can.
 func (e *Engine) fitName(name string) error {
 	switch {
 	case name == "":
@@ -198,7 +198,7 @@ func (e *Engine) fitName(name string) error {
 	return nil
 }
 
-// nameOf is the name that obj gives its thing now.
+// nameOf returns the name that obj gives its resource now.
 func (e *Engine) nameOf(obj Object) (string, error) {
 	return e.name(subjectOf(obj), func() Object { return copyOf(obj) })
 }
@@ -208,7 +208,7 @@ func copyOf(obj Object) Object {
 	return c
 }
 
-// newRecord makes the record of a create that may be called next.
+// newRecord returns the record of a create that may be called next.
 func (e *Engine) newRecord(obj Object, here record.Place, id string, incarnation int64) (record.Record, string, error) {
 	return record.Settle(record.Record{
 		ID: id, Incarnation: incarnation, UID: string(obj.GetUID()),
@@ -225,7 +225,7 @@ func annotate(obj client.Object, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-// DriftInterval is the time between two looks at a thing in sync; 0 means none.
+// DriftInterval returns the time between two observations of a resource in sync; 0 means none.
 func (e *Engine) DriftInterval() time.Duration {
 	switch d := e.options.DriftInterval; {
 	case d < 0:
@@ -255,12 +255,13 @@ func (e *Engine) grace() time.Duration {
 	}
 }
 
-// settled is the age from which on a record tells of no create that could still be under way
-// or not show yet.
+// settled returns the age from which on a record cannot belong to a create that is still in flight
+// or not visible yet.
 func (e *Engine) settled() time.Duration {
 	return record.MarkerLife + e.callDeadline() + e.grace() + record.ClockSkew
 }
 
-// looksFirst: what bears the name before the first create is not ours, and no mark could tell
-// later. So the first record is written after a look that showed nothing.
+// looksFirst reports whether the first record is written only after an observation that found
+// nothing: a resource that has the name before the first create is not ours, and no mark would
+// show that later.
 func (e *Engine) looksFirst() bool { return e.options.Unmarked || e.options.MarkLater }

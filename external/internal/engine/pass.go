@@ -21,11 +21,11 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// mostSteps bounds how often a pass decides and acts. The longest way through the table,
-// a re-creation that starts with a confirmation, takes ten.
+// mostSteps bounds how often a pass decides and acts. The longest path through the table, a
+// recreation that starts with a confirmation, takes ten steps.
 const mostSteps = 16
 
-// pass is one visit of one object.
+// pass is the state of one pass.
 type pass struct {
 	e        *Engine
 	obj      Object
@@ -33,37 +33,37 @@ type pass struct {
 	trace    *trace.Pass
 	track    *track
 	settings settings
-	// here is where the operator and the object are. Its endpoint is empty until there is a
+	// here is the place of the operator and the object. Its endpoint is empty until there is a
 	// client.
 	here   record.Place
 	client *connected
-	// shared is what the object shares with those that use the same client; nil if it is not
-	// known which one, and connect or hangs says why.
+	// shared is what the object shares with others of the same client. It is nil if the client is
+	// not known; connect or hangs then says why.
 	shared *shared
-	// copy is what the author's code gets to see of obj; lent, if it is as obj is now.
+	// copy is what the driver gets to see of obj. lent reports whether it still equals obj.
 	copy Object
 	lent bool
-	// hangs is why nothing may be called for the object; out is the call of its own that was
-	// left behind, if that is why.
+	// hangs is why nothing may be called for the object. out is the object's own abandoned call,
+	// if that is why.
 	hangs error
 	out   *abroad
-	// turned is why the object was not let through to the external API, shut how people are
-	// told.
+	// turned is why the object may not call the external API; shut is the text for users.
 	turned decide.Scope
 	shut   string
-	// shown: the status of obj is about what this pass observed.
+	// shown reports whether the status of obj describes what this pass observed.
 	shown bool
 	// unreflected is why status does not show what was observed.
 	unreflected error
 
-	// anew: the record is of a thing at another endpoint, which a person said to leave.
+	// anew reports whether the record describes a resource at another endpoint that a user said to
+	// leave there.
 	anew bool
-	// record is what is durable; inherited is that of another object, copied or restored.
+	// record is the durable record; inherited is that of another object, copied or restored.
 	record    record.Record
 	inherited record.Record
 	trouble   error // why the record or the name cannot be used
 	id        string
-	named     string // what the spec calls the thing now
+	named     string // the name that the spec yields now
 
 	facts   decide.Facts
 	looked  time.Time
@@ -75,13 +75,13 @@ type pass struct {
 	refused classification // of the create that was refused in this pass
 	connect error
 	did     done
-	// holder names the object that stands in the way, for people.
+	// holder names, for users, the object that has the better claim.
 	holder string
 	told   conditions.Report
-	wanted wish // when the thing was looked at
+	wanted wish // when the resource was observed
 }
 
-// done is what a pass did, for people to be told.
+// done is what a pass did, for reports.
 type done struct {
 	created bool
 }
@@ -99,7 +99,7 @@ func (e *Engine) open(r *Run) *pass {
 	return p
 }
 
-// close gives back what the pass used.
+// close releases what the pass used.
 func (p *pass) close() { p.client.release() }
 
 func (p *pass) uid() types.UID { return p.obj.GetUID() }
@@ -126,7 +126,7 @@ func (p *pass) run(ctx context.Context) (decide.Decision, error) {
 		if err := p.act(ctx, d); err != nil {
 			return d, err
 		}
-		if errors.Is(ctx.Err(), context.Canceled) { // the process stops; nothing is known but that
+		if errors.Is(ctx.Err(), context.Canceled) { // the process stops, and the outcome is unknown
 			return decide.Decision{Reason: decide.ReasonObserving}, nil
 		}
 	}
@@ -147,7 +147,7 @@ func (p *pass) load(ctx context.Context) error {
 		return err
 	}
 	if !p.track.read(p.record, time.Now(), p.e.settled()) {
-		// An old copy ends the pass; otherwise the record was changed by others.
+		// If the object is a stale copy, this ends the pass; otherwise others changed the record.
 		if err := p.confirm(ctx); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (p *pass) load(ctx context.Context) error {
 		return err
 	}
 	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
-		if err := p.withdraw(ctx); err != nil { // it did not succeed after the create
+		if err := p.withdraw(ctx); err != nil { // the attempt after the create failed
 			return err
 		}
 		if p.waiting, err = p.e.unready(ctx, p.loop, p.lend()); err != nil {
@@ -169,14 +169,14 @@ func (p *pass) load(ctx context.Context) error {
 	return nil
 }
 
-// readRecord reads the annotation and settles under which identity the thing is known: the
-// recorded one, or else the name that the spec gives it. A driver that breaks when it is asked for
-// that name is asked again; only what is to be deleted can do without.
+// readRecord reads the annotation and determines the resource's identity: the recorded one, or
+// else the name that the spec yields. If the driver panics when asked for the name, the pass fails
+// and is retried; only a deletion can do without the name.
 func (p *pass) readRecord() error {
 	r, err := p.track.parse(p.obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil {
 		p.facts.Record.Trouble, p.trouble = decide.TroubleCorrupt, err
-		return nil //nolint:nilerr // it is a fact, and what comes of it is decided
+		return nil //nolint:nilerr // it is a fact for the decision
 	}
 	if r.Exists() && r.UID != string(p.obj.GetUID()) {
 		if p.inherited = r; !r.Stays("", p.here) { // a copy
@@ -185,7 +185,7 @@ func (p *pass) readRecord() error {
 		r = record.Record{}
 	}
 	p.record = r
-	if p.hangs != nil { // not even the name can be asked for
+	if p.hangs != nil { // the driver cannot even be asked for the name
 		p.named = r.ID
 	} else if p.named, err = p.e.name(subjectOf(p.obj), p.lend); isUnreturned(err) {
 		p.named, p.hangs = r.ID, err
@@ -201,7 +201,7 @@ func (p *pass) readRecord() error {
 	return nil
 }
 
-// identify settles the identity under which to look.
+// identify determines the identity by which to observe.
 func (p *pass) identify() {
 	switch {
 	case p.record.Given != "":
@@ -217,7 +217,7 @@ func (p *pass) identify() {
 	}
 }
 
-// outdated ends a pass that works on an old copy; the loop repeats it with a newer one.
+// outdated ends a pass over a stale copy; the loop repeats it with a newer one.
 func (p *pass) outdated(why error) error {
 	return loop.Outdated(fmt.Errorf("%s %s: %w", p.e.kind, p.obj.GetName(), why))
 }
@@ -255,7 +255,7 @@ func (p *pass) gatherRecord() {
 	f.Record.KnownID = p.id != ""
 	f.Record.Expired, f.Record.Doubtful = p.record.Create.Expired(time.Now(), record.MarkerLife), p.e.looksFirst() && (p.record.Doubt || p.track.doubtful)
 	if p.e.options.Unmarked && f.Deleting && !p.record.Exists() {
-		f.Record.KnownID = false // a create needs a record, and there is none
+		f.Record.KnownID = false // without a record no create was called
 	}
 	if p.record.Given != "" || p.inherited.Given != "" {
 		f.Record.Trouble = decide.TroubleGiven
@@ -270,9 +270,9 @@ func (p *pass) gatherRecord() {
 	}
 }
 
-// gatherEndpoint settles whether the record is of a thing where the client looks. One that was
-// made elsewhere stays there until a person says to begin anew here. An endpoint that was not
-// known when the record was written is pinned before the first create.
+// gatherEndpoint reports whether the recorded resource is at the endpoint that the client talks
+// to. One that was created elsewhere stays there until a user says to start over here. An endpoint
+// that was not known when the record was written is pinned before the first create.
 func (p *pass) gatherEndpoint() bool {
 	f := &p.facts
 	pinned, here := p.record.Endpoint, p.here.Endpoint
@@ -297,12 +297,12 @@ func (p *pass) gatherEndpoint() bool {
 	return false
 }
 
-// rename settles what a new name in the spec comes to. A thing keeps the name it was made by;
-// where nothing was made yet, the new one may do, once it is certain.
+// rename determines what a new name in the spec means. A resource keeps the name it was created
+// with; if certainly nothing was created yet, the new name is used.
 func (p *pass) rename() {
 	f := &p.facts
 	switch f.Creation {
-	case decide.CreationUntold: // looked for by the old name first
+	case decide.CreationUntold: // observed by the old name first
 	case decide.CreationRefused:
 		if p.id == p.named || f.Seen.Looked && !f.Seen.Ours() {
 			p.takeName()
@@ -314,7 +314,7 @@ func (p *pass) rename() {
 	}
 }
 
-// takeName goes on under the name that the spec gives now.
+// takeName goes on with the name that the spec yields now.
 func (p *pass) takeName() {
 	f := &p.facts
 	f.Record.Marker = record.MarkerNone
@@ -324,7 +324,7 @@ func (p *pass) takeName() {
 	}
 }
 
-// basis is what the API's refusal of a call rests on.
+// basis returns what the API's refusal of a call depends on.
 func (p *pass) basis() basis {
 	return basis{
 		generation: p.obj.GetGeneration(), policy: p.settings.policy,
@@ -332,8 +332,8 @@ func (p *pass) basis() basis {
 	}
 }
 
-// act does what was decided. An error ends the pass; what a call of the external API came
-// to is a fact for the next decision instead.
+// act does what was decided. An error ends the pass; the outcome of an external API call is a fact
+// for the next decision instead.
 func (p *pass) act(ctx context.Context, d decide.Decision) error {
 	switch d.Action {
 	case decide.ActionConfirm:
@@ -354,7 +354,7 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
 }
 
-// connected sees to the client of the external API.
+// connected obtains the client of the external API and reports whether the pass can use it.
 func (p *pass) connected(ctx context.Context) bool {
 	began := time.Now()
 	if p.client == nil {
@@ -369,7 +369,7 @@ func (p *pass) connected(ctx context.Context) bool {
 	return p.located(p.client.endpoint)
 }
 
-// located takes in what the client talks to, and tells whether that is where the thing is.
+// located records the endpoint that the client talks to and reports whether the resource is there.
 func (p *pass) located(endpoint string) bool {
 	if p.here.Endpoint == endpoint {
 		return p.facts.Record.Trouble != decide.TroubleEndpoint
@@ -384,11 +384,11 @@ func (p *pass) located(endpoint string) bool {
 	return p.facts.Record.Trouble != decide.TroubleEndpoint && p.id == before
 }
 
-// confirm reads the object from the API server and wants the copy at hand to say the same
-// about what may be done to which thing. Who writes labels or status meanwhile is no reason
-// to begin anew.
+// confirm reads the object from the API server and requires that it agrees with the copy at hand
+// about what may be done to which resource. A change of labels or status is no reason to start
+// over.
 func (p *pass) confirm(ctx context.Context) error {
-	if p.loop.Vanished { // the loop asked before this pass
+	if p.loop.Vanished { // the loop has read the object from the API server
 		p.track.fresh = true
 		return nil
 	}
@@ -406,7 +406,7 @@ func (p *pass) confirm(ctx context.Context) error {
 	return nil
 }
 
-// current tells whether the copy at hand asks for the same as the object does now.
+// current reports whether the copy at hand still asks for what the object asks for now.
 func (p *pass) current(now Object) bool {
 	annotations, recorded := now.GetAnnotations(), p.obj.GetAnnotations()[api.AnnotationExternal]
 	settings := readSettings(annotations, time.Now(), p.settings.limits)
@@ -439,8 +439,8 @@ func (p *pass) writeMarker(ctx context.Context, incarnation int64) error {
 	return nil
 }
 
-// withdraw makes durable that a create was certainly refused, where no mark could tell later
-// that the thing which bears the name is not ours.
+// withdraw makes durable that a create was certainly refused, if no mark could show later that the
+// resource with that name is not ours.
 func (p *pass) withdraw(ctx context.Context) error {
 	if !p.e.looksFirst() || !p.track.withdraws(p.record) {
 		return nil
@@ -453,7 +453,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// adopt makes durable that the thing seen is ours.
+// adopt makes durable that the observed resource is ours.
 func (p *pass) adopt(ctx context.Context) error {
 	if p.record.Given != "" {
 		return p.sawGiven(ctx)
@@ -484,7 +484,8 @@ func (p *pass) adopt(ctx context.Context) error {
 	return nil
 }
 
-// persist writes the record now, on top of the version that was read.
+// persist writes the record now; the write fails unless the object is still at the version that
+// was read.
 func (p *pass) persist(ctx context.Context, value string) error {
 	before := p.obj.GetAnnotations()[api.AnnotationExternal]
 	p.lent = false
@@ -496,7 +497,8 @@ func (p *pass) persist(ctx context.Context, value string) error {
 	return nil
 }
 
-// incarnation counts the creations for the object, from 1, and counts the one to come.
+// incarnation returns the number of creations for the object, from 1, including one that is about
+// to happen.
 func (p *pass) incarnation() int64 { return max(1, p.record.Incarnation) }
 
 func (p *pass) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }

@@ -24,8 +24,8 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 	return &api.ExternalObservation{ID: id, Status: word, Incarnation: max(1, incarnation)}
 }
 
-// announce lets a trace and people follow the states of a pass as they come. A look
-// changes nothing yet, and what ends the pass is told by its report.
+// announce shows the states of a pass in trace and status while it runs. An observation changes
+// nothing yet, and what ends the pass is in its report.
 func (p *pass) announce(ctx context.Context, d decide.Decision) error {
 	reported := d.Action == decide.ActionNone || d.Action == decide.ActionStop
 	if d.State != "" && d.Action != decide.ActionObserve && d.Action != decide.ActionConfirm && !reported {
@@ -35,7 +35,7 @@ func (p *pass) announce(ctx context.Context, d decide.Decision) error {
 	if d.Row != 14 || d.Action != decide.ActionWriteMarker {
 		return nil
 	}
-	if d.Reason == decide.ReasonMissingAfterRestart { // or it never came to be: only what was Ready is known to be lost
+	if d.Reason == decide.ReasonMissingAfterRestart { // or it was never created: only a resource that was Ready is known to be lost
 		if err := p.recallReady(ctx); err != nil || p.facts.ReadyFor == 0 {
 			return err
 		}
@@ -44,8 +44,8 @@ func (p *pass) announce(ctx context.Context, d decide.Decision) error {
 	return nil
 }
 
-// repaired tells that somebody else had changed the thing: it differed although this process
-// had seen it as this very spec asks, and what is wanted is what was wanted then.
+// repaired emits an event if somebody else had changed the resource: it differed although this
+// process had seen it match this very spec, and what is wanted has not changed since.
 func (p *pass) repaired(differed change.List) {
 	if p.facts.Deleting || p.did.created || !p.track.wish.same(p.wanted) || !differed.Visible() {
 		return
@@ -53,7 +53,7 @@ func (p *pass) repaired(differed change.List) {
 	p.event("Normal", "DriftRepaired", fmt.Sprintf("%s was changed outside the operator; corrected: %s", p.what(), differed))
 }
 
-// report hands what people are told of d to the loop.
+// report passes to the loop what is reported of d.
 func (p *pass) report(ctx context.Context, d decide.Decision) error {
 	if generation, known := p.facts.ReadyAfter(d); generation == 0 && !known || d.Show.Ready == decide.ShowTrue && p.facts.Differs.Any() {
 		if err := p.recallReady(ctx); err != nil {
@@ -66,14 +66,14 @@ func (p *pass) report(ctx context.Context, d decide.Decision) error {
 	return nil
 }
 
-// gatherTold brings up to date what every report needs, also that of a pass that decides nothing.
+// gatherTold updates the facts that every report needs, even that of a pass that decides nothing.
 func (p *pass) gatherTold() {
 	f := &p.facts
 	f.Deleting, f.Generation = !p.obj.GetDeletionTimestamp().IsZero(), p.obj.GetGeneration()
 	f.Told, f.ReadyFor = p.track.said.Told, p.track.said.ReadyFor
 }
 
-// broken reports on a pass that came to no decision.
+// broken reports a pass that came to no decision.
 func (p *pass) broken(ctx context.Context, cause error) error {
 	p.gatherTold()
 	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
@@ -84,9 +84,9 @@ func (p *pass) broken(ctx context.Context, cause error) error {
 	return p.report(ctx, d)
 }
 
-// recallReady fills in, once in the life of a process, for which generation the thing was
-// Ready when another process last told. What our own field manager did not write is not
-// believed, and neither is what tells of a spec that this object has not had yet.
+// recallReady finds out, once per process and object, the generation for which another process
+// last reported Ready. Only what our own field manager wrote is believed, and only for generations
+// that this object has had.
 func (p *pass) recallReady(ctx context.Context) error {
 	if p.track.said.Told.State != "" || p.track.recalled {
 		return nil
@@ -107,7 +107,7 @@ func (p *pass) recallReady(ctx context.Context) error {
 	return nil
 }
 
-// outcome tells the loop when the object comes again.
+// outcome returns to the loop when the next pass is due.
 func (p *pass) outcome(d decide.Decision) loop.Outcome {
 	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon && d.Wake != decide.WakeDependency && p.unreflected == nil {
 		p.track.rest()
@@ -153,7 +153,8 @@ func (p *pass) settled(d decide.Decision) loop.Outcome {
 	return loop.After(p.around(p.e.DriftInterval())).LowPriority()
 }
 
-// cleanupOutcome tells the loop when an object that is to go comes again.
+// cleanupOutcome returns to the loop when the next pass over an object that is being deleted is
+// due.
 func (p *pass) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon {
 		p.track.rest()
@@ -172,7 +173,8 @@ func (p *pass) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 	return loop.KeepUntilEvent().Because(string(d.Reason))
 }
 
-// pollDelay is what the API hinted at, within limits, or a delay that doubles from 1 s to 30 s.
+// pollDelay returns what the API suggested, within limits, or a delay that doubles from 1 s to 30
+// s.
 func (p *pass) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
 	most := cmp.Or(p.e.DriftInterval(), mostPoll)
@@ -185,19 +187,20 @@ func (p *pass) pollDelay(d decide.Decision) time.Duration {
 	return grown
 }
 
-// soonest is how soon a hint can bring an object back after so many looks in a row that found
-// the same work under way: what is done in a moment is seen in a moment, what never ends is
-// looked at ever more slowly.
+// soonest returns the shortest delay that a suggestion of the API can bring about after a number
+// of observations in a row that found the same operation in progress. A short operation is noticed
+// at once; one that never ends is observed ever more rarely.
 func soonest(polls int) time.Duration {
 	return min(leastPoll<<min(polls/hintsTaken, 10), slowestHint)
 }
 
-// scopeDelay lets the object wait until the external API can be called again.
+// scopeDelay makes the object wait until the external API can be called again, and returns for how
+// long.
 func (p *pass) scopeDelay() time.Duration {
 	return p.shared.scope.park(subjectOf(p.obj).key, time.Now())
 }
 
-// around varies a delay by up to a tenth, so that objects made together do not come back
+// around varies a delay by up to a tenth, so that objects created together are not reconciled
 // together.
 func (p *pass) around(d time.Duration) time.Duration {
 	return spread.Around(d, client.ObjectKeyFromObject(p.obj))

@@ -41,7 +41,7 @@ func (p *pass) observe(ctx context.Context) {
 		got, err = compare(obj, o)
 		return string(o.Phase), err
 	})
-	if p.facts.Last.Failed { // a call that was left behind still has got
+	if p.facts.Last.Failed { // an abandoned call may still write to got
 		return
 	}
 	if p.last.absent {
@@ -50,12 +50,12 @@ func (p *pass) observe(ctx context.Context) {
 	p.know(ctx, got, decide.SourceRead)
 }
 
-// forget drops what is known of the state of the resource.
+// forget drops what is known about the state of the resource.
 func (p *pass) forget() {
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation{}, nil, decide.Seen{}, decide.Differs{}
 }
 
-// know takes in the state of the resource.
+// know records the state of the resource.
 func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 	p.forget()
 	p.seen, p.changes, p.wanted = s.Observation, s.changes, s.wanted
@@ -83,8 +83,8 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 	p.reflect()
 }
 
-// answered takes in the state that the API returned with its answer to a change; nil if it
-// returned none.
+// answered records the state that the API returned with its answer to a change; nil if it returned
+// none.
 func (p *pass) answered(ctx context.Context, s *state) {
 	if s == nil || p.facts.Last.Failed {
 		return
@@ -93,7 +93,8 @@ func (p *pass) answered(ctx context.Context, s *state) {
 	p.know(ctx, *s, decide.SourceAnswer)
 }
 
-// comparer returns what makes a state of an observation. It may be called after the pass.
+// comparer returns the function that turns an observation into a state. It may be called after the
+// pass.
 func (p *pass) comparer() func(obj Object, o Observation) (state, error) {
 	e, wanted, known := p.e, wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
 	return func(obj Object, o Observation) (state, error) {
@@ -106,9 +107,9 @@ func (p *pass) comparer() func(obj Object, o Observation) (state, error) {
 	}
 }
 
-// returned makes a state of what a driver says that the API returned with its answer. What is
-// wrong with it does not make a failure of a change that the API accepted: the resource is then
-// observed.
+// returned turns what a driver says the API returned with its answer into a state. It returns nil
+// if that is unusable: a change that the API accepted must not fail because of it, and the
+// resource is then observed.
 func returned(compare func(Object, Observation) (state, error), obj Object, o *Observation) *state {
 	if o == nil || o.Phase == decide.PhaseMissing {
 		return nil
@@ -120,8 +121,8 @@ func returned(compare func(Object, Observation) (state, error), obj Object, o *O
 	return &s
 }
 
-// understand compares what was observed with what is wanted. It is part of the call, so
-// that a mistake of the driver is a failed look.
+// understand compares what was observed with what is wanted. It is part of the call, so that a
+// mistake of the driver is a failed observation.
 func (e *Engine) understand(obj Object, o Observation) (change.List, error) {
 	switch o.Phase {
 	case decide.PhaseMissing, decide.PhaseCreating, decide.PhaseUpdating, decide.PhaseDeleting:
@@ -134,8 +135,8 @@ func (e *Engine) understand(obj Object, o Observation) (change.List, error) {
 	return nil, mistake{fmt.Errorf("the driver observed the unknown phase %q; this is a bug in %s", o.Phase, e.driver.Type)}
 }
 
-// meetRivals asks who else stands for the thing, unless its mark proves it to be ours or
-// nothing depends on it.
+// meetRivals finds out who else claims the resource, unless its mark proves that it is ours or
+// nothing depends on the answer.
 func (p *pass) meetRivals(ctx context.Context) error {
 	if p.facts.Seen.Owner == decide.OwnerUs || p.facts.Deleting && p.seen.Phase == decide.PhaseMissing {
 		return nil
@@ -143,7 +144,7 @@ func (p *pass) meetRivals(ctx context.Context) error {
 	return p.contest(ctx)
 }
 
-// recognise settles what the thing is to us and how it differs.
+// recognise determines how the resource relates to us and how it differs.
 func (p *pass) recognise(from decide.Source) {
 	if p.facts.Seen.Owner == decide.OwnerUs {
 		p.track.marks = markCount{}
@@ -171,15 +172,16 @@ func (p *pass) recognise(from decide.Source) {
 	}
 }
 
-// wished keeps what was wanted of a thing that is as asked for.
+// wished remembers what was wanted of a resource that matches the spec.
 func (p *pass) wished() {
 	if p.track.wish.generation != p.obj.GetGeneration() {
 		p.track.wish = p.wanted
 	}
 }
 
-// wants is what obj, and what it refers to, ask for, told by what a thing without anything
-// lacks. Of a driver that cannot compare with such a thing only the generation is known.
+// wants returns a hash of what obj, and what it refers to, ask for: of all that is missing from an
+// empty resource. If the driver cannot compare with an empty one, only the generation tells wishes
+// apart.
 func (e *Engine) wants(obj Object) string {
 	all, err := guarded("Compare", func() (change.List, error) { return e.driver.Compare(obj, nil), nil })
 	if err != nil {
@@ -188,23 +190,23 @@ func (e *Engine) wants(obj Object) string {
 	return cmp.Or(all.Hash(), "nothing")
 }
 
-// memory is what the API returned of resources a short time ago with its answers, if its reads are
-// never behind writes. The zero value is empty.
+// memory is what the API recently returned with its answers, if its reads never lag behind writes.
+// The zero value is empty.
 type memory struct {
 	mu    sync.Mutex
 	byUID map[types.UID]memorized
 	swept time.Time
 }
 
-// memorized is one resource that is ours and can be used.
+// memorized is the state of one available resource that is ours.
 type memorized struct {
 	seen Observation
 	at   time.Time
-	// generation is that of the spec which the resource was compared with.
+	// generation is that of the spec with which the resource was compared.
 	generation int64
 }
 
-// put notes what the API returned, and forgets those older than life.
+// put stores what the API returned, and drops entries older than life.
 func (m *memory) put(uid types.UID, s memorized, life time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,13 +237,13 @@ func (m *memory) drop(uid types.UID) {
 	delete(m.byUID, uid)
 }
 
-// moment is how long what the API returned may be acted on, and at most as long as one call may
-// last: so old an observation may be anyway when it is acted on.
+// moment is how long what the API returned may be acted on, and no longer than one call may take:
+// an observation may be that old when it is acted on.
 const moment = 10 * time.Second
 
 func (e *Engine) moment() time.Duration { return min(e.callDeadline(), moment) }
 
-// memorize keeps what the API returned.
+// memorize stores what the API returned.
 func (p *pass) memorize(o Observation, from decide.Source) {
 	if p.e.grace() > 0 {
 		return
@@ -253,8 +255,8 @@ func (p *pass) memorize(o Observation, from decide.Source) {
 	p.e.memory.put(p.uid(), memorized{o, p.looked, p.obj.GetGeneration()}, p.e.moment())
 }
 
-// recall takes in what the API returned a moment ago if the user has changed the spec since, or has
-// deleted the object: the change then needs no observation of its own.
+// recall uses what the API returned a moment ago if the user has changed the spec or deleted the
+// object since: the change then needs no observation of its own.
 func (p *pass) recall(ctx context.Context) {
 	m, known := p.e.memory.of(p.uid())
 	asked := m.generation != p.obj.GetGeneration() || !p.obj.GetDeletionTimestamp().IsZero()
@@ -264,7 +266,7 @@ func (p *pass) recall(ctx context.Context) {
 	p.goBy(ctx, m)
 }
 
-// goBy takes in what the API returned a moment ago.
+// goBy uses what the API returned a moment ago.
 func (p *pass) goBy(ctx context.Context, m memorized) {
 	p.gather()
 	obj, compare := p.lend(), p.comparer()

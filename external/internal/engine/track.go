@@ -10,70 +10,69 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// track is what this process remembers about creating and changing one thing. It makes
-// passes cheaper and sees through stale reads; a process that starts without it is slower
-// to decide, never wrong.
+// track is what this process remembers about creating and changing one resource. It makes passes
+// cheaper and detects stale reads; a process that starts without it decides later, never wrongly.
 type track struct {
-	// marker is the one this process wrote last; zero if it wrote none.
+	// marker is the last one that this process wrote; zero if it wrote none.
 	marker record.Marker
-	// met is that of another process which this one goes by.
+	// met is the marker of another process that this one has accepted.
 	met record.Marker
-	// parsed is the content of the annotation that was read last, which most passes find again.
+	// parsed is the content of the annotation that was read last; most passes read the same again.
 	parsed parsed
 	// known is the record as this process last read or wrote it.
 	known record.Record
-	// prepared is a marker that somebody else was asked to write for us, and which counts
-	// once it is read.
+	// prepared is a marker that another component was asked to write for us; it counts once it is
+	// read.
 	prepared record.Marker
-	// fresh: the object was written, or read from the API server itself, by this process.
+	// fresh: this process wrote the object, or read it from the API server itself.
 	fresh bool
 	// incarnation is the highest one seen.
 	incarnation int64
-	// creation is what is known about creating it.
+	// creation is what is known about creating the incarnation.
 	creation decide.Creation
-	// doubtful: a create was refused for another reason than that the name is taken.
+	// doubtful: a create was refused for a reason other than a name conflict.
 	doubtful bool
-	// given is what the API assigned to what the last create or update made; nil before any.
+	// given is the identity that the API assigned in the last create or update; nil before any.
 	given *assigned
-	// called is when a create was called, or may have been.
+	// called is when a create was, or may have been, called.
 	called time.Time
-	// doubt is when a create was or may have been called whose effect nobody knows, and
-	// which may therefore still come. Zero: there is none.
+	// doubt is when a create of unknown outcome was, or may have been, called, so that its effect
+	// may still appear. Zero: there is none.
 	doubt time.Time
-	// deleteAccepted: the API accepted a delete since the last create.
+	// deleteAccepted: the API has accepted a delete since the last create.
 	deleteAccepted bool
-	// before is what was known before the create that is under way; nil if none is.
+	// before is what was known before the create in progress; nil if there is none.
 	before *knowledge
 	// updates counts accepted changes that left a difference as it was.
 	updates updateCount
-	// marks counts accepted marks in a row that no look shows.
+	// marks counts accepted marks in a row that no observation shows.
 	marks markCount
-	// refusal is the call that the API refused for good.
+	// refusal is the call that the API permanently refused.
 	refusal refusal
-	// tried is the generation at which the thing last had its chance: it was in sync, or the
-	// API accepted a change of it. 0: not in this process.
+	// tried is the generation that was last tried: the resource was in sync with it, or the API
+	// accepted a change. 0: none in this process.
 	tried int64
-	// waiting is what the dependencies lack, and unready since when it has been this.
+	// waiting is what the dependencies lack; unready is since when.
 	waiting []loop.Dep
 	unready time.Time
-	// polls counts looks in a row that found work under way, by decision.
+	// polls counts observations in a row that found an operation in progress, by decision.
 	polls   int
 	polling decide.Row
-	// changing is what the last accepted change was to do, for people.
+	// changing is what the last accepted change should change, for users.
 	changing string
 	// warned: it was logged that another installation works on the object.
 	warned bool
-	// said is what was reported last; recalled: the generation for which an earlier process
+	// said is what was reported last. recalled: the generation for which an earlier process
 	// reported Ready was looked up.
 	said     decide.Reported
 	recalled bool
-	// wish is what was wanted when the thing was last as asked for.
+	// wish is what was wanted when the resource last matched the spec.
 	wish wish
-	// begun is when this process first visited the object.
+	// begun is when this process first reconciled the object.
 	begun time.Time
-	// released: the object was let go.
+	// released: the finalizer was removed.
 	released bool
-	// visited is when the object was last looked at.
+	// visited is when the object was last reconciled.
 	visited time.Time
 }
 
@@ -83,10 +82,10 @@ type parsed struct {
 	record record.Record
 }
 
-// parse is [record.Parse] with the last record at hand.
+// parse is [record.Parse] with a cache of the last record.
 func (t *track) parse(value string) (record.Record, error) {
 	if t.parsed.value == value {
-		return t.parsed.record, nil // the zero value is right, too: no annotation is no record
+		return t.parsed.record, nil // the zero value is right, too: without an annotation there is no record
 	}
 	r, err := record.Parse(value)
 	if err == nil {
@@ -95,36 +94,36 @@ func (t *track) parse(value string) (record.Record, error) {
 	return r, err
 }
 
-// knowledge is what is known about creating a thing.
+// knowledge is what is known about creating a resource.
 type knowledge struct {
 	creation       decide.Creation
 	called, doubt  time.Time
 	deleteAccepted bool
 }
 
-// updateCount counts accepted changes by the difference that they were to remove, since the
-// thing was last as asked for. Two differences may take turns: each change that removes one
+// updateCount counts accepted changes by the difference that they should have removed, since the
+// resource last matched the spec. Two differences may alternate: each change that removes one
 // brings the other back.
 type updateCount struct {
 	generation int64
 	by         map[string]int
-	// incarnation is the one that was last deleted to be made anew: several deletes of one
-	// thing are one attempt.
+	// incarnation is the one last deleted in order to recreate it: several deletes of one resource
+	// are one attempt.
 	incarnation int64
 }
 
-// markCount counts marks for a generation since the first.
+// markCount counts the marks for a generation since the first.
 type markCount struct {
 	generation int64
 	count      int
 	first      time.Time
 }
 
-// mostDifferences bounds the differences that are told apart. Nothing has that many on its way
-// to what is asked for; beyond them all count as one.
+// mostDifferences bounds the differences that are counted separately. No resource needs that many
+// before it matches the spec; any further ones count as one.
 const mostDifferences = 50
 
-// refusal is a call that the API refused for good, and what it depended on.
+// refusal is a call that the API permanently refused, and what the refusal depends on.
 type refusal struct {
 	action decide.Action
 	basis  basis
@@ -132,17 +131,17 @@ type refusal struct {
 	err    error
 }
 
-// basis is what a call rested on: as long as it is the same, so is the answer.
+// basis is what a call depended on: while it is the same, so is the answer.
 type basis struct {
 	generation int64
 	policy     decide.Policy
-	// asked is the token of the person who asked for a pass.
+	// asked is the value of the annotation by which a user asks for a pass.
 	asked string
 }
 
-// read takes in the record of an object that was just read. It answers false if the record
-// is behind what this process wrote itself: the object is an old copy, or somebody changed
-// the record. settled is the age from which on a record tells of nothing that may still come.
+// read takes in the record of an object that was just read. It returns false if the record is
+// older than what this process wrote: the object is a stale copy, or somebody changed the record.
+// settled is the age from which on a record has no effects still to appear.
 func (t *track) read(r record.Record, now time.Time, settled time.Duration) bool {
 	if r.Exists() && r.Create == t.prepared {
 		t.wrotePrepared(r)
@@ -158,14 +157,15 @@ func (t *track) read(r record.Record, now time.Time, settled time.Duration) bool
 	return true
 }
 
-// keep notes the record that a pass ended with, if it is the one that this process goes by.
+// keep notes the record that a pass ended with, if it carries a marker that this process wrote or
+// accepted.
 func (t *track) keep(r record.Record) {
 	if r.Exists() && (r.Create == t.marker || r.Create == t.met) {
 		t.known = r
 	}
 }
 
-// ahead: this process wrote something later than r.
+// ahead reports whether this process wrote something later than r.
 func (t *track) ahead(r record.Record) bool {
 	if r.Incarnation != t.incarnation {
 		return r.Incarnation < t.incarnation
@@ -173,8 +173,8 @@ func (t *track) ahead(r record.Record) bool {
 	return r.Create.At.Before(t.marker.At)
 }
 
-// meet takes in a record that another process wrote. What it did after that is unknown, and
-// it may have done it a moment ago, unless the record is so old that it called nothing since.
+// meet takes in a record that another process wrote. What that process did afterwards is unknown,
+// and may have been done a moment ago, unless the record is so old that nothing was called since.
 func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
@@ -205,8 +205,8 @@ func (t *track) wroteMarker(m record.Marker, incarnation int64) {
 	t.marker, t.incarnation, t.fresh = m, incarnation, true
 }
 
-// wrotePrepared notes that the prepared marker is durable. It does not undo what this process
-// did by an earlier record that the object has lost.
+// wrotePrepared notes that the prepared marker is durable. It does not undo what this process did
+// under an earlier record that the object has lost.
 func (t *track) wrotePrepared(r record.Record) {
 	before := *t
 	t.wroteMarker(r.Create, r.Incarnation)
@@ -215,7 +215,7 @@ func (t *track) wrotePrepared(r record.Record) {
 	t.prepared = record.Marker{}
 }
 
-// createBegins notes that a create is called now, which may take effect whatever becomes of
+// createBegins notes that a create is being called, which may take effect whatever the outcome of
 // the call.
 func (t *track) createBegins(now time.Time) {
 	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted}
@@ -225,8 +225,8 @@ func (t *track) createBegins(now time.Time) {
 	t.called, t.doubt, t.deleteAccepted = now, now, false
 }
 
-// createAnswered notes what a create came to. Only an answer that can mean nothing else
-// says that nothing was created.
+// createAnswered notes the outcome of a create. Only an answer that can mean nothing else shows
+// that nothing was created.
 func (t *track) createAnswered(failed bool, c decide.Class, now time.Time) {
 	before := t.before
 	if failed && !decide.NoEffect(c) {
@@ -246,56 +246,54 @@ func (t *track) createAnswered(failed bool, c decide.Class, now time.Time) {
 	t.doubtful = t.doubtful || c != decide.ClassConflict
 }
 
-// createHangs notes that a create may still take effect, as one that was left behind may.
+// createHangs notes that a create may still take effect, like an abandoned one.
 func (t *track) createHangs(now time.Time) {
 	t.createBegins(now)
 	t.before = nil
 }
 
-// takeBack notes what a call came to that had been left behind.
+// takeBack notes the outcome of a call that had been abandoned.
 func (t *track) takeBack(a decide.Action, answer lateAnswer) {
 	switch a {
 	case decide.ActionCreate:
 		t.createAnswered(answer.failed, answer.class, answer.at)
 	case decide.ActionDelete:
 		t.deleteAnswered(answer.failed)
-	default: // looking tells
+	default: // an observation shows the outcome
 	}
 }
 
-// withdraws tells whether the record must still say that the create which it prepares was
-// refused.
+// withdraws reports whether the record has yet to say that the create it prepares was refused.
 func (t *track) withdraws(r record.Record) bool {
 	return t.creation == decide.CreationRefused && r.Progress() == record.MarkerPending && r.Create == t.marker
 }
 
-// saw notes that the thing exists and is ours.
+// saw notes that the resource exists and is ours.
 func (t *track) saw() { t.creation = decide.CreationSeen }
 
-// sawNothing notes that nothing of ours bears the thing's name.
+// sawNothing notes that no resource of ours has the name.
 func (t *track) sawNothing() {
 	if t.creation == decide.CreationUntold {
 		t.creation = decide.CreationNone
 	}
 }
 
-// adopted notes that a thing was taken over by the record with m. When it came into being
-// nobody knows; it may have been a moment ago, so that a read that is behind can still deny
-// it.
+// adopted notes that a resource was adopted by the record with m. Its age is unknown; it may have
+// been created a moment ago, so that a stale read may still miss it.
 func (t *track) adopted(m record.Marker, incarnation int64, now time.Time) {
 	t.wroteMarker(m, incarnation)
 	t.creation, t.called, t.deleteAccepted = decide.CreationSeen, now, false
 }
 
-// deleteAnswered notes what a delete came to. That there is nothing to delete is no more than
-// a look says, which may be behind the create.
+// deleteAnswered notes the outcome of a delete. An answer that there is nothing to delete is worth
+// no more than an observation, which may lag behind the create.
 func (t *track) deleteAnswered(refused bool) {
 	if !refused {
 		t.deleteAccepted = true
 	}
 }
 
-// updateAnswered notes an accepted change that was to remove a difference.
+// updateAnswered notes an accepted change that should remove a difference.
 func (t *track) updateAnswered(generation int64, hash string) {
 	u := t.counted(generation)
 	if _, known := u.by[hash]; !known && len(u.by) >= mostDifferences {
@@ -304,7 +302,7 @@ func (t *track) updateAnswered(generation int64, hash string) {
 	u.by[hash]++
 }
 
-// recreating notes an accepted delete of what is to be made anew.
+// recreating notes an accepted delete of a resource that is to be recreated.
 func (t *track) recreating(generation, incarnation int64, hash string) {
 	if u := t.counted(generation); u.incarnation != incarnation {
 		u.incarnation = incarnation
@@ -312,7 +310,7 @@ func (t *track) recreating(generation, incarnation int64, hash string) {
 	}
 }
 
-// counted are the changes of a generation.
+// counted returns the count of changes for a generation.
 func (t *track) counted(generation int64) *updateCount {
 	if t.updates.generation != generation || t.updates.by == nil {
 		t.updates = updateCount{generation: generation, by: map[string]int{}}
@@ -328,11 +326,11 @@ func (t *track) markAnswered(generation int64, now time.Time) {
 	t.marks.count++
 }
 
-// inSync notes that the thing is as the spec of a generation asks for, and forgets failed
-// attempts to bring it there.
+// inSync notes that the resource matches the spec of a generation, and forgets failed attempts to
+// get there.
 func (t *track) inSync(generation int64, from decide.Source) {
 	t.refusal, t.changing, t.tried = refusal{}, "", generation
-	if from == decide.SourceRead { // an answer may repeat what was asked for
+	if from == decide.SourceRead { // an answer may only echo the request
 		t.updates = updateCount{}
 	}
 }
@@ -351,7 +349,7 @@ func (t *track) unconfirmed(generation int64) bool {
 	return false
 }
 
-// sameUpdates is how often this difference outlived a change that was to remove it.
+// sameUpdates returns how often this difference survived a change that should have removed it.
 func (t *track) sameUpdates(generation int64, hash string) int {
 	if t.updates.generation != generation {
 		return 0
@@ -359,12 +357,12 @@ func (t *track) sameUpdates(generation int64, hash string) int {
 	return max(t.updates.by[hash], t.updates.by[""])
 }
 
-// refuse notes that the API refused a call for good.
+// refuse notes that the API permanently refused a call.
 func (t *track) refuse(a decide.Action, b basis, c decide.Class, err error) {
 	t.refusal = refusal{action: a, basis: b, class: c, err: err}
 }
 
-// refused is the call that need not be repeated, ActionNone if there is none.
+// refused returns the call that need not be repeated, ActionNone if there is none.
 func (t *track) refused(b basis) decide.Action {
 	if t.refusal.basis != b {
 		return decide.ActionNone
@@ -372,8 +370,8 @@ func (t *track) refused(b basis) decide.Action {
 	return t.refusal.action
 }
 
-// facts fills in what the track knows. now is when the last look began, if there was one:
-// what came between it and the decision did not make it any younger.
+// facts fills in what the track knows. now is when the last observation began, if there was one:
+// the time between it and the decision does not make it more recent.
 func (t *track) facts(f *decide.Facts, now time.Time) {
 	f.Fresh = t.fresh
 	f.Creation = t.creation
@@ -388,20 +386,21 @@ func (t *track) facts(f *decide.Facts, now time.Time) {
 	f.DeleteAccepted = t.deleteAccepted && !unsure
 }
 
-// waits notes what the object waits for. A dependency that goes after it was unready may take
-// things with it then, not before; a process that has just started may have missed it.
+// waits notes what the object waits for. A dependency that is deleted after it became unready may
+// take resources with it from then on, not before; a process that has just started may have missed
+// that.
 func (t *track) waits(waiting []loop.Dep, now time.Time) {
 	if !slices.Equal(t.waiting, waiting) {
 		t.waiting, t.unready = waiting, now
 	}
 }
 
-// untried tells of a thing that failed whether the spec of a generation was never tried on it,
-// as far as this process knows: one that has just started tries it once.
+// untried reports whether the spec of a generation was never tried on a failed resource, as far as
+// this process knows: a process that has just started tries it once.
 func (t *track) untried(generation int64) bool { return generation > t.tried }
 
-// poll returns the delay before the next look, which doubles up to most as long as the
-// same row asks for it.
+// poll returns the delay before the next observation, which doubles up to most as long as the same
+// row asks for it.
 func (t *track) poll(row decide.Row, most time.Duration) time.Duration {
 	if t.polling != row {
 		t.polling, t.polls = row, 0
@@ -416,13 +415,13 @@ func (t *track) tells(r conditions.Report, d decide.Decision, f decide.Facts) {
 	t.said = decide.Remember(r, d, f)
 }
 
-// wish is what a spec, and what it refers to, ask of a thing. The zero value is not known.
+// wish is what a spec, and what it refers to, ask of a resource. The zero value means unknown.
 type wish struct {
 	generation int64
 	hash       string
 }
 
-// same: w is known and is what is asked now.
+// same reports whether w is known and equals now.
 func (w wish) same(now wish) bool { return w.hash != "" && w == now }
 
 // rest ends a row of polls.
