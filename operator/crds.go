@@ -1,21 +1,17 @@
 package operator
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/internal/manifest"
 )
 
 // readCRDs returns the definitions in the YAML files of a file system, sorted by name.
@@ -24,19 +20,18 @@ func readCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 		return nil, nil
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) {
+	err := manifest.Documents(files, func(document []byte) error {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(document, &crd); err != nil {
 			return err
 		}
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
+		switch crd.Kind {
+		case "": // a document that contains only comments
+		case "CustomResourceDefinition":
+			crds = append(crds, &crd)
+		default:
+			return fmt.Errorf("contains a %s; only CustomResourceDefinitions are allowed", crd.Kind)
 		}
-		found, err := parseCRDs(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		crds = append(crds, found...)
 		return nil
 	})
 	if err != nil {
@@ -46,31 +41,6 @@ func readCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 		return strings.Compare(a.Name, b.Name)
 	})
 	return crds, nil
-}
-
-func parseCRDs(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	var crds []*apiextensionsv1.CustomResourceDefinition
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return crds, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(document, &crd); err != nil {
-			return nil, err
-		}
-		switch crd.Kind {
-		case "": // a document that contains only comments
-		case "CustomResourceDefinition":
-			crds = append(crds, &crd)
-		default:
-			return nil, fmt.Errorf("contains a %s; only CustomResourceDefinitions are allowed", crd.Kind)
-		}
-	}
 }
 
 // resources maps kinds to the names of their resources in URLs and roles.

@@ -2,11 +2,7 @@ package testenv
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"path"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/internal/manifest"
 )
 
 // fieldOwner is the field manager of what Install applies.
@@ -88,46 +86,17 @@ func toApply(c client.Client, obj client.Object) (*unstructured.Unstructured, er
 
 func readAll(fsys fs.FS) ([]client.Object, error) {
 	var objs []client.Object
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		switch path.Ext(name) {
-		case ".yaml", ".yml", ".json":
-		default:
-			return nil
-		}
-		found, err := readFile(fsys, name)
-		objs = append(objs, found...)
-		return err
-	})
-	return objs, err
-}
-
-// readBuffer is how many bytes the decoder examines to distinguish YAML from JSON.
-const readBuffer = 4096
-
-func readFile(fsys fs.FS, name string) ([]client.Object, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var objs []client.Object
-	decoder := yaml.NewYAMLOrJSONDecoder(f, readBuffer)
-	for {
+	err := manifest.Documents(fsys, func(document []byte) error {
 		u := &unstructured.Unstructured{}
-		err := decoder.Decode(&u.Object)
-		if errors.Is(err, io.EOF) {
-			return objs, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if err := yaml.Unmarshal(document, &u.Object); err != nil {
+			return err
 		}
 		if len(u.Object) > 0 {
 			objs = append(objs, u)
 		}
-	}
+		return nil
+	})
+	return objs, err
 }
 
 // awaitServed waits until a CRD is established and the server serves its kinds, which happens a moment
