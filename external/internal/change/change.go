@@ -1,4 +1,5 @@
-// Package change is how an external resource differs from the spec, and how that is shown.
+// Package change describes how an external resource differs from the spec, and renders the
+// differences.
 package change
 
 import (
@@ -17,21 +18,21 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// Effect is what it takes to make one difference go away.
+// Effect is what it takes to remove one difference.
 type Effect int
 
 const (
-	// InPlace: an Update does it.
+	// InPlace: an Update removes it.
 	InPlace Effect = iota
-	// Recreate: the thing must be deleted and created anew.
+	// Recreate: the resource must be deleted and created again.
 	Recreate
-	// Unsupported: no call can do it; a person must change the spec.
+	// Unsupported: no call removes it; a user must change the spec.
 	Unsupported
-	// Ignored: shown, not acted on.
+	// Ignored: it is shown but not acted on.
 	Ignored
 )
 
-// String is the effect in one word.
+// String returns the effect in one word.
 func (e Effect) String() string {
 	switch e {
 	case InPlace:
@@ -46,27 +47,27 @@ func (e Effect) String() string {
 	return fmt.Sprintf("Effect(%d)", int(e))
 }
 
-// Change is one difference between what is wanted and what is there.
+// Change is one difference between the spec and the resource.
 type Change struct {
 	// Path is the field in the object, for example "spec.maxBytes".
 	Path string
 	// Want and Have are the values on both sides. They reach status and traces unless
 	// Sensitive.
 	Want, Have any
-	// Effect is what it takes.
+	// Effect is what it takes to remove the difference.
 	Effect Effect
-	// Sensitive values are never shown. Texts in a field whose name ends in that of a secret
-	// (password, token, ...) are not either.
+	// Sensitive values are never shown. Nor are strings in a field whose name ends like that of a
+	// secret (password, token, ...).
 	Sensitive bool
-	// Remedy is the way out of an [Unsupported] change, for whoever reads the status: "set
-	// spec.recreate to Allowed". Empty means the general one.
+	// Remedy tells users the way out of an [Unsupported] change: "set spec.recreate to Allowed".
+	// Empty means the general one.
 	Remedy string
 }
 
-// List is some differences, in an order that does not vary.
+// List is a list of differences in a stable order.
 type List []Change
 
-// With keeps the changes of one effect.
+// With returns the changes of one effect.
 func (c List) With(e Effect) List {
 	var out List
 	for _, x := range c {
@@ -77,7 +78,7 @@ func (c List) With(e Effect) List {
 	return out
 }
 
-// Acted are the changes to act on.
+// Acted returns the changes to act on.
 func (c List) Acted() List {
 	var out List
 	for _, x := range c {
@@ -88,8 +89,8 @@ func (c List) Acted() List {
 	return out
 }
 
-// ToRemove are the changes that the next call is to make: a thing that is made anew needs no
-// update.
+// ToRemove returns the changes that the next call is to make: a resource that is recreated needs
+// no update.
 func (c List) ToRemove() List {
 	if anew := c.With(Recreate); len(anew) > 0 {
 		return anew
@@ -97,17 +98,17 @@ func (c List) ToRemove() List {
 	return c.With(InPlace)
 }
 
-// Repairable tells whether a call can make one of the differences go away.
+// Repairable reports whether a call can remove one of the differences.
 func (c List) Repairable() bool {
 	return slices.ContainsFunc(c, func(x Change) bool { return x.Effect == InPlace || x.Effect == Recreate })
 }
 
-// Visible tells whether people can see what differs.
+// Visible reports whether users can see what differs.
 func (c List) Visible() bool {
 	return slices.ContainsFunc(c, func(x Change) bool { return !x.hidden() })
 }
 
-// String names every change in one line: "spec.maxBytes 1024 → 2048, spec.subjects ...".
+// String returns all changes on one line: "spec.maxBytes 1024 → 2048, spec.subjects ...".
 func (c List) String() string {
 	parts := make([]string, len(c))
 	for i, x := range c {
@@ -116,8 +117,8 @@ func (c List) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// String is the change for people: "spec.maxBytes 1024 → 2048", from what is there to what
-// is wanted.
+// String returns the change for users: "spec.maxBytes 1024 → 2048", from the resource's value to
+// the wanted one.
 func (c Change) String() string {
 	have, want := c.Shown()
 	return c.Path + " " + have + " → " + want
@@ -131,8 +132,8 @@ func (c Change) Shown() (have, want string) {
 	return render(c.Have), render(c.Want)
 }
 
-// hidden: the values are not to be shown, because the author says so or because the field's name
-// does and they are texts.
+// hidden reports whether the values must not be shown, because the driver says so or because they
+// are strings in a field named like a secret.
 func (c Change) hidden() bool {
 	isText := func(x any) bool { return reflect.ValueOf(x).Kind() == reflect.String }
 	return c.Sensitive || plain.NamesSecret(c.Path) && (isText(c.Want) || isText(c.Have))
@@ -148,7 +149,7 @@ func (c List) NotEnforced() string {
 	return strings.Join(parts, ", ")
 }
 
-// Remedy is the way out of changes that are not supported.
+// Remedy returns the way out of unsupported changes.
 func (c List) Remedy() string {
 	for _, x := range c.With(Unsupported) {
 		if x.Remedy != "" {
@@ -158,8 +159,8 @@ func (c List) Remedy() string {
 	return "delete the object and create it again"
 }
 
-// Hash is the same for changes of the same fields to the same values, in any order, whatever
-// the fields hold now: a value that varies from look to look is no progress. It holds values
+// Hash is the same for changes of the same fields to the same values, in any order, whatever the
+// fields hold now: a value that varies between observations is no progress. It contains the values
 // of sensitive fields only as a digest and never leaves the process.
 func (c List) Hash() string {
 	if len(c) == 0 {
@@ -174,7 +175,7 @@ func (c List) Hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Promote says of what only an Update could change that nothing can.
+// Promote marks as Unsupported what only an Update could change.
 func (c List) Promote() List {
 	out := slices.Clone(c)
 	for i := range out {
@@ -185,7 +186,8 @@ func (c List) Promote() List {
 	return out
 }
 
-// JSON is a value as unambiguous text. The value's own methods may be called, and panic.
+// JSON returns a value as unambiguous text. It may call the value's own methods, and recovers from
+// their panics.
 func JSON(x any) string {
 	b, err := guard.Call("the driver", "MarshalJSON", func() ([]byte, error) { return json.Marshal(x) })
 	if err != nil {
@@ -194,14 +196,14 @@ func JSON(x any) string {
 	return string(b)
 }
 
-// longest is how much of a value is shown to people.
+// longest is how much of a value is shown to users.
 const longest = 80
 
-// render is a value for people, bounded and on one line.
+// render returns a value for users, bounded and on one line.
 func render(x any) string {
 	text := value(x)
 	if len(text) > longest {
-		text = plain.Safe(text) // whole: of half a secret nothing tells that it is one
+		text = plain.Safe(text) // the whole text: half a secret could not be recognised as one
 	}
 	if len(text) <= longest {
 		return text
@@ -229,7 +231,7 @@ func value(x any) string {
 	return JSON(x)
 }
 
-// Empty is true for nothing at all and for collections without elements.
+// Empty reports whether v is invalid or a slice or map without elements.
 func Empty(v reflect.Value) bool {
 	if !v.IsValid() {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// mostLeftBehind bounds the calls of one kind that were left behind. Each holds a goroutine
-// and whatever the driver has in it; one more call than that is not made.
+// mostLeftBehind bounds the abandoned calls of one kind. Each holds a goroutine and whatever the
+// driver has in it; beyond the bound no call is made.
 const mostLeftBehind = 100
 
 // subject is the object that a call is about.
@@ -25,26 +25,26 @@ func subjectOf(obj client.Object) subject {
 	return subject{uid: obj.GetUID(), key: client.ObjectKeyFromObject(obj)}
 }
 
-// abroad is a call of the author's code that was left behind: its deadline is long past and
-// it has not returned. Whether it still takes effect nobody knows.
+// abroad is an abandoned call of the driver: its deadline has passed and it has not returned.
+// Whether it still takes effect is unknown.
 type abroad struct {
-	// method is the author's, action the call of the external API that it was;
-	// ActionNone for the others.
+	// method is the driver's method, action the call of the external API that it served;
+	// ActionNone for other methods.
 	method string
 	action decide.Action
-	// back is closed when it returned; answer is what it came to.
+	// back is closed when the call has returned; answer is its outcome.
 	back   chan struct{}
 	answer lateAnswer
 }
 
-// lateAnswer is what a call came to that was left behind.
+// lateAnswer is the outcome of an abandoned call.
 type lateAnswer struct {
 	failed bool
 	class  decide.Class
 	at     time.Time
 }
 
-// err says for people what is wrong with a driver that does not return.
+// err tells users what is wrong with a driver that does not return.
 func (a *abroad) err() error {
 	remedy := "it must obey its context"
 	if a.action == decide.ActionNone {
@@ -54,19 +54,19 @@ func (a *abroad) err() error {
 		"until it does: %s, or the operator must be restarted", a.method, remedy)}
 }
 
-// leftBehind are the calls of one kind that were left behind, by the UID of their object. The
-// zero value is empty.
+// leftBehind are the abandoned calls of one kind, by the UID of their object. The zero value is
+// empty.
 type leftBehind struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*abroad
 	n     int
-	// changed is told by how many they became more.
+	// changed is called with the change of their number.
 	changed func(by int)
-	// returned is told of an object whose call is back.
+	// returned is called with an object whose call has returned.
 	returned func(objectKey)
 }
 
-// stuck says why nothing may be called for an object; nil if it may.
+// stuck returns why nothing may be called for an object; nil if it may.
 func (l *leftBehind) stuck(uid types.UID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (a *abroad) isBack() bool {
 	}
 }
 
-// leave notes a call that was left behind. wait returns when it does.
+// leave notes an abandoned call. wait returns when the call does.
 func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 	a.back = make(chan struct{})
 	l.mu.Lock()
@@ -107,7 +107,7 @@ func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 		a.answer = answer
 		close(a.back)
 		if a.action == decide.ActionNone && l.byUID[who.uid] == a {
-			delete(l.byUID, who.uid) // nobody waits for what it says
+			delete(l.byUID, who.uid) // nobody waits for its answer
 		}
 		l.count(-1)
 		returned := l.returned
@@ -125,8 +125,8 @@ func (l *leftBehind) count(by int) {
 	}
 }
 
-// of returns the call of an object that was left behind: still true, if it is out there;
-// false, and never again, once it is back.
+// of returns the abandoned call of an object. still is true while the call runs; once it has
+// returned, of returns it one more time with still false.
 func (l *leftBehind) of(uid types.UID) (a *abroad, still bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// gatherScope gathers the fact whether anything may be called.
-// What became of a call of this pass is told first.
+// gatherScope gathers whether anything may be called. The outcome of a call of this pass is
+// reported first.
 func (p *pass) gatherScope() {
 	f := &p.facts
 	switch {
@@ -27,7 +27,7 @@ func (p *pass) gatherScope() {
 	}
 }
 
-// admitted takes the object's turn to call the external API, if it has one.
+// admitted takes the object's turn to call the external API, and reports whether it has one.
 func (p *pass) admitted() bool {
 	if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil {
 		return false

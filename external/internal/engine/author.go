@@ -8,29 +8,28 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
-// The author's code is called through this file and nowhere else: [guarded] for a call that
-// runs where it is made, [await] for one that may take its time. Whatever the author's code
-// does, it comes back as a value: a panic and the end of its goroutine are errors, and a call
-// that does not return is left behind.
+// The driver's code is called through this file and nowhere else: [guarded] for a call that runs
+// in place, [await] for one that may take long. Whatever the driver does, the caller gets a value:
+// a panic and the end of its goroutine are errors, and a call that does not return is abandoned.
 
 const (
-	// pureDeadline bounds the author's methods that call nobody: names, dependencies, what
-	// status shows.
+	// pureDeadline bounds the driver's methods that call no API: names, dependencies, what status
+	// shows.
 	pureDeadline = 5 * time.Second
-	// overtime is how long after its deadline a call may still come back by itself.
+	// overtime is how long after its deadline a call may still return by itself.
 	overtime = 2 * time.Second
 )
 
-// unreturned is a call of the author's code that does not return.
+// unreturned is the error of a driver's call that does not return.
 type unreturned struct{ text string }
 
 func (u *unreturned) Error() string { return u.text }
 
-// errEnded is what a call comes to whose goroutine ended without a return.
+// errEnded is the error of a call whose goroutine ended without returning.
 var errEnded = errors.New("the driver ended its goroutine (runtime.Goexit) instead of returning")
 
-// unasked tells an error of the author's code itself, which may be gone the next time, from one
-// that the author returned.
+// unasked reports whether err comes from a crash of the driver, which may not happen the next
+// time, rather than from a return value of the driver.
 func unasked(err error) bool {
 	if errors.Is(err, errEnded) {
 		return true
@@ -39,18 +38,19 @@ func unasked(err error) bool {
 	return is
 }
 
-// isUnreturned tells the error of a call that does not return, which says nothing of the spec.
+// isUnreturned reports whether err is that of a call that does not return, which says nothing
+// about the spec.
 func isUnreturned(err error) bool {
 	_, is := errors.AsType[*unreturned](err)
 	return is
 }
 
-// guarded calls a method of the driver; a panic is an error.
+// guarded calls a method of the driver and turns a panic into an error.
 func guarded[R any](method string, f func() (R, error)) (R, error) {
 	return guard.Call("the driver", method, f)
 }
 
-// begin calls f in a goroutine of its own. What f returns can be received once, or ended if f ends
+// begin calls f in its own goroutine. The channel delivers once what f returns, or ended if f ends
 // its goroutine. f must not panic.
 func begin[R any](ended R, f func() R) <-chan R {
 	answers := make(chan R, 1)
@@ -62,10 +62,10 @@ func begin[R any](ended R, f func() R) <-chan R {
 	return answers
 }
 
-// await calls f in a goroutine of its own and waits for it to return until overtime after
-// ctx ended. Then f is left behind: the answer is what ended, and late brings what f returns
-// one day. ended is also the answer if f ends its goroutine. f must not panic, and must not
-// touch what the caller goes on to use.
+// await calls f in its own goroutine and waits for it to return until overtime after ctx ended.
+// Then f is abandoned: the answer is ended, and late delivers what f returns in the end. The
+// answer is also ended if f ends its goroutine. f must not panic, and must not touch what the
+// caller continues to use.
 func await[R any](ctx context.Context, ended R, f func(context.Context) R) (answer R, late <-chan R) {
 	answers := begin(ended, func() R { return f(ctx) })
 	select {
@@ -83,14 +83,14 @@ func await[R any](ctx context.Context, ended R, f func(context.Context) R) (answ
 	}
 }
 
-// result is what a method of the author's came to.
+// result is the outcome of a driver's method.
 type result[R any] struct {
 	value R
 	err   error
 }
 
-// pure calls a method of the author's that calls nobody, and therefore returns at once. One
-// that does not is left behind, and its object with it.
+// pure calls a driver's method that calls no API and therefore should return at once. If it does
+// not, the call is abandoned, and nothing more is called for its object.
 func pure[R any](l *leftBehind, who subject, method string, f func() (R, error)) (R, error) {
 	var none R
 	if err := l.stuck(who.uid); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// IndexKeys are the thing that obj stands for, as far as obj tells, by the name that it was to
-// have and by the identity that its API assigned, and obj itself.
+// IndexKeys returns the keys under which obj is found: the resource that it claims, by its
+// intended name and by the identity that the API assigned, as far as obj shows, and obj itself.
 func (e *Engine) IndexKeys(obj Object) []string {
 	keys, r := []string{objectClaim(string(obj.GetUID()))}, ownRecord(obj)
 	if id := e.standsFor(obj, r); id != "" {
@@ -28,7 +28,7 @@ func (e *Engine) IndexKeys(obj Object) []string {
 func thingClaim(id string) string   { return "thing/" + id }
 func objectClaim(uid string) string { return "object/" + uid }
 
-// standsFor is the identity of the thing that obj, whose record is r, has or wants.
+// standsFor returns the identity of the resource that obj, whose record is r, has or wants.
 func (e *Engine) standsFor(obj Object, r record.Record) string {
 	if r.ID != "" {
 		return r.ID
@@ -40,7 +40,7 @@ func (e *Engine) standsFor(obj Object, r record.Record) string {
 	return name
 }
 
-// ownRecord is what obj carries, if it was written for obj.
+// ownRecord returns the record on obj, if it was written for obj.
 func ownRecord(obj Object) record.Record {
 	r, err := record.Parse(obj.GetAnnotations()[api.AnnotationExternal])
 	if err != nil || r.UID != string(obj.GetUID()) {
@@ -49,20 +49,19 @@ func ownRecord(obj Object) record.Record {
 	return r
 }
 
-// standingOf is what obj's claim to the thing that it stands for rests on, as far as the cache
-// tells.
+// standingOf returns what obj's claim to its resource rests on, as far as the cache shows.
 func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
 	r := ownRecord(obj)
 	s := decide.Standing{
 		UID: string(obj.GetUID()), Since: obj.GetCreationTimestamp().Time, Asked: r.Asked(), Place: r.Place,
 		Had: r.Had(), Ends: !obj.GetDeletionTimestamp().IsZero(),
 	}
-	if !r.Exists() { // it will be worked on here
+	if !r.Exists() { // it will be reconciled here
 		s.Place = p.here
 	}
 	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.loop.Terms, obj.GetNamespace()))
 	s.Leaves = s.Ends && asks.policy.Orphan
-	if p.e.options.Unmarked || p.missing() { // also what the policy no longer lets it have is not for others to take
+	if p.e.options.Unmarked || p.missing() { // a resource that the policy no longer grants obj must not go to others either
 		s.Holds = r.Exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
 		return s
 	}
@@ -74,9 +73,9 @@ func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
 	return s
 }
 
-// contest looks for another living object that has a better, or as good, claim to what is
-// there, or to its name if nothing is: one whose mark the thing bears, or that stands for the
-// same thing. It asks the cache alone.
+// contest looks for another living object with a better or an equal claim to the resource, or to
+// its name if there is none: one whose mark the resource bears, or that claims the same resource.
+// It reads only the cache.
 func (p *pass) contest(ctx context.Context) error {
 	p.holder = ""
 	if uid := p.seen.Mark[record.MarkUID]; uid != "" && uid != string(p.obj.GetUID()) {
@@ -107,10 +106,10 @@ func (p *pass) contest(ctx context.Context) error {
 	return nil
 }
 
-// missing: the look of this pass showed nothing.
+// missing reports whether this pass's observation found no resource.
 func (p *pass) missing() bool { return p.seen.Phase == decide.PhaseMissing }
 
-// objectName names an object for people.
+// objectName names an object for users.
 func (p *pass) objectName(o Object) string {
 	return p.e.kind + " " + strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/")
 }

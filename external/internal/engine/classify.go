@@ -14,27 +14,27 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// classification is what an error means, and how it is shown.
+// classification is what an error means, and how it is reported.
 type classification struct {
 	class   decide.Class
 	timeout bool
 	after   time.Duration
-	// absent: the API says that the thing does not exist.
+	// absent: the API says that the resource does not exist.
 	absent bool
-	// credentials: the API says that it does not know who asks.
+	// credentials: the API says that it does not know the credentials.
 	credentials bool
-	// away says in the words of this package why the API cannot be reached; empty if the
-	// error tells nothing of that kind. It may be shown for every object.
+	// away says in the words of this package why the API cannot be reached; empty if the error
+	// does not show that. It is safe to report for every object.
 	away string
 	text string
 	// broken are panics of the error's own methods, and of the driver's Classify.
 	broken []*guard.PanicError
 }
 
-// classify says what err means. What its maker said comes first, then the driver, then what
-// errors of Go's own and of HTTP clients tell. Of a call that changes something an error
-// that leaves its effect open is Ambiguous. It calls methods of err, which may be the
-// author's and a nil pointer: one that panics says nothing.
+// classify returns what err means. A class that the error carries comes first, then the driver's,
+// then what Go's own errors and those of HTTP clients show. For a mutating call, an error that
+// leaves the effect open is ClassAmbiguous. classify calls methods of err, which may be the
+// driver's type and a nil pointer: one that panics contributes nothing.
 func classify(err error, by Errors, mutating bool) classification {
 	var c classification
 	c.ask("Error", func() { c.text = plain.Error(err) })
@@ -66,7 +66,7 @@ func (c *classification) ask(method string, f func()) {
 	}
 }
 
-// byMaker takes in what the error says of itself.
+// byMaker applies what the error itself says.
 func (c *classification) byMaker(err error, by Errors) {
 	c.timeout = errors.Is(err, context.DeadlineExceeded) || timedOut(err)
 	switch {
@@ -155,13 +155,13 @@ func isNetwork(err error) bool {
 	return ok
 }
 
-// refusedConnection tells an error of a request that never left.
+// refusedConnection reports whether the request of err was never sent.
 func refusedConnection(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
 
-// mistake is an error of a driver that only another version of it mends.
+// mistake is a bug of the driver; only a new version of the driver helps.
 type mistake struct{ error }
 
 func (m mistake) Unwrap() error { return m.error }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// clients are the ways to the external API, by scope: one that all objects share, or those that
-// a [Connector] tells apart. A scope is there for as long as an object uses it.
+// clients are the clients of the external API, by scope: one that all objects share, or those that
+// a [Connector] distinguishes. A scope exists as long as an object uses it.
 type clients struct {
 	// connector is nil if all objects share a client, which connect makes.
 	connector *Connector
 	connect   func(context.Context) (attached, error)
-	// wake brings an object back.
+	// wake requeues an object.
 	wake func(key objectKey, after time.Duration)
 
 	mu sync.Mutex
@@ -24,7 +24,7 @@ type clients struct {
 	swept   time.Time
 }
 
-// user says which scope an object uses, and when it did so last.
+// user is the scope that an object uses, and when it last did.
 type user struct {
 	scope   string
 	visited time.Time
@@ -51,7 +51,7 @@ func (c *clients) of(key objectKey, name string) *shared {
 		}
 		c.scopes[name] = s
 	}
-	if c.connector == nil { // there is one, which stays
+	if c.connector == nil { // there is only one scope, which stays
 		return s
 	}
 	before, known := c.users[key]
@@ -66,7 +66,7 @@ func (c *clients) of(key objectKey, name string) *shared {
 	return s
 }
 
-// forget drops an object that is gone.
+// forget drops a deleted object.
 func (c *clients) forget(key objectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *clients) forget(key objectKey) {
 	}
 }
 
-// leave takes an object out of a scope that it does not use any more.
+// leave takes an object out of a scope that it no longer uses.
 func (c *clients) leave(key objectKey, name string, now time.Time) {
 	s := c.scopes[name]
 	s.scope.forget(key)
@@ -90,17 +90,17 @@ func (c *clients) leave(key objectKey, name string, now time.Time) {
 	c.drop(s, now)
 }
 
-// drop ends a scope that no object uses. One in which the API asked for fewer calls is kept until
-// that is over, and one whose Connect does not return until it does: to delete an object and to
-// create it again is no way around either.
+// drop ends a scope that no object uses. A scope in which the API asked for fewer calls is kept
+// until that is over, and one whose Connect hangs until Connect returns: deleting an object and
+// creating it again must not bypass either.
 func (c *clients) drop(s *shared, now time.Time) {
 	if s.users == 0 && !s.scope.waits(now) && s.connection.discard() {
 		delete(c.scopes, s.name)
 	}
 }
 
-// sweep drops the objects that went without being let go, and what was kept for the sake of the
-// API, from time to time.
+// sweep drops, from time to time, objects that disappeared without their cleanup, and scopes that
+// drop had kept.
 func (c *clients) sweep(now time.Time) {
 	if now.Sub(c.swept) <= releasedKept {
 		return
@@ -117,7 +117,7 @@ func (c *clients) sweep(now time.Time) {
 	}
 }
 
-// endWith lets the contexts of all clients end with the process, once no call uses them.
+// endWith ends the contexts of all clients when the process ends, once no call uses them.
 func (c *clients) endWith(process context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// cluster is the identity of the Kubernetes cluster, asked for once in a process. The zero
-// value has not asked yet.
+// cluster is the identity of the Kubernetes cluster, read once per process. The zero value has not
+// been read yet.
 type cluster struct {
 	mu  sync.Mutex
 	uid string
-	// asking is the read that is under way; nil if none is.
+	// asking is the read in progress; nil if there is none.
 	asking *clusterRead
 }
 
-// clusterRead is one read of the identity. Its result stands once done is closed.
+// clusterRead is one read of the identity. Its result is final once done is closed.
 type clusterRead struct {
 	done chan struct{}
 	uid  string
@@ -35,7 +35,7 @@ type clusterRead struct {
 // clusterDeadline bounds the one read that all objects of the kind may wait for.
 const clusterDeadline = 10 * time.Second
 
-// clusterNeed is the permission to ask.
+// clusterNeed is the permission to read the identity.
 func clusterNeed() loop.Need {
 	return loop.Need{
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Verbs: []string{"get"},
@@ -43,15 +43,15 @@ func clusterNeed() loop.Need {
 	}
 }
 
-// recordNeed is the permission that the operator's policy for records asks for.
+// recordNeed is the permission that the operator's admission policy for records checks.
 func recordNeed() loop.Need {
 	return loop.Need{GroupVersionKind: api.RecordKind().WithVersion("v1"), Verbs: []string{"update"}, ClusterWide: true}
 }
 
-// get returns the UID of namespace kube-system, which no two clusters share and which stays
-// as long as a cluster lives. Without it nothing can be owned, because what is made could not
-// be told from what another cluster made. Those who ask at once share one read, and what it came
-// to; nobody waits for another's longer than ctx lasts.
+// get returns the UID of namespace kube-system, which is unique to a cluster and lives as long as
+// the cluster. Without it nothing can be owned, because our resources could not be told from those
+// of another cluster. Concurrent callers share one read and its result; nobody waits for another's
+// read beyond the end of ctx.
 func (c *cluster) get(ctx context.Context, live client.Reader) (string, error) {
 	c.mu.Lock()
 	known, read := c.uid, c.asking

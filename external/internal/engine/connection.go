@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// connectPause is how long a failure to connect answers everybody who asks, so that a
-	// thousand objects do not knock a thousand times.
+	// connectPause is how long a failure to connect is the answer to everyone who asks, so that a
+	// thousand objects do not try a thousand times.
 	connectPause = time.Second
-	// remakeMost is the longest pause between two clients made because the one before was
-	// refused; the first is connectPause, and it doubles.
+	// remakeMost is the longest pause before a refused client is replaced again; the first is
+	// connectPause, and it doubles.
 	remakeMost = time.Minute
-	// deniedTwice is how many calls in a row must be denied, with nothing answered between
-	// them, before the client itself is suspected. That the API does not know who asks is
-	// enough by itself.
+	// deniedTwice is how many calls in a row must be denied, with no success between them, before
+	// the client itself is suspected. One answer that the credentials are unknown is enough.
 	deniedTwice = 2
 )
 
@@ -37,14 +36,14 @@ type connection struct {
 	err     error
 	// process ends with the process; nil until it is known.
 	process context.Context //nolint:containedctx // clients live as long as the process
-	// denied counts denials in a row; suspect: the client is to be replaced, not before next.
+	// denied counts denials in a row. suspect: the client is to be replaced, but not before next.
 	denied  int
 	suspect bool
 	remade  int
 	next    time.Time
 }
 
-// connected is one client. It ends when it is retired and nobody uses it.
+// connected is one client. It is closed when it is retired and not in use.
 type connected struct {
 	attached
 
@@ -52,22 +51,22 @@ type connected struct {
 	uses    int
 	retired bool
 	ended   bool
-	// unused: the process ends, or others have the same client, so that nothing is closed.
+	// unused: the process ends, or the client was replaced, so it ends once no call uses it.
 	unused bool
 }
 
-// flight is a call of Connect that is under way.
+// flight is a call of Connect in progress.
 type flight struct {
 	done  chan struct{}
 	until time.Time
 }
 
-// get returns the client, making it first if need be. The caller releases it.
+// get returns the client, connecting first if necessary. The caller releases it.
 func (c *connection) get(ctx context.Context, deadline time.Duration) (*connected, error) {
 	return c.getBy(ctx, deadline, c.connect)
 }
 
-// getBy is get with another way to make the client.
+// getBy is get with another connect function.
 func (c *connection) getBy(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached, error)) (*connected, error) {
 	c.mu.Lock()
 	now := time.Now()
@@ -100,7 +99,7 @@ func (c *connection) getBy(ctx context.Context, deadline time.Duration, connect 
 	return nil, c.err
 }
 
-// use hands out the client and unlocks.
+// use returns the client and unlocks c.mu.
 func (c *connection) use() *connected {
 	defer c.mu.Unlock()
 	c.current.uses++
@@ -124,8 +123,7 @@ func (c *connection) begin(ctx context.Context, deadline time.Duration, connect 
 	}()
 }
 
-// land takes in what a call of Connect came to. A client that is to be replaced stays if
-// there is none to replace it.
+// land takes the result of a call of Connect. If it failed, a client that is to be replaced stays.
 func (c *connection) land(f *flight, made result[attached]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,13 +147,14 @@ func (c *connection) land(f *flight, made result[attached]) {
 	c.suspect, c.denied, c.err = false, 0, nil
 }
 
-// same tells whether an author's Connect returned the client that it had returned before.
+// same reports whether Connect returned the client that it had returned before.
 func same(a, b any) bool {
 	equal, err := guarded("==", func() (bool, error) { return a == b, nil })
 	return err == nil && equal
 }
 
-// toldOnce reads the text of an author's error where a panic of it does no harm.
+// toldOnce reads the text of a driver's error here, where a panic of its Error method does no
+// harm.
 func toldOnce(err error) error {
 	text := classify(err, Errors{}, false).text
 	return &connectError{text, err}
@@ -170,7 +169,7 @@ type connectError struct {
 func (e *connectError) Error() string { return e.text }
 func (e *connectError) Unwrap() error { return e.err }
 
-// answered tells what a call by the client came to.
+// answered notes the outcome of a call by the client.
 func (k *connected) answered(failed bool, what classification) {
 	if k == nil {
 		return
@@ -199,7 +198,7 @@ func (k *connected) retain() (release func()) {
 	return sync.OnceFunc(k.release)
 }
 
-// release gives the client back.
+// release ends a use of the client.
 func (k *connected) release() {
 	if k == nil {
 		return
@@ -210,8 +209,8 @@ func (k *connected) release() {
 	k.endIfUnused()
 }
 
-// endIfUnused ends a client that nobody uses any more. One that was replaced is closed; the end
-// of the process closes by itself what others may share.
+// endIfUnused ends a client that is no longer in use. A replaced one is closed; when the process
+// ends, only the context is cancelled, because others may share the client.
 func (k *connected) endIfUnused() {
 	if k.uses > 0 || !k.unused || k.ended {
 		return
@@ -221,20 +220,20 @@ func (k *connected) endIfUnused() {
 		k.of.current = nil
 	}
 	if k.retired {
-		go k.close() // may take its time
+		go k.close() // it may take long
 		return
 	}
 	k.end()
 }
 
-// livesIn tells the client's context the process that it ends with.
+// livesIn sets the process that the client's context ends with.
 func (c *connection) livesIn(process context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.process = process
 }
 
-// processEnds lets the client's context end, once no call uses it.
+// processEnds ends the client's context once no call uses it.
 func (c *connection) processEnds() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,8 +243,8 @@ func (c *connection) processEnds() {
 	}
 }
 
-// discard closes the client, which nobody will ask for again, once no call uses it. It reports
-// false, and does nothing, while Connect is under way.
+// discard closes the client, which will not be requested again, once no call uses it. It returns
+// false, and does nothing, while Connect is in progress.
 func (c *connection) discard() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,10 +266,10 @@ type tracks struct {
 }
 
 const (
-	// trackKept is how long an object may go unvisited before it is forgotten; its
-	// finalizer was taken off behind our back.
+	// trackKept is how long the track of an object that is not reconciled is kept: somebody else
+	// may have removed its finalizer.
 	trackKept = 48 * time.Hour
-	// releasedKept is how long an object is remembered that was let go.
+	// releasedKept is how long the track of an object is kept after its finalizer was removed.
 	releasedKept = 10 * time.Minute
 )
 
@@ -295,7 +294,7 @@ func (t *tracks) of(uid types.UID) *track {
 	return x
 }
 
-// idle tells whether nobody will ask for t again.
+// idle reports whether t will not be used again.
 func (t *track) idle(now time.Time) bool {
 	kept := trackKept
 	if t.released {

@@ -35,7 +35,7 @@ func fitConnected(endpoint string) error {
 	return fitEndpoint("Connect", endpoint)
 }
 
-// scopeOf settles which client an object needs. lend returns the object for the author.
+// scopeOf determines which client an object needs. lend returns the object for the driver.
 func (e *Engine) scopeOf(who subject, lend func() Object) (*shared, error) {
 	if e.options.Connector == nil {
 		return e.clients.of(who.key, ""), nil
@@ -56,9 +56,9 @@ func (e *Engine) clientOf(ctx context.Context, s *shared, lend func() Object) (*
 	return s.connection.getBy(ctx, e.callDeadline(), connecting(e.options.Connector, s.name, lend()))
 }
 
-// findScope settles which client the object needs. An error is one of connecting.
+// findScope determines which client the object needs. An error counts as one of connecting.
 func (p *pass) findScope() {
-	if p.hangs != nil && p.e.options.Connector != nil { // it cannot be asked for, nor anything be called
+	if p.hangs != nil && p.e.options.Connector != nil { // the driver cannot be asked for the scope, nor can anything be called
 		return
 	}
 	var err error
@@ -72,8 +72,8 @@ func (p *pass) findScope() {
 	}
 }
 
-// endpointOf is what an object that is new is pinned to; empty if that is not known yet, so that
-// it is pinned before the create.
+// endpointOf returns the endpoint that a new object is pinned to; empty if that is not known yet,
+// so that the object is pinned before the create.
 func (e *Engine) endpointOf(ctx context.Context, obj Object) string {
 	lend := func() Object { return copyOf(obj) }
 	s, err := e.scopeOf(subjectOf(obj), lend)

@@ -27,21 +27,21 @@ type objectKey = types.NamespacedName
 // dependencyKind is a kind that objects of kind Object may need.
 type dependencyKind struct {
 	to client.Object
-	// asked is what is known since somebody asked for an object of the kind.
+	// asked is what was learned about the kind when its objects were read.
 	asked *asked
 }
 
-// asked is what those who depend on objects of a kind have shown of it. It is noted before an
-// object is read: whoever has read one then hears of the next change.
+// asked is what the dependents of a kind have shown about it. It is noted before an object is
+// read, so that whoever has read one is woken by its next change.
 type asked struct {
-	// gvk is the kind's name; nil as long as nobody asked.
+	// gvk is the kind's name; nil until an object is read.
 	gvk atomic.Pointer[schema.GroupVersionKind]
-	// judged: some are judged by the author's function.
+	// judged: some objects are judged by a Dependency.Ready function.
 	judged atomic.Bool
 }
 
-// namedByEmpty asks a driver what an empty object depends on, to learn the kinds. A driver
-// that cannot answer for an empty object names its kinds in [Options.DependencyKinds].
+// namedByEmpty asks the driver what an empty object depends on, to learn the kinds. A driver that
+// cannot answer for an empty object names its kinds in [Options.DependencyKinds].
 func (e *Engine) namedByEmpty() ([]dependencyKind, error) {
 	named, err := e.dependsOn(e.driver.New())
 	if err != nil {
@@ -64,7 +64,7 @@ func unique(kinds []dependencyKind) []dependencyKind {
 	return out
 }
 
-// is tells whether to is of this kind.
+// is reports whether to is of this kind.
 func (k dependencyKind) is(to client.Object) bool {
 	if u, ok := to.(*unstructured.Unstructured); ok {
 		o, ok := k.to.(*unstructured.Unstructured)
@@ -73,16 +73,16 @@ func (k dependencyKind) is(to client.Object) bool {
 	return reflect.TypeOf(k.to) == reflect.TypeOf(to)
 }
 
-// dependsOn asks the driver what obj, a copy for the author, depends on.
+// dependsOn asks the driver what obj, a copy for the driver, depends on.
 func (e *Engine) dependsOn(obj Object) ([]Dependency, error) {
 	return pure(&e.left, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
 		return slices.Clone(e.driver.DependsOn(obj)), nil
 	})
 }
 
-// names are the objects of this kind that obj needs. If the driver does not say, neither does this:
-// it panics, and package loop wakes obj by all of them. Whether a kind has
-// namespaces is not known here, so what may have none is named without one too.
+// names returns the keys of the objects of this kind that obj needs. If the driver does not say,
+// names panics, and package loop wakes obj by all of them. Whether the kind is namespaced is not
+// known here, so a dependency without a namespace is also listed under its bare name.
 func (e *Engine) names(k dependencyKind, obj Object) []objectKey {
 	copied, _ := obj.DeepCopyObject().(Object)
 	named, err := e.dependsOn(copied)
@@ -108,8 +108,7 @@ func (d Dependency) key(of client.Object) objectKey {
 	return objectKey{Namespace: d.Namespace, Name: d.Name}
 }
 
-// unready lists the dependencies of an object that it must wait for. They are read from
-// the cache alone.
+// unready lists the dependencies that an object must wait for. It reads only the cache.
 func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, error) {
 	if e.driver.DependsOn == nil {
 		return nil, nil
@@ -135,7 +134,7 @@ func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, e
 	return waiting, nil
 }
 
-// lacking says what a dependency lacks, nothing if it is ready.
+// lacking says what a dependency lacks; empty if it is ready.
 func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, key objectKey) (string, error) {
 	i := slices.IndexFunc(e.dependencies, func(kind dependencyKind) bool { return kind.is(d.To) })
 	switch {
@@ -143,7 +142,7 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
 	case d.Name == "":
 		return "is not named", nil
-	case !r.Terms.Watches(key.Namespace): // the cache would fail
+	case !r.Terms.Watches(key.Namespace): // reading it from the cache would fail
 		return fmt.Sprintf("is in namespace %[1]s, which this operator does not watch; add %[1]s to --watch-namespaces", key.Namespace), nil
 	}
 	gvk, err := r.Client.GroupVersionKindFor(d.To)
@@ -164,7 +163,7 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 		return e.judged(obj, d, to)
 	}
 	why := health.Lacking(to, gvk)
-	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // what is there does not need the newest spec of another
+	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // an existing resource does not depend on the newest spec of another object
 		why = health.Lacking(health.AsReported(to), gvk)
 	}
 	if why != "" {
@@ -176,7 +175,7 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 	return "", nil
 }
 
-// judged asks the author what a dependency lacks.
+// judged asks the driver what a dependency lacks.
 func (e *Engine) judged(obj Object, d Dependency, to client.Object) (string, error) {
 	return pure(&e.left, subjectOf(obj), "Dependency.Ready", func() (string, error) {
 		ready, why := d.Ready(to)
@@ -187,7 +186,7 @@ func (e *Engine) judged(obj Object, d Dependency, to client.Object) (string, err
 	})
 }
 
-// by notes that an object of the kind is asked for as d.
+// by notes that an object of the kind is read as d.
 func (a *asked) by(d Dependency, gvk schema.GroupVersionKind) {
 	if a.gvk.Load() == nil {
 		a.gvk.Store(&gvk)
@@ -204,12 +203,12 @@ func kindOf(k client.Client, obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }
 
-// unvouched is what a dependency lacks whose Ready somebody else wrote. When its operator
-// writes the same, no cache shows that anything changed, so it is looked at again.
+// unvouched is what a dependency lacks whose Ready somebody else wrote. If its operator then
+// writes the same value, no cache shows a change, so the dependency is polled.
 const unvouched = "says that it is ready, which its operator did not write"
 
-// believed tells whether a dependency of ours that says it is Ready was told so by its
-// operator, and not by whoever can write status. Kinds of others are taken at their word.
+// believed reports whether condition Ready of a dependency was written by its operator, and not by
+// somebody else who may write status. It is true for kinds that trimtab does not manage.
 func (e *Engine) believed(ctx context.Context, live client.Reader, to client.Object) (bool, error) {
 	o, ours := to.(statusObject)
 	if !ours {
@@ -227,8 +226,8 @@ func (e *Engine) believed(ctx context.Context, live client.Reader, to client.Obj
 	return true, nil
 }
 
-// changed tells which updates of an object of the kind can matter. What the author's function
-// sees in one is not known, nor what kstatus would before the kind's name is.
+// changed reports whether an update of an object of the kind can matter. Any update may matter to
+// a Ready function, and, until the kind's name is known, to kstatus.
 func (k dependencyKind) changed(before, after client.Object) bool {
 	if k.asked.judged.Load() {
 		return true

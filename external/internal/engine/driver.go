@@ -15,23 +15,23 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// Object is a custom resource that stands for one external resource.
+// Object is a custom resource that represents one external resource.
 type Object interface {
 	client.Object
 	api.ExternalObject
 }
 
-// Driver is an author's driver without its type parameters. Functions that are nil are what it
+// Driver is a driver without its type parameters. A nil function is something that the driver
 // cannot do.
 type Driver struct {
-	// Type is the author's type, for messages. Kind is the kind of the objects, and New makes an
-	// empty one.
+	// Type is the driver's Go type, for messages. Kind is the kind of the objects, and New makes
+	// an empty one.
 	Type, Kind string
 	New        func() Object
 
 	// Observe, Compare, Create and Delete are required.
 	Observe func(context.Context, Request) (Observation, error)
-	// Compare's have is nil to learn all that the spec asks for.
+	// Compare's have is nil to learn everything that the spec asks for.
 	Compare func(obj Object, have any) change.List
 	Create  func(context.Context, Request) (Response, error)
 	Delete  func(context.Context, Request) (Response, error)
@@ -46,16 +46,16 @@ type Driver struct {
 	Errors Errors
 }
 
-// Errors tells what errors mean. The zero value leaves all to the default rules.
+// Errors classifies errors. The zero value leaves all of them to the default rules.
 type Errors struct {
-	// Declared returns what the maker of an error said of it, and whether there was one.
+	// Declared returns the class that the error itself carries, and whether it carries one.
 	Declared func(error) (class decide.Class, after time.Duration, said bool)
-	// Classify is the driver's own word.
+	// Classify is the driver's own classification.
 	Classify func(error) decide.Class
 }
 
-// Request is what a call of the external API is about. Mark is given to Create and Mark; Have and
-// Changes to Update.
+// Request is the input of a call of the external API. Mark is set for Create and Mark; Have and
+// Changes for Update.
 type Request struct {
 	Client      any
 	Object      Object
@@ -66,13 +66,13 @@ type Request struct {
 	Changes     change.List
 }
 
-// Response is what the API answered to a change that it accepted.
+// Response is the API's answer to a change that it accepted.
 type Response struct {
 	// ID is the identity that the API assigned; empty if it did not.
 	ID string
 	// Observed is the state that the API returned; nil if it did not.
 	Observed *Observation
-	// Gone: what was to be deleted does not exist any more.
+	// Gone: the deleted resource no longer exists.
 	Gone bool
 }
 
@@ -91,7 +91,7 @@ func (o Observation) compared() bool {
 	return o.Phase == decide.PhaseAvailable || o.Phase == decide.PhaseDegraded || o.Phase == decide.PhaseFailed
 }
 
-// missing is what an absent resource is observed as.
+// missing is the observation of an absent resource.
 func missing() Observation { return Observation{Phase: decide.PhaseMissing} }
 
 // Dependency is an object that must be ready first.
@@ -102,7 +102,7 @@ type Dependency struct {
 	Ready           func(to client.Object) (ready bool, why string)
 }
 
-// Options are those of a kind, with the meaning that package external gives them.
+// Options are the options of a kind, with the meaning that package external gives them.
 type Options struct {
 	// Connect and Endpoint make the one client that all objects share.
 	Connect  func(context.Context) (any, error)
@@ -122,7 +122,7 @@ type Connector struct {
 	Connect func(ctx context.Context, scope string, obj Object) (client any, endpoint string, err error)
 }
 
-// Run is one pass over one object, as package loop has it.
+// Run is one pass over one object, as provided by package loop.
 type Run struct {
 	// Object may be replaced by another one of the same type.
 	Object   Object
@@ -136,7 +136,7 @@ type Run struct {
 	Pass
 }
 
-// Pass is what a pass reports to, and asks of, package loop.
+// Pass is what a pass reports to, and requests from, package loop.
 type Pass interface {
 	SetState(state, reason, message string)
 	Report(report conditions.Report)
@@ -145,11 +145,11 @@ type Pass interface {
 	Sharing(ctx context.Context, key string) ([]Object, error)
 }
 
-// DependencyKind is a kind of objects that those of a driver may need.
+// DependencyKind is a kind of objects that a driver's objects may need.
 type DependencyKind struct {
 	// To is an empty object of the kind.
 	To client.Object
-	// Names are the objects of the kind that obj needs. It panics if the driver does not say.
+	// Names returns the objects of the kind that obj needs. It panics if the driver does not say.
 	Names func(obj Object) []types.NamespacedName
 	// Changed reports whether an update of an object of the kind can matter.
 	Changed func(before, after client.Object) bool

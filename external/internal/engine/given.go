@@ -16,17 +16,17 @@ import (
 )
 
 // assigned is the identity that the API assigned in the answer to a create, or to an update that
-// made another thing, whenever it comes.
+// replaced the resource, even if the answer comes after the call was abandoned.
 type assigned struct{ id atomic.Pointer[string] }
 
-// take notes the identity in the answer to a call about the external resource of a name.
+// take notes the identity in the answer to a call about the external resource called name.
 func (a *assigned) take(name, id string) {
 	if id != "" && id != name {
 		a.id.Store(&id)
 	}
 }
 
-// of is the identity that was assigned; empty if none was.
+// of returns the identity that was assigned; empty if none was.
 func (a *assigned) of() string {
 	if a == nil || a.id.Load() == nil {
 		return ""
@@ -34,8 +34,8 @@ func (a *assigned) of() string {
 	return *a.id.Load()
 }
 
-// keepGiven makes durable which identity the API assigned to what a call made: it is the only
-// way to find the thing again.
+// keepGiven makes durable the identity that the API assigned: it is the only way to find the
+// resource again.
 func (p *pass) keepGiven(ctx context.Context) error {
 	id := p.track.given.of()
 	if id == "" || p.record.Given == id || !p.record.Exists() {
@@ -50,7 +50,7 @@ func (p *pass) keepGiven(ctx context.Context) error {
 	return nil
 }
 
-// note makes durable what a call has taught.
+// note makes durable what a call has shown.
 func (p *pass) note(ctx context.Context, a decide.Action) error {
 	switch a {
 	case decide.ActionObserve:
@@ -64,8 +64,8 @@ func (p *pass) note(ctx context.Context, a decide.Action) error {
 	}
 }
 
-// sawGiven makes durable that a look has shown the thing by the identity that the API assigned:
-// from then on, that it does not show means that it is gone.
+// sawGiven makes durable that an observation has shown the resource by the identity that the API
+// assigned: from then on, a resource that is not found is gone.
 func (p *pass) sawGiven(ctx context.Context) error {
 	r := p.record
 	r.Done = time.Now()
@@ -77,7 +77,7 @@ func (p *pass) sawGiven(ctx context.Context) error {
 	return nil
 }
 
-// rewrite makes another content of the record durable.
+// rewrite makes a changed record durable.
 func (p *pass) rewrite(ctx context.Context, r record.Record) error {
 	r, value, err := record.Settle(r)
 	if err != nil {
@@ -91,8 +91,8 @@ func (p *pass) rewrite(ctx context.Context, r record.Record) error {
 	return nil
 }
 
-// putBack restores a record that somebody took off the object, if this process knows it: of some
-// things nothing else tells whose they are.
+// putBack restores a record that somebody removed from the object, if this process knows it: for
+// some resources nothing else shows the owner.
 func (p *pass) putBack(ctx context.Context) error {
 	known := p.track.known
 	if p.record.Exists() || p.inherited.Exists() || p.facts.Record.Trouble == decide.TroubleCorrupt || known.UID != string(p.obj.GetUID()) {
@@ -105,7 +105,7 @@ func (p *pass) putBack(ctx context.Context) error {
 	return nil
 }
 
-// putBack tells of a record that is restored.
+// putBack is the text of the event about a restored record.
 func (e *Engine) putBack(known record.Record) string {
 	return fmt.Sprintf("annotation %s was removed; without it the operator loses track of %s %q, so it was restored",
 		api.AnnotationExternal, strings.ToLower(e.kind), plain.Text(cmp.Or(known.Given, known.ID)))

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// texts gathers the words of the pass. What comes from outside goes through the door here.
+// texts gathers the strings of the pass. It sanitizes those from outside the process.
 func (p *pass) texts() decide.Texts {
 	t := decide.Texts{
 		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
@@ -48,7 +48,7 @@ func waitingFor(deps []loop.Dep) string {
 	return strings.Join(parts, ", ")
 }
 
-// paused says by what changes are paused, and until when.
+// paused says how changes are paused, and until when.
 func (s *settings) paused() string {
 	text := "changes are paused by annotation " + api.AnnotationPaused
 	switch {
@@ -60,7 +60,7 @@ func (s *settings) paused() string {
 	return text + "; remove it to continue"
 }
 
-// what names the thing for people.
+// what names the resource for users.
 func (p *pass) what() string {
 	kind := strings.ToLower(p.e.kind)
 	if p.id == "" {

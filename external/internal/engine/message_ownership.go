@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// ownership gathers the words about whose a thing is, and how to get it. The way out is one
-// that this object's namespace really has.
+// ownership gathers the texts about who owns a resource, and how to get it. They name only ways
+// that this object's namespace really allows.
 func (p *pass) ownership(t *decide.Texts) {
 	found := p.seen.Mark
 	t.Holder, t.Grant = p.holder, p.grant()
@@ -35,7 +35,7 @@ func ownerIn(found map[string]string) string {
 	return plain.Text(found[record.MarkKind] + " " + name)
 }
 
-// adoptBy is how to take a thing over by a value of the adoption annotation.
+// adoptBy says how to adopt a resource with a value of the adoption annotation.
 func (p *pass) adoptBy(value string) string {
 	if p.settings.limits.adoption < decide.AdoptAlways {
 		return fmt.Sprintf("whoever runs the operator can allow annotation %s=%s, which adopts it, with --%s",
@@ -44,7 +44,7 @@ func (p *pass) adoptBy(value string) string {
 	return fmt.Sprintf("set annotation %s to %q to adopt it", api.AnnotationAdoption, value)
 }
 
-// grant is how to allow what the permissions do not.
+// grant says how to grant the missing permission.
 func (p *pass) grant() string {
 	if l := p.settings.limits; !l.create || !l.update || !l.remove {
 		return fmt.Sprintf("; allow it with annotation %s, within what the operator's --access-limit allows here", api.AnnotationAccess)

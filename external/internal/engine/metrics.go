@@ -9,23 +9,23 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// newCallsTotal makes the counter of calls of external APIs. Its labels are closed sets.
+// newCallsTotal returns the counter of external API calls. Its labels are closed sets.
 func newCallsTotal() *prometheus.CounterVec {
 	return registered(prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trimtab_external_calls_total", Help: "Calls of external APIs, by what they came to: ok, Missing or the class of the error.",
 	}, []string{"kind", "op", "class"}))
 }
 
-// newLeftBehind makes the gauge of calls that were left behind: what to alert on where a driver
-// may ignore its deadline.
+// newLeftBehind returns the gauge of abandoned calls, on which to alert where a driver may ignore
+// its deadline.
 func newLeftBehind() *prometheus.GaugeVec {
 	return registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "trimtab_external_calls_left_behind", Help: "Calls of drivers that have not returned although their time is over.",
 	}, []string{"kind"}))
 }
 
-// registered returns c, or the one that is registered already: the controllers of one process
-// share it.
+// registered returns c, or the collector that is already registered: the controllers of one
+// process share it.
 func registered[C prometheus.Collector](c C) C {
 	err := metrics.Registry.Register(c)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -15,16 +15,16 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// attached is a client of the external API, and what it is a client of.
+// attached is a client of the external API, with the endpoint that it talks to.
 type attached struct {
 	client any
-	// endpoint is empty if the author does not tell endpoints apart.
+	// endpoint is empty if the driver does not distinguish endpoints.
 	endpoint string
-	// end ends the context that Connect got for the client.
+	// end cancels the context that Connect received for the client.
 	end context.CancelFunc
 }
 
-// close ends a client and closes what it holds open, if it can be closed.
+// close ends a client, and closes it if it implements io.Closer.
 func (a *attached) close() {
 	a.end()
 	if closer, ok := a.client.(io.Closer); ok {
@@ -32,11 +32,11 @@ func (a *attached) close() {
 	}
 }
 
-// attach makes clients whose endpoint is known. The context that Connect gets is that of the
-// client, and ends earlier only if Connect takes longer than ctx lasts. A client whose endpoint
-// cannot be told yet is kept for the next time, unless it was refused.
+// attach returns a function that makes clients whose endpoint is known. The context that Connect
+// receives lives as long as the client, and ends earlier only if ctx ends while Connect runs. A
+// client whose endpoint cannot be determined yet is kept for the next try, unless it was denied.
 func attach(connect func(context.Context) (any, error), endpoint func(context.Context, any) (string, error), errs Errors) func(context.Context) (attached, error) {
-	var kept *attached // Connect is called once at a time
+	var kept *attached // there is one call of Connect at a time
 	return func(ctx context.Context) (attached, error) {
 		if kept == nil {
 			a, err := live(ctx, connect)
@@ -65,8 +65,8 @@ func attach(connect func(context.Context) (any, error), endpoint func(context.Co
 // longestEndpoint bounds the name of an endpoint in a record.
 const longestEndpoint = 512
 
-// fitEndpoint tells what is wrong with a name that is to stand on every object, where whoever may
-// read these reads it.
+// fitEndpoint returns what is wrong with the name of an endpoint; nil if it is valid. The name is
+// recorded on every object, where everyone who may read objects can read it.
 func fitEndpoint(of, name string) error {
 	switch safe := plain.Safe(name); {
 	case strings.Contains(safe, plain.Hidden) && !strings.Contains(name, plain.Hidden):
@@ -95,7 +95,7 @@ func live(ctx context.Context, connect func(context.Context) (any, error)) (atta
 	return a, err
 }
 
-// here is where the operator and the object are, but for the endpoint.
+// here returns the place of the operator and the object, without the endpoint.
 func (e *Engine) here(ctx context.Context, r *Run) (record.Place, error) {
 	uid, err := e.cluster.get(ctx, r.Live)
 	if err != nil {
@@ -104,8 +104,8 @@ func (e *Engine) here(ctx context.Context, r *Run) (record.Place, error) {
 	return record.Place{Cluster: uid, Installation: r.Terms.Installation, Object: client.ObjectKeyFromObject(r.Object).String()}, nil
 }
 
-// pin completes a record that does not tell where its thing is, once the thing is seen: it was
-// written by an operator that did not tell endpoints, or installations, apart.
+// pin completes a record that does not say where its resource is, once the resource is seen: an
+// operator wrote it that did not distinguish endpoints or installations.
 func (p *pass) pin(ctx context.Context) error {
 	r := p.record
 	r.Place = r.Or(p.here)
@@ -118,7 +118,8 @@ func (p *pass) pin(ctx context.Context) error {
 	return nil
 }
 
-// Selects leaves an object alone that another installation of the operator works on.
+// Selects reports whether this installation of the operator is responsible for the object; false
+// if another one is.
 func (e *Engine) Selects(ctx context.Context, r *Run) bool {
 	ours, value := r.Terms.Installation, r.Object.GetAnnotations()[api.AnnotationExternal]
 	if ours == "" || !strings.Contains(value, `"installation":`) || strings.Contains(value, fmt.Sprintf(`"installation":%q`, ours)) {
@@ -131,7 +132,7 @@ func (e *Engine) Selects(ctx context.Context, r *Run) bool {
 	if there.UID != string(r.Object.GetUID()) {
 		here, err := e.here(ctx, r)
 		if err != nil || there.Cluster != here.Cluster || there.Object != here.Object {
-			return true // a copy from somewhere else
+			return true // a copy from another place
 		}
 	}
 	t := e.tracks.of(r.Object.GetUID())

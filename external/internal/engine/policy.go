@@ -17,16 +17,16 @@ type settings struct {
 	pause  decide.Pause
 	until  time.Time // when pause ends; zero: never
 	policy decide.Policy
-	// from is the UID of the owner from whom a thing is to be taken; empty if none is named.
+	// from is the UID of the owner from which to adopt; empty if none is named.
 	from string
-	// limits are what the annotations may ask for at most.
+	// limits are the most that the annotations may ask for.
 	limits limits
-	// problems say which annotations cannot be understood, and what holds instead.
+	// problems say which annotations are invalid, and what holds instead.
 	problems []string
 }
 
-// readSettings reads the annotations that limit what may be done. It fails closed: what
-// cannot be understood means the least.
+// readSettings reads the annotations that limit what may be done. It fails closed: an invalid
+// value grants the least.
 func readSettings(annotations map[string]string, now time.Time, l limits) settings {
 	s := settings{limits: l}
 	s.readPause(annotations[api.AnnotationPaused], now)
@@ -62,10 +62,10 @@ func (s *settings) readPause(value string, now time.Time) {
 	}
 }
 
-// readAccess takes "CUD", "c,u", "none", "read-only".
+// readAccess reads values such as "CUD", "c,u", "none" and "read-only".
 func (s *settings) readAccess(value string) {
 	s.policy.Create, s.policy.Update, s.policy.Delete = s.limits.create, s.limits.update, s.limits.remove
-	if value == "" { // blanks and commas alone are no such word
+	if value == "" { // a value of blanks and commas alone is invalid, not empty
 		return
 	}
 	letters, ok := api.AccessLetters(value)
@@ -135,14 +135,14 @@ func (s *settings) readDeletion(value string) {
 	}
 }
 
-// beyond tells of an annotation that asks for more than it may.
+// beyond notes a problem: an annotation asks for more than it may.
 func (s *settings) beyond(annotation, value, flag string) {
 	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; whoever runs it can allow more with --%s",
 		annotation, value, s.limits.flagged(flag, "...")))
 }
 
-// limits are what annotations may ask for at most in one namespace, and what holds where they
-// ask for nothing.
+// limits are the most that annotations may ask for in one namespace, and the defaults without
+// annotations.
 type limits struct {
 	namespace              string
 	adoption               decide.Adoption
@@ -150,7 +150,7 @@ type limits struct {
 	orphan                 bool
 }
 
-// flagged is an operator's flag as it is set for the namespace.
+// flagged returns an operator's flag as it is set for the namespace.
 func (l limits) flagged(name, value string) string {
 	if l.namespace == "" {
 		return name + " " + value
@@ -158,9 +158,9 @@ func (l limits) flagged(name, value string) string {
 	return name + " " + l.namespace + "=" + value
 }
 
-// limits puts what the author allows and what the one who runs the operator decided together.
-// Of adoption the latter decides; of access the less holds. What cannot be understood means
-// the least.
+// limits combines what the driver author allows with what whoever runs the operator decided. For
+// adoption the latter decides; for access the smaller grant holds. An invalid value grants the
+// least.
 func (e *Engine) limits(terms loop.Terms, namespace string) limits {
 	l := limits{namespace: namespace, adoption: decide.AdoptIfMarked, orphan: e.options.Limits.Deletion == "orphan"}
 	if word := cmp.Or(terms.Adoption.In(namespace), e.options.Limits.Adoption); word != "" {
@@ -178,8 +178,8 @@ func (e *Engine) limits(terms loop.Terms, namespace string) limits {
 	return l
 }
 
-// Limits are what annotations may ask for at most as far as the author says, with the meaning that
-// package external gives them.
+// Limits are the most that annotations may ask for according to the driver author, with the
+// meaning that package external gives them.
 type Limits struct{ Adoption, Access, Deletion string }
 
 // Check reports every problem at once.

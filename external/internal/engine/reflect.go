@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// reflect shows in status what was observed: of a thing that is there and ours what it is, of any
-// other nothing. What was shown before, or what somebody else wrote there, is not about the present.
+// reflect shows in status what was observed: the resource, if it exists and is ours, or else
+// nothing. What an earlier pass or somebody else wrote there does not describe the present.
 func (p *pass) reflect() {
 	if p.seen.Phase == decide.PhaseMissing || !p.facts.Seen.Ours() {
 		p.showNothing()
@@ -20,7 +20,7 @@ func (p *pass) reflect() {
 	if p.e.driver.Reflect == nil || !p.seen.compared() {
 		return
 	}
-	before, shown := p.lend(), p.obj // the first time, the copy that was lent is one of before, too
+	before, shown := p.lend(), p.obj // the first time, the lent copy serves as the earlier state
 	if p.shown {
 		before, shown = p.obj, copyOf(p.obj)
 	}
@@ -32,7 +32,7 @@ func (p *pass) reflect() {
 	if err != nil {
 		p.loop.Log.Error(err, "Reflect did not come to its end; status is not complete")
 		p.unreflected, p.hangs = err, p.e.left.stuck(p.uid())
-		if !p.shown { // what Reflect left behind is incomplete, or still changes
+		if !p.shown { // what Reflect wrote is incomplete, or is still changing
 			p.use(copyOf(before))
 			p.obj.TrimtabExternal().External = p.observed()
 		}
@@ -46,10 +46,10 @@ func (p *pass) observed() *api.ExternalObservation {
 	return observed(p.id, plain.Text(p.seen.External), p.record.Incarnation)
 }
 
-// use goes on with another object in place of obj.
+// use continues with another object in place of obj.
 func (p *pass) use(obj Object) { p.obj, p.loop.Object = obj, obj }
 
-// showNothing empties the status of all but what every kind has.
+// showNothing empties the status except for the fields that every kind has.
 func (p *pass) showNothing() {
 	p.shown = true
 	common := *p.obj.TrimtabExternal()
@@ -60,7 +60,7 @@ func (p *pass) showNothing() {
 	*p.obj.TrimtabExternal() = common
 }
 
-// statusField is the status of an object, as its type has it; not valid if it is no struct.
+// statusField returns the status struct of an object; it is not valid if there is none.
 func statusField(obj reflect.Value) reflect.Value {
 	if obj.Kind() != reflect.Pointer || obj.Elem().Kind() != reflect.Struct {
 		return reflect.Value{}

@@ -12,45 +12,46 @@ import (
 )
 
 const (
-	// leastThrottle and mostThrottle bound what an API that asks for fewer calls is granted:
-	// no call of the kind is made for that long. An API that names no time is granted
-	// leastThrottle, which doubles from time to time up to a minute.
+	// leastThrottle and mostThrottle bound how long no call is made when an API asks for fewer
+	// calls. An API that gives no duration gets leastThrottle, which doubles each time up to a
+	// minute.
 	leastThrottle = time.Second
 	mostThrottle  = 10 * time.Minute
-	// leastPoll is how soon a hint ("look again after") can bring an object back. The drift
-	// interval, or mostPoll without one, is how late.
+	// leastPoll is the shortest delay that a suggestion of the API ("poll again after") can bring
+	// about. The longest is the drift interval, or mostPoll without one.
 	leastPoll = 100 * time.Millisecond
 	mostPoll  = 10 * time.Minute
-	// hintsTaken is after how many looks in a row that soon doubles, up to slowestHint.
+	// hintsTaken is the number of observations in a row after which the shortest delay doubles, up
+	// to slowestHint.
 	hintsTaken  = 16
 	slowestHint = 5 * time.Second
 
-	// downAfter is at how many objects looks must fail in a row, with nothing answered
-	// between them, before an API counts as down. Then one call at a time is tried.
+	// downAfter is the number of objects whose observations must fail in a row, with no success
+	// between them, before an API counts as down. From then on one call at a time is tried.
 	downAfter = 3
-	// leastProbe and mostProbe bound the time between two tries; it is a tenth of the time
-	// that the API has been down.
+	// leastProbe and mostProbe bound the time between two tries, which is a tenth of the time that
+	// the API has been down.
 	leastProbe = time.Second
 	mostProbe  = 30 * time.Second
 	// probeTime is how long a try holds up the next one.
 	probeTime = 10 * time.Second
 
-	// releasePace is the time between two objects that come back after an API did, all of
-	// them within releaseTime.
+	// releasePace is the time between two objects that are woken after an API recovers; all of
+	// them are woken within releaseTime.
 	releasePace = 50 * time.Millisecond
 	releaseTime = 30 * time.Second
-	// wokenPause is how long an object that was woken because another one succeeded is not
-	// woken for that again. It doubles up to mostPoll for as long as the object fails.
+	// wokenPause is how long an object that was woken because another one succeeded is not woken
+	// for that reason again. It doubles up to mostPoll while the object keeps failing.
 	wokenPause = 30 * time.Second
-	// blamedKept is how many of those are remembered on whose behalf the API was held to ask
-	// for fewer calls.
+	// blamedKept is how many of the objects at which the API last asked for fewer calls are
+	// remembered.
 	blamedKept = 8
-	// parkedPause is when an object that waits for the API looks by itself whether it is
-	// open, if nothing wakes it before.
+	// parkedPause is after how long an object that waits for the API tries by itself if nothing
+	// wakes it before.
 	parkedPause = 2 * time.Minute
 )
 
-// bounded keeps a hint of the API within limits; zero stays zero, which means no hint.
+// bounded keeps a suggested delay within limits; zero, which means no suggestion, stays zero.
 func bounded(hint, least, most time.Duration) time.Duration {
 	if hint <= 0 {
 		return 0
@@ -62,38 +63,38 @@ func bounded(hint, least, most time.Duration) time.Duration {
 type answerKind int
 
 const (
-	// answerWorks: the API did what it was asked, or said why not.
+	// answerWorks: the API did what was requested, or said why not.
 	answerWorks answerKind = iota
-	// answerThrottled: it asks for fewer calls.
+	// answerThrottled: the API asks for fewer calls.
 	answerThrottled
-	// answerAway: a look failed without an answer of substance.
+	// answerAway: an observation failed without an answer from the API.
 	answerAway
-	// answerDenied: the API is there and does not let us in.
+	// answerDenied: the API is up and denies access.
 	answerDenied
-	// answerNothing: it tells nothing of the API.
+	// answerNothing: the answer shows nothing about the API.
 	answerNothing
 )
 
-// wakeup is when an object was woken last, and how often since it last succeeded.
+// wakeup is when an object was last woken, and how often since its last success.
 type wakeup struct {
 	at    time.Time
 	times int
 }
 
-// scope is what all objects with one client share: whether calls may be made now. It is told
-// of every answer. While the API is down or throttles, nobody calls it but one object at a
-// time, which tries; when it answers again the others are woken, spread. The zero value is
-// an API that is open.
+// scope is what all objects with the same client share: whether calls may be made now. It receives
+// every answer. While the API is down or throttles, one object at a time tries and all others
+// wait; when the API answers again, they are woken, spread over time. The zero value is an open
+// API.
 //
-// Invariant: while shut is not ScopeOpen at most one call is admitted at a time, or one more
-// for each probeTime that it has not returned.
+// Invariant: while shut is not ScopeOpen, at most one call is admitted at a time, plus one for
+// each probeTime that the call has not returned.
 type scope struct {
 	mu sync.Mutex
-	// wake brings an object back; nil wakes nobody.
+	// wake requeues an object; nil wakes none.
 	wake func(key objectKey, after time.Duration)
 
-	// shut is why calls are held back, from when on, since when it has been so, and until
-	// when none is tried; words say why for people.
+	// shut is why calls are held back: from shutAt, for a reason that began at since, with no try
+	// before until. words tell users why.
 	shut    decide.Scope
 	shutAt  time.Time
 	since   time.Time
@@ -103,26 +104,27 @@ type scope struct {
 	probing bool
 	prober  objectKey
 	probed  time.Time
-	// turns are those that are to try, and when: the first at until, the second in case the
-	// first does not come.
+	// turns are the objects that are to try, and when: the first at until, the second in case the
+	// first does not try.
 	turns map[objectKey]time.Time
 
-	// streak are the objects at which looks failed since anything was answered.
+	// streak are the objects whose observations failed since the last success.
 	streak map[objectKey]bool
-	// failed are those to wake when the API answers again, parked those that wait for it.
+	// failed are the objects to wake when the API answers again; parked are those that wait for
+	// it.
 	failed, parked map[objectKey]bool
-	// woken are objects that failed and were woken because another one succeeded.
+	// woken are the objects that failed and were woken because another one succeeded.
 	woken map[objectKey]wakeup
 
-	// worked counts answers since the API was last held to be shut. blamed are the objects at
-	// which it last asked for fewer calls; where it answers others meanwhile and asks the same
-	// object again, it means that one alone, which waits until own.
+	// worked counts successes since calls were last held back. blamed are the objects at which the
+	// API last asked for fewer calls. If it then answers others but asks the same object again, it
+	// means that object alone, which waits until own.
 	worked int
 	blamed []objectKey
 	own    map[objectKey]time.Time
 }
 
-// state tells whether an object may call now, without taking its turn.
+// state returns whether an object may call now, without taking its turn.
 func (s *scope) state(key objectKey, now time.Time) (shut decide.Scope, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +137,7 @@ func (s *scope) state(key objectKey, now time.Time) (shut decide.Scope, words st
 	return s.shut, s.words
 }
 
-// admits: the API is open, or it is the object's turn to try.
+// admits reports whether the API is open or it is the object's turn to try.
 func (s *scope) admits(key objectKey, now time.Time) bool {
 	switch {
 	case s.shut == decide.ScopeOpen, s.probing && s.prober == key:
@@ -146,7 +148,7 @@ func (s *scope) admits(key objectKey, now time.Time) bool {
 	return !s.probing || now.Sub(s.probed) >= probeTime
 }
 
-// enter takes the object's turn to call, and tells whether it has one.
+// enter takes the object's turn to call, and returns whether it has one.
 func (s *scope) enter(key objectKey, now time.Time) (shut decide.Scope, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,14 +165,14 @@ func (s *scope) enter(key objectKey, now time.Time) (shut decide.Scope, words st
 	return decide.ScopeOpen, ""
 }
 
-// park lets an object wait for the API, and says when it shall come by itself.
+// park makes an object wait for the API, and returns after how long it tries by itself.
 func (s *scope) park(key objectKey, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if until := s.own[key]; until.After(now) {
 		return until.Sub(now)
 	}
-	if s.shut == decide.ScopeOpen { // it opened in the meantime
+	if s.shut == decide.ScopeOpen { // it has opened since
 		return leastProbe
 	}
 	put(&s.parked, key)
@@ -181,7 +183,7 @@ func (s *scope) park(key objectKey, now time.Time) time.Duration {
 	return s.turn(key).Sub(now)
 }
 
-// turn is when an object is to try.
+// turn returns when an object is to try.
 func (s *scope) turn(key objectKey) time.Time {
 	at, called := s.turns[key]
 	if !called {
@@ -194,14 +196,14 @@ func (s *scope) turn(key objectKey) time.Time {
 	return at
 }
 
-// waits reports whether the API is to be left alone for some time yet.
+// waits reports whether the API must not be called for some time yet.
 func (s *scope) waits(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shut != decide.ScopeOpen && now.Before(s.until)
 }
 
-// forget drops an object that is gone.
+// forget drops a deleted object.
 func (s *scope) forget(key objectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,12 +215,12 @@ func (s *scope) forget(key objectKey) {
 	delete(s.own, key)
 }
 
-// answered takes in what a call came to that began at some time. after is what the API asked
-// to wait; words say in what way it is away.
+// answered takes the outcome of a call that started at began. after is how long the API asked to
+// wait; words say in what way it is unreachable.
 func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, after time.Duration, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut != decide.ScopeOpen && !began.After(s.shutAt) { // it says nothing new
+	if s.shut != decide.ScopeOpen && !began.After(s.shutAt) { // the answer is older than the closing
 		if kind == answerAway || kind == answerDenied {
 			put(&s.failed, key)
 		}
@@ -246,14 +248,14 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 		}
 		s.close(decide.ScopeDown, began, now, 0, words)
 	case answerNothing:
-		if s.shut != decide.ScopeOpen { // somebody else is to try
+		if s.shut != decide.ScopeOpen { // another object is to try
 			s.close(s.shut, began, now, leastProbe, s.words)
 		}
 	}
 }
 
-// blames tells whether the API means this object alone by asking for fewer calls: it asked at
-// the same one a short time ago, and answers others. Then only that one waits.
+// blames reports whether an API that asks for fewer calls means this object alone: it asked the
+// same one recently, and answers others. Then only that object waits.
 func (s *scope) blames(key objectKey, now time.Time, after time.Duration) bool {
 	if s.shut == decide.ScopeOpen && s.worked > 0 && slices.Contains(s.blamed, key) {
 		if s.own == nil {
@@ -267,7 +269,7 @@ func (s *scope) blames(key objectKey, now time.Time, after time.Duration) bool {
 	return false
 }
 
-// throttle is how long no call is made.
+// throttle returns for how long no call is made.
 func (s *scope) throttle(hint time.Duration) time.Duration {
 	if hint > 0 {
 		return bounded(hint, leastThrottle, mostThrottle)
@@ -278,7 +280,7 @@ func (s *scope) throttle(hint time.Duration) time.Duration {
 	return min(leastThrottle<<min(s.tries, 6), time.Minute)
 }
 
-// close holds calls back, or goes on doing so. wait zero is a tenth of the time it has been
+// close holds calls back, or continues to. A wait of zero means a tenth of the time that has been
 // so.
 func (s *scope) close(why decide.Scope, began, now time.Time, wait time.Duration, words string) {
 	if s.shut == decide.ScopeOpen {
@@ -297,15 +299,15 @@ func (s *scope) close(why decide.Scope, began, now time.Time, wait time.Duration
 	s.call(now)
 }
 
-// call wakes two objects to try: those that wait before those that failed, and none twice
-// in a row if there is another one.
+// call wakes two objects to try: waiting ones before failed ones, and none twice in a row if there
+// is another.
 func (s *scope) call(now time.Time) {
 	for _, key := range s.next() {
 		s.ring(key, s.turn(key).Sub(now))
 	}
 }
 
-// next are the two objects whose turn it is to try, in the order of their names after the one
+// next returns the two objects whose turn it is to try, in the order of their names after the one
 // that tried last.
 func (s *scope) next() []objectKey {
 	from := s.parked
@@ -317,8 +319,8 @@ func (s *scope) next() []objectKey {
 	return keys[:min(2, len(keys))]
 }
 
-// inTurn are keys in the order of their names, from the one on that comes after the last that
-// had its turn: of those that wait for an API that takes few calls, all have theirs.
+// inTurn returns keys in the order of their names, starting after the last one that had its turn:
+// if an API takes few calls, every waiting object gets its turn.
 func (s *scope) inTurn(of map[objectKey]bool) []objectKey {
 	keys := sorted(of)
 	after, found := slices.BinarySearchFunc(keys, s.prober, compareKeys)
@@ -328,7 +330,7 @@ func (s *scope) inTurn(of map[objectKey]bool) []objectKey {
 	return slices.Concat(keys[after:], keys[:after])
 }
 
-// works takes in that the API answered. If it had not done so, those that wait for that are
+// works notes that the API answered. If it was held to be shut, the objects that wait for it are
 // woken.
 func (s *scope) works(key objectKey, now time.Time) {
 	s.worked++
@@ -357,8 +359,8 @@ func (s *scope) works(key objectKey, now time.Time) {
 	}
 }
 
-// others adds the objects that failed and were not woken for that a short time ago. What fails
-// again and again though the API answers others is at fault itself.
+// others adds the objects that failed and were not woken recently for the same reason. An object
+// that keeps failing while the API answers others has a problem of its own.
 func (s *scope) others(back map[objectKey]bool, now time.Time) {
 	maps.DeleteFunc(s.woken, func(_ objectKey, w wakeup) bool { return now.Sub(w.at) >= 2*mostPoll })
 	if s.woken == nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// statusObject is an object of a kind that trimtab reports on.
+// statusObject is an object of a kind whose status trimtab writes.
 type statusObject interface {
 	client.Object
 	api.Object
 }
 
-// vouched returns the condition Ready of obj if an operator of ours wrote it last, nil
-// otherwise. Whoever may write status can write it, but the API server notes who did. Caches
-// are usually without these notes; the object is then read from the API server itself.
+// vouched returns condition Ready of obj if one of our operators wrote it last, nil otherwise.
+// Whoever may write status can write the condition, but the API server records who did in
+// managedFields. Caches usually strip those; the object is then read from the API server itself.
 func (e *Engine) vouched(ctx context.Context, live client.Reader, obj statusObject) (*metav1.Condition, error) {
 	if len(obj.GetManagedFields()) == 0 {
 		now, ok := obj.DeepCopyObject().(statusObject)
@@ -46,10 +46,10 @@ func (e *Engine) vouched(ctx context.Context, live client.Reader, obj statusObje
 	return meta.FindStatusCondition(obj.TrimtabStatus().Conditions, api.ConditionReady), nil
 }
 
-// ourManagers begin the names under which package loop writes.
+// ourManagers is the prefix of the field managers under which package loop writes.
 const ourManagers = "trimtab-"
 
-// readyIsOurs tells whether a field manager of ours owns status and generation of condition
+// readyIsOurs reports whether a field manager of ours owns status and generation of condition
 // Ready. The API server takes a field from its owner when somebody else changes it.
 func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
 	var status, generation bool
@@ -73,14 +73,14 @@ func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
 	return status && generation
 }
 
-// beliefs are the versions of dependencies whose Ready was found to be their operator's own
-// word, so that each is looked up once. The zero value is empty.
+// beliefs are the versions of dependencies whose Ready is known to be written by their operator,
+// so that each is checked once. The zero value is empty.
 type beliefs struct {
 	mu       sync.Mutex
 	versions map[types.UID]string
 }
 
-// mostBeliefs bounds them; who is forgotten is looked up again.
+// mostBeliefs bounds them; a forgotten one is checked again.
 const mostBeliefs = 100_000
 
 func (b *beliefs) holds(uid types.UID, version string) bool {

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The keys of an ownership mark. They and the values are made of what labels, tags and
+// The keys of an ownership mark. Keys and values use only characters that labels, tags and
 // metadata of most APIs allow.
 const (
-	// MarkUID holds the UID of the object that owns the thing.
+	// MarkUID holds the UID of the object that owns the resource.
 	MarkUID = "trimtab-uid"
 	// MarkKind holds its kind, as "Stream.example.org".
 	MarkKind = "trimtab-kind"
@@ -18,14 +18,14 @@ const (
 	MarkNamespace = "trimtab-namespace"
 	// MarkName holds its name.
 	MarkName = "trimtab-name"
-	// MarkIncarnation holds the incarnation of the thing, from 1.
+	// MarkIncarnation holds the incarnation of the resource, from 1.
 	MarkIncarnation = "trimtab-incarnation"
 	// MarkCluster holds the identity of the object's cluster: the UID of its namespace
 	// kube-system.
 	MarkCluster = "trimtab-cluster"
 )
 
-// MarkFor makes the mark of an incarnation.
+// MarkFor returns the mark of an incarnation.
 func MarkFor(obj metav1.Object, kind schema.GroupVersionKind, cluster string, incarnation int64) map[string]string {
 	return map[string]string{
 		MarkCluster:     cluster,
@@ -37,7 +37,7 @@ func MarkFor(obj metav1.Object, kind schema.GroupVersionKind, cluster string, in
 	}
 }
 
-// MarkKeys are all keys of a mark.
+// MarkKeys returns all keys of a mark.
 func MarkKeys() []string {
 	return []string{MarkUID, MarkKind, MarkNamespace, MarkName, MarkIncarnation, MarkCluster}
 }

@@ -14,38 +14,37 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// Record is what is durable about the thing behind an object: the content of
-// [api.AnnotationExternal]. It is written before a create, so that whatever happens the
-// thing can be found, recognised and deleted. The zero record says that no create was ever
-// prepared.
+// Record is the durable knowledge about the external resource of an object: the content of
+// [api.AnnotationExternal]. It is written before a create, so that the resource can be found,
+// recognised and deleted whatever happens. The zero record says that no create was ever prepared.
 type Record struct {
-	// ID is the thing's identity in its own system; empty while unknown.
+	// ID is the resource's identity in its own system; empty while unknown.
 	ID string `json:"id,omitempty"`
 	// Given is the identity that the API assigned instead of ID; empty if it did not.
 	Given string `json:"given,omitempty"`
 	// Incarnation counts creations, from 1.
 	Incarnation int64 `json:"inc"`
-	// UID is the object for which the record was written. Another one means that the
+	// UID is that of the object for which the record was written. A different UID means that the
 	// annotation was copied, or restored from a backup.
 	UID string `json:"uid"`
-	// Create tells that a create may have been called.
+	// Create says that a create may have been called.
 	Create Marker `json:"create"`
 	// Since is when the first record for this identity was written; zero if that is Create.At.
 	Since time.Time `json:"since,omitzero"`
-	// Done is when the thing was known to exist; zero if that was never written down.
+	// Done is when the resource was known to exist; zero if that was never recorded.
 	Done time.Time `json:"done,omitzero"`
-	// Refused tells that the API certainly refused the create. It is written down where no
-	// mark tells whose a thing is: what bears the name from then on is not ours.
+	// Refused: the API certainly refused the create. It is recorded where no mark shows the owner:
+	// a resource that has the name from then on is not ours.
 	Refused bool `json:"refused,omitempty"`
-	// Doubt tells of a refused create that the reason was another one than a name that is
-	// taken: what bears the name may have been made by it all the same.
+	// Doubt: a refused create was refused for a reason other than a name conflict, so that it may
+	// have made the resource that has the name nevertheless.
 	Doubt bool `json:"doubt,omitempty"`
-	// Adopted is the UID in the mark that the thing bore when it was taken over, or
-	// adoptedUnmarked; empty if we created it. It gives nothing that the adoption policy
-	// would not give now.
+	// Adopted is the UID in the mark that the resource bore when it was adopted, or
+	// AdoptedUnmarked; empty if we created it. It grants nothing that the adoption policy would
+	// not grant now.
 	Adopted string `json:"adopted,omitempty"`
-	// Where the record was written. A record that names another place arrived with a copy or
-	// a restore. Empty means that it was not known then.
+	// Where the record was written. A record that names another place arrived with a copy or a
+	// restore. Empty means that the place was not known then.
 	Place
 }
 
@@ -53,17 +52,17 @@ type Record struct {
 type Place struct {
 	// Cluster is the identity of the Kubernetes cluster.
 	Cluster string `json:"cluster,omitempty"`
-	// Installation is that of the operator.
+	// Installation is the identity of the operator's installation.
 	Installation string `json:"installation,omitempty"`
-	// Endpoint is the identity of what the operator talked to, pinned before the first
+	// Endpoint is the identity of the API that the operator called, pinned before the first
 	// create.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Object is the object, as "namespace/name".
 	Object string `json:"object,omitempty"`
 }
 
-// Stays tells whether an object is to keep the record that it has when it is first met: its
-// own, or one that may be its own of before a restore.
+// Stays reports whether a new object keeps the record that it arrived with: its own, or one that
+// may be its own from before a restore.
 func (r Record) Stays(uid string, here Place) bool {
 	if here.Endpoint == "" { // not known yet
 		here.Endpoint = r.Endpoint
@@ -71,25 +70,24 @@ func (r Record) Stays(uid string, here Place) bool {
 	return r.Exists() && (r.UID == uid || r.Vouches(here))
 }
 
-// Vouches tells whether a record that another object left behind may be used by an object at
-// the place here: one that was restored is at the very place at which its record was written,
-// a copy is not.
+// Vouches reports whether a record of another UID counts for the object at the place here. A
+// restored object is at the very place where its record was written; a copy is not.
 func (r Record) Vouches(here Place) bool {
 	return r.Exists() && r.Place == here && here.Cluster != "" && here.Object != ""
 }
 
-// Marker is the mark of a create that may have been called.
+// Marker notes that a create may have been called.
 type Marker struct {
 	// At is when the marker was written.
 	At time.Time `json:"at"`
-	// By tells processes apart.
+	// By identifies the process that wrote the marker.
 	By string `json:"by"`
 }
 
-// adoptedUnmarked stands in a record for a thing that bore no mark when it was taken over.
+// AdoptedUnmarked is Record.Adopted for a resource that bore no mark when it was adopted.
 const AdoptedUnmarked = "unmarked"
 
-// AdoptedFrom is what a record says of taking over a thing with the mark found.
+// AdoptedFrom returns the value of Record.Adopted for a resource with the mark found.
 func AdoptedFrom(found map[string]string) string {
 	if uid := found[MarkUID]; uid != "" {
 		return uid
@@ -100,13 +98,13 @@ func AdoptedFrom(found map[string]string) string {
 // longestRecord bounds the annotation; an id is the only part that can grow.
 const longestRecord = 4096
 
-// longestID bounds the identity in it.
+// LongestID bounds the identity in it.
 const LongestID = longestRecord / 2
 
-// Exists tells whether a create was ever prepared.
+// Exists reports whether a create was ever prepared.
 func (r Record) Exists() bool { return r.Incarnation > 0 }
 
-// Asked is since when the object stands for the thing; zero if there is no record.
+// Asked returns since when the object has claimed the resource; zero if there is no record.
 func (r Record) Asked() time.Time {
 	if r.Since.IsZero() {
 		return r.Create.At
@@ -114,10 +112,10 @@ func (r Record) Asked() time.Time {
 	return r.Since
 }
 
-// Had tells whether the thing was there once, as far as the record says.
+// Had reports whether the resource ever existed, as far as the record says.
 func (r Record) Had() bool { return !r.Done.IsZero() || r.Incarnation > 1 }
 
-// Follows makes r the record that comes after another one of the same object.
+// Follows returns r as the successor of an earlier record of the same object.
 func (r Record) Follows(before Record) Record {
 	if before.Exists() && before.ID == r.ID && before.Endpoint == r.Endpoint {
 		r.Since = before.Asked()
@@ -125,7 +123,7 @@ func (r Record) Follows(before Record) Record {
 	return r
 }
 
-// Progress is how far the creation is recorded.
+// Progress returns how far the creation is recorded.
 func (r Record) Progress() Recorded {
 	switch {
 	case !r.Exists(), r.Refused:
@@ -149,9 +147,9 @@ func (r Record) Encode() (string, error) {
 	return string(b), nil
 }
 
-// Parse reads the annotation's value. The empty value is the zero record; all else
-// must be exactly what encode writes, because a guess about what exists could create a
-// thing twice or leak one.
+// Parse reads the annotation's value. The empty value is the zero record; anything else must be
+// exactly what Encode writes, because a guess about what exists could create a resource twice or
+// leak one.
 func Parse(value string) (Record, error) {
 	if value == "" {
 		return Record{}, nil
@@ -164,7 +162,7 @@ func Parse(value string) (Record, error) {
 	return r, nil
 }
 
-// decode reads what Encode wrote. Only what it did not write is read again, to say what is wrong with it.
+// decode reads what Encode wrote. Any other value is read again, to say what is wrong with it.
 func decode(value string) (Record, error) {
 	if len(value) > longestRecord {
 		return Record{}, fmt.Errorf("it is longer than %d bytes", longestRecord)
@@ -179,7 +177,7 @@ func decode(value string) (Record, error) {
 	return Record{}, flaw(value)
 }
 
-// flaw says why a value is none that Encode writes.
+// flaw returns why a value is not one that Encode writes.
 func flaw(value string) error {
 	var r Record
 	d := json.NewDecoder(strings.NewReader(value))
@@ -196,7 +194,7 @@ func flaw(value string) error {
 	return errors.New("it is not as trimtab writes it")
 }
 
-// describeJSON keeps Go's own words and types out of a message for people.
+// describeJSON keeps Go's own words and types out of messages for users.
 func describeJSON(err error) error {
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("it is no JSON at byte %d", s.Offset)
@@ -236,18 +234,18 @@ const (
 	MarkerNone Recorded = iota
 	// MarkerPending: a create may have been called.
 	MarkerPending
-	// MarkerDone: the thing is known to have existed.
+	// MarkerDone: the resource is known to have existed.
 	MarkerDone
 )
 
-// A create is only called under a marker younger than markerLife; clocks of two processes
-// differ by no more than clockSkew. So a record's age tells when nothing can still come of it.
+// A create is only called under a marker younger than MarkerLife, and the clocks of two processes
+// differ by no more than ClockSkew. So the age of a record shows when it can have no more effects.
 const (
 	MarkerLife = time.Minute
 	ClockSkew  = 5 * time.Minute
 )
 
-// Expired tells whether the marker is too old for a create to be called under it.
+// Expired reports whether the marker is too old for calling a create.
 func (m Marker) Expired(now time.Time, life time.Duration) bool { return now.Sub(m.At) >= life }
 
 // Settle returns the record as it will be read again, and the annotation's value.
@@ -260,7 +258,7 @@ func Settle(r Record) (Record, string, error) {
 	return r, value, err
 }
 
-// Or completes a place by another one.
+// Or returns p with its empty fields taken from other.
 func (p Place) Or(other Place) Place {
 	return Place{
 		Cluster: cmp.Or(p.Cluster, other.Cluster), Installation: cmp.Or(p.Installation, other.Installation),
@@ -268,8 +266,8 @@ func (p Place) Or(other Place) Place {
 	}
 }
 
-// Reaches tells whether the same name means the same thing at both places. What is not known
-// counts as the same.
+// Reaches reports whether the same name means the same resource at both places. Unknown fields
+// count as equal.
 func (p Place) Reaches(o Place) bool {
 	if p.Endpoint != "" && o.Endpoint != "" {
 		return p.Endpoint == o.Endpoint

@@ -70,7 +70,7 @@ func TestCorruptRecords(t *testing.T) {
 	}
 }
 
-// FuzzRecord wants that whatever is read is what would be written, to the letter.
+// FuzzRecord checks that a value that can be read is exactly what would be written.
 func FuzzRecord(f *testing.F) {
 	f.Add(encoded)
 	f.Add(`{"inc":1,"uid":"u","create":{"at":"2026-01-05T10:11:12Z","by":"p"},"done":"2026-01-05T10:11:12Z","adopted":"unmarked"}`)
