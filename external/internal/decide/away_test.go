@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAwayIsToldTheSame: while an API is down, objects try it in turns. An object that has tried
-// and waits for its next turn keeps its status, so that an outage costs no writes.
+// TestAwayIsToldTheSame checks that an object that has tried a down API and waits for its next
+// turn keeps its status, so that an outage costs no writes.
 func TestAwayIsToldTheSame(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -18,7 +18,7 @@ func TestAwayIsToldTheSame(t *testing.T) {
 		words []func(*Texts)
 	}{
 		"alive":         {"the usual case", []func(*Facts){readyFor(3)}, nil},
-		"never seen":    {"nothing was made yet", []func(*Facts){creation(CreationNone)}, nil},
+		"never seen":    {"nothing was created yet", []func(*Facts){creation(CreationNone)}, nil},
 		"going":         {"the finalizer stays meanwhile", []func(*Facts){deleting}, nil},
 		"took long":     {"the reason is that of the failure", []func(*Facts){timeout, readyFor(3)}, nil},
 		"misconfigured": {"what is said of annotations is said once", []func(*Facts){readyFor(3)}, []func(*Texts){problematic}},
@@ -49,7 +49,8 @@ func TestAwayIsToldTheSame(t *testing.T) {
 
 func problematic(t *Texts) { t.Problems = "annotation trimtab.dev/adoption is not understood" }
 
-// TestAwayIsForgotten: once a look succeeded, the API's next outage is told as what it is.
+// TestAwayIsForgotten checks that the API's next outage is reported as such after an observation
+// has succeeded.
 func TestAwayIsForgotten(t *testing.T) {
 	t.Parallel()
 	var k Reported
@@ -61,6 +62,6 @@ func TestAwayIsForgotten(t *testing.T) {
 	f := of(notLooked, scoped(ScopeDown))
 	f.Told = k.Told
 	if d := Next(f); d.Reason != ReasonUnreachable {
-		t.Errorf("after a look that succeeded an outage is told as %s", d.Reason)
+		t.Errorf("after a successful observation an outage is reported as %s", d.Reason)
 	}
 }

@@ -38,7 +38,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestRivalry: who makes what is not there.
+// TestRivalry checks who creates a resource that does not exist.
 func TestRivalry(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	tests := map[string]struct {
@@ -47,8 +47,8 @@ func TestRivalry(t *testing.T) {
 		unmarked     bool
 		want         Rival
 	}{
-		"a record, an older wish":  {"it had the thing", Standing{UID: "b", Since: at(5), Asked: at(6), Holds: true}, Standing{UID: "a", Since: at(4)}, false, RivalNone},
-		"a wish, a younger record": {"the other had the thing", Standing{UID: "a", Since: at(4)}, Standing{UID: "b", Since: at(5), Asked: at(6), Holds: true}, false, RivalHolds},
+		"a record, an older wish":  {"it had the resource", Standing{UID: "b", Since: at(5), Asked: at(6), Holds: true}, Standing{UID: "a", Since: at(4)}, false, RivalNone},
+		"a wish, a younger record": {"the other had the resource", Standing{UID: "a", Since: at(4)}, Standing{UID: "b", Since: at(5), Asked: at(6), Holds: true}, false, RivalHolds},
 		"two records":              {"the earlier one", Standing{UID: "b", Since: at(5), Asked: at(6), Holds: true}, Standing{UID: "a", Since: at(4), Asked: at(7), Holds: true}, false, RivalNone},
 		"two records, one seen":    {"it was there", Standing{UID: "b", Asked: at(6), Holds: true}, Standing{UID: "a", Asked: at(7), Holds: true, Had: true}, false, RivalHolds},
 		"two records, no marks":    {"one of them is not true", Standing{UID: "b", Asked: at(6), Holds: true}, Standing{UID: "a", Asked: at(7), Holds: true}, true, RivalEqual},

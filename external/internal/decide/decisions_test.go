@@ -25,7 +25,7 @@ func rowTitles() [33]string {
 		8:  "A create may have been called: find out what it made",
 		9:  "The resource is found by its mark, or gets the mark of this object",
 		10: "The record cannot be used",
-		11: "The resource does not show, and that proves nothing yet",
+		11: "The resource is not visible, which proves nothing yet",
 		12: "The resource does not exist, and may not be created",
 		13: "The resource does not exist: create it, after its record is durable",
 		14: "The resource was lost: create it again",
@@ -34,19 +34,19 @@ func rowTitles() [33]string {
 		17: "The resource matches the spec",
 		18: "The resource differs: update it",
 		19: "The resource differs, and may not be updated",
-		20: "Changes are accepted and do not make the difference go away",
+		20: "Changes are accepted but leave the difference",
 		21: "The resource differs: delete it and create it again",
 		22: "The resource would have to be created again, which is not permitted",
 		23: "No call can make the change",
-		24: "The resource is being deleted while its object lives",
+		24: "The resource is being deleted although its object is not",
 		25: "A call or the resource has failed",
-		26: "The object goes and the resource stays",
-		27: "The object goes, and nothing was ever created for it",
-		28: "The object is to go, and it is not certain what was created for it",
-		29: "The object is to go: delete the resource",
-		30: "The object goes, because the resource does not exist or is not ours",
-		31: "The object is to go, and the resource cannot be deleted now",
-		32: "Nobody knows whether a change took effect: observe",
+		26: "The object is deleted and the resource stays",
+		27: "The object is deleted, and nothing was ever created for it",
+		28: "The object is being deleted, and it is uncertain what was created for it",
+		29: "The object is being deleted: delete the resource",
+		30: "The object is deleted, because the resource does not exist or is not ours",
+		31: "The object is being deleted, and the resource cannot be deleted now",
+		32: "It is unknown whether a change took effect: observe",
 	}
 }
 
@@ -54,16 +54,16 @@ const decisionsPreface = `# Decisions
 
 What trimtab does next about an external resource is decided by a table of 32 rows, the pure
 function [` + "`decide.Next`" + `](../external/internal/decide/decide.go). Traces name the row that decided, as in
-` + "`D-13`" + `; here it can be looked up. Each row is shown by example: the situation, why it is decided in
-this way, the action and its reason, what conditions become (+ True, - False), and what brings the
-object back if there is nothing left to do: an event, a back-off, a poll, soon (1 s, growing to
+` + "`D-13`" + `; here it can be looked up. Each row is shown by example: the situation, why it is decided this
+way, the action and its reason, what the conditions become (+ True, - False), and what triggers the
+next pass if nothing is left to do: an event, a back-off, a poll, soon (1 s, growing to
 10 s), the drift interval, the scope (the API can be called again), a dependency, or the end of
 the grace period.
 
 A test writes this page from the table that it checks.
 `
 
-// TestDecisions: docs/decisions.md is the table that TestNext checks.
+// TestDecisions checks that docs/decisions.md is the table that TestNext checks.
 func TestDecisions(t *testing.T) {
 	const file = "../../../docs/decisions.md"
 	var b strings.Builder
@@ -89,7 +89,7 @@ func TestDecisions(t *testing.T) {
 	compareWithFile(t, file, b.String(), "TestDecisions")
 }
 
-// compareWithFile wants a page to be as it would be written now.
+// compareWithFile fails the test if a page differs from what would be written now.
 func compareWithFile(t *testing.T, file, now, test string) {
 	t.Helper()
 	if *update {

@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// A decision needs no API, object or clock: what happens to a resource that is gone although
-// nobody asked for that?
+// A decision needs no API, object or clock. Here a resource is gone although its object is not
+// being deleted.
 func ExampleNext() {
 	facts := decide.Facts{
 		Policy:   decide.Policy{Create: true, Update: true, Delete: true},

@@ -18,14 +18,14 @@ import (
 
 var update = flag.Bool("update", false, "accept what is written now")
 
-// situation is one that people meet.
+// situation is one that users encounter.
 type situation struct {
 	name string
 	f    Facts
 	t    Texts
 }
 
-// of makes the facts of a situation: a thing of generation 3 that was ready for it.
+// of returns the facts of a situation: a resource of generation 3 that was ready for it.
 func of(change ...func(*Facts)) Facts {
 	f := given(change...)
 	if f.Generation == 0 {
@@ -43,13 +43,13 @@ func rival(r Rival) func(*Facts)        { return func(f *Facts) { f.Seen.Rival =
 func refusedAs(c Class) func(*Facts)    { return func(f *Facts) { f.RefusedAs = c } }
 func andDiffers(d Differs) func(*Facts) { return func(f *Facts) { f.Differs = d } }
 
-// words are those of a stream; change adds to them.
+// words returns the texts of a stream; change adds to them.
 func words(change ...func(*Texts)) Texts {
 	t := Texts{
 		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it again",
-		Paused: "changes are paused by annotation " + api.AnnotationPaused + "; remove it to go on",
+		Paused: "changes are paused by annotation " + api.AnnotationPaused + "; remove it to continue",
 		GaveUp: "gave up after 5 retries, change the object to try again",
-		Grant:  "; allow it by annotation " + api.AnnotationAccess, Holder: "Stream shop/older",
+		Grant:  "; allow it with annotation " + api.AnnotationAccess, Holder: "Stream shop/older",
 		AdoptAlways: "set annotation trimtab.dev/adoption to \"always\" to adopt it",
 		AdoptFrom:   "set annotation trimtab.dev/adoption to \"from:1f0c\" to adopt it",
 		MadeAt:      "nats://east:4222", Here: "nats://west:4222", OwnerCluster: "c7",
@@ -73,9 +73,12 @@ const (
 	overlap  = "subjects overlap with an existing stream (10065)"
 	bigger   = "spec.maxBytes 1024 → 2048"
 	notThere = "Stream shop/orders: it does not exist"
+
+	// brokenPass is the situation that comes to no decision.
+	brokenPass = "the Kubernetes API failed during the pass"
 )
 
-// situations are those of docs/status.md, in the order of a thing's life.
+// situations returns those of docs/status.md, in the order of a resource's life.
 func situations() []situation {
 	nothing, lost := creation(CreationNone), missing
 	return slices.Concat(beginnings(nothing), settledOnes(), failures(), refusals(nothing), losses(lost), ends())
@@ -98,10 +101,10 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
 		{"an operation is in progress", of(op(OpRunning, ActionCreate), polled), words()},
 		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
-		{"the operator was killed during a create: it looks for the name", of(unsure, notLooked), words()},
+		{"the operator was killed during a create: it observes by name", of(unsure, notLooked), words()},
 		{"the answer to a create was lost: it searches for the mark", of(byMark, unsure, unknownID), words()},
 		{"several resources carry the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
-		{"what may have been created cannot be found", of(identity(IdentityNone), unsure, unknownID), words()},
+		{"a resource that may have been created cannot be found", of(identity(IdentityNone), unsure, unknownID), words()},
 		{"the record cannot be read", of(troubled(TroubleCorrupt), notLooked), words(func(t *Texts) {
 			t.Trouble = "annotation trimtab.dev/external cannot be read (it is cut off); nothing is created or deleted until it is restored"
 		})},
@@ -151,7 +154,7 @@ func failures() []situation {
 		{"the update fails, and may succeed later", of(failed(ActionUpdate, ClassTransient), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("insufficient resources (10023)"), wants(bigger))},
 		{"it is unknown whether the update took effect", of(failed(ActionUpdate, ClassAmbiguous), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("connection reset"), wants(bigger))},
 		{"no retry is left", of(failed(ActionCreate, ClassTransient), lastTry), words(saying("insufficient resources (10023)"))},
-		{"the Kubernetes API failed during the pass", of(), words(saying("etcdserver: request timed out"))},
+		{brokenPass, of(), words(saying("etcdserver: request timed out"))},
 	}
 }
 
@@ -206,21 +209,21 @@ func ends() []situation {
 		{"deleted, and the assigned id is not found", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *Texts) { t.ID = "i-0b1c" })},
 		{"deleted, and a refused create may have created it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
 		{"deleted, with an invalid deletion policy", of(deleting, unclear), words(func(t *Texts) {
-			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external thing is neither deleted nor left until it is corrected`
+			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external resource is neither deleted nor kept until it is corrected`
 		})},
 		{"deletion is paused", of(deleting, paused(PauseAll)), words(func(t *Texts) {
-			t.Paused = "changes are paused by annotation " + api.AnnotationPaused + ", deletion too; remove it to go on"
+			t.Paused = "changes are paused by annotation " + api.AnnotationPaused + ", deletion too; remove it to continue"
 		})},
 		{"deleted, and a create may still take effect", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
-		{"orphaned: the mark is taken off", of(deleting, orphan, canUnmark), words()},
+		{"orphaned: the mark is removed", of(deleting, orphan, canUnmark), words()},
 		{"never created", of(deleting, creation(CreationNone), notLooked), words()},
 		{"gone: the finalizer is removed", of(deleting, missing), words()},
 	}
 }
 
-// decide is what people are told of s, and the decision.
+// decide returns the decision on s, and what is reported to users.
 func (s situation) decide() (Decision, conditions.Report) {
-	if s.name == "the API server failed in mid pass" {
+	if s.name == brokenPass {
 		d := Decision{State: StateFailed, Reason: ReasonReconcileFailed, Wake: WakeBackoff, Show: Show{Failed: ShowTrue}}
 		s.f.Seen, s.f.ReadyFor = Seen{}, 3
 		return d, Report(d, s.f, s.t)
@@ -241,7 +244,7 @@ generation 2. ` + "`D-13`" + ` is the row of the
 A test writes this page with the function that production uses.
 `
 
-// TestStatusTable: docs/status.md is what the function says.
+// TestStatusTable checks that docs/status.md is what the functions return.
 func TestStatusTable(t *testing.T) {
 	const file = "../../../docs/status.md"
 	var b strings.Builder
@@ -264,7 +267,7 @@ func TestStatusTable(t *testing.T) {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// shownAs renders a report as people meet it.
+// shownAs renders a report as users see it.
 func shownAs(d Decision, r conditions.Report, f Facts) string {
 	var b strings.Builder
 	ready := r.Ready()
@@ -297,7 +300,7 @@ func shownAs(d Decision, r conditions.Report, f Facts) string {
 	return b.String()
 }
 
-// kstatus is what the rules of sigs.k8s.io/cli-utils make of a custom resource.
+// kstatus applies the rules of sigs.k8s.io/cli-utils to a custom resource.
 func kstatus(r conditions.Report, f Facts) string {
 	if f.Deleting {
 		return "Terminating"
@@ -317,7 +320,8 @@ func kstatus(r conditions.Report, f Facts) string {
 	return "InProgress"
 }
 
-// TestStatusTableIsWhole: each row of Decide is in it, and so are forty situations.
+// TestStatusTableIsWhole checks that the table has each row of Next, and at least forty
+// situations.
 func TestStatusTableIsWhole(t *testing.T) {
 	rows := map[Row]bool{}
 	names := map[string]bool{}
@@ -339,8 +343,8 @@ func TestStatusTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestReasonsAreRegistered: each reason that a decision can give has a meaning, and agrees with
-// it on who has to do something.
+// TestReasonsAreRegistered checks that each reason that a decision can give has a meaning, which
+// agrees with it on whether somebody has to act.
 func TestReasonsAreRegistered(t *testing.T) {
 	known := map[Reason]severity{}
 	for _, m := range meanings() {
