@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
-// leftBehindOf is what the gauge says of a kind.
+// leftBehindOf returns the gauge's value for a kind.
 func leftBehindOf(t *testing.T, kind string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -30,8 +30,8 @@ func leftBehindOf(t *testing.T, kind string) float64 {
 	return 0
 }
 
-// TestCallsLeftBehindAreCounted for as long as they do not return. It runs before the tests in
-// parallel, which leave calls behind, too.
+// TestCallsLeftBehindAreCounted checks that calls are counted as abandoned until they return. It
+// runs before the parallel tests, which abandon calls too.
 func TestCallsLeftBehindAreCounted(t *testing.T) { //nolint:paralleltest // it counts
 	e := New(Driver{Kind: "Thing"}, Options{})
 	before := leftBehindOf(t, "Thing")

@@ -28,14 +28,14 @@ func (e httpError) Error() string             { return fmt.Sprintf("%d %s", e.co
 func (e httpError) StatusCode() int           { return e.code }
 func (e httpError) RetryAfter() time.Duration { return e.after }
 
-// saidError is an error whose maker said what it means.
+// saidError is an error that carries its own class.
 type saidError struct {
 	error
 	class decide.Class
 	after time.Duration
 }
 
-// ofDriver are the words of makers, and of a driver that knows one text.
+// ofDriver returns the rules of errors that carry a class, and of a driver that knows one text.
 func ofDriver() Errors {
 	return Errors{
 		Declared: func(err error) (decide.Class, time.Duration, bool) {

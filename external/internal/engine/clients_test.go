@@ -11,10 +11,10 @@ import (
 	things "github.com/trimtab-dev/trimtab/internal/thing"
 )
 
-// offices are bureaus by scope, and the connector to them.
+// offices are bureaus by scope, with a connector to them.
 type offices map[string]*bureau
 
-// clients begins with none.
+// clients returns the clients of the offices; there are none yet.
 func (o offices) clients() *clients {
 	return &clients{connector: &Connector{Connect: func(ctx context.Context, scope string, _ Object) (any, string, error) {
 		if o[scope] == nil {
@@ -27,7 +27,7 @@ func (o offices) clients() *clients {
 
 func keyOf(name string) objectKey { return objectKey{Name: name} }
 
-// take lets an object use the client of a scope.
+// take makes an object use the client of a scope.
 func take(t *testing.T, c *clients, name, scope string) *connected {
 	t.Helper()
 	k, err := c.of(keyOf(name), scope).connection.getBy(t.Context(), connectDeadline, connecting(c.connector, scope, &things.Thing{}))
@@ -37,7 +37,7 @@ func take(t *testing.T, c *clients, name, scope string) *connected {
 	return k
 }
 
-// wantScopes wants so many scopes and objects to be remembered.
+// wantScopes fails the test unless that many scopes and objects are remembered.
 func wantScopes(t *testing.T, c *clients, scopes, users int) {
 	t.Helper()
 	if len(c.scopes) != scopes || len(c.users) != users {
@@ -45,8 +45,8 @@ func wantScopes(t *testing.T, c *clients, scopes, users int) {
 	}
 }
 
-// TestScopesEndWithTheirObjects: a scope is there for as long as an object uses it, and its client
-// is closed after the last call.
+// TestScopesEndWithTheirObjects checks that a scope exists as long as an object uses it, and that
+// its client is closed after the last call.
 func TestScopesEndWithTheirObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,8 @@ func TestScopesEndWithTheirObjects(t *testing.T) {
 	})
 }
 
-// TestScopesAreBounded: objects that went without being let go are forgotten in the end.
+// TestScopesAreBounded checks that objects that disappear without their cleanup are forgotten
+// eventually.
 func TestScopesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestScopesAreBounded(t *testing.T) {
 		wantScopes(t, c, 100, 100)
 		for range 10 {
 			<-time.After(trackKept / 8)
-			take(t, c, "7", "s7").release() // visited now and then
+			take(t, c, "7", "s7").release() // used now and then
 		}
 		take(t, c, "new", "s").release()
 		synctest.Wait()
@@ -112,8 +113,8 @@ func TestScopesAreBounded(t *testing.T) {
 	})
 }
 
-// TestThrottleOutlivesItsObjects: an object that is created again in a scope waits as long as the
-// one that was deleted would have.
+// TestThrottleOutlivesItsObjects checks that an object that is created again in a scope waits as
+// long as the deleted one would have.
 func TestThrottleOutlivesItsObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,8 +138,8 @@ func TestThrottleOutlivesItsObjects(t *testing.T) {
 	})
 }
 
-// TestConnectThatHangsOutlivesItsObjects: it is not called again for a scope before it returned,
-// whoever is deleted and created meanwhile.
+// TestConnectThatHangsOutlivesItsObjects checks that Connect is not called again for a scope
+// before it has returned, whatever is deleted and created meanwhile.
 func TestConnectThatHangsOutlivesItsObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +164,8 @@ func TestConnectThatHangsOutlivesItsObjects(t *testing.T) {
 	})
 }
 
-// TestScopesEndWithTheProcess: and close nothing, for what is shared may be in use.
+// TestScopesEndWithTheProcess checks that the end of the process closes no client, because a
+// shared one may be in use.
 func TestScopesEndWithTheProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +186,8 @@ func TestScopesEndWithTheProcess(t *testing.T) {
 	})
 }
 
-// TestOneScopeWithoutConnector: all objects share it, and it stays when they go.
+// TestOneScopeWithoutConnector checks that all objects share one scope, which stays when they are
+// deleted.
 func TestOneScopeWithoutConnector(t *testing.T) {
 	t.Parallel()
 	b := &bureau{start: time.Now()}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// slowReader answers when it is released, with a UID.
+// slowReader returns a UID once it is released.
 type slowReader struct {
 	client.Reader
 	began, release chan struct{}
@@ -30,7 +30,7 @@ func (r *slowReader) Get(ctx context.Context, _ client.ObjectKey, obj client.Obj
 	return nil
 }
 
-// reply is the answer to one who asks for the identity of the cluster.
+// reply is the result of one caller of get.
 type reply struct {
 	uid string
 	err error
@@ -45,7 +45,7 @@ func ask(ctx context.Context, c *cluster, r client.Reader) <-chan reply {
 	return out
 }
 
-// answerOf waits for the answer to one who asked.
+// answerOf waits for the result of a caller.
 func answerOf(t *testing.T, why string, out <-chan reply) reply {
 	t.Helper()
 	select {
@@ -57,7 +57,8 @@ func answerOf(t *testing.T, why string, out <-chan reply) reply {
 	return reply{}
 }
 
-// TestClusterHoldsUpNobody: who waits for another's answer waits no longer than his own pass lasts.
+// TestClusterHoldsUpNobody checks that a caller waits for another's read no longer than its own
+// pass lasts.
 func TestClusterHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	var c cluster
@@ -75,7 +76,7 @@ func TestClusterHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestClusterIsAskedOnce: those who ask at once share one read, and what it came to.
+// TestClusterIsAskedOnce checks that concurrent callers share one read and its result.
 func TestClusterIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// account is a client that knows its context, as those that renew tokens do.
+// account is a client that keeps its context, like those that renew tokens.
 type account struct {
 	ctx    context.Context
 	number int
@@ -56,7 +56,7 @@ func accountOf(k *connected) *account {
 
 const connectDeadline = 10 * time.Second
 
-// client takes the client, or fails the test.
+// clientOf returns the client, or fails the test.
 func clientOf(t *testing.T, c *connection) *connected {
 	t.Helper()
 	k, err := c.get(t.Context(), connectDeadline)
@@ -66,8 +66,8 @@ func clientOf(t *testing.T, c *connection) *connected {
 	return k
 }
 
-// TestAClientKeepsItsContext: it can be used for as long as the client, whatever became of the
-// pass that made it, and ends with the process.
+// TestAClientKeepsItsContext checks that the context lives as long as the client, whatever becomes
+// of the pass that connected, and ends with the process.
 func TestAClientKeepsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(bureau).connection()
@@ -98,8 +98,8 @@ func TestAClientKeepsItsContext(t *testing.T) {
 	})
 }
 
-// TestARefusedClientIsReplaced: 401 for every call. The client is made anew, ever more slowly;
-// one that works again is kept.
+// TestARefusedClientIsReplaced checks that a client whose every call gets a 401 is replaced, ever
+// more slowly, and that one that works again is kept.
 func TestARefusedClientIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bureau{}
@@ -109,7 +109,7 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 			k := clientOf(t, c)
 			if first == nil {
 				first = k
-				k.retain() // a call that takes its time
+				k.retain() // a call that takes long
 			}
 			k.answered(true, classification{class: decide.ClassDenied, credentials: true})
 			k.release()
@@ -142,12 +142,12 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 	})
 }
 
-// TestDenied: what makes a client suspect.
+// TestDenied checks what makes a client suspect.
 func TestDenied(t *testing.T) {
 	denied := classification{class: decide.ClassDenied}
 	tests := map[string]struct {
 		why   string
-		calls []classification // the zero one succeeds
+		calls []classification // the zero value succeeds
 		made  int
 	}{
 		"403 for one object among many": {"the others' calls succeed", slices.Repeat([]classification{denied, {}}, 50), 1},
@@ -174,7 +174,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestARemakeThatFails: the client there is stays until there is a better one.
+// TestARemakeThatFails checks that a client stays until there is a better one.
 func TestARemakeThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bureau{}
@@ -189,7 +189,7 @@ func TestARemakeThatFails(t *testing.T) {
 	})
 }
 
-// TestConnectThatHangs: it misses its deadline, or does not return at all.
+// TestConnectThatHangs covers a Connect that misses its deadline, or does not return at all.
 func TestConnectThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bureau{before: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}

@@ -19,8 +19,8 @@ func (w *world) read(i int) (object, int) {
 	return s.versions[v], v
 }
 
-// write changes the object as it is now, if uid still exists and, when locked, if it is
-// the version that was read.
+// write changes the current object, if uid still exists and, if locked, the object is still at the
+// version that was read.
 func (w *world) write(p *modelPass, locked bool, change func(*object)) bool {
 	s := &w.slots[p.slot]
 	if s.now().uid != p.o.uid || locked && s.version()-1 != p.version {
@@ -34,7 +34,7 @@ func (w *world) write(p *modelPass, locked bool, change func(*object)) bool {
 	return true
 }
 
-// modelPass is one visit by the engine.
+// modelPass is one pass of the engine.
 type modelPass struct {
 	w       *world
 	slot    int
@@ -65,7 +65,7 @@ func (w *world) pass(i int) {
 	defer func() { p.t.keep(p.o.rec) }()
 	defer w.undone()
 	if !p.t.read(p.o.rec, w.clock(), w.settled()) && !w.m.noGuard {
-		if !p.confirm() { // an old copy
+		if !p.confirm() { // a stale copy
 			return
 		}
 		p.t.meet(p.o.rec, w.clock(), w.settled())
@@ -105,7 +105,7 @@ func (w *world) pass(i int) {
 	w.fail("a pass does not end")
 }
 
-// undone lets somebody else undo what was changed in this pass.
+// undone makes somebody else undo what was changed in this pass.
 func (w *world) undone() {
 	for _, t := range w.undo {
 		t.set(w.now, t.old)
@@ -113,8 +113,8 @@ func (w *world) undone() {
 	w.undo = nil
 }
 
-// heedsLag: nobody tells an object that what an earlier one had is not shown any more, so it
-// must look again by itself.
+// heedsLag fails the model if a stale observation is final: nothing wakes an object when the
+// resource of an earlier object is no longer visible, so it must observe again by itself.
 func (p *modelPass) heedsLag(d decide.Decision) {
 	if t := p.have; d.Reason == decide.ReasonNotOurs && d.Wake == decide.WakeEvent && t != nil && t.owner == 0 && t.deleted != 0 && t.gone <= p.w.born[p.o.uid] {
 		p.w.fail("takes what a look that is behind shows of an earlier object's thing for the last word")
@@ -140,7 +140,7 @@ func (w *world) track(uid int64) *track {
 	return t
 }
 
-// prepare adds the finalizer, and the first marker where it may ride along.
+// prepare adds the finalizer, together with the first marker where that is possible.
 func (p *modelPass) prepare() bool {
 	first := p.o.rec
 	if known := p.t.known; !first.Exists() && !p.w.m.forgetsRecords {
@@ -168,7 +168,7 @@ func (p *modelPass) ownMark() map[string]string {
 	return mark
 }
 
-// settled is the age from which on a record tells of nothing that may still come.
+// settled is the age from which on a record has no effects still to appear.
 func (w *world) settled() time.Duration {
 	if w.m.eager {
 		return 0
@@ -176,7 +176,7 @@ func (w *world) settled() time.Duration {
 	return modelSettled * time.Second
 }
 
-// facts tells Decide what the pass knows.
+// facts returns what the pass knows.
 func (p *modelPass) facts() decide.Facts {
 	f, o, v := p.f, p.o, p.w.v
 	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
@@ -201,7 +201,7 @@ func (p *modelPass) facts() decide.Facts {
 
 func (p *modelPass) basis() basis { return basis{generation: p.o.generation, policy: p.o.policy} }
 
-// act does what was decided and tells whether to ask again.
+// act does what was decided and reports whether to decide again.
 func (p *modelPass) act(d decide.Decision) bool {
 	switch d.Action {
 	case decide.ActionObserve:
@@ -241,7 +241,7 @@ func (p *modelPass) answered(a decide.Action, c decide.Class) decide.Answer {
 	return p.f.Last
 }
 
-// observe reads a thing as it was a moment ago.
+// observe reads a resource as it was a moment ago.
 func (p *modelPass) observe() {
 	w := p.w
 	p.looked = w.clock()
@@ -268,7 +268,7 @@ func (p *modelPass) observe() {
 	p.know(p.have.phase(at), value, decide.SourceRead)
 }
 
-// know takes in the state of the thing at hand.
+// know records the state of the observed resource.
 func (p *modelPass) know(phase decide.Phase, value int, from decide.Source) {
 	w := p.w
 	p.value = value
@@ -299,7 +299,7 @@ func (p *modelPass) know(phase decide.Phase, value int, from decide.Source) {
 	}
 }
 
-// recall takes in what the API returned a moment ago.
+// recall uses what the API returned a moment ago.
 func (p *modelPass) recall() {
 	m, known := p.w.memory[p.o.uid]
 	if !known || p.w.now-m.at > modelLag && !p.w.m.elephant || m.generation == p.o.generation && !p.o.deleting {
@@ -309,7 +309,7 @@ func (p *modelPass) recall() {
 	p.know(decide.PhaseAvailable, m.value, decide.SourceMemory)
 }
 
-// returns takes in the state that the API returns with its answer to a change.
+// returns records the state that the API returns with its answer to a change.
 func (p *modelPass) returns(t *thing) {
 	w := p.w
 	if !w.v.answers || t == nil || p.f.Last.Failed {
@@ -356,7 +356,7 @@ func (p *modelPass) writeMarker(d decide.Decision) bool {
 	return true
 }
 
-// create calls the API, which may fail in every way there is.
+// create calls the API, which may fail in every possible way.
 func (p *modelPass) create(d decide.Decision) bool {
 	w, o := p.w, p.w.slots[p.slot].now()
 	switch {
@@ -390,7 +390,7 @@ func (p *modelPass) create(d decide.Decision) bool {
 	case w.chance(6):
 		w.crash()
 		return false
-	case w.chance(3): // the pass is lost, the process is not
+	case w.chance(3): // the pass fails, the process lives on
 		return false
 	}
 	a := p.answered(decide.ActionCreate, class)
@@ -415,7 +415,7 @@ func (p *modelPass) create(d decide.Decision) bool {
 	return true
 }
 
-// hang leaves a create behind that may take effect for as long as it is out there.
+// hang abandons a create, which may take effect until it returns.
 func (p *modelPass) hang(x thing) {
 	w := p.w
 	out := 1 + w.rng.IntN(modelHang)
@@ -424,7 +424,7 @@ func (p *modelPass) hang(x thing) {
 	p.t.createHangs(w.clock())
 }
 
-// hangs sees to a create that was left behind.
+// hangs handles an abandoned create.
 func (p *modelPass) hangs() {
 	until, out := p.w.out[p.o.uid]
 	switch {
@@ -454,7 +454,7 @@ func (p *modelPass) callCreate(x thing) (*thing, decide.Class) {
 	if w.v.lies && w.chance(10) {
 		x.ready = 0
 		w.land(x)
-		w.tick(modelLag) // what lies and is behind cannot be seen through
+		w.tick(modelLag) // no engine could see through a lie together with a stale read
 		return nil, decide.ClassInvalid
 	}
 	if !w.chance(40) {
@@ -477,7 +477,7 @@ func (p *modelPass) callCreate(x thing) (*thing, decide.Class) {
 	return nil, decide.ClassAmbiguous
 }
 
-// touch checks that a thing may be changed.
+// touch checks that a resource may be changed.
 func (p *modelPass) touch(what string) {
 	if t := p.target(); t != nil && t.owner != p.o.uid {
 		p.w.fail(what + " what is not ours")
@@ -487,7 +487,7 @@ func (p *modelPass) touch(what string) {
 	}
 }
 
-// target is what a call by the pass's identity reaches now.
+// target returns what a call by the pass's identity affects now.
 func (p *modelPass) target() *thing {
 	if p.w.v.byName() {
 		return p.w.named(p.slot)
@@ -537,7 +537,7 @@ func (p *modelPass) remove() {
 	delete(w.memory, p.o.uid)
 	class := w.anyFault()
 	t := p.target()
-	if t != nil && t.created > w.readTime() { // who answers does not know of it yet
+	if t != nil && t.created > w.readTime() { // the API does not show it yet
 		p.t.deleteAnswered(p.answered(decide.ActionDelete, decide.ClassUnknown).Failed || !w.m.believesAbsence)
 		return
 	}
@@ -594,14 +594,14 @@ func (p *modelPass) adopt() bool {
 		return false
 	}
 	if now := p.target(); now != nil && record.AdoptedFrom(now.mark) == record.AdoptedFrom(t.mark) {
-		now.owner = uid // what has the name is what was adopted
+		now.owner = uid // the resource that has the name is the adopted one
 	}
 	p.t.adopted(r.Create, r.Incarnation, p.w.clock())
 	p.f.Seen = decide.Seen{}
 	return true
 }
 
-// confirm reads the object as it really is. What it wants is the same, not the very version.
+// confirm reads the object as it really is. It requires the same content, not the very version.
 func (p *modelPass) confirm() bool {
 	s := &p.w.slots[p.slot]
 	now := *s.now()
@@ -625,7 +625,7 @@ func (p *modelPass) mark() {
 	class := p.w.anyFault()
 	if t := p.target(); t != nil && (class == decide.ClassUnknown || class == decide.ClassAmbiguous && p.w.chance(50)) {
 		t.mark = p.ownMark()
-		p.w.tick(modelLag) // reads that are behind show it without
+		p.w.tick(modelLag) // stale reads show it without the mark
 	}
 	p.answered(decide.ActionMark, class)
 }
@@ -645,7 +645,7 @@ func (p *modelPass) release() {
 		w.orphaned[uid] = true
 	}
 	if p.o.rec.Adopted != "" && p.o.policy.Adoption < decide.AdoptIfIdentical {
-		w.orphaned[uid] = true // the record alone says that it was taken over, and the policy no longer agrees
+		w.orphaned[uid] = true // only the record says that it was adopted, and the policy no longer allows that
 	}
 	if !w.orphaned[uid] {
 		w.checkReleased(uid)
@@ -660,13 +660,13 @@ func (p *modelPass) release() {
 	}
 }
 
-// answered: a create with this token was answered before, so that another one makes
+// answered reports whether a create with this token was answered before, so that another one makes
 // nothing.
 func (w *world) answered(t thing) bool {
 	return w.v.identity == decide.IdentityToken && w.tokens[token{t.owner, t.incarnation}] != nil
 }
 
-// checkReleased: nothing of the object may be left, or still come.
+// checkReleased checks that nothing of the object is left or still to appear.
 func (w *world) checkReleased(uid int64) {
 	for _, t := range w.things {
 		if t.owner == uid && t.deleted == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// with makes a mutant whose Decide sees other facts, or whose decisions are bent.
+// with returns a mutant that decides on other facts, or whose decisions are changed.
 func with(facts func(*decide.Facts), bend func(decide.Facts, *decide.Decision)) mutant {
 	return mutant{decide: func(f decide.Facts) decide.Decision {
 		seen := f
@@ -23,12 +23,12 @@ func with(facts func(*decide.Facts), bend func(decide.Facts, *decide.Decision)) 
 	}}
 }
 
-// TestModelTeeth breaks the engine on purpose. A walk that finds nothing then would prove
-// nothing about the engine as it is.
+// TestModelTeeth breaks the engine on purpose. If a walk did not find that, it would prove nothing
+// about the real engine.
 func TestModelTeeth(t *testing.T) {
 	tests := map[string]struct {
 		why string
-		api string // the only kind of API in which it shows; empty is any
+		api string // the only kind of API that shows it; empty means any
 		m   mutant
 	}{
 		"finalizer goes on a failed delete": {

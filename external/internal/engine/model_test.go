@@ -10,19 +10,19 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// The model: a stupid world of one external API, the Kubernetes objects in it, and an
-// engine that only does what Decide says, walked at random. It is the second, independent
-// telling of what the engine must never do.
+// The model: a simple world of one external API, the Kubernetes objects in it, and an engine that
+// only does what package decide says, walked at random. It states a second time, independently,
+// what the engine must never do.
 
-// Faults of the world, in seconds of its clock.
+// The faults of the world, in seconds of its clock.
 const (
-	modelLag   = 3 // reads of the API are at most this old
-	modelLate  = 4 // a create whose answer was lost lands at most this late
+	modelLag   = 3 // reads of the API are at most this stale
+	modelLate  = 4 // a create whose answer was lost takes effect at most this late
 	modelGrace = modelLag + modelLate + 1
 	modelSkew  = 2             // clocks of processes are at most this far ahead of or behind the world's
 	modelLife  = 6             // a create is called under a marker that is younger
-	modelHang  = 4 * modelLate // a call that does not come back is out there at most so long
-	// modelSettled is the age from which on a record tells of nothing that may still come.
+	modelHang  = 4 * modelLate // a call that hangs returns after at most this long
+	// modelSettled is the age from which on a record has no effects still to appear.
 	modelSettled = modelLife + modelHang + modelGrace + 2*modelSkew
 )
 
@@ -31,51 +31,51 @@ type variant struct {
 	name     string
 	identity decide.Identity
 	unmarked bool
-	marker   bool // what exists can be given a mark
+	marker   bool // an existing resource can be marked
 	late     bool // a create cannot carry the mark
-	// twofold: a name can be given twice, at the same time.
+	// twofold: two resources can have the same name at the same time.
 	twofold bool
-	// lies: the API says of a create that it was refused, and made the thing all the same.
+	// lies: the API may answer that a create was refused although it made the resource.
 	lies bool
 	// answers: the API returns the state with its answer to a change.
 	answers bool
-	// echoes: what it returns is what was asked for, and now and then it is not so.
+	// echoes: what it returns is the request, which does not always match the resource.
 	echoes bool
-	// consistent: reads are never behind writes.
+	// consistent: reads never lag behind writes.
 	consistent bool
 }
 
-// looksFirst tells APIs in which no mark tells what was there before a create.
+// looksFirst reports whether no mark shows what existed before a create.
 func (v variant) looksFirst() bool { return v.unmarked || v.late }
 
-// byName tells APIs in which a thing's name is chosen by us.
+// byName reports whether we choose a resource's name.
 func (v variant) byName() bool { return v.identity == decide.IdentityDeterministic }
 
 // mutant is an engine with a bug; the zero mutant has none.
 type mutant struct {
 	decide          func(decide.Facts) decide.Decision
-	unlockedMarker  bool // writes markers over whatever is there
+	unlockedMarker  bool // overwrites whatever marker there is
 	noDoubt         bool // takes a lost answer for a refusal
-	doubtless       bool // forgets that a create may still come
+	doubtless       bool // forgets that a create may still take effect
 	noGuard         bool // believes every object it reads
-	ownsAll         bool // takes every thing for its own
-	forgets         bool // notes a create only once it was answered
-	impatient       bool // does not wait for a call that was left behind
-	believesFirst   bool // takes the first record on an object for the first there ever was
-	hasty           bool // takes names for unique that are not
+	ownsAll         bool // takes every resource for its own
+	forgets         bool // notes a create only after its answer
+	impatient       bool // does not wait for an abandoned call
+	believesFirst   bool // takes the first record on an object for the first that ever existed
+	hasty           bool // treats names as unique that are not
 	oldMarkers      bool // calls creates under markers of any age
 	believesNo      bool // takes a refused create for one that was never called
-	forgetsRefusals bool // does not record a refusal that it could not record at once
-	forgetsRecords  bool // does not put a record back that it knows
-	anyMark         bool // takes the mark of any incarnation for that of the one it made
-	firstMarker     bool // writes the first record before it looks
+	forgetsRefusals bool // does not retry recording a refusal
+	forgetsRecords  bool // does not restore a record that it knows
+	anyMark         bool // takes the mark of any incarnation for its own
+	firstMarker     bool // writes the first record before it observes
 	eager           bool // takes every record for old
-	believesAbsence bool // takes a delete that was answered by absence for one that was accepted
-	elephant        bool // acts on what was returned however long ago
-	believesAnswers bool // takes what an API returns with its answer for what a read shows
+	believesAbsence bool // takes "not found" for an accepted delete
+	elephant        bool // acts on state however long ago it was returned
+	believesAnswers bool // trusts what an API returns with its answer like a read
 }
 
-// object is one version of a custom resource; uid 0 is "does not exist".
+// object is one version of a custom resource; uid 0 means that it does not exist.
 type object struct {
 	uid        int64
 	generation int64
@@ -88,11 +88,11 @@ type object struct {
 	unprepared bool
 }
 
-// slot is a namespace and name, with every version that was ever there.
+// slot is a namespace and name, with all versions of its objects.
 type slot struct {
 	versions []object
-	// seen is the oldest version that this process may still read: caches show a process
-	// its own writes.
+	// seen is the oldest version that this process may still read: a cache shows a process its own
+	// writes.
 	seen int
 	last decide.Decision
 }
@@ -101,11 +101,11 @@ func (s *slot) now() *object { return &s.versions[len(s.versions)-1] }
 func (s *slot) put(o object) { s.versions = append(s.versions, o) }
 func (s *slot) version() int { return len(s.versions) }
 
-// thing is one external thing, from its creation to its end.
+// thing is one external resource, from its creation to its deletion.
 type thing struct {
 	id          int
 	slot        int
-	owner       int64 // the object that made or adopted it; 0 nobody's
+	owner       int64 // the object that created or adopted it; 0 if none
 	incarnation int64
 	mark        map[string]string
 	value, old  int // old until changed+lag
@@ -118,7 +118,7 @@ type thing struct {
 
 func (t *thing) exists(at int) bool { return t.created <= at && (t.deleted == 0 || at < t.gone) }
 
-// memorizedThing is a thing as the API returned it a moment ago.
+// memorizedThing is a resource as the API returned it a moment ago.
 type memorizedThing struct {
 	have       *thing
 	value      int
@@ -126,13 +126,13 @@ type memorizedThing struct {
 	generation int64
 }
 
-// late is a create that will still happen.
+// late is a create that has yet to take effect.
 type late struct {
 	at int
 	t  thing
 }
 
-// token is what makes a repeated create the same create.
+// token identifies a create that is repeated.
 type token struct{ owner, incarnation int64 }
 
 type world struct {
@@ -147,12 +147,12 @@ type world struct {
 	tokens   map[token]*thing
 	tracks   map[int64]*track
 	released map[int64]bool // by this process
-	out      map[int64]int  // creates left behind by this process, until when
+	out      map[int64]int  // creates abandoned by this process, and until when
 	orphaned map[int64]bool
 	marks    map[int64]map[string]string
 	memory   map[int64]memorizedThing
 	undo     []*thing
-	vain     map[int64]int // updates that were accepted since a read last showed nothing to update
+	vain     map[int64]int // updates accepted since a read last showed nothing to update
 	born     map[int64]int
 	process  int
 	skew     int // of the process's clock
@@ -184,7 +184,7 @@ func (w *world) fail(what string) {
 	}
 }
 
-// tell keeps what happened last, when somebody wants to read it.
+// tell keeps the latest events for the failure message.
 func (w *world) tell(format string, args ...any) {
 	if !w.tracing {
 		return
@@ -195,7 +195,7 @@ func (w *world) tell(format string, args ...any) {
 	}
 }
 
-// clock is that of the process that runs now.
+// clock is the clock of the current process.
 func (w *world) clock() time.Time { return time.Unix(int64(w.now+w.skew), 0) }
 
 func (w *world) crash() {
@@ -207,13 +207,12 @@ func (w *world) crash() {
 	for i := range w.slots {
 		w.slots[i].seen = 0
 	}
-	for i := range w.pending { // what was sent may arrive, and nothing else is sent
+	for i := range w.pending { // a request that was sent may arrive, and no other is sent
 		w.pending[i].at = min(w.pending[i].at, w.now+modelLate)
 	}
 }
 
-// walk makes n steps, with a calm at the end of each hundred events in which everything
-// must come to rest.
+// walk makes n steps. After each hundred events there is a calm in which everything must settle.
 func (w *world) walk(n int) {
 	for w.steps < n && w.broken == "" {
 		for range 100 {
@@ -227,7 +226,7 @@ func (w *world) walk(n int) {
 	}
 }
 
-// event lets a person, the outside or time do something.
+// event makes a user, the external system or time act.
 func (w *world) event() {
 	w.tick(w.rng.IntN(3))
 	i := w.rng.IntN(len(w.slots))
@@ -256,7 +255,7 @@ func (w *world) event() {
 	}
 }
 
-// tick lets time pass and late creates land.
+// tick lets time pass and late creates take effect.
 func (w *world) tick(n int) {
 	for range n {
 		w.now++
@@ -275,7 +274,7 @@ func (w *world) tick(n int) {
 	}
 }
 
-// forget drops things so long gone that no read shows them.
+// forget drops resources deleted so long ago that no read shows them.
 func (w *world) forget() {
 	kept := w.things[:0]
 	for _, t := range w.things {
@@ -286,7 +285,7 @@ func (w *world) forget() {
 	w.things = kept
 }
 
-// named is what lives in a slot now.
+// named returns the resource that exists in a slot now.
 func (w *world) named(i int) *thing {
 	for _, t := range w.things {
 		if t.slot == i && t.exists(w.now) {
@@ -296,13 +295,13 @@ func (w *world) named(i int) *thing {
 	return nil
 }
 
-// land makes a thing exist.
+// land makes a resource exist.
 func (w *world) land(t thing) *thing {
 	if w.v.byName() && !w.v.twofold && w.named(t.slot) != nil {
 		return nil
 	}
 	if w.v.looksFirst() && w.orphaned[t.owner] && w.slots[t.slot].now().rec.Exists() {
-		return nil // comes into being under the eyes of another object, which no engine could tell
+		return nil // appears while another object observes it, which no engine could detect
 	}
 	if w.v.identity == decide.IdentityToken {
 		if first := w.tokens[token{t.owner, t.incarnation}]; first != nil {
@@ -332,7 +331,7 @@ func (w *world) land(t thing) *thing {
 	return &t
 }
 
-// alive tells whether an object exists now.
+// alive reports whether an object exists now.
 func (w *world) alive(uid int64) bool {
 	return w.slots[0].now().uid == uid || w.slots[1].now().uid == uid
 }
@@ -342,7 +341,7 @@ func (w *world) person(i int) {
 	o := *s.now()
 	if o.uid == 0 {
 		if w.v.looksFirst() || w.v.twofold {
-			w.tick(modelHang + modelLag) // for what the last object orphaned
+			w.tick(modelHang + modelLag) // until what the last object orphaned is visible
 		}
 		w.uids++
 		o = object{uid: w.uids, generation: 1, want: w.rng.IntN(40), policy: w.policy()}
@@ -371,11 +370,10 @@ func (w *world) person(i int) {
 	w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
 }
 
-// strip takes finalizer and record off a live object, as replacing it whole does. Only where
-// names are chosen and things bear marks can anybody tell afterwards what was made for it,
-// and of what was adopted only the record tells. It
-// happens where no old copy is read any more, and what was created comes into sight before
-// anybody looks.
+// strip removes finalizer and record from a live object, as replacing the whole object does. Only
+// where we choose the name and resources bear marks can it be known afterwards what was created
+// for it, and for an adopted resource only the record shows that. It happens where no stale copy
+// is read any more, and what was created becomes visible before the next observation.
 func (w *world) strip(i int) {
 	s := &w.slots[i]
 	o := *s.now()
@@ -389,8 +387,8 @@ func (w *world) strip(i int) {
 	w.tick(modelHang + modelGrace)
 }
 
-// takeOff removes the record of a thing that bears no mark, while the process knows it and lives
-// on.
+// takeOff removes the record of a resource that bears no mark, while the process that knows it
+// lives on.
 func (w *world) takeOff(i int) {
 	s := &w.slots[i]
 	o := *s.now()
@@ -419,7 +417,7 @@ func (w *world) mark(uid int64, slot int) map[string]string {
 	return map[string]string{record.MarkUID: strconv.FormatInt(uid, 10), record.MarkKind: "Thing.example.org", record.MarkName: strconv.Itoa(slot)}
 }
 
-// drift changes or deletes things behind everybody's back.
+// drift changes or deletes resources outside the operator.
 func (w *world) drift(i int) {
 	for _, t := range w.things {
 		if t.slot != i || !t.exists(w.now) || !w.chance(60) {
@@ -437,9 +435,9 @@ func (w *world) drift(i int) {
 
 func (t *thing) set(now, value int) { t.old, t.value, t.changed = t.value, value, now }
 
-// intruder puts a thing of somebody else under a name of ours, or takes a mark off. Both
-// happen only where nobody can still read that it was otherwise: no API lets one act on
-// what one has read without any chance of it having changed.
+// intruder puts a foreign resource under one of our names, or removes a mark. Both happen only
+// where no read can still show the earlier state: no API allows acting on what was read without
+// any chance of a change in between.
 func (w *world) intruder(i int) {
 	t := w.named(i)
 	switch {
@@ -457,14 +455,14 @@ func (w *world) intruder(i int) {
 	}
 }
 
-// byRecord: only a record tells whose the thing in a slot is, so that no engine could tell
-// an intruder.
+// byRecord reports whether only a record shows who owns the resource in a slot, so that no engine
+// could recognise an intruder.
 func (w *world) byRecord(i int) bool {
 	r := w.slots[i].now().rec
 	return r.Exists() && (w.v.unmarked || r.Adopted != "" || w.v.late && r.Done.IsZero())
 }
 
-// quiet: nothing of the slot can be seen or can still come.
+// quiet reports whether nothing of the slot is visible or still to appear.
 func (w *world) quiet(i int) bool {
 	for _, l := range w.pending {
 		if w.v.twofold && l.t.slot == i {
@@ -479,7 +477,7 @@ func (w *world) quiet(i int) bool {
 	return true
 }
 
-// settle ends all faults and wants everything to come to rest.
+// settle ends all faults and requires everything to settle.
 func (w *world) settle() {
 	w.calm = true
 	defer func() { w.calm = false }()
@@ -530,7 +528,7 @@ func (w *world) atRest(i int) bool {
 	return false
 }
 
-// excused are the stops that only a person can end; the model plays that person.
+// excused handles the stops that only a user can end; the model acts as that user.
 func (w *world) excused(i int) bool {
 	s := &w.slots[i]
 	o := *s.now()

@@ -30,8 +30,8 @@ func variants() []variant {
 	}
 }
 
-// TestModelWalk walks every kind of API at random. TRIMTAB_DEEP=1 walks a hundred times as
-// far, TRIMTAB_SEED another way.
+// TestModelWalk walks every kind of API at random. TRIMTAB_DEEP=1 walks a hundred times as far,
+// TRIMTAB_SEED=n takes another path.
 func TestModelWalk(t *testing.T) {
 	steps := 220_000
 	if os.Getenv("TRIMTAB_DEEP") == "1" {
@@ -62,7 +62,7 @@ func TestModelWalk(t *testing.T) {
 	t.Logf("seed %d: %d steps in %s; decisions by row: %v", seed, total, time.Since(start).Round(time.Millisecond), rows)
 }
 
-// story walks again and tells what happened before the end.
+// story repeats a walk and returns what happened before its end.
 func story(v variant, m mutant, seed uint64, steps int) string {
 	w := newWorld(v, m, seed)
 	w.tracing = true

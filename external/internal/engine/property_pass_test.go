@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// commonsPass is one visit of an object by its realm's operator: what the engine does, over
-// the same functions, with calls that succeed and processes that die between any two.
+// commonsPass is one pass over an object by its realm's operator: what the engine does, with the
+// same functions, with calls that succeed and processes that may die between any two of them.
 type commonsPass struct {
 	w              *commons
 	h              *holder
@@ -140,7 +140,7 @@ func (p *commonsPass) facts() decide.Facts {
 		}
 	case pinned != "" && pinned != p.here.Endpoint:
 		f.Record.Trouble = decide.TroubleEndpoint
-	case p.rec.Exists() && p.rec.ID != p.h.spec: // as a new name in the spec
+	case p.rec.Exists() && p.rec.ID != p.h.spec: // like a new name in the spec
 		f.Record.Trouble = decide.TroubleRenamed
 		if f.Creation == decide.CreationNone {
 			f.Record.Trouble, f.Record.Marker = decide.TroubleNone, record.MarkerNone
@@ -245,7 +245,7 @@ func (w *commons) claimant(h *holder, r, inherited record.Record, untried bool) 
 	return c
 }
 
-// observe looks at the thing, and at who else stands for it.
+// observe observes the resource and who else claims it.
 func (p *commonsPass) observe(t *deed) {
 	p.seen, p.f.Seen, p.f.Differs, p.f.Last = t, decide.Seen{Looked: true, Phase: decide.PhaseMissing}, decide.Differs{}, decide.Answer{Of: decide.ActionObserve}
 	var found map[string]string
@@ -314,8 +314,8 @@ func (p *commonsPass) standing(o *holder, found map[string]string) decide.Standi
 	return s
 }
 
-// touch: nobody changes what another living object has. Of two that both go and want it gone,
-// and of whom nobody can tell whose it is, one deletes it.
+// touch checks that nobody changes a resource of another living object. If two objects that are
+// being deleted both claim a resource and nothing shows who owns it, one of them deletes it.
 func (p *commonsPass) touch(t *deed, what string) {
 	if what == "deletes" && t != nil && t.owner != nil && t.owner.deleting && p.h.deleting && t.owner.annotations.deletion != "orphan" {
 		return
@@ -325,8 +325,8 @@ func (p *commonsPass) touch(t *deed, what string) {
 	}
 }
 
-// stated: the owner of the thing is in another cluster, and somebody who may said to take it
-// from him.
+// stated reports whether the owner of the resource is in another cluster and an authorised user
+// said to adopt it from there.
 func (p *commonsPass) stated(t *deed) bool {
 	return t.owner.c != p.h.c && p.h.ns == "t1" && p.h.annotations.adoption == "from:"+t.mark[record.MarkUID]
 }
@@ -349,12 +349,12 @@ func (p *commonsPass) adopt(t *deed) {
 	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted, w.clock()), record.Record{}
 	p.t.adopted(p.rec.Create, p.rec.Incarnation, w.clock())
 	if !p.f.CanMark || p.f.Seen.Owner == decide.OwnerUs {
-		t.owner = p.h // else with the mark
+		t.owner = p.h // otherwise it is when it is marked
 	}
 	p.f.Seen = decide.Seen{}
 }
 
-// sawGiven notes that a look has shown the thing by the id that the record names.
+// sawGiven notes that an observation has shown the resource by the id in the record.
 func (p *commonsPass) sawGiven() {
 	r := p.rec
 	r.Done = p.w.clock()
@@ -365,7 +365,7 @@ func (p *commonsPass) sawGiven() {
 	p.rec, p.h.rec, p.f.Seen = r, value, decide.Seen{}
 }
 
-// leave: who begins anew at another endpoint leaves what he had.
+// leave gives up what the object had if it starts over at another endpoint.
 func (p *commonsPass) leave() {
 	if !p.anew {
 		return
@@ -397,7 +397,8 @@ func (p *commonsPass) create(t *deed) {
 	p.t.saw()
 }
 
-// remade: what an object lost is made again by that object, as long as it lives and may.
+// remade checks that what an object lost is created again only by that object, as long as it lives
+// and may create it.
 func (w *commons) remade(p *commonsPass) {
 	at := p.here.Endpoint + "/" + p.id
 	had := w.lost[at]
@@ -410,7 +411,7 @@ func (w *commons) remade(p *commonsPass) {
 	}
 }
 
-// release lets the object go: what it has must be gone, unless its people said otherwise.
+// release deletes the object: its resource must be gone, unless its users said otherwise.
 func (p *commonsPass) release() {
 	for _, at := range p.w.things {
 		for _, t := range at {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// commonsKinds are the APIs. Without marks nothing tells clusters apart, so that there is one.
+// commonsKinds returns the kinds of API. Without marks nothing distinguishes clusters, so there is
+// only one then.
 func commonsKinds() []commonsKind {
 	return []commonsKind{
 		{name: "marked later too", marker: true, clusters: 2},
@@ -21,10 +22,10 @@ func commonsKinds() []commonsKind {
 const commonsSeed = 20260107
 
 // TestNobodyTakesWhatIsNotHis walks at random through what tenants can do to each other with
-// copies, restores, annotations and forged records, in two clusters that may fall, with
-// operators that die and move to another endpoint. Nobody may change, take or delete what
-// another living object has, nor leave behind what he has, and whoever is stuck can go.
-// TRIMTAB_DEEP=1 walks a million steps for each kind of API.
+// copies, restores, annotations and forged records, in two clusters that may disappear, with
+// operators that die and move to another endpoint. No object may change, adopt or delete a
+// resource of another living object, or leave its own behind, and every stuck object has a way
+// out. TRIMTAB_DEEP=1 walks a million steps for each kind of API.
 func TestNobodyTakesWhatIsNotHis(t *testing.T) {
 	steps := 30_000
 	if os.Getenv("TRIMTAB_DEEP") == "1" {
@@ -52,11 +53,11 @@ func TestNobodyTakesWhatIsNotHis(t *testing.T) {
 	}
 }
 
-// TestCommonsTeeth brings each rule of old back, which the walk must find.
+// TestCommonsTeeth restores each former rule, which the walk must find.
 func TestCommonsTeeth(t *testing.T) {
 	tests := map[string]struct {
 		why string
-		api string // the only kind of API in which it is searched for; empty is any
+		api string // the only kind of API in which it is searched for; empty means any
 		m   commonsMutant
 	}{
 		"a record that was copied counts":         {"the copy is stuck, or takes the original's thing", "", commonsMutant{trustsCopies: true}},

@@ -11,29 +11,29 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
-// The world of TestNobodyTakesWhatIsNotHis: two clusters of two namespaces each, whose people
-// copy, restore and forge whatever they can write, before one API. It keeps its own account
-// of whose each thing is.
+// The world of TestNobodyTakesWhatIsNotHis: two clusters with two namespaces each, whose users
+// copy, restore and forge whatever they can write, and one API. It keeps its own account of who
+// owns each resource.
 
-// api of one kind.
+// commonsKind is a kind of API.
 type commonsKind struct {
 	name             string
 	unmarked, marker bool
 	clusters         int
 }
 
-// commonsMutant is an engine as it was, or as it must not be; the zero mutant is ours.
+// commonsMutant is an engine with a former or a forbidden rule; the zero mutant has none.
 type commonsMutant struct {
 	trustsCopies, trustsAdopted, blindToClusters, noClaims, noMarks, noLimits, noEndpoints, trustsGiven, wishesFirst bool
 }
 
-// deed is a thing and its rightful owner.
+// deed is a resource and its rightful owner.
 type deed struct {
 	id    string
 	mark  map[string]string
 	value int
-	owner *holder // nil: nobody's, or somebody's outside
-	made  bool    // by an object, not outside
+	owner *holder // nil: nobody's, or a foreign owner's
+	made  bool    // by an object, not by an outsider
 }
 
 // holder is an object.
@@ -41,7 +41,7 @@ type holder struct {
 	c           *realm
 	uid         string
 	ns, name    string
-	spec        string // the thing's name
+	spec        string // the resource's name
 	want        int
 	annotations settingsOf
 	rec         string
@@ -49,11 +49,11 @@ type holder struct {
 	finalizer   bool
 	deleting    bool
 	gone        bool
-	tampered    bool // its own people wrote its record
+	tampered    bool // its own users wrote its record
 	last        decide.Decision
 }
 
-// settingsOf are the annotations that say what may be done.
+// settingsOf are the annotations that limit what may be done.
 type settingsOf struct{ adoption, deletion, endpoint string }
 
 func (h *holder) key() string { return h.ns + "/" + h.name }
@@ -118,7 +118,7 @@ func (w *commons) fail(h *holder, what string) {
 	}
 }
 
-// cap is what the one who runs a realm's operator lets a namespace do: in t1 he trusts.
+// limits returns what whoever runs a realm's operator allows a namespace: t1 is trusted.
 func (w *commons) limits(ns string) limits {
 	l := limits{namespace: ns, adoption: decide.AdoptIfMarked, create: true, update: true, remove: true}
 	if ns == "t1" || w.m.noLimits {
@@ -137,7 +137,7 @@ func (w *commons) asks(h *holder) settings {
 	return readSettings(annotations, w.clock(), w.limits(h.ns))
 }
 
-// walk lets n things happen, and wants now and then that everybody who is stuck has a way out.
+// walk makes n events happen, and checks now and then that every stuck object has a way out.
 func (w *commons) walk(n int) {
 	for w.steps < n && w.broken == "" {
 		for range 60 {
@@ -184,7 +184,7 @@ func (w *commons) event() {
 	}
 }
 
-// fall ends a cluster with all that is in it; another takes its place.
+// fall removes a cluster with all that is in it; another takes its place.
 func (w *commons) fall(r *realm) {
 	for _, h := range r.objects {
 		h.gone = true
@@ -216,7 +216,7 @@ func (w *commons) create(r *realm) {
 	w.tell("%s: create %s uid %s for %q %+v record %s", r.id, h.key(), h.uid, h.spec, h.annotations, h.rec)
 }
 
-// seen is an object that somebody can copy.
+// seen returns an object that somebody can copy.
 func (w *commons) seen() *holder {
 	if len(w.backup) == 0 {
 		return nil
@@ -234,13 +234,13 @@ func (w *commons) adoption() string {
 	return pick(w.rng, "never", "if-identical", "always", "always")
 }
 
-// forged is a record such as people make up.
+// forged returns a record that a user might make up.
 func (w *commons) forged(r *realm, h *holder, uid string) string {
 	f := record.Record{
 		ID: pick(w.rng, "x", "y", "z"), Incarnation: int64(1 + w.rng.IntN(3)), UID: uid, Create: record.Marker{At: w.clock(), By: "forger"},
 		Adopted: pick(w.rng, "", record.AdoptedUnmarked, w.someUID()),
 	}
-	if t := w.things[r.endpoint][h.spec]; t != nil && w.chance(30) { // who knows what he wants
+	if t := w.things[r.endpoint][h.spec]; t != nil && w.chance(30) { // a user who knows the mark
 		f.ID, f.Adopted = h.spec, record.AdoptedFrom(t.mark)
 	}
 	if w.chance(50) {
@@ -259,7 +259,7 @@ func (w *commons) forged(r *realm, h *holder, uid string) string {
 	return value
 }
 
-// someUID is one that people can have seen: in the mark of a thing, or anywhere.
+// someUID returns a UID that users may have seen: in a mark, or anywhere.
 func (w *commons) someUID() string {
 	for _, endpoint := range []string{"east", "west"} {
 		for _, id := range []string{"x", "y", "z"} {
@@ -271,7 +271,7 @@ func (w *commons) someUID() string {
 	return "uid-" + strconv.Itoa(1+w.rng.IntN(w.serial))
 }
 
-// edit changes an object as its people can.
+// edit changes an object as its users can.
 func (w *commons) edit(r *realm) {
 	if len(r.objects) == 0 {
 		return
@@ -302,7 +302,8 @@ func (w *commons) edit(r *realm) {
 	w.tell("%s: edit %s want %d %+v", r.id, h.key(), h.want, h.annotations)
 }
 
-// disown: who writes over the record of his own object gives up what only that record proved.
+// disown gives up, for an object whose own users overwrote its record, what only that record
+// proved.
 func (w *commons) disown(h *holder) {
 	h.tampered = true
 	for _, at := range w.things {
@@ -314,7 +315,7 @@ func (w *commons) disown(h *holder) {
 	}
 }
 
-// destroy deletes an object, as one does or by force.
+// destroy deletes an object, normally or by force.
 func (w *commons) destroy(r *realm) {
 	if len(r.objects) == 0 {
 		return
@@ -346,7 +347,7 @@ func (w *commons) remove(h *holder) {
 	h.c.objects = kept
 }
 
-// outsider makes or removes a thing that is nobody's.
+// outsider creates or removes a resource that nobody owns.
 func (w *commons) outsider(r *realm) {
 	at, id := w.things[r.endpoint], pick(w.rng, "x", "y", "z")
 	switch t := at[id]; {
@@ -361,8 +362,8 @@ func (w *commons) outsider(r *realm) {
 	}
 }
 
-// wanted: a record of some object may stand for id, so that where there are no marks nobody
-// could tell what an outsider makes from what that object made.
+// wanted reports whether a record of some object may name id, so that without marks nothing
+// distinguishes what an outsider creates from what that object created.
 func (w *commons) wanted(id string) bool {
 	for _, r := range w.realms {
 		for _, h := range r.objects {
@@ -374,8 +375,9 @@ func (w *commons) wanted(id string) bool {
 	return false
 }
 
-// waysOut wants that everybody who is stuck can go: an object that is deleted with annotation
-// deletion=orphan goes, and one that is made under a name of its own gets its own thing.
+// waysOut checks that every stuck object has a way out: an object that is deleted with annotation
+// deletion=orphan goes away, and one that is created under a name of its own gets its own
+// resource.
 func (w *commons) waysOut() {
 	for _, r := range w.realms {
 		for _, h := range append([]*holder(nil), r.objects...) {

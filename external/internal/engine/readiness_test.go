@@ -16,7 +16,8 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// TestWaits: the clock of a look that may be behind begins with what the object waits for now.
+// TestWaits checks that the time for which an observation may be stale starts with what the object
+// waits for now.
 func TestWaits(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	unready := []loop.Dep{{Kind: "Thing", Name: "b", Why: "is not ready"}}
@@ -36,8 +37,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestChangedForTheAuthor: what the author's function sees in an update nobody else knows; and
-// as long as nobody has asked for an object, nobody knows what its kind is called.
+// TestChangedForTheAuthor checks that every update counts for a Ready function, and as long as no
+// object was read and the kind's name is unknown.
 func TestChangedForTheAuthor(t *testing.T) {
 	claim, busy := &corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}
 	k := dependencyKind{to: claim, asked: &asked{}}
@@ -54,13 +55,13 @@ func TestChangedForTheAuthor(t *testing.T) {
 	}
 }
 
-// visit is a pass as far as a call needs one.
+// visit returns the parts of a pass that a call needs.
 func visit() *pass {
 	e := &Engine{}
 	return &pass{obj: &thingv1.Thing{}, e: e, shared: e.clients.of(objectKey{}, ""), track: &track{}}
 }
 
-// TestCallsAtTheEnd: the process stops while calls are made.
+// TestCallsAtTheEnd covers calls during which the process stops.
 func TestCallsAtTheEnd(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
@@ -91,8 +92,8 @@ func TestCallsAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestMetadataLostInOneProcess: a prepared marker undoes nothing of what this process did by
-// a record that the object has lost.
+// TestMetadataLostInOneProcess checks that a prepared marker does not undo what this process did
+// under a record that the object has lost.
 func TestMetadataLostInOneProcess(t *testing.T) {
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	first := record.Record{ID: "orders", Incarnation: 1, UID: "u1", Create: record.Marker{By: "pod"}}
@@ -110,7 +111,7 @@ func TestMetadataLostInOneProcess(t *testing.T) {
 	if !tr.read(second, now.Add(time.Second), time.Hour) {
 		t.Fatal("the prepared record is taken for an old one")
 	}
-	tr.sawNothing() // a look that is behind
+	tr.sawNothing() // a stale observation
 	if tr.creation != decide.CreationCalled || !tr.called.Equal(now) {
 		t.Errorf("creation %d at %s; it was called at %s", tr.creation, tr.called, now)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/spread"
 )
 
-// backend is an API and the objects that call it, played by a clock of its own: who comes
-// when, with the delays that the engine and its loop would give.
+// backend is an API and the objects that call it, simulated on its own clock, with the delays that
+// the engine and its loop would give.
 type backend struct {
 	scope scope
 	now   time.Time
@@ -19,17 +19,18 @@ type backend struct {
 	tries map[objectKey]int
 	well  map[objectKey]time.Time // since when an object is
 	calls []time.Time
-	// asking is the object that calls; again is when one comes again that is well, 0 never.
+	// asking is the object that calls; again is when a healthy object is reconciled again, 0
+	// never.
 	asking objectKey
 	again  time.Duration
-	// workers bound how many calls are under way.
+	// workers bounds the number of concurrent calls.
 	workers int
 	flying  []flying
-	// takes is by how much longer than a millisecond a call of an object takes; nil is nothing.
+	// takes is how much longer than a millisecond a call for an object takes; nil means no longer.
 	takes func(key objectKey) time.Duration
-	// turned counts how often an object was not let through.
+	// turned counts how often an object was turned away.
 	turned map[objectKey]int
-	// answer is what the API says now.
+	// answer is the API's current answer.
 	answer func(now time.Time) (kind answerKind, after time.Duration)
 }
 
@@ -50,7 +51,7 @@ func newBackend(n int) *backend {
 	return b
 }
 
-// run plays until the time has passed.
+// run simulates until the time has passed.
 func (b *backend) run(d time.Duration) {
 	end := b.now.Add(d)
 	for {
@@ -73,14 +74,14 @@ func (b *backend) run(d time.Duration) {
 	}
 }
 
-// pass lets the clock go on.
+// pass advances the clock.
 func (b *backend) pass(until time.Time) {
 	if until.After(b.now) {
 		b.now = until
 	}
 }
 
-// next is the object that is to come next.
+// next returns the object whose turn is next.
 func (b *backend) next() (next objectKey, is bool) {
 	for key, at := range b.due {
 		if !is || at.Before(b.due[next]) || at.Equal(b.due[next]) && compareKeys(key, next) < 0 {
@@ -90,7 +91,7 @@ func (b *backend) next() (next objectKey, is bool) {
 	return next, is
 }
 
-// firstBack is the call that ends next, -1 if there is none.
+// firstBack returns the call that ends next, -1 if there is none.
 func (b *backend) firstBack() int {
 	first := -1
 	for i, f := range b.flying {
@@ -101,7 +102,7 @@ func (b *backend) firstBack() int {
 	return first
 }
 
-// begin lets an object call, if it may.
+// begin starts an object's call, if it may make one.
 func (b *backend) begin(key objectKey) {
 	if shut, _ := b.scope.enter(key, b.now); shut != decide.ScopeOpen {
 		b.turned[key]++
@@ -116,7 +117,7 @@ func (b *backend) begin(key objectKey) {
 	b.flying = append(b.flying, flying{key: key, began: b.now, ends: b.now.Add(took)})
 }
 
-// finish takes in what a call came to.
+// finish takes the outcome of a call.
 func (b *backend) finish(f flying) {
 	key := f.key
 	b.asking = key
@@ -141,13 +142,14 @@ func (b *backend) finish(f flying) {
 	}
 }
 
-// flying is a call that is under way.
+// flying is a call in progress.
 type flying struct {
 	key         objectKey
 	began, ends time.Time
 }
 
-// TestScopeOutage: few calls while the API is away, and all objects back soon after it.
+// TestScopeOutage checks that there are few calls while the API is down, and that all objects are
+// back soon after it.
 func TestScopeOutage(t *testing.T) {
 	for _, lasts := range []time.Duration{3 * time.Second, 75 * time.Second, 10 * time.Minute} {
 		for _, n := range []int{3, 50, 300} {
@@ -174,7 +176,8 @@ func TestScopeOutage(t *testing.T) {
 	}
 }
 
-// TestScopeThrottled: nobody calls before the time the API named, one object tries then.
+// TestScopeThrottled checks that nobody calls before the time that the API asked for, and that one
+// object tries then.
 func TestScopeThrottled(t *testing.T) {
 	b := newBackend(40)
 	start := b.now
@@ -194,7 +197,7 @@ func TestScopeThrottled(t *testing.T) {
 	}
 }
 
-// TestScopeThrottledWithoutAHint: the pause grows.
+// TestScopeThrottledWithoutAHint checks that the pause grows.
 func TestScopeThrottledWithoutAHint(t *testing.T) {
 	b := newBackend(10)
 	b.answer = func(time.Time) (answerKind, time.Duration) { return answerThrottled, 0 }
@@ -204,8 +207,8 @@ func TestScopeThrottledWithoutAHint(t *testing.T) {
 	}
 }
 
-// TestScopeOfThrottledObjects: an API that asks for fewer calls of some objects alone does not
-// keep the others from being looked at.
+// TestScopeOfThrottledObjects checks that an API that asks for fewer calls for some objects alone
+// does not keep the others from being observed.
 func TestScopeOfThrottledObjects(t *testing.T) {
 	for name, stopped := range map[string][]string{"one": {"o007"}, "three": {"o000", "o020", "o039"}} {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +233,8 @@ func TestScopeOfThrottledObjects(t *testing.T) {
 	}
 }
 
-// TestScopeOfALimit: an API that takes ten calls in half a minute, whoever makes them, is not
-// asked for many more.
+// TestScopeOfALimit checks that an API that accepts ten calls in half a minute, from whomever,
+// does not receive many more.
 func TestScopeOfALimit(t *testing.T) {
 	b := newBackend(40)
 	b.again = 10 * time.Second
@@ -257,7 +260,8 @@ func TestScopeOfALimit(t *testing.T) {
 	t.Logf("%d calls, %d too many", len(b.calls), refused)
 }
 
-// TestHintThatNeverEnds: an API that asks to be looked at again at once is, for a moment.
+// TestHintThatNeverEnds checks that an API that always suggests polling again at once is polled at
+// once only for a short time.
 func TestHintThatNeverEnds(t *testing.T) {
 	looks, passed, soon := 0, time.Duration(0), 0
 	for passed < time.Hour {
@@ -272,8 +276,8 @@ func TestHintThatNeverEnds(t *testing.T) {
 	}
 }
 
-// TestScopeOfSlowObjects: objects at which looks take all of their time are looked at ever more
-// slowly, whatever comes of the others, which go on.
+// TestScopeOfSlowObjects checks that objects whose observations take all of their time are
+// observed ever more rarely, while the others continue.
 func TestScopeOfSlowObjects(t *testing.T) {
 	b := newBackend(40)
 	b.again, b.workers = 10*time.Minute, 4
@@ -309,7 +313,8 @@ func TestScopeOfSlowObjects(t *testing.T) {
 	t.Logf("%d slow calls, %d times held back, %d calls", waits, turned, len(b.calls))
 }
 
-// TestScopeDenied: an API that lets nobody in is not asked again by all because it answers.
+// TestScopeDenied checks that an API that denies everyone is not called again by all objects just
+// because it answers.
 func TestScopeDenied(t *testing.T) {
 	b := newBackend(300)
 	b.answer = func(time.Time) (answerKind, time.Duration) { return answerDenied, 0 }
@@ -319,8 +324,8 @@ func TestScopeDenied(t *testing.T) {
 	}
 }
 
-// TestScopeOfOneBrokenObject: what is wrong with one or two objects is not the API's fault,
-// and others' success does not make them come more often than every half minute.
+// TestScopeOfOneBrokenObject checks that one or two failing objects are not blamed on the API, and
+// that the success of others does not retry them more often than every half minute.
 func TestScopeOfOneBrokenObject(t *testing.T) {
 	var s scope
 	woken := 0
@@ -344,7 +349,7 @@ func TestScopeOfOneBrokenObject(t *testing.T) {
 	}
 }
 
-// TestScopeForgets: what is gone is not kept.
+// TestScopeForgets checks that deleted objects are forgotten.
 func TestScopeForgets(t *testing.T) {
 	var s scope
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
