@@ -22,13 +22,13 @@ import (
 type Effect int
 
 const (
-	// InPlace: an Update removes it.
+	// InPlace means that an Update removes the difference.
 	InPlace Effect = iota
-	// Recreate: the resource must be deleted and created again.
+	// Recreate means that the resource must be deleted and created again.
 	Recreate
-	// Unsupported: no call removes it; a user must change the spec.
+	// Unsupported means that no call removes the difference; a user must change the spec.
 	Unsupported
-	// Ignored: it is shown but not acted on.
+	// Ignored means that the difference is shown but not acted on.
 	Ignored
 )
 

@@ -8,24 +8,24 @@ type Class int
 const (
 	// ClassUnknown leaves the error to the default rules, which end in ClassTransient.
 	ClassUnknown Class = iota
-	// ClassTransient: trying again may help.
+	// ClassTransient means that trying again may help.
 	ClassTransient
-	// ClassThrottled: too many requests. Nothing is called for any object of the kind until the
-	// time that the API asked for has passed, reads and deletions included.
+	// ClassThrottled means that there were too many requests. Nothing is called for any object of
+	// the kind until the time that the API asked for has passed, reads and deletions included.
 	ClassThrottled
-	// ClassDenied: credentials or permissions.
+	// ClassDenied means that the credentials or permissions do not suffice.
 	ClassDenied
-	// ClassInvalid: the request itself is refused; only a changed spec helps.
+	// ClassInvalid means that the request itself is refused; only a changed spec helps.
 	ClassInvalid
-	// ClassConflict: the state of the resource does not allow the request now.
+	// ClassConflict means that the state of the resource does not allow the request now.
 	ClassConflict
-	// ClassTerminal: a user has to act.
+	// ClassTerminal means that a user has to act.
 	ClassTerminal
-	// ClassAmbiguous: it is unknown whether a mutating request took effect; only an observation
-	// helps.
+	// ClassAmbiguous means that it is unknown whether a mutating request took effect; only an
+	// observation helps.
 	ClassAmbiguous
-	// ClassNotReady: something that the request needs does not exist yet; waiting helps, and this
-	// is not a failure.
+	// ClassNotReady means that something that the request needs does not exist yet; waiting helps,
+	// and this is not a failure.
 	ClassNotReady
 )
 

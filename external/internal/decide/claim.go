@@ -125,12 +125,13 @@ type Standing struct {
 	// for the resource, zero if there is none.
 	Since, Asked time.Time
 	Place        record.Place
-	// Holds: the object's record says that the resource is its own, and nothing proves it; or, if
-	// the resource does not exist, that the object was about to create it.
+	// Holds reports whether the object's record says that the resource is its own, without proof,
+	// or, if the resource does not exist, that the object was about to create it.
 	Holds bool
-	// Had: the object's record says that the resource existed.
+	// Had reports whether the object's record says that the resource existed.
 	Had bool
-	// Ends: the object is being deleted. Leaves: its resource stays then.
+	// Ends reports whether the object is being deleted, and Leaves whether its resource then
+	// stays.
 	Ends, Leaves bool
 }
 

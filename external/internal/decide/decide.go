@@ -95,7 +95,7 @@ func (r Row) String() string {
 type Action int
 
 const (
-	// ActionNone: this pass has nothing left to do.
+	// ActionNone means that this pass has nothing left to do.
 	ActionNone Action = iota
 	// ActionObserve observes the resource.
 	ActionObserve

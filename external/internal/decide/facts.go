@@ -10,7 +10,7 @@ import (
 // wall-clock time. Its zero value is a new object about which nothing is known. Status is not
 // among the facts: whatever users write there changes nothing.
 type Facts struct {
-	// Deleting: the object has a deletion timestamp.
+	// Deleting reports whether the object has a deletion timestamp.
 	Deleting bool
 	// Paused is what the object's pause annotation stops.
 	Paused Pause
@@ -26,10 +26,10 @@ type Facts struct {
 	SinceUnready time.Duration
 	// Identity is how a resource is found again if the answer to its create was lost.
 	Identity Identity
-	// UniqueNames: a second create of the same name makes no second resource.
+	// UniqueNames reports whether a second create of the same name makes no second resource.
 	UniqueNames bool
-	// Fresh: the object that was read is certainly not a stale copy of a deleted one, because this
-	// process wrote to it or read it from the API server itself.
+	// Fresh reports whether the object that was read is certainly not a stale copy of a deleted
+	// one, because this process wrote to it or read it from the API server itself.
 	Fresh bool
 	// Record is what the resource's record holds.
 	Record RecordFacts
@@ -50,8 +50,8 @@ type Facts struct {
 	// SameUpdates counts the changes (updates, or deletes in order to recreate) that the API
 	// accepted for this generation and that left this very difference.
 	SameUpdates int
-	// Unconfirmed: an earlier update was accepted that should have removed the same differences as
-	// the last one, and no observation since has shown that it did.
+	// Unconfirmed reports whether an earlier update was accepted that should have removed the same
+	// differences as the last one, without any observation since that shows that it did.
 	Unconfirmed bool
 	// VainMarks counts the marks that the API accepted for this generation and that no observation
 	// shows; SinceMark is the time since the first of them.
@@ -61,26 +61,28 @@ type Facts struct {
 	Refused Action
 	// RefusedAs is the class of that refusal.
 	RefusedAs Class
-	// NewSpec: as far as this process knows, this spec was never tried on a failed resource.
+	// NewSpec reports whether, as far as this process knows, this spec was never tried on a failed
+	// resource.
 	NewSpec bool
 	// Op is a long-running operation that the API lets the driver poll.
 	Op Op
 	// Approval is whether a user must agree to losing what the resource holds.
 	Approval Approval
-	// Unpublished: the outputs for other objects are out of date.
+	// Unpublished reports whether the outputs for other objects are out of date.
 	Unpublished bool
-	// Unprepared: the driver has yet to do something before a deletion.
+	// Unprepared reports whether the driver still has to do something before a deletion.
 	Unprepared bool
-	// CanMark and CanUnmark: the driver can put the ownership mark on an existing resource, or
-	// remove it.
+	// CanMark and CanUnmark report whether the driver can set, or remove, the ownership mark
+	// on an existing resource.
 	CanMark, CanUnmark bool
-	// MarkLater: a create cannot set the mark; a second call does.
+	// MarkLater reports whether a create cannot set the mark, so that a second call sets it.
 	MarkLater bool
 	// Did is what this pass has already called.
 	Did Did
 	// Create is the answer to this pass's create, if it was refused.
 	Create Answer
-	// DeleteAccepted: the API has accepted a delete of the resource since it was last created.
+	// DeleteAccepted reports whether the API has accepted a delete of the resource since it was
+	// last created.
 	DeleteAccepted bool
 	// Last is the answer to the last call of this pass.
 	Last Answer
@@ -92,9 +94,9 @@ type Facts struct {
 	// ReadyFor is the generation whose spec the resource was last seen to match; 0 if none, as far
 	// as this process knows or its own field manager wrote down.
 	ReadyFor int64
-	// Depends: the resource may need other objects.
+	// Depends reports whether the resource may need other objects.
 	Depends bool
-	// LastTry: if this pass fails, no retry follows.
+	// LastTry reports whether no retry follows if this pass fails.
 	LastTry bool
 	// Told is what this process reported last.
 	Told Told
@@ -131,8 +133,8 @@ type Policy struct {
 	Adoption Adoption
 	// Orphan leaves the resource in place when the object is deleted.
 	Orphan bool
-	// DeletionUnclear: the deletion policy is invalid, so the resource is neither deleted nor
-	// orphaned.
+	// DeletionUnclear reports whether the deletion policy is invalid, in which case the resource
+	// is neither deleted nor orphaned.
 	DeletionUnclear bool
 }
 
@@ -140,7 +142,7 @@ type Policy struct {
 type Adoption int
 
 const (
-	// AdoptNever: a resource is ours only if the record says so.
+	// AdoptNever means that a resource is ours only if the record says so.
 	AdoptNever Adoption = iota
 	// AdoptIfMarked adopts a resource that bears our mark.
 	AdoptIfMarked
@@ -154,16 +156,17 @@ const (
 type Scope int
 
 const (
-	// ScopeOpen: it can be called, as far as is known.
+	// ScopeOpen means that the API can be called, as far as is known.
 	ScopeOpen Scope = iota
-	// ScopeUnconnectable: there is no client.
+	// ScopeUnconnectable means that there is no client.
 	ScopeUnconnectable
-	// ScopeThrottled: the API asked for fewer calls.
+	// ScopeThrottled means that the API asked for fewer calls.
 	ScopeThrottled
-	// ScopeDown: observations of several objects in a row failed, so the API is tried for one
-	// object at a time.
+	// ScopeDown means that observations of several objects in a row failed, so the API is tried
+	// for one object at a time.
 	ScopeDown
-	// ScopeOccupied: an earlier call for this very object was abandoned and has not returned.
+	// ScopeOccupied means that an earlier call for this very object was abandoned and has not
+	// returned.
 	ScopeOccupied
 )
 
@@ -171,9 +174,9 @@ const (
 type Dependencies int
 
 const (
-	// DependenciesReady: all of them are ready, or there are none.
+	// DependenciesReady means that all of them are ready, or that there are none.
 	DependenciesReady Dependencies = iota
-	// DependenciesUnready: one does not exist or is not ready.
+	// DependenciesUnready means that one does not exist or is not ready.
 	DependenciesUnready
 )
 
@@ -181,29 +184,29 @@ const (
 type Identity int
 
 const (
-	// IdentityDeterministic: the name is chosen before the create.
+	// IdentityDeterministic means that the name is chosen before the create.
 	IdentityDeterministic Identity = iota
-	// IdentityToken: repeating the create with the same token returns the resource that the first
-	// one made.
+	// IdentityToken means that repeating the create with the same token returns the resource that
+	// the first one made.
 	IdentityToken
-	// IdentityMark: the resource can be searched for by its ownership mark.
+	// IdentityMark means that the resource can be searched for by its ownership mark.
 	IdentityMark
-	// IdentityNone: it cannot be found.
+	// IdentityNone means that the resource cannot be found.
 	IdentityNone
 )
 
 // RecordFacts is what the resource's record holds.
 type RecordFacts struct {
-	// KnownID: the resource's identity is known.
+	// KnownID reports whether the resource's identity is known.
 	KnownID bool
 	// Incarnation counts creations; 0 before the first.
 	Incarnation int64
 	// Marker is how far the creation of this incarnation is recorded.
 	Marker record.Recorded
-	// Expired: the marker is too old for calling a create.
+	// Expired reports whether the marker is too old for calling a create.
 	Expired bool
-	// Doubtful: the API refused the create for a reason other than a name conflict, and no mark
-	// shows whether it made the resource nevertheless.
+	// Doubtful reports whether the API refused the create for a reason other than a name conflict,
+	// and no mark shows whether it made the resource nevertheless.
 	Doubtful bool
 	// Trouble is why the record cannot be used.
 	Trouble Trouble
@@ -213,18 +216,18 @@ type RecordFacts struct {
 type Trouble int
 
 const (
-	// TroubleNone: it can be used.
+	// TroubleNone means that the record can be used.
 	TroubleNone Trouble = iota
-	// TroubleCorrupt: it cannot be read.
+	// TroubleCorrupt means that the record cannot be read.
 	TroubleCorrupt
-	// TroubleName: the spec yields no valid name.
+	// TroubleName means that the spec yields no valid name.
 	TroubleName
-	// TroubleRenamed: the spec yields a name other than the recorded one.
+	// TroubleRenamed means that the spec yields a name other than the recorded one.
 	TroubleRenamed
-	// TroubleEndpoint: the resource was created at another endpoint than the one the operator
-	// calls.
+	// TroubleEndpoint means that the resource was created at another endpoint than the one the
+	// operator calls.
 	TroubleEndpoint
-	// TroubleGiven: the API assigned the resource an identity other than its name.
+	// TroubleGiven means that the API assigned the resource an identity other than its name.
 	TroubleGiven
 )
 
@@ -232,22 +235,23 @@ const (
 type Creation int
 
 const (
-	// CreationNone: create was certainly not called.
+	// CreationNone means that create was certainly not called.
 	CreationNone Creation = iota
-	// CreationRefused: this process called it, and every answer meant that nothing was made.
-	// Drivers may misclassify an error as such an answer.
+	// CreationRefused means that this process called it, and every answer meant that nothing was
+	// made. Drivers may misclassify an error as such an answer.
 	CreationRefused
-	// CreationUntold: the record is the first on this object, as far as the object shows. Its
-	// metadata may have been lost, so only an observation shows whether anything was ever created.
+	// CreationUntold means that the record is the first on this object, as far as the object
+	// shows. Its metadata may have been lost, so only an observation shows whether anything was
+	// ever created.
 	CreationUntold
-	// CreationPossible: create may have been called, and its effect may still appear.
+	// CreationPossible means that create may have been called, and its effect may still appear.
 	CreationPossible
-	// CreationSettled: an earlier process may have called it, but so long ago that its effect is
-	// visible by now.
+	// CreationSettled means that an earlier process may have called it, but so long ago that its
+	// effect is visible by now.
 	CreationSettled
-	// CreationCalled: this process called it and has not seen the resource since.
+	// CreationCalled means that this process called it and has not seen the resource since.
 	CreationCalled
-	// CreationSeen: the resource was seen after its creation.
+	// CreationSeen means that the resource was seen after its creation.
 	CreationSeen
 )
 
@@ -263,7 +267,7 @@ type Seen struct {
 	Recoverable bool
 	// Owner is who owns the resource.
 	Owner Owner
-	// Marked: the mark names the very incarnation that the record describes.
+	// Marked reports whether the mark names the very incarnation that the record describes.
 	Marked bool
 	// Rival is another living object that claims the same resource. It matters only where no mark
 	// proves that the resource is ours.
@@ -274,12 +278,12 @@ type Seen struct {
 type Source int
 
 const (
-	// SourceRead: this pass observed it.
+	// SourceRead means that this pass observed it.
 	SourceRead Source = iota
-	// SourceAnswer: the API returned it with its answer to a change of this pass.
+	// SourceAnswer means that the API returned it with its answer to a change of this pass.
 	SourceAnswer
-	// SourceMemory: the API returned it with an earlier answer, no longer ago than a call may
-	// take, and its reads never lag behind writes.
+	// SourceMemory means that the API returned it with an earlier answer, no longer ago than a
+	// call may take. It is used only if reads of the API never lag behind writes.
 	SourceMemory
 )
 
@@ -287,11 +291,12 @@ const (
 type Rival int
 
 const (
-	// RivalNone: there is none, or our claim is better.
+	// RivalNone means that there is no rival, or that our claim is better.
 	RivalNone Rival = iota
-	// RivalHolds: its claim is better than ours.
+	// RivalHolds means that the rival's claim is better than ours.
 	RivalHolds
-	// RivalEqual: both records say that the resource is theirs, and nothing proves either.
+	// RivalEqual means that both records say that the resource is theirs, and nothing proves
+	// either.
 	RivalEqual
 )
 
@@ -299,23 +304,27 @@ const (
 type Owner int
 
 const (
-	// OwnerNobody: it bears no mark, and the record does not say that it is ours.
+	// OwnerNobody means that the resource bears no mark, and the record does not say that it is
+	// ours.
 	OwnerNobody Owner = iota
-	// OwnerUs: it bears our mark.
+	// OwnerUs means that the resource bears our mark.
 	OwnerUs
-	// OwnerRecorded: only the record says that it is ours; if it was adopted, the adoption policy
-	// still allows that.
+	// OwnerRecorded means that only the record says that the resource is ours; if it was adopted,
+	// the adoption policy still allows that.
 	OwnerRecorded
-	// OwnerRestored: it bears the mark of our object as it was before a restore from backup, and
-	// the record confirms that.
+	// OwnerRestored means that the resource bears the mark of our object as it was before a
+	// restore from backup, and the record confirms that.
 	OwnerRestored
-	// OwnerNamesake: it bears the mark of another object of our kind, namespace and name.
+	// OwnerNamesake means that the resource bears the mark of another object of our kind,
+	// namespace and name.
 	OwnerNamesake
-	// OwnerOther: it bears another object's mark.
+	// OwnerOther means that the resource bears another object's mark.
 	OwnerOther
-	// OwnerForeign: it bears the mark of another cluster, whose objects are not visible here.
+	// OwnerForeign means that the resource bears the mark of another cluster, whose objects are
+	// not visible here.
 	OwnerForeign
-	// OwnerStated: it bears the mark of the owner that the adoption policy names.
+	// OwnerStated means that the resource bears the mark of the owner that the adoption policy
+	// names.
 	OwnerStated
 )
 
@@ -323,7 +332,7 @@ const (
 type Found int
 
 const (
-	// FoundNotAsked: there was no search in this pass.
+	// FoundNotAsked means that there was no search in this pass.
 	FoundNotAsked Found = iota
 	// FoundNothing, FoundOne and FoundMany count the resources that bear our mark.
 	FoundNothing
@@ -354,9 +363,9 @@ type Op struct {
 	State OpState
 	// Of is the call that started it: ActionCreate, ActionUpdate or ActionDelete.
 	Of Action
-	// Polled: this pass has already polled it.
+	// Polled reports whether this pass has already polled the operation.
 	Polled bool
-	// Cancellable: the driver can cancel it.
+	// Cancellable reports whether the driver can cancel the operation.
 	Cancellable bool
 }
 
@@ -364,11 +373,11 @@ type Op struct {
 type OpState int
 
 const (
-	// OpNone: there is none, or it has ended.
+	// OpNone means that there is no operation, or that it has ended.
 	OpNone OpState = iota
-	// OpRunning: it is running.
+	// OpRunning means that the operation is running.
 	OpRunning
-	// OpOverdue: it is still running past its deadline.
+	// OpOverdue means that the operation is still running past its deadline.
 	OpOverdue
 )
 
@@ -376,11 +385,11 @@ const (
 type Approval int
 
 const (
-	// ApprovalNotNeeded: no agreement is needed.
+	// ApprovalNotNeeded means that no agreement is needed.
 	ApprovalNotNeeded Approval = iota
-	// ApprovalMissing: a user must agree first.
+	// ApprovalMissing means that a user must agree first.
 	ApprovalMissing
-	// ApprovalGiven: a user agreed.
+	// ApprovalGiven means that a user agreed.
 	ApprovalGiven
 )
 
@@ -396,6 +405,6 @@ type Answer struct {
 	// Failed reports an error; Class is what it means.
 	Failed bool
 	Class  Class
-	// Timeout: the call exceeded its deadline.
+	// Timeout reports whether the call exceeded its deadline.
 	Timeout bool
 }

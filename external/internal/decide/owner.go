@@ -9,10 +9,10 @@ type Claimant struct {
 	// namespace and name.
 	Record, Inherited record.Record
 	Unmarked          bool
-	// Late: the mark is set after the create.
+	// Late reports whether the mark is set after the create.
 	Late bool
-	// Untried: no create of the record's incarnation was ever called, or each was refused, so
-	// without marks no existing resource can be ours.
+	// Untried reports whether no create of the record's incarnation was ever called, or each was
+	// refused. Without marks no existing resource can then be ours.
 	Untried bool
 	// Adoption is when the policy adopts a resource. From is the UID of the owner from which it
 	// does, empty if none is named.

@@ -4,16 +4,17 @@ package decide
 type Phase string
 
 const (
-	// PhaseMissing: it does not exist.
+	// PhaseMissing means that the resource does not exist.
 	PhaseMissing Phase = "Missing"
-	// PhaseCreating, PhaseUpdating and PhaseDeleting: the external system is working on it.
+	// PhaseCreating, PhaseUpdating and PhaseDeleting mean that the external system is working on
+	// the resource.
 	PhaseCreating Phase = "Creating"
 	PhaseUpdating Phase = "Updating"
 	PhaseDeleting Phase = "Deleting"
-	// PhaseAvailable: it can be used.
+	// PhaseAvailable means that the resource can be used.
 	PhaseAvailable Phase = "Available"
-	// PhaseDegraded: it exists and can be changed, but is not fully usable.
+	// PhaseDegraded means that the resource exists and can be changed, but is not fully usable.
 	PhaseDegraded Phase = "Degraded"
-	// PhaseFailed: the external system reports that it failed.
+	// PhaseFailed means that the external system reports the resource as failed.
 	PhaseFailed Phase = "Failed"
 )

@@ -4,11 +4,11 @@ package decide
 type severity string
 
 const (
-	// routine: there is nothing to do.
+	// routine means that there is nothing to do.
 	routine severity = "routine"
-	// passing: it usually goes away by itself.
+	// passing means that the condition usually goes away by itself.
 	passing severity = "passing"
-	// person: somebody has to act.
+	// person means that somebody has to act.
 	person severity = "person"
 )
 

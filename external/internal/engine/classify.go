@@ -19,9 +19,9 @@ type classification struct {
 	class   decide.Class
 	timeout bool
 	after   time.Duration
-	// absent: the API says that the resource does not exist.
+	// absent reports whether the API says that the resource does not exist.
 	absent bool
-	// credentials: the API says that it does not know the credentials.
+	// credentials reports whether the API says that it does not know the credentials.
 	credentials bool
 	// away says in the words of this package why the API cannot be reached; empty if the error
 	// does not show that. It is safe to report for every object.

@@ -51,7 +51,8 @@ type connected struct {
 	uses    int
 	retired bool
 	ended   bool
-	// unused: the process ends, or the client was replaced, so it ends once no call uses it.
+	// unused reports whether the client is to end once no call uses it, because the process ends
+	// or it was replaced.
 	unused bool
 }
 

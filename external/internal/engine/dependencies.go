@@ -36,7 +36,7 @@ type dependencyKind struct {
 type asked struct {
 	// gvk is the kind's name; nil until an object is read.
 	gvk atomic.Pointer[schema.GroupVersionKind]
-	// judged: some objects are judged by a Dependency.Ready function.
+	// judged reports whether some objects are judged by a Dependency.Ready function.
 	judged atomic.Bool
 }
 

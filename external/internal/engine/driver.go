@@ -72,7 +72,7 @@ type Response struct {
 	ID string
 	// Observed is the state that the API returned; nil if it did not.
 	Observed *Observation
-	// Gone: the deleted resource no longer exists.
+	// Gone reports whether the deleted resource no longer exists.
 	Gone bool
 }
 

@@ -63,15 +63,15 @@ func bounded(hint, least, most time.Duration) time.Duration {
 type answerKind int
 
 const (
-	// answerWorks: the API did what was requested, or said why not.
+	// answerWorks means that the API did what was requested, or said why not.
 	answerWorks answerKind = iota
-	// answerThrottled: the API asks for fewer calls.
+	// answerThrottled means that the API asks for fewer calls.
 	answerThrottled
-	// answerAway: an observation failed without an answer from the API.
+	// answerAway means that an observation failed without an answer from the API.
 	answerAway
-	// answerDenied: the API is up and denies access.
+	// answerDenied means that the API is up and denies access.
 	answerDenied
-	// answerNothing: the answer shows nothing about the API.
+	// answerNothing means that the answer shows nothing about the API.
 	answerNothing
 )
 

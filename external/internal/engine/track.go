@@ -24,13 +24,13 @@ type track struct {
 	// prepared is a marker that another component was asked to write for us; it counts once it is
 	// read.
 	prepared record.Marker
-	// fresh: this process wrote the object, or read it from the API server itself.
+	// fresh reports whether this process wrote the object, or read it from the API server itself.
 	fresh bool
 	// incarnation is the highest one seen.
 	incarnation int64
 	// creation is what is known about creating the incarnation.
 	creation decide.Creation
-	// doubtful: a create was refused for a reason other than a name conflict.
+	// doubtful reports whether a create was refused for a reason other than a name conflict.
 	doubtful bool
 	// given is the identity that the API assigned in the last create or update; nil before any.
 	given *assigned
@@ -39,7 +39,7 @@ type track struct {
 	// doubt is when a create of unknown outcome was, or may have been, called, so that its effect
 	// may still appear. Zero: there is none.
 	doubt time.Time
-	// deleteAccepted: the API has accepted a delete since the last create.
+	// deleteAccepted reports whether the API has accepted a delete since the last create.
 	deleteAccepted bool
 	// before is what was known before the create in progress; nil if there is none.
 	before *knowledge
@@ -60,7 +60,7 @@ type track struct {
 	polling decide.Row
 	// changing is what the last accepted change should change, for users.
 	changing string
-	// warned: it was logged that another installation works on the object.
+	// warned reports whether it was logged that another installation works on the object.
 	warned bool
 	// said is what was reported last. recalled: the generation for which an earlier process
 	// reported Ready was looked up.
@@ -70,7 +70,7 @@ type track struct {
 	wish wish
 	// begun is when this process first reconciled the object.
 	begun time.Time
-	// released: the finalizer was removed.
+	// released reports whether the finalizer was removed.
 	released bool
 	// visited is when the object was last reconciled.
 	visited time.Time

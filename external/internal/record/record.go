@@ -33,11 +33,11 @@ type Record struct {
 	Since time.Time `json:"since,omitzero"`
 	// Done is when the resource was known to exist; zero if that was never recorded.
 	Done time.Time `json:"done,omitzero"`
-	// Refused: the API certainly refused the create. It is recorded where no mark shows the owner:
-	// a resource that has the name from then on is not ours.
+	// Refused reports whether the API certainly refused the create. It is recorded where no mark
+	// shows the owner: a resource that has the name from then on is not ours.
 	Refused bool `json:"refused,omitempty"`
-	// Doubt: a refused create was refused for a reason other than a name conflict, so that it may
-	// have made the resource that has the name nevertheless.
+	// Doubt reports whether the create was refused for a reason other than a name conflict, so
+	// that it may have made the resource that has the name nevertheless.
 	Doubt bool `json:"doubt,omitempty"`
 	// Adopted is the UID in the mark that the resource bore when it was adopted, or
 	// AdoptedUnmarked; empty if we created it. It grants nothing that the adoption policy would
@@ -230,11 +230,11 @@ func (r Record) check() error {
 type Recorded int
 
 const (
-	// MarkerNone: no create was ever prepared.
+	// MarkerNone means that no create was ever prepared.
 	MarkerNone Recorded = iota
-	// MarkerPending: a create may have been called.
+	// MarkerPending means that a create may have been called.
 	MarkerPending
-	// MarkerDone: the resource is known to have existed.
+	// MarkerDone means that the resource is known to have existed.
 	MarkerDone
 )
 
