@@ -53,6 +53,10 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine.E
 // reconciler is the [loop.Reconciler] of a kind: the engine, which does not know its type.
 type reconciler[T Object] struct{ engine *engine.Engine }
 
+// AlwaysReturns implements [guard.Returner] for Selects, which calls no driver, and IndexKeys, which
+// calls it on a goroutine of its own.
+func (r reconciler[T]) AlwaysReturns() {}
+
 // Prepare implements [loop.Preparer].
 func (r reconciler[T]) Prepare(ctx context.Context, run *loop.Run[T]) error {
 	return r.engine.Prepare(ctx, open(run))

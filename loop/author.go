@@ -19,7 +19,11 @@ const reasonPanicked = "Panicked"
 
 // call calls a method of the author and logs if it did not return.
 func (p *pass[T]) call(method string, f func()) error {
-	err := guard.Aside(code, method, f)
+	return p.returned(method, guard.Aside(code, method, f))
+}
+
+// returned logs if a method of the author did not return.
+func (p *pass[T]) returned(method string, err error) error {
 	if err != nil {
 		p.log.Error(err, method+" did not return", "stack", guard.Stack(err))
 	}
@@ -32,7 +36,7 @@ func (p *pass[T]) selected(ctx context.Context) (is bool, err error) {
 	if !ok {
 		return true, nil
 	}
-	err = p.call("Selects", func() { is = s.Selects(ctx, &p.run) })
+	err = p.returned("Selects", guard.Run(s, code, "Selects", func() { is = s.Selects(ctx, &p.run) }))
 	return is && err == nil, err
 }
 

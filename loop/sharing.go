@@ -49,7 +49,7 @@ func (c *Controller[T]) cached() cached.Objects[T] {
 // indexKeys asks the author for the keys of obj. It runs in the cache, where a panic would end
 // the process; the object's own pass meets the same mistake and reports it.
 func (c *Controller[T]) indexKeys(indexer Indexer[T], obj T) (keys []string) {
-	if err := guard.Aside(code, "IndexKeys", func() { keys = indexer.IndexKeys(obj) }); err != nil {
+	if err := guard.Run(indexer, code, "IndexKeys", func() { keys = indexer.IndexKeys(obj) }); err != nil {
 		c.log.Error(err, "an object has no keys, because IndexKeys did not return", "object", client.ObjectKeyFromObject(obj), "stack", guard.Stack(err))
 		return nil
 	}

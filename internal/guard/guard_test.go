@@ -32,6 +32,35 @@ func TestAside(t *testing.T) {
 	}
 }
 
+// returner always returns.
+type returner struct{}
+
+func (returner) AlwaysReturns() {}
+
+// TestRun: only code that may end its goroutine gets one of its own, and no panic gets through.
+func TestRun(t *testing.T) {
+	here := func() string {
+		stack := make([]byte, 1<<16)
+		return string(stack[:runtime.Stack(stack, false)])
+	}
+	for name, by := range map[string]any{"an author": nil, "a returner": returner{}} {
+		on := ""
+		if err := guard.Run(by, "the driver", "Create", func() { on = here() }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if same := strings.Contains(on, "TestRun("); same != (by != nil) {
+			t.Errorf("%s ran on the goroutine of the caller: %t\n%s", name, same, on)
+		}
+		err := guard.Run(by, "the driver", "Create", func() { panic("boom") })
+		if want := "the driver panicked in Create: boom; the operator's log has the stack"; err == nil || err.Error() != want {
+			t.Errorf("%s: a panic: %v, want %q", name, err, want)
+		}
+	}
+	if err := guard.Run(nil, "the driver", "Create", runtime.Goexit); err == nil {
+		t.Error("an exit is not noticed")
+	}
+}
+
 // TestCall: what the code returns is returned, and a panic is an error.
 func TestCall(t *testing.T) {
 	refused := errors.New("refused")

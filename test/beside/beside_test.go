@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	"github.com/trimtab-dev/trimtab/test/internal/audit"
 )
@@ -76,10 +77,13 @@ func (w *world) drift(f *figures) {
 	w.pause(settling + w.load.interval)
 	from, calls, cpu := w.audit.Fence(w.t, w.client), w.calls(), cpuOf(w.t, p.PID())
 	w.pause(w.load.quiet)
+	if !poll.Until(func() bool { return w.calls()-calls >= w.load.objects }) {
+		w.t.Error("drift is not checked")
+	}
 	f.checks = w.calls() - calls
 	f.checkCPU = (cpuOf(w.t, p.PID()) - cpu) / time.Duration(max(1, f.checks))
 	f.asked = w.audit.Between(from, w.audit.Fence(w.t, w.client), w.account.User).
-		Of(audit.Write, audit.Read, audit.Event)
+		Of(audit.Write, audit.Read) // events may be late
 	p.Stop()
 }
 
@@ -107,7 +111,7 @@ func TestCounts(t *testing.T) {
 		t.Parallel()
 		f := measure(t, bare, small())
 		t.Log(f)
-		if f.writes != 4 || f.events != 0 || f.reads != 0 || f.calls != 3 || len(f.asked) > 0 || f.checks == 0 {
+		if f.writes != 4 || f.events != 0 || f.reads != 0 || f.calls != 3 || len(f.asked) > 0 {
 			t.Errorf("%s\nwant 4 writes, no event, no read, 3 calls, and no request for drift checks: %s", f, f.asked)
 		}
 	})
@@ -115,8 +119,12 @@ func TestCounts(t *testing.T) {
 		t.Parallel()
 		f := measure(t, ours, small())
 		t.Log(f)
-		if f.writes != 4 || f.events > 1 || f.calls > 4 || len(f.asked) > 0 || f.checks == 0 {
-			t.Errorf("%s\nwant 4 writes, at most 1 event and 4 calls, and no request for drift checks: %s", f, f.asked)
+		most := 4.0
+		if f.created+f.updated+f.deleted > 10*time.Second { // what was returned so long ago is read again
+			most = 6
+		}
+		if f.writes != 4 || f.events > 1 || f.calls > most || len(f.asked) > 0 {
+			t.Errorf("%s\nwant 4 writes, at most 1 event and %.0f calls, and no request for drift checks: %s", f, most, f.asked)
 		}
 		if f.reads*float64(small().objects) > 1 { // once in a process: which cluster this is
 			t.Errorf("%s\nwant no read of objects", f)

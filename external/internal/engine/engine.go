@@ -169,7 +169,13 @@ func (e *Engine) name(who subject, lend func() Object) (string, error) {
 		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
 	}
 	obj := lend()
-	name, err := pure(&e.left, who, "ExternalName", func() (string, error) { return e.driver.ExternalName(obj) })
+	name, err := pure(&e.left, who, "ExternalName", func() (string, error) {
+		name, err := e.driver.ExternalName(obj)
+		if err != nil {
+			err = errors.New(classify(err, Errors{}, false).text) // the error's methods are the author's code, too
+		}
+		return name, err
+	})
 	if err == nil {
 		err = e.fitName(name)
 	}

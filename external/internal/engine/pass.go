@@ -465,5 +465,3 @@ func (p *pass) persist(ctx context.Context, value string) error {
 // incarnation returns the number of creations for the object, from 1, including one that is about
 // to happen.
 func (p *pass) incarnation() int64 { return max(1, p.record.Incarnation) }
-
-func (p *pass) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }

@@ -24,6 +24,8 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 	return &api.ExternalObservation{ID: id, Status: word, Incarnation: max(1, incarnation)}
 }
 
+func (p *pass) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }
+
 // announce shows the states of a pass in trace and status while it runs. An observation changes
 // nothing yet, and what ends the pass is in its report.
 func (p *pass) announce(ctx context.Context, d decide.Decision) error {
