@@ -197,7 +197,7 @@ func statusMutants() []mutant {
 		},
 		{
 			what: "an observation that fails beside a pause is not repeated",
-			file: "external/internal/decide/life.go", old: "nobody knows how the thing is\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
+			file: "external/internal/decide/life.go", old: "the state of the resource is unknown\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
 			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@10+until@2",
 		},
 		{
