@@ -64,7 +64,7 @@ func TestThrottledBackend(t *testing.T) {
 			w.t.Errorf("%d calls within 29 s of \"Retry-After: 30\", want at most one for each of the 4 workers", len(calls))
 		}
 		f := w.get(names[20])
-		if ready := condition(f, api.ConditionReady); is(f, api.ConditionFailed) || ready.Reason != "Throttled" || !strings.Contains(ready.Message, "fewer calls") {
+		if ready := condition(f, api.ConditionReady); is(f, api.ConditionFailed) || ready.Reason != "Throttled" || !strings.Contains(ready.Message, "throttles requests") {
 			w.t.Errorf("conditions %+v", f.Status.Conditions)
 		}
 		w.pass(31 * time.Second) // it is tried once, and refused again
