@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -193,6 +194,35 @@ func TestScopeChanges(t *testing.T) {
 			t.Error("the thing is still there")
 		}
 	})
+	t.Run("to another endpoint, as the user says, a moment after the API returned the state", func(t *testing.T) {
+		t.Parallel()
+		for name, then := range map[string]func(*world){
+			"update": func(w *world) {
+				w.patch(`{"metadata":{"annotations":{"trimtab.dev/endpoint":"west"}},"spec":{"account":"west","size":2}}`)
+				w.failing("NotOurs")
+			},
+			"delete": func(w *world) {
+				w.patch(`{"metadata":{"annotations":{"trimtab.dev/endpoint":"west"}},"spec":{"account":"nowhere"}}`)
+				w.says("ConnectFailed", "nowhere")
+				w.delete()
+				w.patch(`{"spec":{"account":"west"}}`)
+				w.gone()
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				a := newBank(t, "east", "west")
+				w := newWorld(t, answering{}, func(o *options) { o.Connect, o.Connector, o.CallDeadline = nil, a, time.Minute })
+				w.create(in("east"))
+				w.ready()
+				a.clouds["west"].put("a", item{Size: 7, State: "ONLINE"}) // somebody else's
+				then(w)
+				if calls := a.clouds["west"].calls(false); len(calls) > 0 {
+					t.Errorf("calls that change what is another's: %v", calls)
+				}
+			})
+		}
+	})
 	t.Run("to the same endpoint by other credentials", func(t *testing.T) {
 		t.Parallel()
 		a := newBank(t, "old", "new")
@@ -330,4 +360,17 @@ func TestConnectOrConnector(t *testing.T) {
 			external.New(named{}, test.options)
 		})
 	}
+}
+
+// answering is a driver that passes on what its API returns with its answers.
+type answering struct{ named }
+
+func (answering) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
+	i := item{Size: r.Object.Spec.Size, Tags: r.Mark}
+	var made item
+	if err := r.Client.call(ctx, http.MethodPost, r.ID, &i, &made); err != nil {
+		return external.CreateResponse[item]{}, err
+	}
+	o := external.Available(made, external.MarkOf(made.Tags))
+	return external.CreateResponse[item]{Observed: &o}, nil
 }

@@ -43,7 +43,7 @@ func (f Facts) suffice(d Decision) bool {
 	case SourceMemory:
 		return d.Action == ActionUpdate || d.Action == ActionDelete && f.Deleting
 	case SourceAnswer:
-		return !f.Unconfirmed
+		return !f.Unconfirmed && (f.Seen.Phase == PhaseMissing || f.Seen.Ours() && f.Seen.Phase != PhaseFailed && f.Seen.Phase != PhaseDeleting)
 	case SourceRead:
 	}
 	return true

@@ -215,7 +215,7 @@ func (p *pass) create(ctx context.Context) {
 	given := &assigned{}
 	p.track.given = given
 	compare := p.comparer()
-	var got *state
+	var got returnedState
 	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Create(ctx, r)
@@ -230,7 +230,9 @@ func (p *pass) create(ctx context.Context) {
 		p.facts.Create, p.refused = p.facts.Last, p.last
 	}
 	p.did.created = p.did.created || !p.facts.Last.Failed || !decide.NoEffect(class)
-	p.answered(ctx, got)
+	if !p.facts.Last.Failed { // a call that was left behind may still write got
+		p.answered(ctx, got)
+	}
 }
 
 // update changes the resource.
@@ -242,7 +244,7 @@ func (p *pass) update(ctx context.Context) {
 	given := &assigned{}
 	p.track.given = given
 	compare := p.comparer()
-	var got *state
+	var got returnedState
 	p.change(ctx, decide.ActionUpdate, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Update(ctx, r)
@@ -267,12 +269,12 @@ func (p *pass) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
 	driver, r := p.e.driver, p.request()
-	var got *state
+	var got returnedState
 	p.change(ctx, decide.ActionDelete, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Delete(ctx, r)
-		if response.Gone {
-			got = &state{Observation: missing()}
+		if response.Gone && err == nil {
+			got.state = &state{Observation: missing()}
 		}
 		return err
 	})
@@ -281,8 +283,8 @@ func (p *pass) remove(ctx context.Context) {
 		p.track.recreating(p.obj.GetGeneration(), p.record.Incarnation, wanted.With(change.Recreate).Hash())
 		p.track.changing = wanted.With(change.Recreate).String()
 		p.repaired(wanted.With(change.Recreate))
+		p.answered(ctx, got)
 	}
-	p.answered(ctx, got)
 }
 
 // putMark sets our mark.

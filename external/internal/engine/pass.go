@@ -56,6 +56,8 @@ type pass struct {
 	// anew reports whether the record describes a resource at another endpoint that a user said to
 	// leave there.
 	anew bool
+	// rememberedAt is the endpoint of what is known from memory.
+	rememberedAt string
 	// record is the durable record; inherited is that of another object, copied or restored.
 	record    record.Record
 	inherited record.Record
@@ -379,6 +381,10 @@ func (p *pass) located(endpoint string) bool {
 		p.identify()
 	}
 	p.gather()
+	if p.facts.Seen.Source == decide.SourceMemory && (p.anew || endpoint != p.rememberedAt) { // it was there, not here
+		p.forget()
+		return false
+	}
 	return p.facts.Record.Trouble != decide.TroubleEndpoint && p.id == before
 }
 

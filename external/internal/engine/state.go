@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -85,12 +86,15 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 
 // answered records the state that the API returned with its answer to a change; nil if it returned
 // none.
-func (p *pass) answered(ctx context.Context, s *state) {
-	if s == nil || p.facts.Last.Failed {
+func (p *pass) answered(ctx context.Context, a returnedState) {
+	if a.flaw != nil {
+		p.loop.Log.Error(a.flaw, "Observed in the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
+	}
+	if a.state == nil {
 		return
 	}
 	p.looked = time.Now()
-	p.know(ctx, *s, decide.SourceAnswer)
+	p.know(ctx, *a.state, decide.SourceAnswer)
 }
 
 // comparer returns the function that turns an observation into a state. It may be called after the
@@ -107,18 +111,26 @@ func (p *pass) comparer() func(obj Object, o Observation) (state, error) {
 	}
 }
 
-// returned turns what a driver says the API returned with its answer into a state. It returns nil
-// if that is unusable: a change that the API accepted must not fail because of it, and the
-// resource is then observed.
-func returned(compare func(Object, Observation) (state, error), obj Object, o *Observation) *state {
-	if o == nil || o.Phase == decide.PhaseMissing {
-		return nil
+// returnedState is what a driver says that the API returned with its answer, if it can be used. What is
+// wrong with it does not make a failure of a change that the API accepted: the resource is then
+// observed, and flaw is logged.
+type returnedState struct {
+	state *state
+	flaw  error
+}
+
+func returned(compare func(Object, Observation) (state, error), obj Object, o *Observation) returnedState {
+	switch {
+	case o == nil:
+		return returnedState{}
+	case o.Phase == decide.PhaseMissing:
+		return returnedState{flaw: errors.New("what was created or updated is returned as missing")}
 	}
 	s, err := compare(obj, *o)
 	if err != nil {
-		return nil
+		return returnedState{flaw: err}
 	}
-	return &s
+	return returnedState{state: &s}
 }
 
 // understand compares what was observed with what is wanted. It is part of the call, so that a
@@ -204,6 +216,8 @@ type memorized struct {
 	at   time.Time
 	// generation is that of the spec with which the resource was compared.
 	generation int64
+	// endpoint is where the resource is.
+	endpoint string
 }
 
 // put stores what the API returned, and drops entries older than life.
@@ -252,7 +266,7 @@ func (p *pass) memorize(o Observation, from decide.Source) {
 		p.e.memory.drop(p.uid())
 		return
 	}
-	p.e.memory.put(p.uid(), memorized{o, p.looked, p.obj.GetGeneration()}, p.e.moment())
+	p.e.memory.put(p.uid(), memorized{o, p.looked, p.obj.GetGeneration(), p.here.Endpoint}, p.e.moment())
 }
 
 // recall uses what the API returned a moment ago if the user has changed the spec or deleted the
@@ -274,6 +288,6 @@ func (p *pass) goBy(ctx context.Context, m memorized) {
 	if err != nil {
 		return // it is observed, where the same mistake is reported
 	}
-	p.looked = m.at
+	p.looked, p.rememberedAt = m.at, m.endpoint
 	p.know(ctx, s, decide.SourceMemory)
 }
