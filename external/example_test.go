@@ -39,7 +39,8 @@ func (b *Bucket) TrimtabExternal() *api.ExternalStatus { return &b.Status.Extern
 // DeepCopyObject implements runtime.Object.
 func (b *Bucket) DeepCopyObject() runtime.Object {
 	out := *b
-	b.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	metadata := &b.ObjectMeta
+	metadata.DeepCopyInto(&out.ObjectMeta)
 	out.Status.ExternalStatus = *b.TrimtabExternal().DeepCopy()
 	return &out
 }
