@@ -121,7 +121,7 @@ func (c Changes) Has(path string) bool {
 	return slices.ContainsFunc(c, func(x Change) bool { return x.Path == path })
 }
 
-// With returns the changes with effect e.
+// With returns those changes whose effect is e.
 func (c Changes) With(e Effect) Changes {
 	var out Changes
 	for _, x := range c {

@@ -35,7 +35,7 @@ type ConnectResponse[C any] struct {
 	// Client is passed to the driver in requests. It must be safe for concurrent use.
 	Client C
 	// Endpoint names what the client talks to; see [Options.Endpoint]. It is required, because
-	// the scope of an object can change: its resource is then not looked for at another
+	// the scope of an object can change: its resource is then not searched for at another
 	// endpoint. Scopes through which the same resources are reached have the same endpoint.
 	Endpoint string
 }

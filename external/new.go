@@ -14,10 +14,10 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// New makes the controller of one kind of external resource. What d can do besides [Driver] is
-// found out here, by its methods; if one of them has another signature than its interface,
-// SetupWithManager fails. New panics if d is missing, or both [Options.Connect] and
-// [Options.Connector] are.
+// New makes the controller of one kind of external resource. It detects the optional interfaces of
+// d by its methods; a method with the right name and another signature makes SetupWithManager fail.
+// New panics if d is nil, if options are missing or exclude each other, or if [Options.MarkLater] is
+// set and d is no [Marker].
 func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controller[T] {
 	e := newEngine(d, o)
 	options := o.Loop

@@ -46,9 +46,9 @@ type CreateResponse[O any] struct {
 	// status says so, and when the object is deleted, the resource with this ID is deleted.
 	// Empty means the name of the request.
 	ID string
-	// Observed is the external resource as the API returned it with its answer, made as Observe
-	// makes it. It saves the read that would follow. Nil means that the API does not return it;
-	// so it must be if the API only repeats the request.
+	// Observed is the external resource as the API returned it with its answer, in the form that
+	// Observe returns, with its Mark: without the mark, the resource is observed all the same. It
+	// saves a read. Leave it nil if the API returns nothing or only echoes the request.
 	Observed *Observation[O]
 }
 
@@ -61,8 +61,8 @@ type UpdateRequest[T client.Object, C, O any] struct {
 	Incarnation int64
 	// Have is the external resource as it was last observed.
 	Have O
-	// Changes are all differences between Have and the spec, also those of which Update is not
-	// to change anything; see [Changes.With] and [Changes.Has]. Never empty.
+	// Changes are all differences between Have and the spec, including those that Update must not
+	// act on; see [Changes.With] and [Changes.Has]. Never empty.
 	Changes Changes
 }
 
@@ -101,7 +101,7 @@ type MarkRequest[T client.Object, C any] struct {
 	Object      T
 	ID          string
 	Incarnation int64
-	// Mark is what the external resource is to bear. Never empty.
+	// Mark is what the external resource must carry. Never empty.
 	Mark Mark
 }
 

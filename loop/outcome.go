@@ -36,7 +36,7 @@ type Dep struct {
 	Kind      string
 	Namespace string
 	Name      string
-	// Why says what it lacks, for example "does not exist" or "is not ready".
+	// Why says what the dependency lacks, for example "does not exist" or "is not ready".
 	Why string
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/spread"
 )
 
-// External wakes objects because of events that do not come from Kubernetes. Being woken counts as
-// no event of an object: a retry that is armed stays armed, so that events which come too often do
-// not spoil its back-off.
+// External wakes objects because of events that do not come from Kubernetes. A wake-up does not
+// count as an event of the object: a pending retry stays pending, so frequent wake-ups do not
+// defeat its back-off.
 type External[T client.Object] struct {
 	// Waker says which objects to wake, and when. Required.
 	Waker *Waker

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/cached"
 )
 
-// Source wakes objects of kind T when something else than the object itself changes. Its methods
+// Source wakes objects of kind T when something other than the object itself changes. Its methods
 // are for package loop. The set of sources is closed, so that the interface can grow: all of them
 // are types of this package.
 type Source[T client.Object] interface {
