@@ -92,8 +92,8 @@ func (c List) Acted() List {
 // ToRemove returns the changes that the next call is to make: a resource that is recreated needs
 // no update.
 func (c List) ToRemove() List {
-	if anew := c.With(Recreate); len(anew) > 0 {
-		return anew
+	if recreated := c.With(Recreate); len(recreated) > 0 {
+		return recreated
 	}
 	return c.With(InPlace)
 }

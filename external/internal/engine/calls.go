@@ -184,7 +184,7 @@ func (p *pass) claimant() decide.Claimant {
 		Mark: p.mark(), Record: p.record, Inherited: p.inherited, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
 		Untried: p.facts.Creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
 	}
-	if p.anew {
+	if p.startsOver {
 		c.Record = record.Record{}
 	}
 	return c

@@ -93,7 +93,7 @@ func (p *pass) contest(ctx context.Context) error {
 		return err
 	}
 	ours := p.standingOf(p.obj, p.seen.Mark)
-	ours.Place, ours.Holds = p.here, ours.Holds && p.missing() && !p.anew || p.facts.Seen.Owner == decide.OwnerRecorded
+	ours.Place, ours.Holds = p.here, ours.Holds && p.missing() && !p.startsOver || p.facts.Seen.Owner == decide.OwnerRecorded
 	for _, o := range others {
 		if o.GetUID() == p.obj.GetUID() {
 			continue

@@ -53,9 +53,9 @@ type pass struct {
 	// unreflected is why status does not show what was observed.
 	unreflected error
 
-	// anew reports whether the record describes a resource at another endpoint that a user said to
+	// startsOver reports whether the record describes a resource at another endpoint that a user said to
 	// leave there.
-	anew bool
+	startsOver bool
 	// rememberedAt is the endpoint of what is known from memory.
 	rememberedAt string
 	// record is the durable record; inherited is that of another object, copied or restored.
@@ -276,11 +276,11 @@ func (p *pass) gatherRecord() {
 func (p *pass) gatherEndpoint() bool {
 	f := &p.facts
 	pinned, here := p.record.Endpoint, p.here.Endpoint
-	p.anew = here != "" && pinned != "" && pinned != here && p.obj.GetAnnotations()[api.AnnotationEndpoint] == here
+	p.startsOver = here != "" && pinned != "" && pinned != here && p.obj.GetAnnotations()[api.AnnotationEndpoint] == here
 	missing := f.Seen.Looked && f.Seen.Phase == decide.PhaseMissing && f.Creation <= decide.CreationPossible && p.record.ID == p.named
 	unpinned := here != "" && pinned == "" && p.record.Exists() && (f.Creation == decide.CreationNone || missing)
 	switch {
-	case p.anew:
+	case p.startsOver:
 		f.Creation, f.DeleteAccepted, f.Record.KnownID = decide.CreationNone, false, !f.Deleting
 	case unpinned:
 		f.Record.Incarnation--
@@ -381,7 +381,7 @@ func (p *pass) located(endpoint string) bool {
 		p.identify()
 	}
 	p.gather()
-	if p.facts.Seen.Source == decide.SourceMemory && (p.anew || endpoint != p.rememberedAt) { // it was there, not here
+	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) { // it was there, not here
 		p.forget()
 		return false
 	}

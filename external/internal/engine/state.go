@@ -84,8 +84,8 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 	p.reflect()
 }
 
-// answered records the state that the API returned with its answer to a change; nil if it returned
-// none.
+// answered records the state that the API returned with its answer to a change, if it returned one,
+// and logs what is wrong with it.
 func (p *pass) answered(ctx context.Context, a returnedState) {
 	if a.flaw != nil {
 		p.loop.Log.Error(a.flaw, "Observed in the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
@@ -111,14 +111,15 @@ func (p *pass) comparer() func(obj Object, o Observation) (state, error) {
 	}
 }
 
-// returnedState is what a driver says that the API returned with its answer, if it can be used. What is
-// wrong with it does not make a failure of a change that the API accepted: the resource is then
-// observed, and flaw is logged.
+// returnedState is the state that a driver passed on from the API's answer to a change; the zero value
+// if there was none. flaw is why it cannot be used. It does not turn a change that the API accepted
+// into a failure: the resource is observed instead.
 type returnedState struct {
 	state *state
 	flaw  error
 }
 
+// returned compares what a driver passed on from the API's answer with the spec.
 func returned(compare func(Object, Observation) (state, error), obj Object, o *Observation) returnedState {
 	switch {
 	case o == nil:
