@@ -1,0 +1,197 @@
+package api
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ComponentStatus is the status of a kind that stands for a set of Kubernetes objects, its
+// dependents. Embed it inline in the kind's status instead of [Status].
+//
+// +k8s:deepcopy-gen=true
+type ComponentStatus struct {
+	Status `json:",inline"`
+
+	// LastObservedAt is when the status was last written.
+	// +optional
+	LastObservedAt *metav1.Time `json:"lastObservedAt,omitempty"`
+
+	// LastAppliedAt is when all dependents were last applied and ready.
+	// +optional
+	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
+
+	// ProcessingSince is when the work on the present dependents began. It is absent when
+	// there is none.
+	// +optional
+	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
+
+	// Revision grows by one each time the dependents are to change.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// Inventory lists the dependents. An object is listed before it is created and until it
+	// is gone.
+	// +optional
+	// +listType=atomic
+	Inventory []InventoryItem `json:"inventory,omitempty"`
+}
+
+// InventoryItem is what is recorded of one dependent. Policies and orders are left out where they are
+// the operator's defaults.
+//
+// +k8s:deepcopy-gen=true
+type InventoryItem struct {
+	// +optional
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+
+	// UID is that of the object as it was created or adopted. It is empty before that.
+	// +optional
+	UID string `json:"uid,omitempty"`
+
+	Policies `json:",inline"`
+	// +optional
+	ApplyOrder int16 `json:"applyOrder,omitempty"`
+	// +optional
+	DeleteOrder int16 `json:"deleteOrder,omitempty"`
+
+	// ManagedTypes are the extension types that the object adds to the API, if it is a
+	// CustomResourceDefinition or an APIService.
+	// +optional
+	// +listType=atomic
+	ManagedTypes []TypeInfo `json:"managedTypes,omitempty"`
+
+	// DependsOn are the keys of dependents that the object needs: they are applied before it,
+	// and deleted after it.
+	// +optional
+	// +listType=atomic
+	DependsOn []string `json:"dependsOn,omitempty"`
+
+	// Digest identifies the manifest that was applied last. It is empty before that.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Fingerprint identifies the fields and values that the operator applied, as the API
+	// server answered. The object drifted if it differs.
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// Phase is where the object is in its life.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// Status is the object's health: InProgress, Failed, Current, Terminating, NotFound or Unknown.
+	// +optional
+	Status string `json:"status,omitempty"`
+}
+
+// Key names the dependent within the component: group/Kind/namespace/name, where group and namespace
+// may be empty. It is the same for all versions of the kind.
+func (i InventoryItem) Key() string {
+	return i.Group + "/" + i.Kind + "/" + i.Namespace + "/" + i.Name
+}
+
+// Policies say how a dependent is treated. A policy that is empty is the operator's default.
+//
+// +k8s:deepcopy-gen=true
+type Policies struct {
+	// +optional
+	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+	// +optional
+	ReconcilePolicy ReconcilePolicy `json:"reconcilePolicy,omitempty"`
+	// +optional
+	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
+	// +optional
+	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+}
+
+// TypeInfo names a type of objects.
+//
+// +k8s:deepcopy-gen=true
+type TypeInfo struct {
+	// Group is an API group. "*" is any, and "*.example.org" any below example.org.
+	Group string `json:"group"`
+	// Kind is a kind. "*" is any.
+	Kind string `json:"kind"`
+}
+
+// ComponentObject is a kind that has a [ComponentStatus].
+type ComponentObject interface {
+	Object
+	// TrimtabComponent returns the object's status for reading and writing. It must not
+	// return nil.
+	TrimtabComponent() *ComponentStatus
+}
+
+// Phase is where a dependent is in its life.
+type Phase string
+
+// The phases of a dependent. A deleted one leaves the inventory.
+const (
+	PhaseScheduledForApplication Phase = "ScheduledForApplication"
+	PhaseCreating                Phase = "Creating"
+	PhaseUpdating                Phase = "Updating"
+	PhaseReady                   Phase = "Ready"
+	PhaseScheduledForCompletion  Phase = "ScheduledForCompletion"
+	PhaseCompleting              Phase = "Completing"
+	PhaseCompleted               Phase = "Completed"
+	PhaseScheduledForDeletion    Phase = "ScheduledForDeletion"
+	PhaseDeleting                Phase = "Deleting"
+)
+
+// AdoptionPolicy says what happens if a dependent exists and is not the component's own.
+type AdoptionPolicy string
+
+const (
+	// AdoptionPolicyNever reports a failure.
+	AdoptionPolicyNever AdoptionPolicy = "never"
+	// AdoptionPolicyIfUnowned adopts the object if it has no owner.
+	AdoptionPolicyIfUnowned AdoptionPolicy = "if-unowned"
+	// AdoptionPolicyAlways adopts the object even from another owner.
+	AdoptionPolicyAlways AdoptionPolicy = "always"
+)
+
+// ReconcilePolicy says when a dependent is written.
+type ReconcilePolicy string
+
+const (
+	// ReconcilePolicyOnObjectChange writes if the manifest changed or the object drifted.
+	ReconcilePolicyOnObjectChange ReconcilePolicy = "on-object-change"
+	// ReconcilePolicyOnObjectOrComponentChange writes in addition if the component has a new
+	// generation.
+	ReconcilePolicyOnObjectOrComponentChange ReconcilePolicy = "on-object-or-component-change"
+	// ReconcilePolicyOnce creates the object and never writes it again.
+	ReconcilePolicyOnce ReconcilePolicy = "once"
+)
+
+// UpdatePolicy says how a dependent that exists is brought to its manifest.
+type UpdatePolicy string
+
+const (
+	// UpdatePolicyReplace replaces the object with the manifest, by PUT.
+	UpdatePolicyReplace UpdatePolicy = "replace"
+	// UpdatePolicySsaMerge uses server-side apply; fields of others stay.
+	UpdatePolicySsaMerge UpdatePolicy = "ssa-merge"
+	// UpdatePolicySsaOverride uses server-side apply and takes over the fields that kubectl and
+	// Helm own.
+	UpdatePolicySsaOverride UpdatePolicy = "ssa-override"
+	// UpdatePolicyRecreate deletes the object and creates it again.
+	UpdatePolicyRecreate UpdatePolicy = "recreate"
+)
+
+// DeletePolicy says what happens to a dependent that is no longer wanted.
+type DeletePolicy string
+
+const (
+	// DeletePolicyDelete deletes the object.
+	DeletePolicyDelete DeletePolicy = "delete"
+	// DeletePolicyOrphan leaves the object and gives up its ownership.
+	DeletePolicyOrphan DeletePolicy = "orphan"
+	// DeletePolicyOrphanOnApply is orphan if the object left the manifests, and delete if the
+	// component is deleted.
+	DeletePolicyOrphanOnApply DeletePolicy = "orphan-on-apply"
+	// DeletePolicyOrphanOnDelete is delete if the object left the manifests, and orphan if the
+	// component is deleted.
+	DeletePolicyOrphanOnDelete DeletePolicy = "orphan-on-delete"
+)
