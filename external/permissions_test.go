@@ -107,8 +107,12 @@ func TestPermissionMessages(t *testing.T) {
 	t.Run("E1-53 missing without C", func(t *testing.T) {
 		w.createAs("a", annotated(api.AnnotationAccess, "UD"))
 		got := w.failing("CreateNotPermitted")
-		if !strings.HasPrefix(condition(got, "Failed").Message, "permission to create external resource is not set") || w.cloud.count(http.MethodPost) != 0 {
-			t.Errorf("message %q, calls %v", condition(got, "Failed").Message, w.cloud.calls(false))
+		message := condition(got, "Failed").Message
+		if !strings.HasPrefix(message, "permission to create external resource is not set") || w.cloud.count(http.MethodPost) != 0 {
+			t.Errorf("message %q, calls %v", message, w.cloud.calls(false))
+		}
+		if want := `set annotation trimtab.dev/access-permissions to "cud" to allow it`; !strings.HasSuffix(message, want) {
+			t.Errorf("message %q, want %s at its end", message, want)
 		}
 	})
 	t.Run("E1-51 absent is CUD", func(t *testing.T) {

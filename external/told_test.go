@@ -147,7 +147,7 @@ func TestForgedReady(t *testing.T) {
 		w.pending("a", "is not ready")
 		w.forge("b", forged(isReady(1)))
 		w.await("the dependent to say that nobody believes it", func(o *thing.Thing) bool {
-			return strings.Contains(condition(o, "DependenciesReady").Message, "which its operator did not write")
+			return strings.Contains(condition(o, "DependenciesReady").Message, "that its operator did not write")
 		})
 		w.pokeAs("a", "1")
 		if made := w.cloud.get("a"); made != nil {
@@ -165,7 +165,7 @@ func TestForgedReady(t *testing.T) {
 		w.forge("b", forged(metav1.Condition{Type: "Ready", Status: "False", Reason: "X"}))
 		w.forge("b", map[string]any{"status": map[string]any{"conditions": b.Status.Conditions}})
 		w.create(needs("b"))
-		w.pending("a", "which its operator did not write")
+		w.pending("a", "that its operator did not write")
 		w.pokeAs("b", "1")
 		w.ready()
 		if now := condition(w.get("b"), "Ready"); now != honest {

@@ -47,11 +47,11 @@ func andDiffers(d Differs) func(*Facts) { return func(f *Facts) { f.Differs = d 
 func words(change ...func(*Texts)) Texts {
 	t := Texts{
 		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it again",
-		Paused: "changes are paused by annotation " + api.AnnotationPaused + "; remove it to continue",
-		GaveUp: "gave up after 5 retries, change the object to try again",
-		Grant:  "; allow it with annotation " + api.AnnotationAccess, Holder: "Stream shop/older",
-		AdoptAlways: "set annotation trimtab.dev/adoption to \"always\" to adopt it",
-		AdoptFrom:   "set annotation trimtab.dev/adoption to \"from:1f0c\" to adopt it",
+		Paused:      PausedText(PauseChanges, time.Time{}),
+		GaveUp:      "gave up after 5 retries, change the object to try again",
+		Holder:      "Stream shop/older",
+		AdoptAlways: AdoptBy(api.AdoptionAlways),
+		AdoptFrom:   AdoptBy(api.AdoptionFrom + "1f0c"),
 		MadeAt:      "nats://east:4222", Here: "nats://west:4222", OwnerCluster: "c7",
 	}
 	for _, f := range change {
@@ -60,6 +60,7 @@ func words(change ...func(*Texts)) Texts {
 	return t
 }
 
+func granting(g Grant) func(*Texts)     { return func(t *Texts) { t.Grant = g } }
 func called(s string) func(*Texts)      { return func(t *Texts) { t.Thing = s } }
 func saying(s string) func(*Texts)      { return func(t *Texts) { t.Error = s } }
 func waitsFor(s string) func(*Texts)    { return func(t *Texts) { t.Waiting = s } }
@@ -90,7 +91,7 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"a new object: the first observation", of(nothing, recorded(record.MarkerNone), notLooked), words()},
 		{"a dependency does not exist", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
 		{"the resource works, but a dependency is not ready", of(unready, depends, readyFor(3)), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it is not ready"))},
-		{"a dependency says Ready, but its operator did not write that", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it says that it is ready, which its operator did not write"))},
+		{"the Ready condition of a dependency was not written by its operator", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it "+Unvouched))},
 		{"the API is not ready for the call", of(failed(ActionCreate, ClassNotReady)), words(saying("the account is being set up"))},
 		{"about to create, before the record is durable", of(missing, nothing, recorded(record.MarkerNone)), words()},
 		{"creating", of(missing, nothing), words()},
@@ -119,7 +120,7 @@ func settledOnes() []situation {
 		{"in sync", of(), words()},
 		{"in sync except for differences that are ignored", of(ignored), words(func(t *Texts) { t.Ignored = "spec.mirrorDirect is false, wanted true" })},
 		{"in sync, but an annotation is not valid", of(), words(func(t *Texts) {
-			t.Problems = `annotation trimtab.dev/adoption: "yes" is not "never", "if-marked", "if-identical" or "always"; nothing is adopted until it is corrected`
+			t.Problems = InvalidAdoption("yes")
 		})},
 		{"degraded", of(phase(PhaseDegraded)), words(vendor("MirrorFails", `cannot copy from stream "nowhere": not found`))},
 		{"a new spec is applied", of(inPlace, readyFor(2)), words(wants(bigger))},
@@ -169,9 +170,10 @@ func refusals(nothing func(*Facts)) []situation {
 		{"the change is not supported", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
 		{"the spec yields another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},
 		{"the spec yields no valid name", of(troubled(TroubleName), notLooked), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
-		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words()},
-		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger))},
-		{"it may not be recreated", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words(granting(Grant{Author: "cud", Operator: "cud", Annotation: "ud"}))},
+		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger), granting(Grant{Author: "cud", Operator: "cd", Namespace: "shop"}))},
+		{"it may not be recreated", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`), granting(Grant{Author: "cud", Operator: "cud", Annotation: "cu"}))},
+		{"the operator never updates", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger), granting(Grant{Author: "cd", Operator: "cud"}))},
 		{"not ours: no mark", of(owner(OwnerNobody)), words()},
 		{"not ours: another object has it", of(owner(OwnerOther)), words(owned("Stream shop/orders", ""))},
 		{"not ours: of an earlier object", of(owner(OwnerNamesake)), words(owned("Stream shop/orders", "1f0c"))},
@@ -209,10 +211,10 @@ func ends() []situation {
 		{"deleted, and the assigned id is not found", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *Texts) { t.ID = "i-0b1c" })},
 		{"deleted, and a refused create may have created it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
 		{"deleted, with an invalid deletion policy", of(deleting, unclear), words(func(t *Texts) {
-			t.Problems = `annotation trimtab.dev/deletion: "keep" is not "delete" or "orphan"; the external resource is neither deleted nor kept until it is corrected`
+			t.Problems = InvalidDeletion("keep")
 		})},
 		{"deletion is paused", of(deleting, paused(PauseAll)), words(func(t *Texts) {
-			t.Paused = "changes are paused by annotation " + api.AnnotationPaused + ", deletion too; remove it to continue"
+			t.Paused = PausedText(PauseAll, time.Time{})
 		})},
 		{"deleted, and a create may still take effect", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
 		{"orphaned: the mark is removed", of(deleting, orphan, canUnmark), words()},

@@ -49,9 +49,10 @@ type Texts struct {
 	Holder string
 	// Owner, OwnerUID and OwnerCluster are what the resource's mark says.
 	Owner, OwnerUID, OwnerCluster string
-	// AdoptFrom and AdoptAlways are how to adopt the resource; Grant is how to grant the missing
-	// permission.
-	AdoptFrom, AdoptAlways, Grant string
+	// AdoptFrom and AdoptAlways are how to adopt the resource.
+	AdoptFrom, AdoptAlways string
+	// Grant is the way to a missing permission.
+	Grant Grant
 	// Adopted is the former owner of an adopted resource; empty if it was not adopted.
 	Adopted string
 	// MadeAt is the endpoint where the resource was created, Here the one the operator calls.
@@ -220,16 +221,15 @@ func (t Texts) given(f Facts) string {
 
 // change is about differences and permissions; empty for other reasons.
 func (t Texts) change(d Decision, f Facts) string {
-	grant := t.Grant
 	switch d.Reason {
 	case ReasonCreateNotPermitted:
-		return "permission to create external resource is not set: " + t.Thing + " does not exist" + grant
+		return "permission to create external resource is not set: " + t.Thing + " does not exist" + t.Grant.to("c")
 	case ReasonUpdateNotPermitted:
-		return "permission to update external resource is not set: " + t.InPlace + grant
+		return "permission to update external resource is not set: " + t.InPlace + t.Grant.to("u")
 	case ReasonRecreateNotPermitted:
-		return "permission to delete or recreate external resource is not set: " + t.Recreate + grant
+		return "permission to delete or recreate external resource is not set: " + t.Recreate + t.Grant.to("cd")
 	case ReasonApprovalRequired:
-		return "recreating " + t.Thing + " loses its content and needs approval"
+		return "recreating " + t.Thing + " loses its content and needs approval; " + approveBy(f)
 	case ReasonImmutable:
 		return fmt.Sprintf("%s cannot be changed: %s; revert the spec, or %s", t.Thing, t.Unsupported, t.Remedy)
 	case ReasonNotConverging:

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/health"
 	"github.com/trimtab-dev/trimtab/internal/plain"
@@ -170,7 +171,7 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 		return why, nil
 	}
 	if believed, err := e.believed(ctx, r.Live, to); err != nil || !believed {
-		return unvouched, err
+		return decide.Unvouched, err
 	}
 	return "", nil
 }
@@ -202,10 +203,6 @@ func kindOf(k client.Client, obj client.Object) string {
 	}
 	return reflect.TypeOf(obj).Elem().Name()
 }
-
-// unvouched is what a dependency lacks whose Ready somebody else wrote. If its operator then
-// writes the same value, no cache shows a change, so the dependency is polled.
-const unvouched = "says that it is ready, which its operator did not write"
 
 // believed reports whether condition Ready of a dependency was written by its operator, and not by
 // somebody else who may write status. It is true for kinds that trimtab does not manage.

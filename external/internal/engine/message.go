@@ -3,9 +3,7 @@ package engine
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/plain"
@@ -34,7 +32,7 @@ func (p *pass) texts() decide.Texts {
 		t.VendorReason = plain.Reason(p.seen.Reason)
 	}
 	if p.settings.pause != decide.PauseNone {
-		t.Paused = p.settings.paused()
+		t.Paused = decide.PausedText(p.settings.pause, p.settings.until)
 	}
 	p.ownership(&t)
 	return t
@@ -46,18 +44,6 @@ func waitingFor(deps []loop.Dep) string {
 		parts[i] = d.String()
 	}
 	return strings.Join(parts, ", ")
-}
-
-// paused says how changes are paused, and until when.
-func (s *settings) paused() string {
-	text := "changes are paused by annotation " + api.AnnotationPaused
-	switch {
-	case !s.until.IsZero():
-		return text + " until " + s.until.UTC().Format(time.RFC3339)
-	case s.pause == decide.PauseAll:
-		return text + ", deletion too; remove it to continue"
-	}
-	return text + "; remove it to continue"
 }
 
 // what names the resource for users.

@@ -38,16 +38,41 @@ func ownerIn(found map[string]string) string {
 // adoptBy says how to adopt a resource with a value of the adoption annotation.
 func (p *pass) adoptBy(value string) string {
 	if p.settings.limits.adoption < decide.AdoptAlways {
-		return fmt.Sprintf("whoever runs the operator can allow annotation %s=%s, which adopts it, with --%s",
-			api.AnnotationAdoption, value, p.settings.limits.flagged("adoption-limit", api.AdoptionAlways))
+		return fmt.Sprintf("whoever runs the operator can allow annotation %s=%s, which adopts it, with %s",
+			api.AnnotationAdoption, value, decide.Flag("adoption-limit", p.settings.limits.namespace, api.AdoptionAlways))
 	}
-	return fmt.Sprintf("set annotation %s to %q to adopt it", api.AnnotationAdoption, value)
+	return decide.AdoptBy(value)
 }
 
-// grant says how to grant the missing permission.
-func (p *pass) grant() string {
-	if l := p.settings.limits; !l.create || !l.update || !l.remove {
-		return fmt.Sprintf("; allow it with annotation %s, within what the operator's --access-limit allows here", api.AnnotationAccess)
+// grant describes who withholds a permission.
+func (p *pass) grant() decide.Grant {
+	policy := p.settings.policy
+	return decide.Grant{
+		Author: granted(p.e.options.Limits.Access), Operator: granted(p.loop.Terms.Access.In(p.settings.limits.namespace)),
+		Annotation: letters(policy.Create, policy.Update, policy.Delete), Namespace: p.settings.limits.namespace,
 	}
-	return "; allow it with annotation " + api.AnnotationAccess
+}
+
+// granted returns the letters of a limit. An empty limit grants all.
+func granted(limit string) string {
+	if limit == "" {
+		return "cud"
+	}
+	l, _ := api.AccessLetters(limit)
+	return l
+}
+
+// letters is the inverse of lettersOf.
+func letters(create, update, remove bool) string {
+	all := ""
+	if create {
+		all += "c"
+	}
+	if update {
+		all += "u"
+	}
+	if remove {
+		all += "d"
+	}
+	return all
 }

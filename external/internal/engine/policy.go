@@ -36,10 +36,7 @@ func readSettings(annotations map[string]string, now time.Time, l limits) settin
 	return s
 }
 
-func (s *settings) problem(annotation, value, allowed, instead string) {
-	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is not %s; %s until it is corrected",
-		annotation, value, allowed, instead))
-}
+func (s *settings) problem(text string) { s.problems = append(s.problems, text) }
 
 func (s *settings) readPause(value string, now time.Time) {
 	switch v := strings.ToLower(strings.TrimSpace(value)); v {
@@ -56,7 +53,7 @@ func (s *settings) readPause(value string, now time.Time) {
 	switch {
 	case err != nil:
 		s.pause = decide.PauseChanges
-		s.problem(api.AnnotationPaused, value, `"true", "all", "false" or a time like 2030-01-31T12:00:00Z`, "changes are paused")
+		s.problem(decide.InvalidPause(value))
 	case now.Before(until):
 		s.pause, s.until = decide.PauseChanges, until
 	}
@@ -71,7 +68,7 @@ func (s *settings) readAccess(value string) {
 	letters, ok := api.AccessLetters(value)
 	if !ok {
 		s.policy.Create, s.policy.Update, s.policy.Delete = false, false, false
-		s.problem(api.AnnotationAccess, value, `letters of "CUD", "none" or "read-only"`, "the external resource is only observed")
+		s.problem(decide.InvalidAccess(value))
 		return
 	}
 	c, u, d := lettersOf(letters)
@@ -101,7 +98,7 @@ func (s *settings) readAdoption(value string) {
 		s.from = from
 	case !ok:
 		asked = decide.AdoptNever
-		s.problem(api.AnnotationAdoption, value, `"never", "if-marked", "if-identical", "always" or "from:" with a UID`, "nothing is adopted")
+		s.problem(decide.InvalidAdoption(value))
 	case asked > s.limits.adoption:
 		s.beyond(api.AnnotationAdoption, value, "adoption-limit")
 	}
@@ -131,14 +128,14 @@ func (s *settings) readDeletion(value string) {
 		s.policy.Orphan = true
 	default:
 		s.policy.DeletionUnclear = true
-		s.problem(api.AnnotationDeletion, value, `"delete" or "orphan"`, "the external resource is neither deleted nor kept")
+		s.problem(decide.InvalidDeletion(value))
 	}
 }
 
 // beyond notes a problem: an annotation asks for more than it may.
 func (s *settings) beyond(annotation, value, flag string) {
-	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; whoever runs it can allow more with --%s",
-		annotation, value, s.limits.flagged(flag, "...")))
+	s.problems = append(s.problems, fmt.Sprintf("annotation %s: %q is more than the operator allows here; whoever runs it can allow more with %s",
+		annotation, value, decide.Flag(flag, s.limits.namespace, "...")))
 }
 
 // limits are the most that annotations may ask for in one namespace, and the defaults without
@@ -148,14 +145,6 @@ type limits struct {
 	adoption               decide.Adoption
 	create, update, remove bool
 	orphan                 bool
-}
-
-// flagged returns an operator's flag as it is set for the namespace.
-func (l limits) flagged(name, value string) string {
-	if l.namespace == "" {
-		return name + " " + value
-	}
-	return name + " " + l.namespace + "=" + value
 }
 
 // limits combines what the driver author allows with what whoever runs the operator decided. For

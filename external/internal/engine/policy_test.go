@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/loop"
 )
 
 func TestAccessGrammar(t *testing.T) {
@@ -89,5 +90,22 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%s: pause %d, policy %+v, problems %v", test.why, s.pause, s.policy, s.problems)
 			}
 		})
+	}
+}
+
+// TestGrant checks who is said to withhold a permission.
+func TestGrant(t *testing.T) {
+	l := limits{namespace: "shop", create: true, remove: true}
+	p := &pass{
+		e: &Engine{options: Options{Limits: Limits{Access: "CU"}}}, loop: &Run{Terms: loop.Terms{Access: loop.Limit{"shop": "read-only", "": "cud"}}},
+		settings: readSettings(map[string]string{api.AnnotationAccess: "dc"}, time.Now(), l),
+	}
+	want := decide.Grant{Author: "cu", Operator: "", Annotation: "cd", Namespace: "shop"}
+	if diff := cmp.Diff(want, p.grant()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p.e.options.Limits.Access, p.loop.Terms.Access = "", nil
+	if got := p.grant(); got.Author != "cud" || got.Operator != "cud" {
+		t.Errorf("%+v, want all letters where there is no limit", got)
 	}
 }

@@ -129,7 +129,7 @@ func (p *pass) outcome(d decide.Decision) loop.Outcome {
 	case decide.WakeScope:
 		return loop.AgainAfter(p.scopeDelay())
 	case decide.WakeDependency:
-		if slices.ContainsFunc(p.waiting, func(d loop.Dep) bool { return d.Why == unvouched }) {
+		if slices.ContainsFunc(p.waiting, func(d loop.Dep) bool { return d.Why == decide.Unvouched }) {
 			return loop.AgainAfter(p.track.poll(d.Row, 30*time.Second))
 		}
 		return loop.WaitFor(string(d.Reason), p.waiting...)
