@@ -1,6 +1,6 @@
-// Package conditions holds what a pass says of its object in status: single conditions, collected in a
-// [Set], and the finished [Report], which is merged with the conditions that others wrote and compared
-// with what the server has, so that nothing unchanged is written.
+// Package conditions contains what a pass reports in the status of its object: single conditions,
+// collected in a [Set], and the complete [Report], which is merged with the conditions that others
+// wrote.
 //
-// Writing is not here: only package loop writes status. Start with the example of Report.Merge.
+// Only package loop writes status. Start with the example of Report.Merge.
 package conditions

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab-dev/trimtab/conditions"
 )
 
-// A condition that a pass no longer reports goes, if its type is one of trimtab's own, and those of
-// others stay. The time is that of the last change of the status.
+// A condition that a pass no longer reports is removed if its type is one of trimtab's own. Conditions
+// of others stay. The time is that of the last change of the status.
 func ExampleReport_Merge() {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	earlier := []metav1.Condition{
@@ -21,7 +21,7 @@ func ExampleReport_Merge() {
 	var set conditions.Set
 	set.True("Ready", "Full", "the tank is full")
 
-	report := conditions.Report{Conditions: set.All()}.Fit()
+	report := conditions.Report{Conditions: set.All()}
 	for _, c := range report.Merge(earlier, 2, noon.Add(time.Hour)) {
 		fmt.Println(c.Type, c.Status, c.Reason, c.LastTransitionTime.UTC().Format(time.TimeOnly))
 	}

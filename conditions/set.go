@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// Set is the conditions that one pass reports. The zero value is empty and ready to use.
+// Set is a set of conditions that a pass reports. The zero value is empty and ready to use.
 type Set struct {
 	list []metav1.Condition
 }
@@ -31,8 +31,8 @@ func (s *Set) Set(t string, is metav1.ConditionStatus, reason, message string) {
 	s.Put(metav1.Condition{Type: t, Status: is, Reason: reason, Message: message})
 }
 
-// Put sets a condition whose ObservedGeneration may be an earlier generation than the one that the
-// pass sees, which zero means. The time of c does not count.
+// Put sets a condition with its ObservedGeneration, which may be earlier than the generation of the
+// pass. Zero means the generation of the pass. The LastTransitionTime of c is ignored.
 func (s *Set) Put(c metav1.Condition) {
 	c.Reason, c.Message = plain.Reason(c.Reason), plain.Line(c.Message)
 	meta.SetStatusCondition(&s.list, c)
@@ -44,7 +44,7 @@ func (s *Set) Get(t string) *metav1.Condition { return meta.FindStatusCondition(
 // All returns a copy of the conditions that have been set.
 func (s *Set) All() []metav1.Condition { return slices.Clone(s.list) }
 
-// Keep sets the conditions of trimtab's own types that earlier has, except those of the types in
+// Keep sets the conditions in earlier that have trimtab's own types, except those whose types are in
 // except.
 func (s *Set) Keep(earlier []metav1.Condition, except ...string) {
 	for _, c := range earlier {
@@ -54,44 +54,8 @@ func (s *Set) Keep(earlier []metav1.Condition, except ...string) {
 	}
 }
 
-// EqualOwn reports whether two lists have the same conditions of trimtab's own types, in whatever
-// order.
-func EqualOwn(a, b []metav1.Condition) bool { return equal(a, b, isOwn) }
-
-// Equal reports whether two lists have the same conditions, in whatever order.
-func Equal(a, b []metav1.Condition) bool {
-	return equal(a, b, func(metav1.Condition) bool { return true })
-}
-
-// equal compares the conditions that count.
-func equal(a, b []metav1.Condition, counts func(metav1.Condition) bool) bool {
-	left := 0
-	for _, y := range b {
-		if counts(y) {
-			left++
-		}
-	}
-	for _, x := range a {
-		if !counts(x) {
-			continue
-		}
-		left--
-		if y := meta.FindStatusCondition(b, x.Type); y == nil || !same(x, *y) {
-			return false
-		}
-	}
-	return left == 0
-}
-
-func same(x, y metav1.Condition) bool {
-	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&
-		x.ObservedGeneration == y.ObservedGeneration && x.LastTransitionTime.Equal(&y.LastTransitionTime)
-}
-
-func isOwn(c metav1.Condition) bool { return slices.Contains(own, c.Type) }
-
-// own are the condition types that trimtab sets on users' kinds; one of them that a pass
-// does not set is to go.
+// own are the condition types that trimtab sets on users' kinds. Those that a pass does not set are
+// removed.
 var own = []string{
 	api.ConditionReady, api.ConditionReconciling, api.ConditionStalled,
 	api.ConditionCreating, api.ConditionUpdating, api.ConditionDeleting,

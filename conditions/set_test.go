@@ -3,7 +3,6 @@ package conditions_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -95,61 +94,10 @@ func TestNoDuplicates(t *testing.T) {
 	})
 }
 
-// TestFit: what is reported is what Kubernetes takes, in one order, whatever the author passed; and what
-// fits is left alone.
-func TestFit(t *testing.T) {
-	given := []metav1.Condition{
-		{Type: "Ready", Status: "True", Reason: "Old", Message: "first"},
-		{Type: "Failed", Status: "False", Reason: "no reason", Message: "two\nlines"},
-		{Type: "Ready", Status: "False", Reason: "New", Message: "last", ObservedGeneration: 3},
-	}
-	before := slices.Clone(given)
-	got := conditions.Report{Conditions: given, Reason: "a word", Message: " a  b "}.Fit()
-	want := conditions.Report{
-		Conditions: []metav1.Condition{
-			{Type: "Failed", Status: "False", Reason: "NoReason", Message: "two lines"},
-			{Type: "Ready", Status: "False", Reason: "New", Message: "last", ObservedGeneration: 3},
-		},
-		Reason: "AWord", Message: "a b",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Fit (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, given); diff != "" {
-		t.Errorf("Fit changed its argument (-before +after):\n%s", diff)
-	}
-	if again := got.Fit(); &again.Conditions[0] != &got.Conditions[0] {
-		t.Error("what fits is copied")
-	}
-}
-
 func TestKeep(t *testing.T) {
 	var s conditions.Set
 	s.Keep([]metav1.Condition{{Type: "Ready", Status: "True", Reason: "A"}, {Type: "Failed", Status: "False", Reason: "B"}}, "Ready")
 	if s.Get("Ready") != nil || s.Get("Failed") == nil {
 		t.Errorf("kept %v, %v; want Failed alone", s.Get("Ready"), s.Get("Failed"))
-	}
-}
-
-func TestEqual(t *testing.T) {
-	one := metav1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(noon)}
-	other := metav1.Condition{Type: "B", Status: "True", Reason: "R", LastTransitionTime: metav1.NewTime(noon)}
-	if !conditions.Equal([]metav1.Condition{one, other}, []metav1.Condition{other, one}) {
-		t.Error("the order makes a difference")
-	}
-	changes := map[string]func(*metav1.Condition){
-		"type":       func(c *metav1.Condition) { c.Type = "C" },
-		"status":     func(c *metav1.Condition) { c.Status = "False" },
-		"reason":     func(c *metav1.Condition) { c.Reason = "S" },
-		"message":    func(c *metav1.Condition) { c.Message = "n" },
-		"generation": func(c *metav1.Condition) { c.ObservedGeneration = 2 },
-		"time":       func(c *metav1.Condition) { c.LastTransitionTime = metav1.NewTime(noon.Add(time.Second)) },
-	}
-	for what, change := range changes {
-		changed := one
-		change(&changed)
-		if conditions.Equal([]metav1.Condition{one}, []metav1.Condition{changed}) {
-			t.Errorf("a different %s makes no difference", what)
-		}
 	}
 }

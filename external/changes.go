@@ -50,7 +50,7 @@ type Changes []Change
 //	return external.Diff(
 //		external.Field("spec.maxBytes", s.Spec.MaxBytes, have.MaxBytes),
 //		external.Recreates(external.Field("spec.storage", s.Spec.Storage, have.Storage)),
-//		external.Immutable("spec.version", s.Spec.Version, have.Version),
+//		external.Immutable(external.Field("spec.version", s.Spec.Version, have.Version)),
 //	)
 func Diff(parts ...Changes) Changes {
 	all := slices.Concat(parts...)
@@ -93,22 +93,17 @@ func Set[V ~string](path string, want, have []V) Changes {
 	return Field(path, ordered(want), ordered(have))
 }
 
-// Immutable is like [Field] for fields that no call can change.
-func Immutable(path string, want, have any) Changes {
-	return withEffect(Unsupported, Field(path, want, have))
-}
-
 // Recreates sets the effect of differences to [Recreate].
 func Recreates(parts ...Changes) Changes { return withEffect(Recreate, parts...) }
 
-// Refused sets the effect of differences to [Unsupported].
-func Refused(parts ...Changes) Changes { return withEffect(Unsupported, parts...) }
+// Immutable sets the effect of differences to [Unsupported].
+func Immutable(parts ...Changes) Changes { return withEffect(Unsupported, parts...) }
 
 // Ignore sets the effect of differences to [Ignored].
 func Ignore(parts ...Changes) Changes { return withEffect(Ignored, parts...) }
 
-// Secret hides the values of differences.
-func Secret(parts ...Changes) Changes {
+// Sensitive hides the values of differences; see [Change.Sensitive].
+func Sensitive(parts ...Changes) Changes {
 	all := slices.Concat(parts...)
 	for i := range all {
 		all[i].Sensitive = true
@@ -139,7 +134,7 @@ func (c Changes) String() string { return c.list().String() }
 // of the spec.
 func (c Change) String() string { return c.inner().String() }
 
-// list is c as the engine has it.
+// list converts c for the engine.
 func (c Changes) list() change.List {
 	if len(c) == 0 {
 		return nil
@@ -155,7 +150,7 @@ func (c Change) inner() change.Change {
 	return change.Change{Path: c.Path, Want: c.Want, Have: c.Have, Effect: change.Effect(c.Effect), Sensitive: c.Sensitive, Remedy: c.Remedy}
 }
 
-// changesOf are changes as an author has them.
+// changesOf converts a list of the engine.
 func changesOf(list change.List) Changes {
 	out := make(Changes, len(list))
 	for i, x := range list {
@@ -172,7 +167,7 @@ func withEffect(e Effect, parts ...Changes) Changes {
 	return all
 }
 
-// settled follows pointers and tells whether anything is there.
+// settled follows pointers and reports whether there is a value.
 func settled(x any) (value any, managed bool) {
 	v := reflect.ValueOf(x)
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {

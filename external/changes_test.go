@@ -38,7 +38,7 @@ func TestCompareHelpers(t *testing.T) {
 		"set, empty":           {"", Set("a", []string{}, []string{"y"}), `a ["y"] → unset`},
 		"optional zero":        {"zero means unset", Optional("a", "", "x"), ""},
 		"optional":             {"", Optional("a", "y", "x"), `a "x" → "y"`},
-		"sensitive":            {"never shown", Secret(Field("a", "hunter2", "hunter1")), "a (sensitive) → (sensitive)"},
+		"sensitive":            {"never shown", Sensitive(Field("a", "hunter2", "hunter1")), "a (sensitive) → (sensitive)"},
 		"long":                 {"bounded", Field("a", string(slices.Repeat([]byte("x"), 200)), "y"), `a "y" → "` + string(slices.Repeat([]byte("x"), 79)) + "…"},
 		"sorted by path":       {"the order does not vary", Diff(Field("b", 1, 2), Field("a", 1, 2)), "a 2 → 1, b 2 → 1"},
 	}
@@ -53,7 +53,7 @@ func TestCompareHelpers(t *testing.T) {
 }
 
 func TestEffects(t *testing.T) {
-	all := Diff(Field("a", 1, 2), Recreates(Field("b", 1, 2)), Immutable("c", 1, 2), Ignore(Field("d", 1, 2)), Refused(Field("e", 1, 2)))
+	all := Diff(Field("a", 1, 2), Recreates(Field("b", 1, 2)), Immutable(Field("c", 1, 2)), Ignore(Field("d", 1, 2)), Immutable(Optional("e", 1, 2)))
 	got := map[string]Effect{}
 	for _, c := range all {
 		got[c.Path] = c.Effect

@@ -292,7 +292,7 @@ func (things) Compare(r external.CompareRequest[*thing.Thing, item]) external.Ch
 	return external.Diff(
 		external.Field("spec.size", r.Object.Spec.Size, r.Have.Size),
 		external.Recreates(external.Optional("spec.tier", r.Object.Spec.Tier, r.Have.Tier)),
-		external.Refused(external.Optional("spec.version", r.Object.Spec.Version, r.Have.Version)),
+		external.Immutable(external.Optional("spec.version", r.Object.Spec.Version, r.Have.Version)),
 	)
 }
 

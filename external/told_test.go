@@ -439,7 +439,7 @@ type secretive struct {
 func (s secretive) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
 	return external.Diff(
 		external.Field("spec.size", r.Object.Spec.Size, r.Have.Size),
-		external.Secret(external.Field("spec.passwordSecretRef", s.want.Load(), r.Have.Tags["password"])),
+		external.Sensitive(external.Field("spec.passwordSecretRef", s.want.Load(), r.Have.Tags["password"])),
 	)
 }
 

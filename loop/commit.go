@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/internal/report"
 )
 
 // persist is [Run.Persist]: metadata only, now.
@@ -85,7 +86,7 @@ func (p *pass[T]) report(v verdict) conditions.Report {
 		}
 		return v.report(&p.conditions, state)
 	}
-	return p.reported.Fit()
+	return report.Normalize(*p.reported)
 }
 
 // commitStatus completes the common status of the object and writes the status if it differs from

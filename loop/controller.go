@@ -69,7 +69,7 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 	}
 }
 
-// Govern sets what whoever runs the operator decided. Call it before SetupWithManager.
+// Govern sets the operator's terms. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
 
 // GroupVersionKind returns the kind that scheme has for T.

@@ -2,6 +2,8 @@ package loop
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
@@ -25,10 +27,33 @@ func (p *pass[T]) setState(state, reason, message string) {
 
 // shown is what an object's status said last. The zero value is nothing.
 type shown struct {
-	news    conditions.News
+	news    news
 	message string
 	// kind, state and reason are how the object is counted.
 	kind, state, reason string
+}
+
+// news is the part of a status whose changes are reported: the state, Ready, the reason of the present,
+// and whether annotations restrict the operator. A repeated failure does not change it.
+type news struct {
+	State, Ready, Reason, Paused, Policy string
+}
+
+func newsOf(state string, conditions []metav1.Condition) news {
+	n := news{State: state}
+	for _, t := range [...]string{api.ConditionReady, api.ConditionReconciling, api.ConditionStalled} {
+		if c := meta.FindStatusCondition(conditions, t); c != nil {
+			n.Reason = c.Reason
+		}
+	}
+	is := func(t string) string {
+		if c := meta.FindStatusCondition(conditions, t); c != nil {
+			return string(c.Status)
+		}
+		return ""
+	}
+	n.Ready, n.Paused, n.Policy = is(api.ConditionReady), is(api.ConditionPaused), is(api.ConditionPolicyInvalid)
+	return n
 }
 
 // forget no longer counts an object.
@@ -51,7 +76,7 @@ func (s *shown) counted(as shown) bool {
 // not reported yet, by the status that another one left. least is true if the API server takes no
 // more than the least of the status.
 func (o *object[T]) remember(r conditions.Report, observed *api.Status, least bool) shown {
-	now := shown{news: r.News(), message: r.Message, kind: o.c.gvk.Kind, state: r.State, reason: or(r.Known, r.Reason)}
+	now := shown{news: newsOf(r.State, r.Conditions), message: r.Message, kind: o.c.gvk.Kind, state: r.State, reason: or(r.Known, r.Reason)}
 	var before shown
 	o.c.memory.with(o.key, func(k *remembered) {
 		before = k.shown
@@ -62,7 +87,7 @@ func (o *object[T]) remember(r conditions.Report, observed *api.Status, least bo
 		k.shown, k.unwritable = now, k.unwritable && least
 	})
 	if before.kind == "" {
-		return shown{news: conditions.NewsOf(observed), message: observed.Message}
+		return shown{news: newsOf(observed.State, observed.Conditions), message: observed.Message}
 	}
 	return before
 }
@@ -70,7 +95,7 @@ func (o *object[T]) remember(r conditions.Report, observed *api.Status, least bo
 // tell writes one line to the log and records one event for a transition that users can
 // see. A failure that repeats itself is none; one for another reason is logged.
 func (o *object[T]) tell(r conditions.Report, before shown) {
-	news := r.News()
+	news := newsOf(r.State, r.Conditions)
 	moved := before.news != news
 	if !moved && (before.message == r.Message || !r.Event.Warning) {
 		return

@@ -228,7 +228,7 @@ func TestFinalizers(t *testing.T) {
 			if left--; left >= 0 {
 				return loop.Keep(300 * time.Millisecond)
 			}
-			return loop.Removed()
+			return loop.CleanedUp()
 		}}
 		w := newWorld(t, a, options{})
 		w.create("a")

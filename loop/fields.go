@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,7 +91,7 @@ func (f fields) specChanged(before, after client.Object) (bool, error) {
 func (f fields) sameStatus(a, b client.Object) bool {
 	if x, ok := reporting(a); ok {
 		y, _ := reporting(b)
-		if !conditions.Equal(x.Conditions, y.Conditions) {
+		if !equalConditions(x.Conditions, y.Conditions, func(metav1.Condition) bool { return true }) {
 			return false
 		}
 		theirs := y.Conditions
@@ -184,3 +185,32 @@ func statusPatch(have, want map[string]any, version string) ([]byte, error) {
 	to.SetResourceVersion(version)
 	return client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}).Data(to)
 }
+
+// equalConditions reports whether two lists have the same conditions, in any order. Conditions for
+// which counts returns false are ignored.
+func equalConditions(a, b []metav1.Condition, counts func(metav1.Condition) bool) bool {
+	left := 0
+	for _, y := range b {
+		if counts(y) {
+			left++
+		}
+	}
+	for _, x := range a {
+		if !counts(x) {
+			continue
+		}
+		left--
+		if y := meta.FindStatusCondition(b, x.Type); y == nil || !equalCondition(x, *y) {
+			return false
+		}
+	}
+	return left == 0
+}
+
+func equalCondition(x, y metav1.Condition) bool {
+	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&
+		x.ObservedGeneration == y.ObservedGeneration && x.LastTransitionTime.Equal(&y.LastTransitionTime)
+}
+
+// ownCondition reports whether the type of c is one of trimtab's own.
+func ownCondition(c metav1.Condition) bool { return !conditions.Report{}.Foreign(c.Type) }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/conditions"
 )
 
 // ownAnnotations cause a pass of every controller when they change. The record of the external resource
@@ -51,7 +50,7 @@ func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) pred
 func statusChanged(before, after client.Object) bool {
 	a, ours := reporting(before)
 	b, _ := reporting(after)
-	return ours && (a.State != b.State || a.Message != b.Message || !conditions.EqualOwn(a.Conditions, b.Conditions))
+	return ours && (a.State != b.State || a.Message != b.Message || !equalConditions(a.Conditions, b.Conditions, ownCondition))
 }
 
 // lost reports whether the finalizer is on before and not on after.

@@ -36,7 +36,7 @@ func newBreaker(method string, how func()) *breaker {
 	})
 	b.cleanup = func(_ context.Context, r *run) loop.CleanupOutcome {
 		b.at("Cleanup", r.Obj)
-		return loop.Removed()
+		return loop.CleanedUp()
 	}
 	b.onError = func(_ context.Context, r *run, _ error) loop.ErrorOutcome {
 		b.at("OnError", r.Obj)

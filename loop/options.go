@@ -81,8 +81,8 @@ type Need struct {
 	ClusterWide bool
 }
 
-// Terms are what whoever runs an operator decides for all its controllers. The zero value decides
-// nothing.
+// Terms are settings that apply to all controllers of an operator. Whoever runs the operator gives
+// them, usually by flags. The zero value sets no limits.
 type Terms struct {
 	// Installation distinguishes operators of the same kinds in one cluster. Empty means that
 	// there is one.

@@ -71,7 +71,7 @@ func TestOthers(t *testing.T) {
 		var w *world
 		a := cleaner{author: newAuthor(nil), cleanup: func(context.Context, *run) loop.CleanupOutcome {
 			w.patch("a", `{"metadata":{"finalizers":["`+ours+`","`+theirs+`"]}}`) //nolint:contextcheck // it takes the context of the test
-			return loop.Removed()
+			return loop.CleanedUp()
 		}}
 		w = newWorld(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{theirs, ours} })

@@ -143,12 +143,12 @@ type cleanupKind int
 const (
 	cleanupKeepUntilEvent cleanupKind = iota
 	cleanupKeep
-	cleanupRemoved
+	cleanupDone
 	cleanupFailed
 )
 
-// Removed: nothing is left to clean up, and the finalizer is removed.
-func Removed() CleanupOutcome { return CleanupOutcome{kind: cleanupRemoved} }
+// CleanedUp: nothing is left to clean up, and the finalizer is removed.
+func CleanedUp() CleanupOutcome { return CleanupOutcome{kind: cleanupDone} }
 
 // Keep: the finalizer stays, and Cleanup is called again after d. Zero or less means one second.
 func Keep(d time.Duration) CleanupOutcome {
@@ -181,8 +181,8 @@ func (o CleanupOutcome) String() string {
 		text = "KeepUntilEvent()"
 	case cleanupKeep:
 		text = fmt.Sprintf("Keep(%s)", o.after)
-	case cleanupRemoved:
-		text = "Removed()"
+	case cleanupDone:
+		text = "CleanedUp()"
 	case cleanupFailed:
 		text = fmt.Sprintf("CleanupFailed(%v)", o.err)
 	}

@@ -26,7 +26,7 @@ func TestOutcomes(t *testing.T) {
 		"Fail(no route to host).Because(Unreachable)":    {loop.Fail(away).Because("Unreachable"), away},
 		"FailAfter(no route to host, 3s)":                {loop.FailAfter(away, 3*time.Second), away},
 		"Terminal(Unreachable, no route to host)":        {loop.Terminal("Unreachable", away), away},
-		"Removed()":                       {loop.Removed(), nil},
+		"CleanedUp()":                     {loop.CleanedUp(), nil},
 		"Keep(2s)":                        {loop.Keep(2 * time.Second), nil},
 		"KeepUntilEvent().Because(Busy)":  {loop.KeepUntilEvent().Because("Busy"), nil},
 		"CleanupFailed(no route to host)": {loop.CleanupFailed(away), away},

@@ -207,7 +207,7 @@ func (p *pass[T]) cleanup(ctx context.Context) ending {
 	if isOutdated(o.err) {
 		return p.metadataFailed(ctx, o.err)
 	}
-	if o.kind == cleanupRemoved {
+	if o.kind == cleanupDone {
 		if err := p.releaseObject(ctx); err != nil {
 			return p.metadataFailed(ctx, err)
 		}

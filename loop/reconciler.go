@@ -21,7 +21,7 @@ type Reconciler[T client.Object] interface {
 // The loop puts a finalizer on objects if the Reconciler implements it.
 type Cleaner[T client.Object] interface {
 	// Cleanup is called instead of Reconcile once the object is being deleted, until it returns
-	// [Removed]. It must be safe to repeat: what it cleans up may be gone already, and so may
+	// [CleanedUp]. It must be safe to repeat: what it cleans up may be gone already, and so may
 	// the object, see [Run.Vanished].
 	Cleanup(ctx context.Context, r *Run[T]) CleanupOutcome
 }

@@ -133,7 +133,7 @@ func TestRetry(t *testing.T) {
 			if fails--; fails >= 0 {
 				return loop.CleanupFailed(errBroken)
 			}
-			return loop.Removed()
+			return loop.CleanedUp()
 		}}, onError: func(context.Context, *run, error) loop.ErrorOutcome { return loop.RetryError() }}
 		w := newWorld(t, h, options{Retry: linear(0)})
 		w.create("a")

@@ -21,31 +21,30 @@ type Run[T client.Object] struct {
 // Client reads from the cache and writes to the API.
 func (r *Run[T]) Client() client.Client { return r.pass.c.client }
 
-// Live reads from the API server itself, past the cache: one request for each read. It is
-// for the rare moment in which a copy that lags behind would do harm.
+// Live reads from the API server and bypasses the cache. Each read is a request. It is for the rare
+// case in which acting on a stale copy would do harm.
 func (r *Run[T]) Live() client.Reader { return r.pass.c.live }
 
-// Terms are what whoever runs the operator decided.
+// Terms returns the operator's settings.
 func (r *Run[T]) Terms() Terms { return r.pass.c.terms }
 
-// Sharing returns the objects in the cache for which [Indexer.IndexKeys] gives key, this one
-// among them. They are the cache's own: nothing of them may be changed.
+// Sharing returns the objects in the cache for which [Indexer.IndexKeys] returns key, including this
+// one. They belong to the cache and must not be changed.
 func (r *Run[T]) Sharing(ctx context.Context, key string) ([]T, error) {
 	return r.pass.c.sharing(ctx, key)
 }
 
-// Vanished reports whether the object is gone already: a deletion that was under way when its
-// finalizer was written removed it in spite of that, and Cleanup works from the last version.
-// Nothing can be written to it, so [Run.Persist] does nothing; another object of the same name
-// may exist.
+// Vanished reports whether the object no longer exists: a deletion that was in progress when the
+// finalizer was written removed it nevertheless, and Cleanup gets its last version. Nothing can be
+// written to it, so [Run.Persist] does nothing. Another object of the same name may exist.
 func (r *Run[T]) Vanished() bool { return r.pass.vanished != nil }
 
 // Retry returns which retry this pass is.
 func (r *Run[T]) Retry() RetryInfo { return r.pass.retry }
 
-// Conditions are the object's conditions as this pass will report them. The set starts
-// empty: of trimtab's own types, what is not set again goes. Ready, Reconciling and
-// Stalled are filled in from the outcome unless they are set here.
+// Conditions returns the conditions that this pass will report. The set starts empty, and conditions
+// of trimtab's own types that are not set in it are removed from the object. Ready, Reconciling and
+// Stalled follow from the outcome unless they are set here.
 func (r *Run[T]) Conditions() *conditions.Set { return &r.pass.conditions }
 
 // Log is the pass's logger; it carries the object's identity.

@@ -99,7 +99,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 			if next.never = !retried; retried {
 				next.after = wait
 			}
-		case cleanupKeepUntilEvent, cleanupRemoved:
+		case cleanupKeepUntilEvent, cleanupDone:
 			r.ladder.waiting()
 		}
 	})

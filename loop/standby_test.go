@@ -36,7 +36,7 @@ func (c *tally) Reconcile(_ context.Context, r *Run[*probe.Probe]) Outcome {
 	return Done()
 }
 
-func (c *tally) Cleanup(context.Context, *Run[*probe.Probe]) CleanupOutcome { return Removed() }
+func (c *tally) Cleanup(context.Context, *Run[*probe.Probe]) CleanupOutcome { return CleanedUp() }
 
 // seen returns how many objects were visited, and how often.
 func (c *tally) seen() (objects, visits int) {

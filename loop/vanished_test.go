@@ -54,7 +54,7 @@ func TestVanished(t *testing.T) {
 			r.Obj.Annotations = map[string]string{"noted": "yes"}
 			r.Event("Normal", "Undone", "by the author")
 			calls <- undone{r.Obj.UID, r.Vanished(), !r.Obj.DeletionTimestamp.IsZero(), r.Obj.Finalizers, r.Persist(ctx)}
-			return loop.Removed()
+			return loop.CleanedUp()
 		}}
 		w := vanishing(t, a, options{})
 		got := awaitUndone(t, calls)
@@ -89,7 +89,7 @@ func TestVanished(t *testing.T) {
 			cleanup: func(_ context.Context, r *run) loop.CleanupOutcome {
 				undo <- undone{Vanished: r.Vanished() && made}
 				made = false
-				return loop.Removed()
+				return loop.CleanedUp()
 			},
 		}
 		w := vanishing(t, a, options{})
@@ -108,7 +108,7 @@ func TestVanished(t *testing.T) {
 		a := cleaner{author: newAuthor(nil), cleanup: func(_ context.Context, r *run) loop.CleanupOutcome {
 			select {
 			case <-heal:
-				return loop.Removed()
+				return loop.CleanedUp()
 			default:
 				return loop.CleanupFailed(errors.New("the pump is away"))
 			}
@@ -162,7 +162,7 @@ func TestDeletedAtOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			delete(things, r.Obj.UID)
-			return loop.Removed()
+			return loop.CleanedUp()
 		},
 	}
 	a.ended = make(chan call, 10000)

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/internal/report"
 )
 
 // verdict is what an outcome means for the status, where the author has not reported.
@@ -130,7 +131,7 @@ func (v verdict) report(set *conditions.Set, state string) conditions.Report {
 		Reason:  r.Reason, Note: r.Message,
 	}
 	r.Conditions = set.All()
-	return r.Fit()
+	return report.Normalize(r)
 }
 
 // stateBeside is the state to show beside the author's conditions: an object that they call not Ready,

@@ -127,7 +127,7 @@ func (c cleaner) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Cl
 	n := c.note("cleanup", r)
 	defer c.done(n)
 	if c.cleanup == nil {
-		return loop.Removed()
+		return loop.CleanedUp()
 	}
 	return c.cleanup(ctx, r)
 }

@@ -29,7 +29,7 @@ type Options[T client.Object] struct {
 	Client client.Client
 	// Log is the Run's logger. The zero value logs nothing.
 	Log logr.Logger
-	// Terms are what whoever runs the operator decided.
+	// Terms are the operator's settings, as Run.Terms returns them.
 	Terms loop.Terms
 	// Retry says which retry the pass is. The zero value is the first attempt.
 	Retry loop.RetryInfo

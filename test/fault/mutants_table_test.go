@@ -51,7 +51,7 @@ func retryMutants() []mutant {
 	return []mutant{
 		{
 			what: "the finalizer goes although the cleanup failed",
-			file: "loop/pass.go", old: "	if o.kind == cleanupRemoved {\n", mutated: "	if o.kind == cleanupRemoved || o.kind == cleanupFailed {\n",
+			file: "loop/pass.go", old: "	if o.kind == cleanupDone {\n", mutated: "	if o.kind == cleanupDone || o.kind == cleanupFailed {\n",
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
 		{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/report"
 )
 
 // Report returns all that a decision reports to users: state and message, conditions, event. It is
@@ -29,14 +30,14 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 	} else if reconciling(d, f) {
 		v.is(api.ConditionReconciling, r.Reason, message)
 	}
-	// In the order of Fit, so that Fit has nothing to copy.
+	// Sorted by type, so that Normalize has nothing to copy.
 	slices.SortStableFunc(v.conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	r.Conditions = v.conditions
 	r.Event = conditions.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
 	if !r.Event.Warning && t.Problems != "" {
 		r.Event = conditions.Event{Warning: true, Reason: string(ReasonPolicyInvalid), Note: t.Problems}
 	}
-	return r.Fit()
+	return report.Normalize(r)
 }
 
 // stateOf is the state to report. If the decision leaves it open, it follows from what was just

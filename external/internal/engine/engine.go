@@ -154,7 +154,7 @@ func (e *Engine) Cleanup(ctx context.Context, r *Run) loop.CleanupOutcome {
 		p.track.released = true
 		e.memory.drop(r.Object.GetUID())
 		e.clients.forget(subjectOf(r.Object).key)
-		return loop.Removed()
+		return loop.CleanedUp()
 	}
 	if err := p.report(ctx, d); err != nil {
 		return loop.CleanupFailed(err)

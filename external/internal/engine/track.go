@@ -45,10 +45,6 @@ type track struct {
 	before *knowledge
 	// updates counts accepted changes that left a difference as it was.
 	updates updateCount
-	// gone reports whether the driver answered the last delete that the resource is gone, and nothing
-	// was created since. vain counts such answers that a read contradicted.
-	gone bool
-	vain vainCount
 	// marks counts accepted marks in a row that no observation shows.
 	marks markCount
 	// refusal is the call that the API permanently refused.
@@ -103,7 +99,6 @@ type knowledge struct {
 	creation       decide.Creation
 	called, doubt  time.Time
 	deleteAccepted bool
-	gone           bool
 }
 
 // updateCount counts accepted changes by the difference that they should have removed, since the
@@ -115,12 +110,6 @@ type updateCount struct {
 	// incarnation is the one last deleted in order to recreate it: several deletes of one resource
 	// are one attempt.
 	incarnation int64
-}
-
-// vainCount counts the deletions for a generation that were answered with Gone and changed nothing.
-type vainCount struct {
-	generation int64
-	count      int
 }
 
 // markCount counts the marks for a generation since the first.
@@ -189,7 +178,7 @@ func (t *track) ahead(r record.Record) bool {
 func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
-		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, vain: t.vain, refusal: t.refusal,
+		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		said: t.said, recalled: t.recalled, wish: t.wish,
 	}
@@ -229,11 +218,11 @@ func (t *track) wrotePrepared(r record.Record) {
 // createBegins notes that a create is being called, which may take effect whatever the outcome of
 // the call.
 func (t *track) createBegins(now time.Time) {
-	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted, t.gone}
+	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted}
 	if t.creation < decide.CreationPossible || t.creation == decide.CreationSettled {
 		t.creation = decide.CreationPossible
 	}
-	t.called, t.doubt, t.deleteAccepted, t.gone = now, now, false, false
+	t.called, t.doubt, t.deleteAccepted = now, now, false
 }
 
 // createAnswered notes the outcome of a create. Only an answer that can mean nothing else shows
@@ -245,12 +234,12 @@ func (t *track) createAnswered(failed bool, c decide.Class, now time.Time) {
 		return
 	}
 	if before != nil {
-		t.creation, t.called, t.doubt, t.deleteAccepted, t.gone = before.creation, before.called, before.doubt, before.deleteAccepted, before.gone
+		t.creation, t.called, t.doubt, t.deleteAccepted = before.creation, before.called, before.doubt, before.deleteAccepted
 		t.before = nil
 	}
 	if !failed {
 		t.creation = decide.CreationCalled
-		t.called, t.deleteAccepted, t.gone = now, false, false
+		t.called, t.deleteAccepted = now, false
 		return
 	}
 	t.creation = max(t.creation, decide.CreationRefused)
@@ -280,16 +269,7 @@ func (t *track) withdraws(r record.Record) bool {
 }
 
 // saw notes that the resource exists and is ours.
-func (t *track) saw(generation int64, from decide.Source) {
-	t.creation = decide.CreationSeen
-	if !t.gone || from != decide.SourceRead {
-		return
-	}
-	if t.vain.generation != generation {
-		t.vain = vainCount{generation: generation}
-	}
-	t.gone, t.vain.count = false, t.vain.count+1
-}
+func (t *track) saw() { t.creation = decide.CreationSeen }
 
 // sawNothing notes that no resource of ours has the name.
 func (t *track) sawNothing() {
@@ -312,9 +292,6 @@ func (t *track) deleteAnswered(refused bool) {
 		t.deleteAccepted = true
 	}
 }
-
-// answeredGone notes that the resource is gone, according to the answer to an accepted delete.
-func (t *track) answeredGone() { t.gone = true }
 
 // updateAnswered notes an accepted change that should remove a difference.
 func (t *track) updateAnswered(generation int64, hash string) {
@@ -354,17 +331,13 @@ func (t *track) markAnswered(generation int64, now time.Time) {
 func (t *track) inSync(generation int64, from decide.Source) {
 	t.refusal, t.changing, t.tried = refusal{}, "", generation
 	if from == decide.SourceRead { // an answer may only echo the request
-		t.updates, t.vain = updateCount{}, vainCount{}
+		t.updates = updateCount{}
 	}
 }
 
 // unconfirmed reports whether a change was accepted twice for the same difference, and no
-// observation has shown since that it had an effect, or whether a resource was there after an
-// answer that it was gone.
+// observation has shown since that it had an effect.
 func (t *track) unconfirmed(generation int64) bool {
-	if t.vain.count > 0 {
-		return true
-	}
 	if t.updates.generation != generation {
 		return false
 	}
@@ -407,10 +380,6 @@ func (t *track) facts(f *decide.Facts, now time.Time) {
 	f.VainMarks, f.SinceMark = 0, now.Sub(t.marks.first)
 	if t.marks.generation == f.Generation {
 		f.VainMarks = t.marks.count
-	}
-	f.VainDeletes = 0
-	if t.vain.generation == f.Generation {
-		f.VainDeletes = t.vain.count
 	}
 	f.SinceUnready = now.Sub(t.unready)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace

@@ -153,7 +153,7 @@ func (k keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Cle
 		return loop.CleanupFailed(err)
 	}
 	k.env.Author("after Cleanup")
-	return loop.Removed()
+	return loop.CleanedUp()
 }
 
 func loseConfigMap(ctx context.Context, w *fault.World) error {
