@@ -25,14 +25,15 @@ func Documents(files fs.FS, each func(document []byte) error) error {
 		if err != nil {
 			return err
 		}
-		if err := split(data, each); err != nil {
+		if err := Split(data, each); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil
 	})
 }
 
-func split(data []byte, each func(document []byte) error) error {
+// Split calls each for every YAML or JSON document in data.
+func Split(data []byte, each func(document []byte) error) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
 		document, err := documents.Read()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trimtab-dev/trimtab/internal/manifest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -65,12 +66,13 @@ func (b Binary) Install(t testing.TB, cfg *rest.Config, namespace string, flags 
 		t.Fatalf("print the manifests: %v\n%s", err, complaints.String())
 	}
 	var objects []client.Object
-	for text := range bytes.SplitSeq(printed, []byte("\n---\n")) {
+	err = manifest.Split(printed, func(document []byte) error {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, u); err != nil {
-			t.Fatalf("read the manifests: %v\n%s", err, text)
-		}
 		objects = append(objects, u)
+		return yaml.Unmarshal(document, u)
+	})
+	if err != nil {
+		t.Fatalf("read the manifests: %v\n%s", err, printed)
 	}
 	return install(t, cfg, namespace, objects)
 }

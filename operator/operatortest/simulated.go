@@ -1,7 +1,6 @@
 package operatortest
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -84,7 +83,7 @@ func roles(o operator.Options, flags []string, elects bool) fs.FS {
 	if err != nil {
 		return unreadable{err}
 	}
-	var out bytes.Buffer
+	files := fstest.MapFS{}
 	for _, obj := range objects {
 		kind := obj.GetObjectKind().GroupVersionKind().Kind
 		switch kind {
@@ -100,7 +99,7 @@ func roles(o operator.Options, flags []string, elects bool) fs.FS {
 		if err != nil {
 			return unreadable{fmt.Errorf("%s %s: %w", kind, obj.GetName(), err)}
 		}
-		out.WriteString("---\n" + string(text))
+		files[fmt.Sprintf("%02d.yaml", len(files))] = &fstest.MapFile{Data: text}
 	}
-	return fstest.MapFS{"roles.yaml": &fstest.MapFile{Data: out.Bytes()}}
+	return files
 }

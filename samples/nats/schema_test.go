@@ -2,10 +2,8 @@ package nats_test
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trimtab-dev/trimtab/internal/manifest"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -191,21 +190,12 @@ func TestSchemaAccepts(t *testing.T) {
 func examples(t *testing.T) map[string]client.Object {
 	t.Helper()
 	out := map[string]client.Object{}
-	err := fs.WalkDir(os.DirFS("examples"), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	err := manifest.Documents(os.DirFS("examples"), func(document []byte) error {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(document, &obj.Object); err != nil {
 			return err
 		}
-		content, err := os.ReadFile(filepath.Join("examples", path))
-		if err != nil {
-			return err
-		}
-		for i, doc := range strings.Split(string(content), "\n---\n") {
-			obj := &unstructured.Unstructured{}
-			if err := yaml.UnmarshalStrict([]byte(doc), &obj.Object); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			out[fmt.Sprintf("%s[%d]", path, i)] = obj
-		}
+		out[fmt.Sprintf("example %d: %s %s", len(out)+1, obj.GetKind(), obj.GetName())] = obj
 		return nil
 	})
 	if err != nil {
