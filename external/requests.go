@@ -90,7 +90,8 @@ type DeleteRequest[T client.Object, C any] struct {
 // the external resource is gone or will be.
 type DeleteResponse struct {
 	// Gone says that the external resource does not exist any more, and that no read will show
-	// it again. It saves the read that would follow.
+	// it again. It saves the read that would follow. If a read does show it again, later answers
+	// of that kind are checked by a read, and after three of them a re-creation is given up.
 	Gone bool
 }
 

@@ -49,6 +49,7 @@ func op(s OpState, of Action) func(*Facts)    { return func(f *Facts) { f.Op.Sta
 func did(d Did) func(*Facts)                  { return func(f *Facts) { f.Did = d } }
 func approval(a Approval) func(*Facts)        { return func(f *Facts) { f.Approval = a } }
 func updates(n int) func(*Facts)              { return func(f *Facts) { f.SameUpdates = n } }
+func vainDeletes(n int) func(*Facts)          { return func(f *Facts) { f.VainDeletes = n } }
 func alreadyRefused(a Action) func(*Facts)    { return func(f *Facts) { f.Refused = a } }
 func differing(d Differs) func(*Facts)        { return func(f *Facts) { f.Differs = d } }
 func allowed(c, u, d bool) func(*Facts) {
@@ -246,6 +247,8 @@ func table() map[string]situated {
 		"D-19 read-only and out of sync":    {"read-only reports drift and changes nothing", given(inPlace, allowed(false, false, false)), "D-19 stop Failed UpdateNotPermitted +Ready -Creating -Updating +Failed drift"},
 		"D-20 gives up":                     {"changing it back and forth helps nobody", given(inPlace, updates(3)), "D-20 stop Failed NotConverging +Ready -Creating -Updating +Failed event"},
 		"D-20 not yet":                      {"an API may need more than one update", given(inPlace, updates(2)), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
+		"D-20 gives up on deletions":        {"it is said to be gone, and is not", given(recreate, vainDeletes(3)), "D-20 stop Failed NotConverging +Ready -Creating -Updating +Failed event"},
+		"D-20 deletes once more":            {"it may be gone the next time", given(recreate, vainDeletes(2)), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
 		"D-21 deletes first":                {"only then is the name free", given(recreate), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
 		"D-21 prepares":                     {"the driver must do something before a deletion", given(recreate, unprepared), "D-21 prepare delete Recreating Recreating -Ready -Creating +Updating -Failed"},
 		"D-21 waits for the deletion":       {"never two deletes without a delay", given(recreate, did(Did{Delete: true})), "D-21 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},

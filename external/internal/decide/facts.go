@@ -51,8 +51,12 @@ type Facts struct {
 	// accepted for this generation and that left this very difference.
 	SameUpdates int
 	// Unconfirmed reports whether an earlier update was accepted that should have removed the same
-	// differences as the last one, without any observation since that shows that it did.
+	// differences as the last one, without any observation since that shows that it did, or whether a
+	// read contradicted an earlier answer that the resource is gone.
 	Unconfirmed bool
+	// VainDeletes counts the deletions for this generation after which the resource was gone, according
+	// to the driver, and a read showed it nevertheless, although nothing was created meanwhile.
+	VainDeletes int
 	// VainMarks counts the marks that the API accepted for this generation and that no observation
 	// shows; SinceMark is the time since the first of them.
 	VainMarks int

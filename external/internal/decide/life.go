@@ -440,7 +440,7 @@ func decideRecreate(f Facts) Decision {
 		return d
 	case f.Approval == ApprovalMissing:
 		return keepReady(f, stopped(22, ReasonApprovalRequired))
-	case f.SameUpdates >= NotConvergingAfter:
+	case f.SameUpdates >= NotConvergingAfter, f.VainDeletes >= NotConvergingAfter:
 		return keepReady(f, stopped(20, ReasonNotConverging))
 	case f.Refused == ActionDelete:
 		return keepReady(f, refused(f, ActionDelete))

@@ -166,6 +166,7 @@ func refusals(nothing func(*Facts)) []situation {
 		{"the create is refused for good", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
 		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *Texts) { t.Refusal = overlap })},
 		{"updates are accepted and change nothing", of(inPlace, updates(3), readyFor(2)), words(wants(bigger))},
+		{"a deleted resource is said to be gone and is not", of(recreate, vainDeletes(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"a recreated resource has the same difference", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"the change is not supported", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
 		{"the spec yields another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},

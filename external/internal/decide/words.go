@@ -253,6 +253,11 @@ func (t Texts) change(d Decision, f Facts) string {
 // restless is about changes that were made and left the same difference.
 func (t Texts) restless(f Facts) string {
 	const wayOut = "change the spec to what the external system reports"
+	if f.Differs.Recreate && f.VainDeletes >= NotConvergingAfter {
+		return fmt.Sprintf("%d calls of Delete returned that %s is gone, but Observe still shows it, so it cannot be recreated: %s; "+
+			"delete it in the external system; the driver must set DeleteResponse.Gone only if no observation shows the resource again",
+			NotConvergingAfter, t.Thing, t.Recreate)
+	}
 	if f.Differs.Recreate {
 		return fmt.Sprintf("%s was recreated %d times and still differs: %s; %s", t.Thing, NotConvergingAfter, t.Recreate, wayOut)
 	}

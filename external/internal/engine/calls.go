@@ -283,6 +283,9 @@ func (p *pass) remove(ctx context.Context) {
 		p.track.recreating(p.obj.GetGeneration(), p.record.Incarnation, wanted.With(change.Recreate).Hash())
 		p.track.changing = wanted.With(change.Recreate).String()
 		p.repaired(wanted.With(change.Recreate))
+		if got.state != nil {
+			p.track.answeredGone()
+		}
 		p.answered(ctx, got)
 	}
 }

@@ -91,7 +91,7 @@ func (w *world) pass(i int) {
 		p.heedsLag(d)
 		w.rows[d.Row]++
 		w.slots[i].last = d
-		if w.v.consistent && d.Reason == decide.ReasonNotConverging && d.Row == 20 {
+		if w.v.consistent && !w.v.falseGone && d.Reason == decide.ReasonNotConverging && d.Row == 20 {
 			w.fail("gives up on changes that were made")
 		}
 		p.tell(d)
@@ -180,6 +180,7 @@ func (w *world) settled() time.Duration {
 func (p *modelPass) facts() decide.Facts {
 	f, o, v := p.f, p.o, p.w.v
 	f.Deleting, f.Paused, f.Policy, f.Identity = o.deleting, o.pause, o.policy, v.identity
+	f.Generation = o.generation
 	f.Grace, f.Unprepared, f.CanMark, f.MarkLater = modelGrace*time.Second, o.unprepared, v.marker, v.late
 	f.UniqueNames = v.byName() && !v.twofold || p.w.m.hasty
 	f.Record = decide.RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.Progress(), Doubtful: v.looksFirst() && (o.rec.Doubt || p.t.doubtful)}
@@ -281,13 +282,14 @@ func (p *modelPass) know(phase decide.Phase, value int, from decide.Source) {
 	}
 	p.f.Differs = decide.Differs{InPlace: p.value%10 != p.o.want%10, Recreate: p.value/10 != p.o.want/10}
 	if p.f.Seen.Ours() {
-		p.t.saw()
+		p.t.saw(p.o.generation, from)
 	} else {
 		p.t.sawNothing()
 	}
 	if !p.f.Differs.Any() {
 		if from == decide.SourceRead {
 			w.vain[p.o.uid] = 0
+			delete(w.falseGone, p.o.uid)
 		} else if w.m.believesAnswers {
 			from = decide.SourceRead
 		}
@@ -535,6 +537,10 @@ func (p *modelPass) remove() {
 	p.touch("deleted")
 	p.f.Did.Delete, p.f.Seen = true, decide.Seen{}
 	delete(w.memory, p.o.uid)
+	if t := p.target(); w.v.falseGone && !p.o.deleting && t != nil && t.mark[record.MarkUID] == strconv.FormatInt(p.o.uid, 10) && w.chance(90) {
+		p.pretendGone() // only the mark shows afterwards whose it still is
+		return
+	}
 	class := w.anyFault()
 	t := p.target()
 	if t != nil && t.created > w.readTime() { // the API does not show it yet
@@ -547,10 +553,38 @@ func (p *modelPass) remove() {
 			t.gone += 1 + w.rng.IntN(4)
 		}
 	}
-	p.t.deleteAnswered(p.answered(decide.ActionDelete, class).Failed)
+	if !p.answered(decide.ActionDelete, class).Failed && !p.o.deleting {
+		p.t.recreating(p.o.generation, p.o.rec.Incarnation, strconv.Itoa(p.o.want))
+	}
+	p.t.deleteAnswered(p.f.Last.Failed)
 	if w.v.answers && class == decide.ClassUnknown && t != nil && t.deleted != 0 && t.gone <= w.now {
-		p.looked = w.clock()
-		p.f.Seen, p.f.Differs = decide.Seen{Looked: true, Phase: decide.PhaseMissing, Source: decide.SourceAnswer}, decide.Differs{}
+		p.isGone()
+	}
+}
+
+// isGone takes the answer to a delete that the resource is gone.
+func (p *modelPass) isGone() {
+	p.looked = p.w.clock()
+	p.t.answeredGone()
+	p.f.Seen, p.f.Differs = decide.Seen{Looked: true, Phase: decide.PhaseMissing, Source: decide.SourceAnswer}, decide.Differs{}
+	p.t.sawNothing()
+}
+
+// pretendGone is a delete that is answered with Gone and does nothing. An engine may fall for that
+// a few times for one spec.
+func (p *modelPass) pretendGone() {
+	w := p.w
+	p.answered(decide.ActionDelete, decide.ClassUnknown)
+	p.t.deleteAnswered(false)
+	p.t.recreating(p.o.generation, p.o.rec.Incarnation, strconv.Itoa(p.o.want))
+	p.isGone()
+	if w.falseGone[p.o.uid].generation != p.o.generation {
+		w.falseGone[p.o.uid] = vainCount{generation: p.o.generation}
+	}
+	n := w.falseGone[p.o.uid].count + 1
+	w.falseGone[p.o.uid] = vainCount{p.o.generation, n}
+	if n > 2*decide.NotConvergingAfter { // a create whose answer is lost may have made it
+		w.fail("deletes again and again what stays")
 	}
 }
 

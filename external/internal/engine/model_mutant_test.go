@@ -167,6 +167,11 @@ func TestModelTeeth(t *testing.T) {
 			api: "name and mark, repeated",
 			m:   mutant{believesAnswers: true},
 		},
+		"deletes what is said to be gone for ever": {
+			why: "a driver whose Gone is wrong is asked to delete again and again",
+			api: "name and mark, said to be gone",
+			m:   with(func(f *decide.Facts) { f.VainDeletes = 0 }, nil),
+		},
 		"does not look after changes that do not last": {
 			why: "changes that others undo are given up",
 			api: "name and mark, remembered",

@@ -41,6 +41,8 @@ type variant struct {
 	answers bool
 	// echoes: what it returns is the request, which does not always match the resource.
 	echoes bool
+	// falseGone: a delete in order to recreate is often answered with Gone, and does nothing.
+	falseGone bool
 	// consistent: reads never lag behind writes.
 	consistent bool
 }
@@ -154,15 +156,17 @@ type world struct {
 	undo     []*thing
 	vain     map[int64]int // updates accepted since a read last showed nothing to update
 	born     map[int64]int
-	process  int
-	skew     int // of the process's clock
-	uids     int64
-	ids      int
-	steps    int
-	rows     [33]int
-	broken   string
-	tracing  bool
-	story    []string
+	// falseGone counts deletions of this process that were answered with Gone and did nothing.
+	falseGone map[int64]vainCount
+	process   int
+	skew      int // of the process's clock
+	uids      int64
+	ids       int
+	steps     int
+	rows      [33]int
+	broken    string
+	tracing   bool
+	story     []string
 }
 
 func newWorld(v variant, m mutant, seed uint64) *world {
@@ -202,7 +206,7 @@ func (w *world) crash() {
 	w.tell("crash")
 	w.process++
 	w.tracks, w.released, w.out = map[int64]*track{}, map[int64]bool{}, map[int64]int{}
-	w.memory = map[int64]memorizedThing{}
+	w.memory, w.falseGone = map[int64]memorizedThing{}, map[int64]vainCount{}
 	w.skew = w.rng.IntN(2*modelSkew+1) - modelSkew
 	for i := range w.slots {
 		w.slots[i].seen = 0

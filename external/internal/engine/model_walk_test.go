@@ -26,6 +26,8 @@ func variants() []variant {
 		{name: "name and mark, returned", identity: decide.IdentityDeterministic, answers: true},
 		{name: "name and mark, remembered", identity: decide.IdentityDeterministic, answers: true, consistent: true},
 		{name: "name and mark, repeated", identity: decide.IdentityDeterministic, answers: true, echoes: true},
+		{name: "name and mark, said to be gone", identity: decide.IdentityDeterministic, answers: true, falseGone: true},
+		{name: "name and mark, remembered, said to be gone", identity: decide.IdentityDeterministic, answers: true, consistent: true, falseGone: true},
 		{name: "none", identity: decide.IdentityNone, unmarked: true},
 	}
 }

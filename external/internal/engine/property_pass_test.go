@@ -268,7 +268,7 @@ func (p *commonsPass) observe(t *deed) {
 		return
 	}
 	if p.f.Seen.Ours() {
-		p.t.saw()
+		p.t.saw(1, decide.SourceRead)
 	} else {
 		p.t.sawNothing()
 	}
@@ -394,7 +394,7 @@ func (p *commonsPass) create(t *deed) {
 	p.w.things[p.here.Endpoint][p.id] = made
 	p.t.createAnswered(false, decide.ClassUnknown, p.w.clock())
 	p.f.Last = decide.Answer{Of: decide.ActionCreate}
-	p.t.saw()
+	p.t.saw(1, decide.SourceRead)
 }
 
 // remade checks that what an object lost is created again only by that object, as long as it lives

@@ -163,7 +163,7 @@ func (p *pass) recognise(from decide.Source) {
 		p.track.marks = markCount{}
 	}
 	if p.facts.Seen.Ours() {
-		p.track.saw()
+		p.track.saw(p.obj.GetGeneration(), from)
 	} else {
 		p.track.sawNothing()
 	}

@@ -45,6 +45,10 @@ type track struct {
 	before *knowledge
 	// updates counts accepted changes that left a difference as it was.
 	updates updateCount
+	// gone reports whether the driver answered the last delete that the resource is gone, and nothing
+	// was created since. vain counts such answers that a read contradicted.
+	gone bool
+	vain vainCount
 	// marks counts accepted marks in a row that no observation shows.
 	marks markCount
 	// refusal is the call that the API permanently refused.
@@ -99,6 +103,7 @@ type knowledge struct {
 	creation       decide.Creation
 	called, doubt  time.Time
 	deleteAccepted bool
+	gone           bool
 }
 
 // updateCount counts accepted changes by the difference that they should have removed, since the
@@ -110,6 +115,12 @@ type updateCount struct {
 	// incarnation is the one last deleted in order to recreate it: several deletes of one resource
 	// are one attempt.
 	incarnation int64
+}
+
+// vainCount counts the deletions for a generation that were answered with Gone and changed nothing.
+type vainCount struct {
+	generation int64
+	count      int
 }
 
 // markCount counts the marks for a generation since the first.
@@ -178,7 +189,7 @@ func (t *track) ahead(r record.Record) bool {
 func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
-		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, refusal: t.refusal,
+		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, vain: t.vain, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		said: t.said, recalled: t.recalled, wish: t.wish,
 	}
@@ -218,11 +229,11 @@ func (t *track) wrotePrepared(r record.Record) {
 // createBegins notes that a create is being called, which may take effect whatever the outcome of
 // the call.
 func (t *track) createBegins(now time.Time) {
-	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted}
+	t.before = &knowledge{t.creation, t.called, t.doubt, t.deleteAccepted, t.gone}
 	if t.creation < decide.CreationPossible || t.creation == decide.CreationSettled {
 		t.creation = decide.CreationPossible
 	}
-	t.called, t.doubt, t.deleteAccepted = now, now, false
+	t.called, t.doubt, t.deleteAccepted, t.gone = now, now, false, false
 }
 
 // createAnswered notes the outcome of a create. Only an answer that can mean nothing else shows
@@ -234,12 +245,12 @@ func (t *track) createAnswered(failed bool, c decide.Class, now time.Time) {
 		return
 	}
 	if before != nil {
-		t.creation, t.called, t.doubt, t.deleteAccepted = before.creation, before.called, before.doubt, before.deleteAccepted
+		t.creation, t.called, t.doubt, t.deleteAccepted, t.gone = before.creation, before.called, before.doubt, before.deleteAccepted, before.gone
 		t.before = nil
 	}
 	if !failed {
 		t.creation = decide.CreationCalled
-		t.called, t.deleteAccepted = now, false
+		t.called, t.deleteAccepted, t.gone = now, false, false
 		return
 	}
 	t.creation = max(t.creation, decide.CreationRefused)
@@ -269,7 +280,16 @@ func (t *track) withdraws(r record.Record) bool {
 }
 
 // saw notes that the resource exists and is ours.
-func (t *track) saw() { t.creation = decide.CreationSeen }
+func (t *track) saw(generation int64, from decide.Source) {
+	t.creation = decide.CreationSeen
+	if !t.gone || from != decide.SourceRead {
+		return
+	}
+	if t.vain.generation != generation {
+		t.vain = vainCount{generation: generation}
+	}
+	t.gone, t.vain.count = false, t.vain.count+1
+}
 
 // sawNothing notes that no resource of ours has the name.
 func (t *track) sawNothing() {
@@ -292,6 +312,9 @@ func (t *track) deleteAnswered(refused bool) {
 		t.deleteAccepted = true
 	}
 }
+
+// answeredGone notes that the resource is gone, according to the answer to an accepted delete.
+func (t *track) answeredGone() { t.gone = true }
 
 // updateAnswered notes an accepted change that should remove a difference.
 func (t *track) updateAnswered(generation int64, hash string) {
@@ -331,13 +354,17 @@ func (t *track) markAnswered(generation int64, now time.Time) {
 func (t *track) inSync(generation int64, from decide.Source) {
 	t.refusal, t.changing, t.tried = refusal{}, "", generation
 	if from == decide.SourceRead { // an answer may only echo the request
-		t.updates = updateCount{}
+		t.updates, t.vain = updateCount{}, vainCount{}
 	}
 }
 
 // unconfirmed reports whether a change was accepted twice for the same difference, and no
-// observation has shown since that it had an effect.
+// observation has shown since that it had an effect, or whether a resource was there after an
+// answer that it was gone.
 func (t *track) unconfirmed(generation int64) bool {
+	if t.vain.count > 0 {
+		return true
+	}
 	if t.updates.generation != generation {
 		return false
 	}
@@ -380,6 +407,10 @@ func (t *track) facts(f *decide.Facts, now time.Time) {
 	f.VainMarks, f.SinceMark = 0, now.Sub(t.marks.first)
 	if t.marks.generation == f.Generation {
 		f.VainMarks = t.marks.count
+	}
+	f.VainDeletes = 0
+	if t.vain.generation == f.Generation {
+		f.VainDeletes = t.vain.count
 	}
 	f.SinceUnready = now.Sub(t.unready)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
