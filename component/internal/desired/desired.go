@@ -1,0 +1,210 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// Options are what [Normalize] must know of the operator, the component and the target cluster.
+type Options struct {
+	// Name is the operator's name, the prefix of its annotations and its label: "op.test" as in
+	// "op.test/apply-order".
+	Name string
+	// OwnerID identifies the component: <cluster>/<namespace>/<name>.
+	OwnerID string
+	// Generation is the component's metadata.generation.
+	Generation int64
+	// Namespace is where namespaced objects go that name no namespace.
+	Namespace string
+	// Policies are the operator's defaults, all four of them.
+	Policies api.Policies
+	// Scope reports whether the target cluster serves a kind in a version, and whether the kind is
+	// namespaced. Kinds that the set itself defines need not be known. A nil Scope knows no kind.
+	Scope func(kind schema.GroupKind, version string) (namespaced, known bool)
+	// Scheme names the kinds of typed objects that do not carry their kind. It is used for nothing
+	// else, and may be nil if all objects are untyped.
+	Scheme *runtime.Scheme
+	// ManagedTypes are types that the component adds to the API in other ways than by a
+	// CustomResourceDefinition or an APIService in the set. They may contain "*".
+	ManagedTypes []api.TypeInfo
+}
+
+// Object is one object that the component is to have.
+type Object struct {
+	// Item is what the inventory records once the object was applied: all policies are filled in,
+	// DependsOn has explicit and implicit edges, sorted, and Digest is that of Manifest. What is only
+	// known of a live object (UID, Fingerprint, Phase, Status) is empty.
+	Item api.InventoryItem
+	// Manifest is what is applied: with its namespace, the label and annotations of the owner, the
+	// digest, and without the annotations that are meant for the operator.
+	Manifest *unstructured.Unstructured
+	// Purge is the wave at whose end the object is deleted again. Nil means that it stays.
+	Purge *int16
+	// Rank orders objects of one wave when they are applied, DeleteRank when they are deleted: lower
+	// ones first. Ranks break ties; edges do not depend on them.
+	Rank, DeleteRank int
+	// Managed reports whether the object is an instance of a type that the component adds to the
+	// API. Such objects are applied last in their wave, and deleted before all others.
+	Managed bool
+	// Unserved reports whether the target cluster will only serve the object's kind once an APIService
+	// of the set works. Whether the kind is namespaced is not known before that, so the object
+	// has the namespace of its manifest, and must not be recorded yet.
+	Unserved bool
+	// Hints say how to read the object's status.
+	Hints Hints
+	// Warnings are deprecated settings, one sentence each.
+	Warnings []string
+}
+
+// Hints say what the status of an object has, so that its absence means "not yet".
+type Hints struct {
+	// HasObservedGeneration means that the object is in progress until status.observedGeneration is
+	// set.
+	HasObservedGeneration bool
+	// HasReadyCondition means that an absent condition Ready counts as Unknown.
+	HasReadyCondition bool
+	// Conditions must all be present and True.
+	Conditions []string
+}
+
+// draft is an object on its way through Normalize.
+type draft struct {
+	Object
+	settings
+	kind   schema.GroupKind
+	needs  map[*draft]bool // what Item.DependsOn will name
+	backed bool            // the set has the workload that serves it
+}
+
+// Normalize returns the objects that a component is to have, in canonical order: by apply order, rank
+// and key. The result does not depend on the order of the objects. The objects are not modified, and
+// the result shares nothing with them. The error joins all problems, one sentence each, in an order
+// that is always the same; there are no objects then.
+func Normalize(objects []client.Object, o Options) ([]Object, error) {
+	s := &set{Options: o, byKey: map[string]*draft{}, places: map[*draft]string{}}
+	for i, obj := range objects {
+		s.read(place(i), obj)
+	}
+	s.findTypes()
+	for _, d := range s.all {
+		s.locate(d)
+	}
+	s.index()
+	s.connect()
+	if err := s.problems.join(); err != nil {
+		return nil, err
+	}
+	out := make([]Object, 0, len(s.all))
+	for _, d := range s.all {
+		out = append(out, s.finish(d))
+	}
+	slices.SortFunc(out, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Item.ApplyOrder, b.Item.ApplyOrder), cmp.Compare(a.Rank, b.Rank),
+			cmp.Compare(a.Item.Key(), b.Item.Key()))
+	})
+	return out, nil
+}
+
+// set is the objects of one call of Normalize.
+type set struct {
+	Options
+	problems
+
+	all    []*draft
+	places map[*draft]string // where the renderer put it, for messages
+	byKey  map[string]*draft
+	types  types
+}
+
+// locate gives an object its namespace, or takes it away.
+func (s *set) locate(d *draft) {
+	namespaced, known := s.scopeOf(d)
+	switch given := d.Manifest.GetNamespace(); {
+	case !known:
+		// scopeOf reported it, or the kind is not served yet.
+	case !namespaced:
+		unstructured.RemoveNestedField(d.Manifest.Object, "metadata", "namespace")
+	case given == "" && s.Namespace == "":
+		s.add("%s has no namespace, and the component has none for it", d.title())
+	case given == "":
+		d.Manifest.SetNamespace(s.Namespace)
+	}
+	d.Item.Namespace = d.Manifest.GetNamespace()
+}
+
+// scopeOf reports whether the object's kind is namespaced: the target cluster decides, then the
+// definitions in the set.
+func (s *set) scopeOf(d *draft) (namespaced, known bool) {
+	crd, defined := s.types.crds[d.kind]
+	if defined && !slices.Contains(crd.served, d.Item.Version) {
+		s.add("%s: version %s is not served by %s, which defines the kind; use %s", d.title(), d.Item.Version, crd.title(),
+			alternatives(crd.served))
+		return false, false
+	}
+	if s.Scope != nil {
+		if namespaced, known = s.Scope(d.kind, d.Item.Version); known {
+			return namespaced, true
+		}
+	}
+	if defined {
+		return crd.namespaced, true
+	}
+	if s.types.services[schema.GroupVersion{Group: d.kind.Group, Version: d.Item.Version}] != nil {
+		d.Unserved = true
+		return false, false
+	}
+	s.add("%s: the target cluster does not serve kind %s in %s, and no CustomResourceDefinition in the set defines it; "+
+		"check apiVersion and kind, or install the definition first", d.title(), d.Item.Kind, d.Manifest.GetAPIVersion())
+	return false, false
+}
+
+// index finds objects by their keys, and objects that occur twice.
+func (s *set) index() {
+	for _, d := range s.all {
+		first, taken := s.byKey[d.Item.Key()]
+		if !taken {
+			s.byKey[d.Item.Key()] = d
+			continue
+		}
+		s.add("%s occurs twice: as %s of %s and as %s of %s; remove one", d.title(),
+			s.places[first], first.Manifest.GetAPIVersion(), s.places[d], d.Manifest.GetAPIVersion())
+	}
+}
+
+// finish completes an object.
+func (s *set) finish(d *draft) Object {
+	for need := range d.needs {
+		d.Item.DependsOn = append(d.Item.DependsOn, need.Item.Key())
+	}
+	slices.Sort(d.Item.DependsOn)
+	s.rank(d)
+	d.Item.Digest = digest(d.Manifest.Object, d.Item.ReconcilePolicy, s.Generation)
+	labels, annotations := d.Manifest.GetLabels(), d.Manifest.GetAnnotations()
+	d.Manifest.SetLabels(with(labels, OwnerKey(s.Name), OwnerLabel(s.OwnerID)))
+	annotations = with(annotations, OwnerKey(s.Name), OwnerAnnotation(s.OwnerID, d.Item.Key()))
+	d.Manifest.SetAnnotations(with(annotations, DigestKey(s.Name), d.Item.Digest))
+	return d.Object
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+// title names an object as users do: kind, namespace and name.
+func (d *draft) title() string {
+	if d.Manifest.GetNamespace() == "" {
+		return d.Item.Kind + " " + d.Item.Name
+	}
+	return d.Item.Kind + " " + d.Manifest.GetNamespace() + "/" + d.Item.Name
+}

@@ -1,0 +1,57 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// once is the digest of an object that is never written again.
+const once = "once"
+
+// OwnerKey is the name of the label and of the annotation that say whose an object is.
+func OwnerKey(name string) string { return name + "/owner-id" }
+
+// DigestKey is the name of the annotation with the digest of the manifest that was applied last.
+func DigestKey(name string) string { return name + "/digest" }
+
+// OwnerLabel returns the value of the label: a hash of the owner, for selectors.
+func OwnerLabel(ownerID string) string {
+	sum := sha256.Sum256([]byte(ownerID))
+	return letters(sum[:])
+}
+
+// OwnerAnnotation returns the value of the annotation: the owner, and the key of the object itself.
+// An object that got label and annotation by being copied from another has the other's key.
+func OwnerAnnotation(ownerID, key string) string { return ownerID + " " + key }
+
+// ParseOwner splits the value of the annotation.
+func ParseOwner(annotation string) (ownerID, key string, ok bool) {
+	return strings.Cut(annotation, " ")
+}
+
+// digest identifies a manifest that does not carry the owner's label and annotations yet. It has 128
+// bits, so that nobody finds two manifests with the same one.
+func digest(manifest map[string]any, policy api.ReconcilePolicy, generation int64) string {
+	if policy == api.ReconcilePolicyOnce {
+		return once
+	}
+	content, err := json.Marshal(manifest) // sorts keys
+	if err != nil {
+		panic("a manifest that was read from JSON is not JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(content)
+	text := letters(sum[:16])
+	if policy == api.ReconcilePolicyOnObjectOrComponentChange {
+		text += "@" + strconv.FormatInt(generation, 10)
+	}
+	return text
+}
+
+func letters(b []byte) string {
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
+}

@@ -1,0 +1,201 @@
+package desired
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// What the annotations of an object can set, as the end of their names.
+const (
+	adoptionPolicy  = "adoption-policy"
+	reconcilePolicy = "reconcile-policy"
+	updatePolicy    = "update-policy"
+	deletePolicy    = "delete-policy"
+	applyOrder      = "apply-order"
+	purgeOrder      = "purge-order"
+	deleteOrder     = "delete-order"
+	statusHint      = "status-hint"
+	dependsOn       = "depends-on"
+	implicitEdges   = "implicit-edges"
+)
+
+// unset is a deprecated way to say that a policy is the operator's default.
+const unset = "default"
+
+// The hints of the annotation status-hint.
+const (
+	hintObservedGeneration = "has-observed-generation"
+	hintReadyCondition     = "has-ready-condition"
+	hintConditions         = "conditions"
+)
+
+// class is a class of implicit edges. The annotation implicit-edges switches them off for the object
+// that would wait.
+type class string
+
+const (
+	// classTypes is from instances to what defines their type.
+	classTypes class = "types"
+	// classNamespaces is from objects to their Namespace.
+	classNamespaces class = "namespaces"
+	// classAccounts is from workloads to their ServiceAccount and its permissions.
+	classAccounts class = "accounts"
+	// classBackends is from what the API server calls to the workloads that answer.
+	classBackends class = "backends"
+)
+
+func classes() []class {
+	return []class{classTypes, classNamespaces, classAccounts, classBackends}
+}
+
+// settings are what the annotations of an object say beyond what ends up in its [Object].
+type settings struct {
+	dependsOn []string
+	without   []class
+}
+
+// settle takes the operator's annotations of an object out and applies what they say. Annotations of
+// other operators stay.
+func (s *set) settle(d *draft, annotations map[string]string) {
+	a := asked{set: s, draft: d, from: annotations}
+	d.Item.AdoptionPolicy = policy(a, adoptionPolicy, s.Policies.AdoptionPolicy, false,
+		api.AdoptionPolicyNever, api.AdoptionPolicyIfUnowned, api.AdoptionPolicyAlways)
+	d.Item.ReconcilePolicy = policy(a, reconcilePolicy, s.Policies.ReconcilePolicy, false,
+		api.ReconcilePolicyOnObjectChange, api.ReconcilePolicyOnObjectOrComponentChange, api.ReconcilePolicyOnce)
+	d.Item.UpdatePolicy = policy(a, updatePolicy, s.Policies.UpdatePolicy, true,
+		api.UpdatePolicyReplace, api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate)
+	d.Item.DeletePolicy = policy(a, deletePolicy, s.Policies.DeletePolicy, true,
+		api.DeletePolicyDelete, api.DeletePolicyOrphan, api.DeletePolicyOrphanOnApply, api.DeletePolicyOrphanOnDelete)
+	if order := a.order(applyOrder); order != nil {
+		d.Item.ApplyOrder = *order
+	}
+	if order := a.order(deleteOrder); order != nil {
+		d.Item.DeleteOrder = *order
+	}
+	d.Purge = a.order(purgeOrder)
+	d.Hints = a.hints()
+	d.dependsOn = split(a.take(dependsOn), ",")
+	d.without = a.without()
+	delete(annotations, OwnerKey(s.Name))
+	delete(annotations, DigestKey(s.Name))
+	if definesAPI(d.kind) {
+		s.checkDefinition(d)
+	}
+}
+
+// checkDefinition refuses what would delete, with a definition, all that depends on it.
+func (s *set) checkDefinition(d *draft) {
+	if d.Purge != nil {
+		s.add("%s: %s is not possible for kind %s, because what it contains would be deleted with it; remove the annotation",
+			d.title(), s.Name+"/"+purgeOrder, d.Item.Kind)
+	}
+	if d.Item.UpdatePolicy == api.UpdatePolicyRecreate {
+		s.add("%s: %s %q is not possible for kind %s, because what it contains would be deleted with it; set the annotation to %s",
+			d.title(), s.Name+"/"+updatePolicy, d.Item.UpdatePolicy, d.Item.Kind,
+			alternatives([]api.UpdatePolicy{api.UpdatePolicyReplace, api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride}))
+	}
+}
+
+// asked reads the annotations of one object.
+type asked struct {
+	set   *set
+	draft *draft
+	from  map[string]string
+}
+
+// take removes an annotation and returns its value.
+func (a asked) take(name string) string {
+	key := a.set.Name + "/" + name
+	value := strings.TrimSpace(a.from[key])
+	delete(a.from, key)
+	return value
+}
+
+func (a asked) refuse(name, value, allowed string) {
+	a.set.add("%s: annotation %s/%s is %q; it must be %s", a.draft.title(), a.set.Name, name, value, allowed)
+}
+
+// policy returns what an annotation asks for. Without the annotation it is the operator's default.
+func policy[P ~string](a asked, name string, otherwise P, deprecated bool, allowed ...P) P {
+	value := a.take(name)
+	switch {
+	case value == "":
+		return otherwise
+	case value == unset && deprecated:
+		a.draft.Warnings = append(a.draft.Warnings, a.draft.title()+": annotation "+a.set.Name+"/"+name+
+			` is "default", which is deprecated; remove the annotation`)
+		return otherwise
+	case !slices.Contains(allowed, P(value)):
+		a.refuse(name, value, alternatives(allowed))
+		return otherwise
+	}
+	return P(value)
+}
+
+// order returns the wave that an annotation names. Nil means that it names none.
+func (a asked) order(name string) *int16 {
+	value := a.take(name)
+	if value == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(value, 10, 16)
+	if err != nil {
+		a.refuse(name, value, "a whole number from -32768 to 32767")
+		return nil
+	}
+	return new(int16(n))
+}
+
+func (a asked) hints() Hints {
+	var h Hints
+	for _, hint := range split(a.take(statusHint), ",") {
+		name, value, hasValue := strings.Cut(hint, "=")
+		conditions := split(value, ";")
+		switch {
+		case name == hintObservedGeneration && !hasValue:
+			h.HasObservedGeneration = true
+		case name == hintReadyCondition && !hasValue:
+			h.HasReadyCondition = true
+		case strings.TrimSpace(name) == hintConditions && len(conditions) > 0:
+			h.Conditions = append(h.Conditions, conditions...)
+		default:
+			a.set.add("%s: annotation %s/%s has the hint %q; hints are %s", a.draft.title(), a.set.Name, statusHint, hint,
+				alternatives([]string{hintObservedGeneration, hintReadyCondition, hintConditions + "=<type>;<type>"}))
+		}
+	}
+	slices.Sort(h.Conditions)
+	h.Conditions = slices.Compact(h.Conditions)
+	return h
+}
+
+// without returns the classes of implicit edges that are switched off.
+func (a asked) without() []class {
+	value := a.take(implicitEdges)
+	if value == "none" {
+		return classes()
+	}
+	var off []class
+	for _, item := range split(value, ",") {
+		name, minus := strings.CutPrefix(item, "-")
+		if !minus || !slices.Contains(classes(), class(name)) {
+			a.refuse(implicitEdges, value, `"none", or a list of what to leave out: "-types", "-namespaces", "-accounts", "-backends"`)
+			return nil
+		}
+		off = append(off, class(name))
+	}
+	return off
+}
+
+// split cuts a list and leaves out blanks and empty elements.
+func split(list, separator string) []string {
+	var out []string
+	for item := range strings.SplitSeq(list, separator) {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
+}
