@@ -116,12 +116,23 @@ type TypeInfo struct {
 	Kind string `json:"kind"`
 }
 
-// ComponentObject is a kind that has a [ComponentStatus].
+// ComponentObject is a kind that has a [ComponentStatus]. The name of its method is the one of
+// component-operator-runtime.
 type ComponentObject interface {
-	Object
-	// TrimtabComponent returns the object's status for reading and writing. It must not
-	// return nil.
-	TrimtabComponent() *ComponentStatus
+	// GetStatus returns the object's status for reading and writing. It must not return nil.
+	GetStatus() *ComponentStatus
+}
+
+// StatusOf returns the common status of an object, which is an [Object] or a [ComponentObject]; false if
+// it is neither.
+func StatusOf(obj any) (*Status, bool) {
+	switch o := obj.(type) {
+	case Object:
+		return o.TrimtabStatus(), true
+	case ComponentObject:
+		return &o.GetStatus().Status, true
+	}
+	return nil, false
 }
 
 // Phase is where a dependent is in its life.

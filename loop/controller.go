@@ -232,11 +232,5 @@ func (o Options[T]) maxInterval(key types.NamespacedName) time.Duration {
 	return spread.Around(interval, key)
 }
 
-// reporting returns the common status of an object, which the loop writes if its kind is an api.Object.
-func reporting(obj client.Object) (*api.Status, bool) {
-	o, ok := obj.(api.Object)
-	if !ok {
-		return nil, false
-	}
-	return o.TrimtabStatus(), true
-}
+// reporting returns the common status of an object, which the loop writes if its kind has one.
+func reporting(obj client.Object) (*api.Status, bool) { return api.StatusOf(obj) }

@@ -199,7 +199,7 @@ func (d *design) canTell(gvk schema.GroupVersionKind) error {
 	if err != nil {
 		return unregistered(err)
 	}
-	if _, tells := obj.(api.Object); !tells || d.resources.servesStatus(gvk) {
+	if _, tells := api.StatusOf(obj); !tells || d.resources.servesStatus(gvk) {
 		return nil
 	}
 	return fmt.Errorf("the CRD of %[1]s has no status subresource, so status could not be written; "+

@@ -199,3 +199,8 @@ func mapsOf(value any) []map[string]any {
 	}
 	return out
 }
+
+// DeleteRank is where a recorded object comes when it is deleted.
+func DeleteRank(item api.InventoryItem) int {
+	return ranksOf(schema.GroupKind{Group: item.Group, Kind: item.Kind}).remove
+}

@@ -1,0 +1,62 @@
+package component
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// Status is the status of a component. Its fields are those of [api.ComponentStatus].
+type Status = api.ComponentStatus
+
+// Object is a kind of components.
+type Object interface {
+	client.Object
+	// GetStatus returns the object's status for reading and writing. It must not return nil.
+	GetStatus() *Status
+}
+
+// Renderer returns the dependents of components. A component's namespace and name are those of the
+// request; objects without a namespace go to the former.
+type Renderer[T Object] interface {
+	// Render returns the dependents that a component is to have. It must depend on nothing but the
+	// request, change nothing, and return the same for the same request. Its error is shown in the
+	// component's status, so it must not contain secrets; nothing is changed then.
+	Render(ctx context.Context, r RenderRequest[T]) (RenderResponse, error)
+}
+
+// RenderRequest is what a renderer gets.
+type RenderRequest[T Object] struct {
+	// Component is a copy: changes to it are lost.
+	Component T
+	// NamespacedName is where the dependents go, and what they are named after.
+	types.NamespacedName
+}
+
+// RenderResponse is what a renderer returns.
+type RenderResponse struct {
+	// Objects are the dependents, typed or unstructured. Annotations say how each is treated; see
+	// docs/components.md.
+	Objects []client.Object
+}
+
+// RenderFunc is a [Renderer] that is a function.
+type RenderFunc[T Object] func(ctx context.Context, r RenderRequest[T]) (RenderResponse, error)
+
+// Render implements [Renderer].
+func (f RenderFunc[T]) Render(ctx context.Context, r RenderRequest[T]) (RenderResponse, error) {
+	return f(ctx, r)
+}
+
+// States of components. They are those of component-operator-runtime.
+const (
+	StatePending         = "Pending"
+	StateProcessing      = "Processing"
+	StateReady           = "Ready"
+	StateDeletionPending = "DeletionPending"
+	StateDeleting        = "Deleting"
+	StateError           = "Error"
+)

@@ -1,0 +1,13 @@
+// Package component makes controllers for kinds whose objects each stand for a set of Kubernetes objects:
+// a product, a service with all it needs. Such an object is a component, and the objects of its set are
+// its dependents.
+//
+// You write a [Renderer], which returns the dependents of a component; [New] makes the controller. It
+// creates the dependents in order, corrects what others change in them, deletes what is no longer
+// rendered, and deletes everything with the component. While nothing changes it sends no request.
+//
+// A dependent is listed in the component's status.inventory before it is created, and until it is gone.
+// The operator deletes only what carries its label and annotation and is what the inventory lists.
+//
+// The names, annotations, policies and states are those of SAP's component-operator-runtime.
+package component

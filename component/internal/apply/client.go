@@ -1,0 +1,204 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Ref names an object.
+type Ref struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// RefOf returns the name of a manifest.
+func RefOf(m *unstructured.Unstructured) Ref {
+	return Ref{
+		GroupVersionKind: m.GroupVersionKind(),
+		NamespacedName:   types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()},
+	}
+}
+
+// String returns "Deployment shop/web", as messages show it.
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// ErrExists is the error of a create that found an object.
+var ErrExists = errors.New("the object exists")
+
+// ErrReplaced is the error of a change to an object that is not the one meant: it was deleted, or deleted
+// and created again by somebody else.
+var ErrReplaced = errors.New("the object is not the one that was recorded")
+
+// Client writes objects of one API server under one name.
+type Client struct {
+	requests rest.Interface
+	mapper   meta.RESTMapper
+	manager  string
+}
+
+// New returns a client for the API server of a configuration, whose fields are owned by manager.
+func New(config *rest.Config, httpClient *http.Client, mapper meta.RESTMapper, manager string) (*Client, error) {
+	config = dynamic.ConfigFor(config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.APIPath = "/"
+	requests, err := rest.RESTClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for dependents: %w", err)
+	}
+	return &Client{requests: requests, mapper: mapper, manager: manager}, nil
+}
+
+// create is the resourceVersion of an apply that must not find an object: the API server creates the
+// object, or answers with a conflict. It takes one request and no read.
+const create = "1"
+
+// Create creates the object of a manifest by server-side apply and returns it as the API server stored
+// it. The error is [ErrExists] if there is an object of that name.
+func (c *Client) Create(ctx context.Context, m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m = m.DeepCopy()
+	m.SetResourceVersion(create)
+	live, err := c.apply(ctx, m)
+	if apierrors.IsConflict(err) {
+		return nil, ErrExists
+	}
+	return live, err
+}
+
+// Apply brings an object to a manifest by server-side apply; fields that others own are taken over. With
+// a uid it changes that very object: without one, an object deleted meanwhile would be created again.
+func (c *Client) Apply(ctx context.Context, m *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+	m = m.DeepCopy()
+	m.SetUID(uid)
+	live, err := c.apply(ctx, m)
+	if uid != "" && (apierrors.IsConflict(err) || isUIDRefused(err)) {
+		return nil, fmt.Errorf("%w: %w", ErrReplaced, err)
+	}
+	return live, err
+}
+
+func (c *Client) apply(ctx context.Context, m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(m.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	path, err := c.path(RefOf(m))
+	if err != nil {
+		return nil, err
+	}
+	request := c.requests.Patch(types.ApplyPatchType).AbsPath(path).Body(data).
+		Param("fieldManager", c.manager).Param("force", "true")
+	return answer(request.Do(ctx))
+}
+
+// Get reads an object from the API server.
+func (c *Client) Get(ctx context.Context, r Ref) (*unstructured.Unstructured, error) {
+	path, err := c.path(r)
+	if err != nil {
+		return nil, err
+	}
+	return answer(c.requests.Get().AbsPath(path).Do(ctx))
+}
+
+// Patch sends a merge patch.
+func (c *Client) Patch(ctx context.Context, r Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	path, err := c.path(r)
+	if err != nil {
+		return nil, err
+	}
+	request := c.requests.Patch(types.MergePatchType).AbsPath(path).Body(data).Param("fieldManager", c.manager)
+	return answer(request.Do(ctx))
+}
+
+// Delete deletes the very object that has this uid and, unless it is empty, this version; what the object
+// owns goes after it. It returns the object as far as its deletion has come, or nil if it is gone.
+func (c *Client) Delete(ctx context.Context, r Ref, uid types.UID, version string) (*unstructured.Unstructured, error) {
+	only := &metav1.Preconditions{UID: &uid}
+	if version != "" {
+		only.ResourceVersion = &version
+	}
+	data, err := json.Marshal(metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"},
+		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: only,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	path, err := c.path(r)
+	if err != nil {
+		return nil, err
+	}
+	live, err := answer(c.requests.Delete().AbsPath(path).Body(data).Do(ctx))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case live.GetKind() == "Status" && live.GetAPIVersion() == "v1":
+		return nil, nil
+	}
+	return live, nil
+}
+
+// answer decodes an object.
+func answer(result rest.Result) (*unstructured.Unstructured, error) {
+	data, err := result.Raw()
+	if err != nil {
+		return nil, result.Error()
+	}
+	live := &unstructured.Unstructured{}
+	if err := live.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("decode the answer: %w", err)
+	}
+	return live, nil
+}
+
+// path is where an object is served.
+func (c *Client) path(r Ref) (string, error) {
+	mapping, err := c.mapper.RESTMapping(r.GroupKind(), r.Version)
+	if err != nil {
+		return "", fmt.Errorf("find the resource of %s: %w", r.Kind, err)
+	}
+	path := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		path = "/api/" + r.Version
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameRoot {
+		path += "/namespaces/" + r.Namespace
+	}
+	return path + "/" + mapping.Resource.Resource + "/" + r.Name, nil
+}
+
+// isUIDRefused reports whether an apply was refused because the object has another uid.
+func isUIDRefused(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}

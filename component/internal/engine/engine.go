@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/graph"
+)
+
+// Target is the cluster where the dependents of components are.
+type Target struct {
+	Client *apply.Client
+	Cache  *projection.Cache
+	Mapper meta.RESTMapper
+}
+
+// Engine works on the components of one operator.
+type Engine struct {
+	// Name is the operator's; it is the prefix of its annotations and its field manager.
+	Name     string
+	Policies api.Policies // complete
+	Scheme   *runtime.Scheme
+	Target   Target
+
+	memory memory
+}
+
+// Component is one component in one pass.
+type Component struct {
+	types.NamespacedName
+	UID        types.UID
+	Generation int64
+	// Owner identifies the component in the world: cluster/namespace/name.
+	Owner string
+	// Namespace and Name of NamespacedName are the component's own; In is where dependents go that
+	// name no namespace.
+	In string
+	// Status has the inventory. The pass changes it.
+	Status *api.ComponentStatus
+	// Render returns the dependents. It is not called for a component that is deleted.
+	Render func(ctx context.Context) ([]client.Object, error)
+}
+
+// Result is how a pass over a component ended.
+type Result struct {
+	// Recorded: dependents were added to the inventory, and nothing was done: the inventory has to be
+	// written first.
+	Recorded bool
+	// Ready: all dependents are as rendered and ready; or, of a deletion, none is left.
+	Ready bool
+	// Waiting says what is not ready, and why, in one sentence.
+	Waiting string
+	// Err is all that went wrong.
+	Err error
+	// Again is when to look again without an event; zero means never.
+	Again time.Duration
+}
+
+// pass is one pass over one component.
+type pass struct {
+	*Engine
+	c        Component
+	deleting bool
+	members  map[graph.Key]*member
+}
+
+// member is a dependent in a pass.
+type member struct {
+	// item is what is recorded of it. Of a wanted dependent it has what will be recorded, but for
+	// what is recorded only after it was applied.
+	item   api.InventoryItem
+	wanted *desired.Object // nil if it is to go
+	// recorded: the item is in the inventory as it was read.
+	recorded bool
+	// forgotten: it is gone, or no longer the component's, and leaves the inventory.
+	forgotten bool
+	// refused says why nothing may be done to the object.
+	refused string
+}
+
+// Apply brings the dependents to what the component renders.
+func (e *Engine) Apply(ctx context.Context, c Component) Result {
+	p := &pass{Engine: e, c: c}
+	objects, err := p.render(ctx)
+	if err != nil {
+		return Result{Err: err}
+	}
+	if p.merge(objects); p.unrecorded() {
+		p.record()
+		return Result{Recorded: true}
+	}
+	return p.run(ctx)
+}
+
+// Delete deletes the dependents.
+func (e *Engine) Delete(ctx context.Context, c Component) Result {
+	p := &pass{Engine: e, c: c, deleting: true}
+	p.merge(nil)
+	return p.run(ctx)
+}
+
+// render returns the checked dependents.
+func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
+	objects, err := p.c.Render(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	return desired.Normalize(objects, desired.Options{
+		Name: p.Name, OwnerID: p.c.Owner, Namespace: p.c.In, Policies: p.Policies, Scope: p.scope, Scheme: p.Scheme,
+	})
+}
+
+// scope reports whether objects of a kind have a namespace, if the target serves it.
+func (p *pass) scope(kind schema.GroupKind, version string) (namespaced, known bool) {
+	mapping, err := p.Target.Mapper.RESTMapping(kind, version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// merge makes the members of the pass from what is recorded and what is wanted.
+func (p *pass) merge(objects []desired.Object) {
+	p.members = make(map[graph.Key]*member, len(objects))
+	for _, item := range p.memory.recall(p.c.UID, p.c.Status.Inventory) {
+		p.members[graph.Key(item.Key())] = &member{item: item, recorded: true}
+	}
+	for i := range objects {
+		o := &objects[i]
+		key := graph.Key(o.Item.Key())
+		m := p.members[key]
+		if m == nil {
+			m = &member{}
+			p.members[key] = m
+		}
+		before := m.item
+		m.item, m.wanted = o.Item, o
+		m.item.UID, m.item.Digest, m.item.Fingerprint = before.UID, before.Digest, before.Fingerprint
+		m.item.Phase, m.item.Status = before.Phase, before.Status
+		if m.item.Phase == "" || m.item.Phase == api.PhaseScheduledForDeletion {
+			m.item.Phase = api.PhaseScheduledForApplication
+		}
+	}
+}
+
+func (p *pass) unrecorded() bool {
+	for _, m := range p.members {
+		if !m.recorded {
+			return true
+		}
+	}
+	return false
+}
+
+// run does what can be done now.
+func (p *pass) run(ctx context.Context) Result {
+	if err := p.watch(ctx); err != nil {
+		return Result{Err: err}
+	}
+	nodes := make([]graph.Node, 0, len(p.members))
+	for key, m := range p.members {
+		nodes = append(nodes, p.node(key, m))
+	}
+	if err := graph.Check(nodes); err != nil {
+		return Result{Err: err}
+	}
+	result := graph.Run(ctx, nodes, p.do, graph.Options{})
+	p.phases(result)
+	p.record()
+	return p.conclude(result)
+}
+
+// watch sees to it that all dependents are known. Of a kind that the target does not serve there are none.
+func (p *pass) watch(ctx context.Context) error {
+	var problems []error
+	for _, m := range p.members {
+		kind := schema.GroupVersionKind{Group: m.item.Group, Version: m.item.Version, Kind: m.item.Kind}
+		if err := p.Target.Cache.Watch(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// ref is the object of an item.
+func ref(item api.InventoryItem) apply.Ref {
+	return apply.Ref{
+		GroupVersionKind: schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind},
+		NamespacedName:   types.NamespacedName{Namespace: item.Namespace, Name: item.Name},
+	}
+}
+
+func liveKey(item api.InventoryItem) projection.Key {
+	r := ref(item)
+	return projection.Key{GroupKind: r.GroupKind(), NamespacedName: r.NamespacedName}
+}
+
+// note takes over the answer to a write.
+func (p *pass) note(m *member, live *unstructured.Unstructured) projection.Object {
+	o := p.Target.Cache.Note(live)
+	m.item.UID, m.item.Fingerprint = string(o.UID), fingerprintOf(liveKey(m.item), o)
+	if m.wanted != nil {
+		m.item.Digest = m.wanted.Item.Digest
+	}
+	return o
+}

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/graph"
+	"github.com/trimtab-dev/trimtab/health"
+)
+
+// node is what the graph needs to know of a member.
+func (p *pass) node(key graph.Key, m *member) graph.Node {
+	n := graph.Node{
+		Key: key, Wanted: m.wanted != nil,
+		Apply: int(m.item.ApplyOrder), Delete: int(m.item.DeleteOrder),
+		DeleteRank: desired.DeleteRank(m.item), Orphan: p.orphaned(m), Facts: p.facts(m),
+	}
+	for _, need := range m.item.DependsOn {
+		n.Needs = append(n.Needs, graph.Key(need))
+	}
+	if m.wanted != nil {
+		n.Rank = m.wanted.Rank
+		if m.wanted.Purge != nil {
+			n.Purge = new(int(*m.wanted.Purge))
+		}
+	}
+	return n
+}
+
+// orphaned reports whether a member that is to go is released instead of deleted.
+func (p *pass) orphaned(m *member) bool {
+	switch m.item.DeletePolicy {
+	case api.DeletePolicyOrphan:
+		return true
+	case api.DeletePolicyOrphanOnApply:
+		return !p.deleting
+	case api.DeletePolicyOrphanOnDelete:
+		return p.deleting
+	case api.DeletePolicyDelete:
+	}
+	return false
+}
+
+// facts are what is known of a member now.
+func (p *pass) facts(m *member) graph.Facts {
+	live, found := p.Target.Cache.Get(liveKey(m.item))
+	f := graph.Facts{
+		Recorded: m.recorded, Applied: m.wanted != nil && m.item.Digest == m.wanted.Item.Digest,
+		Refused: m.refused,
+	}
+	if m.forgotten {
+		return graph.Facts{}
+	}
+	if found && !p.owns(m, live) {
+		if found = false; m.wanted != nil && m.refused == "" {
+			f.Refused = p.belongs(live)
+		}
+	}
+	f.Completed = m.item.Phase == api.PhaseCompleted || m.item.Phase == api.PhaseCompleting
+	switch {
+	case !found:
+		f.Presence = graph.Absent
+	case live.Leaving:
+		f.Presence = graph.Leaving
+	default:
+		f.Presence = graph.Present
+	}
+	if m.wanted == nil {
+		return f
+	}
+	f.Change = p.change(m, live, found)
+	f.Health = healthOf(live.Health.Status)
+	return f
+}
+
+// change is what brings a member to its manifest.
+func (p *pass) change(m *member, live projection.Object, found bool) graph.Change {
+	same := m.item.Digest == m.wanted.Item.Digest
+	switch {
+	case m.item.ReconcilePolicy == api.ReconcilePolicyOnce && m.item.Digest != "" && found:
+		return graph.NoChange
+	case !found && same:
+		return graph.NoChange // nothing but its absence
+	case !found:
+		return graph.NeedsUpdate
+	case live.Digest != m.wanted.Item.Digest && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
+		return graph.NeedsRecreate
+	case !same, live.Digest != m.wanted.Item.Digest, string(live.UID) != m.item.UID, p.drifted(m, live):
+		return graph.NeedsUpdate
+	}
+	return graph.NoChange
+}
+
+// drifted reports whether what the operator applied to an object is not there any more.
+func (p *pass) drifted(m *member, live projection.Object) bool {
+	print, version := parseFingerprint(m.item.Fingerprint)
+	if projection.MetadataOnly(liveKey(m.item).GroupKind) {
+		return live.Print.Owned != print.Owned || live.Version != version
+	}
+	return live.Print != print
+}
+
+// fingerprintOf is what is recorded of an object after it was applied. Of an object that is watched
+// without its contents, the version tells whether anybody wrote to it since.
+func fingerprintOf(kind projection.Key, o projection.Object) string {
+	if projection.MetadataOnly(kind.GroupKind) {
+		return o.Print.String() + "@" + o.Version
+	}
+	return o.Print.String()
+}
+
+func parseFingerprint(text string) (fingerprint.Print, string) {
+	text, version, _ := strings.Cut(text, "@")
+	print, err := fingerprint.Parse(text)
+	if err != nil { // of another release, or of somebody's making: like none
+		return fingerprint.Print{}, version
+	}
+	return print, version
+}
+
+// owns reports whether an object that exists is the one that a member stands for.
+func (p *pass) owns(m *member, live projection.Object) bool {
+	return live.Owner == desired.OwnerAnnotation(p.c.Owner, m.item.Key())
+}
+
+// belongs says whose an object is that is in the way.
+func (p *pass) belongs(live projection.Object) string {
+	return fmt.Sprintf("belongs to %s", live.Owner)
+}
+
+func healthOf(s health.Status) graph.Health {
+	switch s {
+	case health.Current:
+		return graph.Current
+	case health.Failed:
+		return graph.Failed
+	case health.InProgress, health.Terminating:
+		return graph.InProgress
+	case health.Unknown:
+	}
+	return graph.HealthUnknown
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/graph"
+)
+
+// record puts the members into the inventory, in the order of their keys.
+func (p *pass) record() {
+	inventory := make([]api.InventoryItem, 0, len(p.members))
+	for _, key := range slices.Sorted(maps.Keys(p.members)) {
+		if m := p.members[key]; !m.forgotten {
+			inventory = append(inventory, m.item)
+		}
+	}
+	p.c.Status.Inventory = p.memory.retain(p.c.UID, p.c.Status.Inventory, inventory)
+}
+
+// phases notes how far the members have come.
+func (p *pass) phases(result graph.Result) {
+	for _, n := range result.Nodes {
+		m := p.members[n.Key]
+		live, found := p.Target.Cache.Get(liveKey(m.item))
+		if m.item.Status = string(live.Health.Status); !found {
+			m.item.Status = ""
+		}
+		switch {
+		case !n.Wanted && m.item.Phase != api.PhaseDeleting:
+			m.item.Phase = api.PhaseScheduledForDeletion
+		case !n.Wanted:
+		case m.item.Phase == api.PhaseCompleting && n.Completed && n.Presence == graph.Absent:
+			m.item.Phase = api.PhaseCompleted
+		case m.item.Phase == api.PhaseCompleting, m.item.Phase == api.PhaseCompleted:
+		case n.Presence == graph.Present && n.Change == graph.NoChange && n.Health == graph.Current:
+			m.item.Phase = api.PhaseReady
+		}
+	}
+}
+
+// conclude says what a pass came to.
+func (p *pass) conclude(result graph.Result) Result {
+	out := Result{Ready: result.Plan.Ready, Err: p.failures(result.Errors)}
+	for _, m := range p.members {
+		out.Recorded = out.Recorded || !m.recorded
+	}
+	if !out.Ready {
+		out.Waiting = p.waiting(result.Plan)
+	}
+	return out
+}
+
+// mostNamed is how many objects a message names.
+const mostNamed = 5
+
+// failures joins what went wrong: how often, and the first of it by name.
+func (p *pass) failures(errs map[graph.Key]error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	var list []error
+	for _, key := range slices.Sorted(maps.Keys(errs)) {
+		list = append(list, errs[key])
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	named := errors.Join(list[:min(len(list), mostNamed)]...)
+	text := strings.ReplaceAll(named.Error(), "\n", "; ")
+	if more := len(list) - mostNamed; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return &failuresError{text: fmt.Sprintf("%d of %d dependents failed: %s", len(list), len(p.members), text), all: list}
+}
+
+// failuresError is several failures of one pass.
+type failuresError struct {
+	text string
+	all  []error
+}
+
+func (e *failuresError) Error() string   { return e.text }
+func (e *failuresError) Unwrap() []error { return e.all }
+
+// waiting says what is waited for: the causes, each once.
+func (p *pass) waiting(plan graph.Plan) string {
+	causes := map[graph.Key]string{}
+	for _, step := range plan.Waiting {
+		for _, wait := range step.On {
+			causes[wait.Key] = wait.Why
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(causes), cmp.Compare)
+	var named []string
+	for _, key := range keys[:min(len(keys), mostNamed)] {
+		named = append(named, p.waitFor(key, causes[key]))
+	}
+	text := "waiting for " + strings.Join(named, ", ")
+	if more := len(keys) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// waitFor says what is waited for of one member, in the words of its health if that is the cause.
+func (p *pass) waitFor(key graph.Key, why string) string {
+	m := p.members[key]
+	if live, found := p.Target.Cache.Get(liveKey(m.item)); found && live.Health.Why != "" {
+		why = live.Health.Why
+	}
+	return fmt.Sprintf("%s: it %s", ref(m.item), why)
+}

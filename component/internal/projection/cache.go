@@ -1,0 +1,272 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+)
+
+// Options of a [Cache].
+type Options struct {
+	Config     *rest.Config
+	HTTPClient *http.Client
+	Mapper     meta.RESTMapper
+	Names      Names
+	// Changed is called with the owner of an object that changed and not by a write that was
+	// noted. It must return at once.
+	Changed func(owner string, key Key)
+}
+
+// Cache knows the live objects of one operator in one cluster.
+type Cache struct {
+	informers cache.Cache
+	names     Names
+	changed   func(owner string, key Key)
+
+	mu      sync.Mutex
+	kinds   map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration
+	objects map[Key]known
+	// horizon is how far the informer of a kind has come: the newest version that it saw.
+	horizon map[schema.GroupKind]string
+}
+
+// known is what is known of one object.
+type known struct {
+	// seen is what the informer saw last; nil if it sees none.
+	seen *Object
+	// noted is the answer to our own last write, as long as the informer is behind it.
+	noted *Object
+	// gone is the uid of the object that we deleted, as long as the informer still sees it.
+	gone types.UID
+}
+
+// New makes a cache, which works once it is started.
+func New(o Options) (*Cache, error) {
+	ours, err := labels.NewRequirement(o.Names.OwnerLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("label of the operator: %w", err)
+	}
+	informers, err := cache.New(o.Config, cache.Options{
+		HTTPClient: o.HTTPClient, Scheme: runtime.NewScheme(), Mapper: o.Mapper,
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: o.Names.transform,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Cache{
+		informers: informers, names: o.Names, changed: o.Changed,
+		kinds: map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration{}, objects: map[Key]known{},
+		horizon: map[schema.GroupKind]string{},
+	}, nil
+}
+
+// Start runs the informers until ctx ends.
+func (c *Cache) Start(ctx context.Context) error { return c.informers.Start(ctx) }
+
+// NeedLeaderElection reports that watching needs none.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Watch sees to it that the objects of a kind are known, and waits until they are. Nothing is known of a
+// kind that the API server does not serve; the error is then a NoMatch one.
+func (c *Cache) Watch(ctx context.Context, kind schema.GroupVersionKind) error {
+	registration, err := c.register(ctx, kind)
+	if err != nil {
+		return err
+	}
+	synced := registration.HasSyncedChecker()
+	select {
+	case <-synced.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the objects of kind %s: %w", kind.Kind, ctx.Err())
+	}
+}
+
+// register starts the informer of a kind unless it runs.
+func (c *Cache) register(ctx context.Context, kind schema.GroupVersionKind) (toolscache.ResourceEventHandlerRegistration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r, ok := c.kinds[kind.GroupKind()]; ok {
+		return r, nil
+	}
+	informer, err := c.informers.GetInformer(ctx, prototype(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	r, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { c.see(obj, initial) },
+		UpdateFunc: func(_, obj any) { c.see(obj, false) },
+		DeleteFunc: c.unsee,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	c.kinds[kind.GroupKind()] = r
+	return r, nil
+}
+
+// prototype is an object of a kind as its informer decodes it.
+func prototype(kind schema.GroupVersionKind) client.Object {
+	if MetadataOnly(kind.GroupKind()) {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(kind)
+		return m
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u
+}
+
+// Get returns what is known of an object. It knows of our own writes at once.
+func (c *Cache) Get(key Key) (Object, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := c.objects[key].latest(); o != nil {
+		return *o, true
+	}
+	return Object{}, false
+}
+
+// latest is the newest of what is known; nil if there is no object.
+func (k known) latest() *Object {
+	switch {
+	case k.noted != nil:
+		return k.noted
+	case k.seen != nil && k.seen.UID == k.gone:
+		return nil
+	}
+	return k.seen
+}
+
+// Note takes over the answer to a write of ours, unless the informer has seen it already: the object may
+// even be gone again.
+func (c *Cache) Note(live *unstructured.Unstructured) Object {
+	o := c.names.Of(live)
+	key := keyOf(live.GroupVersionKind(), live)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.objects[key]
+	if older(c.horizon[key.GroupKind], o.Version) {
+		k.noted, k.gone = &o, ""
+		c.objects[key] = k
+	}
+	return o
+}
+
+// NoteGone takes over that the object with a uid is gone after a write of ours.
+func (c *Cache) NoteGone(key Key, uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.objects[key]
+	k.noted = nil
+	if k.seen == nil || k.seen.UID != uid {
+		delete(c.objects, key)
+		return
+	}
+	k.gone = uid
+	c.objects[key] = k
+}
+
+// see takes over what an informer saw.
+func (c *Cache) see(obj any, initial bool) {
+	e, ok := obj.(*entry)
+	if !ok {
+		return
+	}
+	o := e.Object
+	c.mu.Lock()
+	k := c.objects[e.key]
+	before := k.latest()
+	k.seen = &o
+	if k.noted != nil && !older(o.Version, k.noted.Version) {
+		k.noted = nil
+	}
+	c.reach(e.key, o.Version)
+	if o.UID != k.gone {
+		k.gone = ""
+	}
+	after := k.latest()
+	c.objects[e.key] = k
+	c.mu.Unlock()
+	if !initial && after != nil && (before == nil || before.differs(*after)) {
+		c.tell(e.key, before, after)
+	}
+}
+
+// unsee takes over that an informer does not see an object any more.
+func (c *Cache) unsee(obj any) {
+	if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	e, ok := obj.(*entry)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	k := c.objects[e.key]
+	before := k.latest()
+	k.seen = nil
+	if k.noted != nil && k.noted.UID == e.UID {
+		k.noted = nil
+	}
+	if k.gone == e.UID {
+		k.gone = ""
+	}
+	if c.objects[e.key] = k; k.noted == nil {
+		delete(c.objects, e.key)
+	}
+	c.reach(e.key, e.Version)
+	c.mu.Unlock()
+	c.tell(e.key, before, nil)
+}
+
+// reach notes how far the informer of a kind has come.
+func (c *Cache) reach(key Key, version string) {
+	if older(c.horizon[key.GroupKind], version) {
+		c.horizon[key.GroupKind] = version
+	}
+}
+
+// tell reports a change to the owners.
+func (c *Cache) tell(key Key, before, after *Object) {
+	owners := map[string]bool{}
+	for _, o := range []*Object{before, after} {
+		if o != nil && o.Owner != "" && !owners[o.Owner] {
+			owners[o.Owner] = true
+			c.changed(o.Owner, key)
+		}
+	}
+}
+
+// differs reports whether an object changed in anything that matters to its component.
+func (o Object) differs(other Object) bool {
+	return o.UID != other.UID || o.Leaving != other.Leaving || o.Owner != other.Owner || o.Digest != other.Digest ||
+		o.Print != other.Print || o.Health != other.Health || o.Leaving && len(o.Finalizers) != len(other.Finalizers) ||
+		o.Print.Values == (fingerprint.Hash{}) && o.Version != other.Version
+}
+
+// older reports whether version a is older than b; none is older than any.
+func older(a, b string) bool {
+	if a == "" {
+		return b != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -1,0 +1,146 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/health"
+)
+
+// Key names an object. Its version does not matter: an object is the same one in all of them.
+type Key struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+// String returns "Deployment shop/web", as messages show it.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
+
+// Object is what is kept of a live object.
+type Object struct {
+	UID        types.UID
+	Version    string // its resourceVersion
+	Generation int64
+	// Leaving: its deletion has begun, and Finalizers keep it.
+	Leaving    bool
+	Finalizers []string
+	// Owner is the value of the owner annotation.
+	Owner string
+	// Digest identifies the manifest that was applied last.
+	Digest string
+	// Print identifies what we own of it, with our values unless the object is watched without them.
+	Print  fingerprint.Print
+	Health health.Result
+}
+
+// entry is an object in an informer.
+type entry struct {
+	key Key
+	Object
+}
+
+// GetObjectMeta makes an entry an object to informers.
+func (e *entry) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{
+		Namespace: e.key.Namespace, Name: e.key.Name, UID: e.UID, ResourceVersion: e.Version, Generation: e.Generation,
+	}
+}
+
+// Names are the annotations and the label by which an operator knows its objects.
+type Names struct {
+	// Manager is the name under which the operator applies.
+	Manager string
+	// OwnerLabel selects the objects of the operator, Owner is the annotation with the owner, and
+	// Digest the one with the digest of the manifest.
+	OwnerLabel, Owner, Digest, Hints string
+}
+
+// metadataOnly are the kinds that are healthy as soon as they exist. They are watched without their
+// contents, so that no Secret of others enters the process.
+var metadataOnly = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:                                                                 true,
+	{Kind: "Secret"}:                                                                    true,
+	{Kind: "ServiceAccount"}:                                                            true,
+	{Kind: "LimitRange"}:                                                                true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                                  true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                           true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                           true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                    true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                                 true,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                     true,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                                        true,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                  true,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                                 true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:     true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:       true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}:   true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:            true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:     true,
+}
+
+// MetadataOnly reports whether objects of a kind are watched without their contents.
+func MetadataOnly(kind schema.GroupKind) bool { return metadataOnly[kind] }
+
+// Of returns what is kept of an object with all its contents.
+func (n Names) Of(u *unstructured.Unstructured) Object {
+	o := n.metadata(u)
+	o.Print, _ = fingerprint.Of(u.Object, n.Manager, metav1.ManagedFieldsOperationApply)
+	if MetadataOnly(u.GroupVersionKind().GroupKind()) {
+		o.Health = present(o)
+	} else {
+		o.Health = health.Of(u, health.Hints{})
+	}
+	return o
+}
+
+// ofMetadata returns what is kept of an object of which only the metadata is known.
+func (n Names) ofMetadata(m *metav1.PartialObjectMetadata) Object {
+	o := n.metadata(m)
+	o.Print.Owned, _ = fingerprint.OfMetadata(m, n.Manager, metav1.ManagedFieldsOperationApply)
+	o.Health = present(o)
+	return o
+}
+
+func (n Names) metadata(m metav1.Object) Object {
+	return Object{
+		UID: m.GetUID(), Version: m.GetResourceVersion(), Generation: m.GetGeneration(),
+		Leaving: m.GetDeletionTimestamp() != nil, Finalizers: slices.Clone(m.GetFinalizers()),
+		Owner: m.GetAnnotations()[n.Owner], Digest: m.GetAnnotations()[n.Digest],
+	}
+}
+
+// present is the health of an object that is ready as soon as it exists.
+func present(o Object) health.Result {
+	if o.Leaving {
+		return health.Result{Status: health.Terminating, Why: "is being deleted"}
+	}
+	return health.Result{Status: health.Current}
+}
+
+// transform makes entries of what an informer gets.
+func (n Names) transform(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *entry:
+		return o, nil
+	case *unstructured.Unstructured:
+		return &entry{keyOf(o.GroupVersionKind(), o), n.Of(o)}, nil
+	case *metav1.PartialObjectMetadata:
+		return &entry{keyOf(o.GroupVersionKind(), o), n.ofMetadata(o)}, nil
+	}
+	return nil, fmt.Errorf("a component's informer got a %T; this is a bug in trimtab", obj)
+}
+
+func keyOf(kind schema.GroupVersionKind, m metav1.Object) Key {
+	return Key{kind.GroupKind(), types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}}
+}
