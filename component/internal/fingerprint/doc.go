@@ -6,12 +6,10 @@
 // fields. Values that others add do not change either half. [Of] takes both, [OfMetadata] the
 // first, [OfManifest] the second where an object has no managedFields.
 //
-// An object as it was when the last write of the manager was answered gives the baseline. If a
-// later print differs, the object drifted:
-//
-//   - Values differ: a value that the manager applied was changed.
-//   - Only Owned differs: the values are there, but another manager took the fields, or they were
-//     written again. One write takes them back.
+// The object that the API server answered to the manager's last write gives the baseline. A later
+// print that is equal says that nothing has to be written. One that differs, or that no longer exists
+// because the manager has no entry, asks for one write: either an applied value was changed, which
+// [Diff] shows and [Managers] attributes, or the values are there and another manager took them.
 //
 // A fingerprint is stored, so that what is hashed is part of the API: a change to it makes each
 // object look drifted once.

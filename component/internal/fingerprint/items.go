@@ -7,23 +7,28 @@ import (
 	"strings"
 )
 
+// Prefixes of the elements of a set.
+const (
+	prefixField = "f:"
+	prefixKey   = "k:"
+	prefixValue = "v:"
+	prefixIndex = "i:"
+)
+
 // items writes the items of a list at the elements of a set. Items that are found by key count in
 // their order, since the order of containers and variables has a meaning; those of a set of values
 // do not. Items that the set does not name are not written.
 func (w *walker) items(set map[string]any, live []any) {
-	keyed := 0
-	sample := ""
+	w.kind(kindList)
+	keyed, sample := 0, ""
 	for key := range set {
-		if strings.HasPrefix(key, "k:") {
-			keyed++
-			sample = key
+		if strings.HasPrefix(key, prefixKey) {
+			keyed, sample = keyed+1, key
 		}
 	}
-	w.kind(kindList)
-	switch {
-	case keyed > 0:
+	if keyed > 0 {
 		w.keyedItems(set, live, keyed, sample)
-	default:
+	} else {
 		w.plainItems(set, live)
 	}
 	w.kind(kindEnd)
@@ -31,29 +36,51 @@ func (w *walker) items(set map[string]any, live []any) {
 
 // keyedItems writes items in their order, each after its element.
 func (w *walker) keyedItems(set map[string]any, live []any, keyed int, sample string) {
-	names := keyNames(sample)
-	found := make([]string, len(live))
-	distinct := 0
+	from := len(w.keys)
+	if !w.findByText(set, live, keyed, sample) {
+		w.keys = append(w.keys[:from], matchKeys(set, live)...)
+	}
 	for i, item := range live {
+		if key := w.keys[from+i]; key != "" {
+			if !w.keyless {
+				w.string(key)
+			}
+			w.element(key, set[key], item)
+		}
+	}
+	w.keys = w.keys[:from]
+}
+
+// findByText pushes the element of each item, or "", to w.keys. It builds the elements of the items
+// and reports false if it did not find each element of the set exactly once: then an item is missing
+// or there twice, or its element needs an escape.
+func (w *walker) findByText(set map[string]any, live []any, keyed int, sample string) bool {
+	names := keyNames(sample)
+	from := len(w.keys)
+	matches := 0
+	for _, item := range live {
+		element := ""
 		if fields, ok := item.(map[string]any); ok && w.keyText(fields, names) {
 			if _, ok := set[string(w.text)]; ok {
-				found[i] = string(w.text)
-				if !slices.Contains(found[:i], found[i]) {
-					distinct++
-				}
+				element = string(w.text)
+				matches++
 			}
 		}
+		w.keys = append(w.keys, element)
 	}
-	if distinct < keyed {
-		// An element is missing, or its text is not the one that keyText builds.
-		found = matchKeys(set, live)
+	if matches != keyed {
+		return false
 	}
-	for i, key := range found {
-		if key != "" {
-			w.string(key)
-			w.element(key, set[key], live[i])
+	to := len(w.keys)
+	w.keys = append(w.keys, w.keys[from:]...)
+	slices.Sort(w.keys[to:])
+	for i := to + 1; i < len(w.keys); i++ {
+		if w.keys[i] != "" && w.keys[i] == w.keys[i-1] {
+			return false
 		}
 	}
+	w.keys = w.keys[:to]
+	return true
 }
 
 // keyText builds the element of an item in w.text. It reports false if a field of the key is missing
@@ -62,7 +89,7 @@ func (w *walker) keyText(item map[string]any, names []string) bool {
 	if len(names) == 0 {
 		return false
 	}
-	w.text = append(w.text[:0], "k:"...)
+	w.text = append(w.text[:0], prefixKey...)
 	sep := byte('{')
 	for _, name := range names {
 		w.text = append(w.text, sep, '"')
@@ -82,7 +109,7 @@ func (w *walker) scalarText(v any) bool {
 	switch v := v.(type) {
 	case string:
 		for i := range len(v) {
-			if c := v[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			if c := v[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
 				return false
 			}
 		}
@@ -103,7 +130,7 @@ func (w *walker) scalarText(v any) bool {
 // escape in JSON.
 func keyNames(element string) []string {
 	var key map[string]any
-	if json.Unmarshal([]byte(element[2:]), &key) != nil {
+	if json.Unmarshal([]byte(element[len(prefixKey):]), &key) != nil {
 		return nil
 	}
 	names := make([]string, 0, len(key))
@@ -117,89 +144,92 @@ func keyNames(element string) []string {
 	return names
 }
 
-// matchKeys returns for each item the element of the set that names it, or "".
+// matchKeys returns for each item the element of the set that names it, or "". A field that is left
+// out of a key is another key than any value of it.
 func matchKeys(set map[string]any, live []any) []string {
-	found := make([]string, len(live))
-	for _, element := range sortedElements(set, "k:") {
+	elements := map[string]string{}
+	var names []string
+	for element := range set {
 		var key map[string]any
-		if json.Unmarshal([]byte(element[2:]), &key) != nil {
+		if !strings.HasPrefix(element, prefixKey) || json.Unmarshal([]byte(element[len(prefixKey):]), &key) != nil {
 			continue
 		}
-		for i, item := range live {
-			fields, ok := item.(map[string]any)
-			if ok && found[i] == "" && hasKey(fields, key) {
-				found[i] = element
+		elements[string(marshal(key))] = element
+		for name := range key {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
+	}
+	found := make([]string, len(live))
+	for i, item := range live {
+		fields, _ := item.(map[string]any)
+		found[i] = elements[string(marshal(keyOf(fields, names)))]
 	}
 	return found
 }
 
-func hasKey(item, key map[string]any) bool {
-	for name, want := range key {
-		if !sameScalar(item[name], want) {
-			return false
+// keyOf returns the fields of an item that have one of the names.
+func keyOf(item map[string]any, names []string) map[string]any {
+	key := make(map[string]any, len(names))
+	for _, name := range names {
+		if v, ok := item[name]; ok {
+			key[name] = v
 		}
 	}
-	return true
-}
-
-// sameScalar compares a live value with one that encoding/json decoded.
-func sameScalar(live, want any) bool {
-	if n, ok := live.(int64); ok {
-		live = float64(n)
-	}
-	switch live.(type) {
-	case nil, string, bool, float64:
-		return live == want
-	}
-	return false
+	return key
 }
 
 // plainItems writes which values of the set are in the list, and the items that the set names by
 // index.
 func (w *walker) plainItems(set map[string]any, live []any) {
-	elements := sortedElements(set, "v:")
+	elements := sortedElements(set, prefixValue)
 	if len(elements) > 0 {
-		present := presentValues(live)
+		present := make(map[string]bool, len(live))
+		for _, item := range live {
+			present[string(marshal(item))] = true
+		}
 		for _, element := range elements {
-			if present[canonicalJSON(element[2:])] {
+			if present[canonicalJSON(element[len(prefixValue):])] {
 				w.string(element)
 			}
 		}
 	}
-	for _, element := range sortedElements(set, "i:") {
+	for _, element := range sortedElements(set, prefixIndex) {
 		w.string(element)
-		i, err := strconv.Atoi(element[2:])
-		if err != nil || i < 0 || i >= len(live) {
+		item, ok := byIndex(live, element)
+		if !ok {
 			w.kind(kindAbsent)
 			continue
 		}
-		w.element(element, set[element], live[i])
+		w.element(element, set[element], item)
 	}
 }
 
-func presentValues(live []any) map[string]bool {
-	present := make(map[string]bool, len(live))
-	for _, item := range live {
-		if data, err := json.Marshal(item); err == nil {
-			present[canonicalJSON(string(data))] = true
-		}
+func byIndex(items []any, element string) (any, bool) {
+	i, err := strconv.Atoi(element[len(prefixIndex):])
+	if err != nil || i < 0 || i >= len(items) {
+		return nil, false
 	}
-	return present
+	return items[i], true
 }
 
-// canonicalJSON writes a scalar as encoding/json does.
+// canonicalJSON writes a JSON value as marshal does.
 func canonicalJSON(text string) string {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {
 		return text
 	}
+	return string(marshal(v))
+}
+
+// marshal writes a value that was decoded from JSON. Other values give nil.
+func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return text
+		return nil
 	}
-	return string(data)
+	return data
 }
 
 func sortedElements(set map[string]any, prefix string) []string {

@@ -1,29 +1,35 @@
 package fingerprint
 
 import (
-	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // OfManifest returns the hash of the live values at the fields of a manifest. It stands in for the
-// Values half of [Of] where an object has no managedFields. Without them it has to guess which
-// lists have keys, and it does not see keys that are added to maps which the API treats as one
-// value, other than selectors.
+// Values half of [Of] where the manager's entry does not say what it wrote: where the object has no
+// managedFields, and where the manager updates instead of applying, since an update owns only what it
+// changed.
+//
+// Which lists have keys and which maps are one value is taken from the entries of all managers. Where
+// none says it, OfManifest goes by the names that are usual in the API.
 func OfManifest(live, manifest map[string]any) Hash {
 	w := newWalker(nil)
-	w.fields(manifestSet(manifest), live)
-	return w.sum()
+	// The fields of a key are in the items. Which of them are the key is no more than a guess.
+	w.keyless = true
+	w.fields(manifestSet(manifest, live), live)
+	return w.sumFor(live)
 }
 
 // manifestSet returns the set of the fields that applying the manifest would own.
-func manifestSet(manifest map[string]any) map[string]any {
-	set := mapSet(manifest)
+func manifestSet(manifest, live map[string]any) map[string]any {
+	_, entries := entries(live, "", "")
+	set := mapSet(manifest, live, entries)
 	for _, key := range []string{"f:apiVersion", "f:kind", "f:status"} {
 		delete(set, key)
 	}
 	if metadata, ok := set["f:metadata"].(map[string]any); ok {
 		for _, name := range serverFields() {
-			delete(metadata, "f:"+name)
+			delete(metadata, prefixField+name)
 		}
 	}
 	return set
@@ -33,50 +39,149 @@ func manifestSet(manifest map[string]any) map[string]any {
 func serverFields() []string {
 	return []string{
 		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
-		"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink", "clusterName",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
 	}
 }
 
-func mapSet(m map[string]any) map[string]any {
-	set := make(map[string]any, len(m))
+// mapSet returns the set of a map's fields, or one with the map itself if it is empty. Known are the
+// sets of the managers at this map.
+func mapSet(m, live map[string]any, known []map[string]any) map[string]any {
+	set := make(map[string]any, len(m)+1)
+	if len(m) == 0 {
+		set["."] = map[string]any{}
+	}
 	for name, v := range m {
-		set["f:"+name] = valueSet(name, v)
+		element := prefixField + name
+		set[element] = valueSet(name, v, live[name], descend(known, element))
 	}
 	return set
 }
 
-func valueSet(name string, v any) map[string]any {
+// descend returns the sets at an element of sets.
+func descend(known []map[string]any, element string) []map[string]any {
+	var below []map[string]any
+	for _, set := range known {
+		if set, ok := set[element].(map[string]any); ok {
+			below = append(below, set)
+		}
+	}
+	return below
+}
+
+func valueSet(name string, v, live any, known []map[string]any) map[string]any {
 	switch v := v.(type) {
 	case map[string]any:
-		if !atomicMap(name) {
-			return mapSet(v)
+		inner, _ := live.(map[string]any)
+		if !oneValue(known, len(inner) > 0, wholeMap(name)) {
+			return mapSet(v, inner, known)
 		}
 	case []any:
-		names := listKey(v)
-		if len(names) == 0 {
-			break
+		inner, _ := live.([]any)
+		if !oneValue(known, len(inner) > 0, false) {
+			return listSet(name, v, inner, known)
 		}
-		set := make(map[string]any, len(v))
-		for _, item := range v {
-			fields, _ := item.(map[string]any)
-			below := mapSet(fields)
-			below["."] = map[string]any{}
-			set[keyElement(fields, names)] = below
-		}
-		return set
 	}
 	return map[string]any{}
 }
 
-// atomicMap reports whether the API treats maps of this name as one value.
-func atomicMap(name string) bool {
+// oneValue reports whether a map or list is owned as a whole. If no manager's set says it, it is
+// what is usual.
+func oneValue(known []map[string]any, filled, usual bool) bool {
+	for _, set := range known {
+		for element := range set {
+			if element != "." {
+				return false
+			}
+		}
+	}
+	return usual || filled && len(known) > 0
+}
+
+// wholeMap reports whether the API treats maps of this name as one value.
+func wholeMap(name string) bool {
 	return name == "selector" || name == "matchLabels" || name == "nodeSelector"
 }
 
-// listKey guesses which fields are the key of a list's items: the first of those that are usual in
-// the API by which all items are there and differ. It returns nil if there is none.
-func listKey(items []any) []string {
-	candidates := [][]string{
+// listSet returns the set of a list's items, which is empty if they have no key and are no set.
+func listSet(name string, items, live []any, known []map[string]any) map[string]any {
+	if name == "finalizers" || hasElement(known, prefixValue) {
+		set := make(map[string]any, len(items))
+		for _, item := range items {
+			set[prefixValue+string(marshal(item))] = map[string]any{}
+		}
+		return set
+	}
+	names := knownNames(known)
+	if len(names) == 0 {
+		names = usualNames(items)
+	}
+	if len(names) == 0 {
+		return map[string]any{}
+	}
+	set := make(map[string]any, len(items))
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		inner, _ := counterpart(fields, live, names)
+		element := prefixKey + string(marshal(keyOf(inner, names)))
+		below := mapSet(fields, inner, descend(known, element))
+		set[element] = below
+	}
+	return set
+}
+
+// counterpart returns the live item that has the same key, where a field that the item leaves out
+// fits any, since the server may have set its default. Without one it returns the item itself and
+// false.
+func counterpart(item map[string]any, live []any, names []string) (map[string]any, bool) {
+	key := keyOf(item, names)
+	want := marshal(key)
+	for _, candidate := range live {
+		fields, ok := candidate.(map[string]any)
+		if !ok {
+			continue
+		}
+		got := keyOf(fields, names)
+		for name := range got {
+			if _, ok := key[name]; !ok {
+				delete(got, name)
+			}
+		}
+		if string(marshal(got)) == string(want) {
+			return fields, true
+		}
+	}
+	return item, false
+}
+
+func hasElement(known []map[string]any, prefix string) bool {
+	for _, set := range known {
+		for element := range set {
+			if strings.HasPrefix(element, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// knownNames returns the names of the key's fields in the sets.
+func knownNames(known []map[string]any) []string {
+	var names []string
+	for _, set := range known {
+		for element := range set {
+			if strings.HasPrefix(element, prefixKey) {
+				names = append(names, keyNames(element)...)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// usualNames returns the names of the first of the usual keys that all items have and by which they
+// differ, or nil.
+func usualNames(items []any) []string {
+	for _, names := range [][]string{
 		{"name"},
 		{"containerPort", "protocol"},
 		{"port", "protocol"},
@@ -88,9 +193,7 @@ func listKey(items []any) []string {
 		{"ip"},
 		{"uid"},
 		{"type"},
-		{"key"},
-	}
-	for _, names := range candidates {
+	} {
 		if len(items) > 0 && differBy(items, names) {
 			return names
 		}
@@ -102,36 +205,12 @@ func differBy(items []any, names []string) bool {
 	seen := make(map[string]bool, len(items))
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
-		for _, name := range names {
-			switch fields[name].(type) {
-			case string, int64, bool:
-			default:
-				return false
-			}
-		}
-		element := keyElement(fields, names)
-		if seen[element] {
+		key := keyOf(fields, names)
+		element := string(marshal(key))
+		if len(key) < len(names) || seen[element] {
 			return false
 		}
 		seen[element] = true
 	}
 	return true
-}
-
-// keyElement returns the element that names an item by its key.
-func keyElement(item map[string]any, names []string) string {
-	key := make(map[string]any, len(names))
-	for _, name := range names {
-		key[name] = item[name]
-	}
-	return "k:" + string(marshal(key))
-}
-
-// marshal writes a value that was decoded from JSON.
-func marshal(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return slices.Clip(data)
 }

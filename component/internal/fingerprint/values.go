@@ -8,11 +8,13 @@ import (
 	"hash"
 	"math"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Of returns what identifies the manager's hold on a live object, given as decoded from JSON. The
+// Of returns what identifies the manager's hold on a live object, given as decoded from JSON and with
+// its kind. The
 // manager's entry is the one with this operation and without subresource. Of reports false if there
 // is none.
 func Of(live map[string]any, manager string, operation metav1.ManagedFieldsOperationType) (Print, bool) {
@@ -25,7 +27,7 @@ func Of(live map[string]any, manager string, operation metav1.ManagedFieldsOpera
 	written, _ := own["time"].(string)
 	w := newWalker(others)
 	w.fields(set, live)
-	return Print{Owned: ownedHash(apiVersion, written, setHash(set)), Values: w.sum()}, true
+	return Print{Owned: ownedHash(apiVersion, written, setHash(set)), Values: w.sumFor(live)}, true
 }
 
 // entries returns the manager's entry of managedFields, or nil, and the fields of all others.
@@ -63,12 +65,13 @@ const (
 )
 
 type walker struct {
-	others []map[string]any // fields of the other managers
-	path   []string         // from the root to the present value, as elements of a set
-	keys   []string         // a stack of keys being sorted
-	text   []byte           // an element being built
-	buf    []byte           // what is not yet in the hash
-	hash   hash.Hash
+	others  []map[string]any // fields of the other managers
+	keyless bool             // leaves out the elements of items
+	path    []string         // from the root to the present value, as elements of a set
+	keys    []string         // a stack of keys being sorted
+	text    []byte           // an element being built
+	buf     []byte           // what is not yet in the hash
+	hash    hash.Hash
 }
 
 const bufBytes = 2048
@@ -84,6 +87,19 @@ func (w *walker) sum() (h Hash) {
 	w.flush()
 	var full [sha256.Size]byte
 	copy(h[:], w.hash.Sum(full[:0]))
+	return h
+}
+
+// secretBytes is how much of the hash of a Secret's values is kept. Prints are shown to users who may
+// not read the Secret: all of it would confirm a guessed password.
+const secretBytes = 2
+
+// sumFor returns the hash of the values of an object.
+func (w *walker) sumFor(live map[string]any) Hash {
+	h := w.sum()
+	if live["kind"] == "Secret" && live["apiVersion"] == "v1" {
+		clear(h[secretBytes:])
+	}
 	return h
 }
 
@@ -118,7 +134,7 @@ func (w *walker) fields(set map[string]any, live map[string]any) {
 	w.kind(kindMap)
 	from := len(w.keys)
 	for key := range set {
-		if len(key) > 2 && key[:2] == "f:" {
+		if strings.HasPrefix(key, prefixField) {
 			w.keys = append(w.keys, key)
 		}
 	}
@@ -126,8 +142,9 @@ func (w *walker) fields(set map[string]any, live map[string]any) {
 	to := len(w.keys)
 	for i := from; i < to; i++ {
 		key := w.keys[i]
-		w.string(key[2:])
-		below, ok := live[key[2:]]
+		name := key[len(prefixField):]
+		w.string(name)
+		below, ok := live[name]
 		if !ok {
 			w.kind(kindAbsent)
 			continue
@@ -142,38 +159,37 @@ func (w *walker) fields(set map[string]any, live map[string]any) {
 func (w *walker) element(key string, set, live any) {
 	children, _ := set.(map[string]any)
 	w.path = append(w.path, key)
-	defer func() { w.path = w.path[:len(w.path)-1] }()
-	_, self := children["."]
-	if len(children) == 0 || self && len(children) == 1 {
-		w.leaf(live)
-		return
-	}
 	switch live := live.(type) {
 	case map[string]any:
-		w.fields(children, live)
+		if len(children) == 0 {
+			w.leaf(live, len(live) > 0)
+		} else {
+			w.fields(children, live)
+		}
 	case []any:
-		w.items(children, live)
+		if len(children) == 0 {
+			w.leaf(live, len(live) > 0)
+		} else {
+			w.items(children, live)
+		}
 	default:
 		w.value(live)
 	}
+	w.path = w.path[:len(w.path)-1]
 }
 
-// leaf writes a value that is owned as a whole, unless others own parts of it: then the manager
-// applied an empty map or list, and what is in it is not its own.
-func (w *walker) leaf(live any) {
-	switch live := live.(type) {
-	case map[string]any:
-		if len(live) > 0 && w.shared() {
-			w.value(map[string]any(nil))
-			return
-		}
-	case []any:
-		if len(live) > 0 && w.shared() {
-			w.value([]any(nil))
-			return
-		}
+// leaf writes a map or list that is owned as a whole, unless others own parts of it: then the manager
+// applied an empty one, and what is in it is not its own.
+func (w *walker) leaf(live any, filled bool) {
+	if !filled || !w.shared() {
+		w.value(live)
+		return
 	}
-	w.value(live)
+	if _, ok := live.([]any); ok {
+		w.value([]any(nil))
+	} else {
+		w.value(map[string]any(nil))
+	}
 }
 
 // shared reports whether another manager owns a part of the present value.

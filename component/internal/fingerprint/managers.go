@@ -1,0 +1,74 @@
+package fingerprint
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Writer is who wrote fields of an object.
+type Writer struct {
+	Manager   string
+	Operation metav1.ManagedFieldsOperationType
+	// Subresource is empty for the object itself.
+	Subresource string
+	// Paths are those that the writer owns. Each is, or lies in, one that was asked for.
+	Paths []Path
+}
+
+// Managers returns who owns the values at the paths, ordered by manager, operation and subresource.
+// A value that was deleted, or that admission changed in the request of another, has no owner, and
+// several can own the same value.
+func Managers(live map[string]any, paths []Path) []Writer {
+	metadata, _ := live["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	var writers []Writer
+	for _, item := range list {
+		entry, _ := item.(map[string]any)
+		set, _ := entry["fieldsV1"].(map[string]any)
+		var owned []Path
+		for _, p := range paths {
+			if at, ok := ownedAt(set, p); ok {
+				owned = append(owned, at)
+			}
+		}
+		if len(owned) > 0 {
+			writers = append(writers, writerOf(entry, owned))
+		}
+	}
+	slices.SortFunc(writers, func(a, b Writer) int {
+		return cmp.Or(
+			cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.Operation, b.Operation),
+			cmp.Compare(a.Subresource, b.Subresource),
+		)
+	})
+	return writers
+}
+
+func writerOf(entry map[string]any, owned []Path) Writer {
+	manager, _ := entry["manager"].(string)
+	operation, _ := entry["operation"].(string)
+	subresource, _ := entry["subresource"].(string)
+	return Writer{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation),
+		Subresource: subresource, Paths: owned,
+	}
+}
+
+// ownedAt returns the path if the set owns it or something in it. If the set owns a value that the
+// path leads into as a whole, that value counts.
+func ownedAt(set map[string]any, p Path) (Path, bool) {
+	for i, element := range p {
+		below, ok := set[element].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if len(below) == 0 {
+			return p[:i+1], true
+		}
+		set = below
+	}
+	return p, len(p) > 0
+}
