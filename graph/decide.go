@@ -42,8 +42,10 @@ type decider struct {
 	// and unpurged the first that is to be purged and is not gone, in the order of purging. Negative
 	// means none.
 	unrecorded, unready, unpurged int
-	exits                         exits
-	verdicts                      []verdict
+	// purgedFirst are, for nodes that are to be purged, those that are to be purged before them.
+	purgedFirst map[int][]int
+	exits       exits
+	verdicts    []verdict
 }
 
 func newDecider(nodes []Node) *decider {
@@ -72,6 +74,9 @@ func newDecider(nodes []Node) *decider {
 		if n.Purge != nil && !purged(n) {
 			d.unpurged = first(d.unpurged, i, d.purged)
 		}
+	}
+	if d.unpurged >= 0 {
+		d.purgedFirst = d.needers()
 	}
 	d.exits = newExits(d)
 	return d
@@ -113,7 +118,7 @@ func (d *decider) decide(i int) verdict {
 	case d.unrecorded >= 0:
 		return d.record(n)
 	case n.Wanted:
-		return d.want(n)
+		return d.want(i, n)
 	case n.Recorded:
 		return d.leave(i, n)
 	}

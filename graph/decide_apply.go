@@ -1,7 +1,8 @@
 package graph
 
-// completed reports whether a node has done its work and is not to be created again.
-func completed(n *Node) bool { return n.Completed && n.Change == NoChange }
+// completed reports whether a node has done its work and is not to be created again. What has done its
+// work is purged, even if it drifted.
+func completed(n *Node) bool { return n.Completed && (n.Change == NoChange || n.Applied) }
 
 // purged reports whether a node has done its work and is gone.
 func purged(n *Node) bool { return completed(n) && n.Presence == Absent }
@@ -15,16 +16,16 @@ func ready(n *Node) bool {
 func end(n *Node) int { return max(*n.Purge, n.Apply) }
 
 // want decides about a node that is wanted.
-func (d *decider) want(n *Node) verdict {
+func (d *decider) want(i int, n *Node) verdict {
 	switch {
 	case purged(n):
 		return verdict{}
-	case n.Completed && n.Change == NoChange:
-		return d.purge(n, Purge)
+	case completed(n):
+		return d.purge(i, Purge)
 	case ready(n) && n.Purge == nil:
 		return verdict{}
 	case ready(n):
-		return d.purge(n, Complete)
+		return d.purge(i, Complete)
 	}
 	if why := obstacle(n); why != "" {
 		return verdict{action: missing(n), on: because(n, why)}
@@ -71,7 +72,7 @@ func (d *decider) before(n *Node) []Wait {
 	for _, key := range n.Needs {
 		i, found := d.index[key]
 		switch {
-		case !found:
+		case !found, !d.nodes[i].Wanted && !d.nodes[i].Recorded:
 			waits = on(waits, Wait{key, "not part of the graph"})
 		case !d.nodes[i].Wanted:
 			waits = on(waits, Wait{key, "to be deleted"})
@@ -85,7 +86,8 @@ func (d *decider) before(n *Node) []Wait {
 
 // purge decides about a node that has done its work: at the end of its wave that is recorded, then the
 // node is deleted. What needs it and is purged by then goes first.
-func (d *decider) purge(n *Node, action Action) verdict {
+func (d *decider) purge(i int, action Action) verdict {
+	n := d.nodes[i]
 	why := obstacle(n)
 	switch {
 	case why == "" && n.Presence == Leaving:
@@ -100,5 +102,26 @@ func (d *decider) purge(n *Node, action Action) verdict {
 	if u := d.unready; u >= 0 && action == Complete && d.nodes[u].Apply <= end(n) {
 		waits = on(waits, d.cause(u))
 	}
+	for _, j := range d.purgedFirst[i] {
+		if action == Purge && end(d.nodes[j]) <= end(n) {
+			waits = on(waits, d.cause(j))
+		}
+	}
 	return verdict{action: action, on: waits}
+}
+
+// needers maps nodes that are to be purged to those that need them, are purged too, and are not gone.
+func (d *decider) needers() map[int][]int {
+	found := map[int][]int{}
+	for i, n := range d.nodes {
+		if !n.Wanted || n.Purge == nil || purged(n) {
+			continue
+		}
+		for _, key := range n.Needs {
+			if j, exists := d.index[key]; exists && i != j && d.nodes[j].Purge != nil {
+				found[j] = append(found[j], i)
+			}
+		}
+	}
+	return found
 }

@@ -32,7 +32,7 @@ func Check(nodes []Node) error {
 			index[n.Key] = i
 		}
 	}
-	needs := map[int][]int{}
+	needs := make([][]int, len(sorted))
 	for _, i := range slices.Sorted(maps.Values(index)) {
 		n := sorted[i]
 		if n.Purge != nil && *n.Purge < n.Apply {

@@ -1,18 +1,20 @@
 package graph
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // components returns the groups of nodes that reach each other by their needs, alone or together. A
 // group comes after all groups that it needs. (Tarjan's algorithm.)
-func components(nodes []int, needs map[int][]int) [][]int {
+func components(nodes []int, needs [][]int) [][]int {
 	var groups [][]int
 	var stack []int
-	number, low := make(map[int]int, len(nodes)), make(map[int]int, len(nodes))
-	const done = int(^uint(0) >> 1)
+	number, low, seen := make([]int, len(needs)), make([]int, len(needs)), 0
 	var visit func(i int)
 	visit = func(i int) {
-		number[i] = len(number) + 1
-		low[i] = number[i]
+		seen++
+		number[i], low[i] = seen, seen
 		stack = append(stack, i)
 		for _, j := range needs[i] {
 			if number[j] == 0 {
@@ -24,9 +26,9 @@ func components(nodes []int, needs map[int][]int) [][]int {
 			return
 		}
 		var group []int
-		for low[i] != done {
+		for low[i] != math.MaxInt {
 			last := len(stack) - 1
-			group, stack, low[stack[last]] = append(group, stack[last]), stack[:last], done
+			group, stack, low[stack[last]] = append(group, stack[last]), stack[:last], math.MaxInt
 		}
 		slices.Sort(group)
 		groups = append(groups, group)
@@ -41,7 +43,7 @@ func components(nodes []int, needs map[int][]int) [][]int {
 
 // cycles returns a shortest cycle of each group of nodes that need each other. It starts and ends with
 // the group's first node that has one.
-func cycles(nodes []int, needs map[int][]int) [][]int {
+func cycles(nodes []int, needs [][]int) [][]int {
 	var found [][]int
 	for _, group := range components(nodes, needs) {
 		if len(group) > 1 || slices.Contains(needs[group[0]], group[0]) {
@@ -53,7 +55,7 @@ func cycles(nodes []int, needs map[int][]int) [][]int {
 }
 
 // cycle returns a shortest way from a group's first node back to itself.
-func cycle(group []int, needs map[int][]int) []int {
+func cycle(group []int, needs [][]int) []int {
 	start := group[0]
 	members := map[int]bool{}
 	for _, i := range group {

@@ -11,8 +11,8 @@ type exits struct {
 	first int
 	// waves are those in which nodes go: their own, or a later one if something that needs them goes
 	// in that. neededBy are those that need a node and must be gone before it.
-	waves    map[int]int
-	neededBy map[int][]int
+	waves    []int
+	neededBy [][]int
 }
 
 // stays reports whether a node is to go and has not gone.
@@ -20,8 +20,11 @@ func stays(n *Node) bool { return !n.Wanted && n.Recorded && n.Presence != Absen
 
 func newExits(d *decider) exits {
 	e := exits{first: -1}
+	if !slices.ContainsFunc(d.nodes, stays) {
+		return e
+	}
 	var all []int
-	needs := map[int][]int{}
+	needs := make([][]int, len(d.nodes))
 	for i, n := range d.nodes {
 		if !stays(n) {
 			continue
@@ -33,15 +36,9 @@ func newExits(d *decider) exits {
 			}
 		}
 	}
-	if len(all) == 0 {
-		return e
-	}
-	if len(needs) > 0 {
-		e.postpone(d, components(all, needs), needs)
-	}
+	e.postpone(d, components(all, needs), needs)
 	e.first = slices.MinFunc(all, func(i, j int) int {
-		a, b := d.nodes[i], d.nodes[j]
-		return cmp.Or(cmp.Compare(e.wave(i, a), e.wave(j, b)), cmp.Compare(a.DeleteRank, b.DeleteRank), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(e.waves[i], e.waves[j]), cmp.Compare(d.nodes[i].DeleteRank, d.nodes[j].DeleteRank), cmp.Compare(i, j))
 	})
 	return e
 }
@@ -49,9 +46,12 @@ func newExits(d *decider) exits {
 // postpone moves each node to the last wave of those that need it. Recorded needs may contradict each
 // other: nodes are recorded at different times. Needs win over waves, and those of a cycle do not
 // count.
-func (e *exits) postpone(d *decider, groups [][]int, needs map[int][]int) {
-	e.waves, e.neededBy = map[int]int{}, map[int][]int{}
-	group := map[int]int{}
+func (e *exits) postpone(d *decider, groups [][]int, needs [][]int) {
+	e.waves, e.neededBy = make([]int, len(needs)), make([][]int, len(needs))
+	for i, n := range d.nodes {
+		e.waves[i] = n.Delete
+	}
+	group := make([]int, len(needs))
 	for g, members := range groups {
 		for _, i := range members {
 			group[i] = g
@@ -64,7 +64,7 @@ func (e *exits) postpone(d *decider, groups [][]int, needs map[int][]int) {
 					continue
 				}
 				e.neededBy[j] = append(e.neededBy[j], i)
-				e.waves[j] = max(e.wave(j, d.nodes[j]), e.wave(i, d.nodes[i]))
+				e.waves[j] = max(e.waves[j], e.waves[i])
 			}
 		}
 	}
@@ -72,10 +72,10 @@ func (e *exits) postpone(d *decider, groups [][]int, needs map[int][]int) {
 
 // wave is the wave in which a node goes.
 func (e *exits) wave(i int, n *Node) int {
-	if later, found := e.waves[i]; found {
-		return later
+	if e.waves == nil {
+		return n.Delete
 	}
-	return n.Delete
+	return e.waves[i]
 }
 
 // leave decides about a node that is recorded and not wanted.

@@ -42,8 +42,8 @@ type Facts struct {
 	Applied bool
 	// Health is that of the node as it is.
 	Health Health
-	// Completed reports that the record says: the node has done its work in its present desired
-	// state. It is purged, and not created again. It does not count while there is a Change.
+	// Completed reports that the record says: the node has done its work. It is purged, and not
+	// created again, until there is a Change that is not drift.
 	Completed bool
 	// Refused says why nothing may be done to the node, for example because it belongs to another.
 	// Empty means that there is no reason.

@@ -46,16 +46,20 @@ func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 //
 // When ctx is done no further step is started, and Run returns after those that are under way.
 func Run(ctx context.Context, nodes []Node, do func(ctx context.Context, key Key, action Action) (Facts, error), o Options) Result {
-	r := runner{do: do, parallel: o.Parallel, index: make(map[Key]int, len(nodes)), attempted: map[attempt]bool{}}
+	r := runner{decide: Decide, do: do, parallel: o.Parallel, index: make(map[Key]int, len(nodes)), attempted: map[attempt]bool{}}
 	if r.parallel <= 0 {
 		r.parallel = 16
 	}
+	return r.pass(ctx, nodes)
+}
+
+func (r *runner) pass(ctx context.Context, nodes []Node) Result {
 	r.result = Result{Nodes: slices.Clone(nodes), Errors: map[Key]error{}}
 	for i, n := range nodes {
 		r.index[n.Key] = i
 	}
 	for {
-		r.result.Plan = Decide(r.result.Nodes)
+		r.result.Plan = r.decide(r.result.Nodes)
 		turn := r.turn(r.result.Plan.Steps)
 		if len(turn) == 0 || ctx.Err() != nil {
 			return r.result
@@ -65,6 +69,7 @@ func Run(ctx context.Context, nodes []Node, do func(ctx context.Context, key Key
 }
 
 type runner struct {
+	decide    func([]Node) Plan
 	do        func(ctx context.Context, key Key, action Action) (Facts, error)
 	parallel  int
 	index     map[Key]int
