@@ -17,18 +17,18 @@ func writeMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I4"},
 		},
 		{
-			what: "a status that says the same is written again",
+			what: "an unchanged status is written again",
 			file: "loop/commit.go", old: "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
 			mutated: "", scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
-			what: "an event is recorded at every pass",
+			what: "an event is recorded in every pass",
 			file: "loop/commit.go", old: "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
-			mutated:  "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		p.event(\"Normal\", \"Reconciled\", \"looked again\")\n		return nil\n	}\n",
+			mutated:  "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		p.event(\"Normal\", \"Reconciled\", \"observed again\")\n		return nil\n	}\n",
 			scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
-			what: "observedGeneration is that of the fresh object",
+			what: "observedGeneration is that of a newer copy of the object",
 			file: "external/internal/engine/report.go", old: "	p.told = decide.Report(d, p.facts, p.texts())\n",
 			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(Object); ok && p.loop.Client.Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = decide.Report(d, p.facts, p.texts())\n",
 			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@5(2)",
@@ -50,7 +50,7 @@ func writeMutants() []mutant {
 func retryMutants() []mutant {
 	return []mutant{
 		{
-			what: "the finalizer goes although the cleanup failed",
+			what: "the finalizer is removed although the cleanup failed",
 			file: "loop/pass.go", old: "	if o.kind == cleanupDone {\n", mutated: "	if o.kind == cleanupDone || o.kind == cleanupFailed {\n",
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
@@ -76,7 +76,7 @@ func retryMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@8+until@1",
 		},
 		{
-			what: "a cleanup that is under way is never observed again",
+			what: "a cleanup in progress is never observed again",
 			file: "loop/schedule.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
 			scenario: "nats-bucket", invariants: []string{"I6", "I1"}, token: "crash-after@20",
 		},
@@ -87,43 +87,43 @@ func retryMutants() []mutant {
 func ownershipMutants() []mutant {
 	return []mutant{
 		{
-			what: "a failed delete lets the object go",
+			what: "after a failed delete, the object is let go",
 			file: "external/internal/decide/deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
 		{
-			what: "what does not show yet is taken for gone",
+			what: "a resource that is not visible yet counts as deleted",
 			file: "external/internal/decide/deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
 			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
 			scenario: "nats-late", invariants: []string{"I2"}, token: "race@5(0)",
 		},
 		{
-			what: "what is not ours is deleted",
+			what: "a resource of another owner is deleted",
 			file: "external/internal/decide/claim.go", old: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return false\n",
 			mutated: "	case OwnerNobody, OwnerNamesake, OwnerOther, OwnerForeign, OwnerStated:\n	}\n	return true\n", scenario: "nats-occupied", invariants: []string{"I10", "I1"},
 		},
 		{
-			what: "what is not ours is taken over",
+			what: "a resource of another owner is taken over",
 			file: "external/internal/decide/claim.go", old: "	if f.Policy.Adoption >= least {\n", mutated: "	if f.Policy.Adoption >= least || true {\n",
 			scenario: "nats-occupied", invariants: []string{"I10", "I1", "I13"},
 		},
 		{
-			what: "what another object owns is taken for ours",
+			what: "a resource of another object counts as ours",
 			file: "external/internal/decide/owner.go", old: "	case uid != \"\" && uid == c.Mark[record.MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
 			scenario: "nats-twins", invariants: []string{"I10", "I1"},
 		},
 		{
-			what: "orphaning is forgotten",
+			what: "the orphan policy is ignored",
 			file: "external/internal/decide/deletion.go", old: "	case f.Policy.Orphan || !f.Policy.Delete:\n		return decideOrphan(f)\n", mutated: "",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2", "I10"},
 		},
 		{
-			what: "the mark stays on what was left behind before it was seen",
+			what: "the mark stays on an orphaned resource that was not observed",
 			file: "external/internal/decide/deletion.go", old: "f.Record.Trouble != TroubleEndpoint && !neverCreated(f)\n", mutated: "f.Record.Trouble != TroubleEndpoint && f.Creation == CreationSeen\n",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"}, token: "crash-before@11+until@3",
 		},
 		{
-			what: "the mark stays on what is left behind",
+			what: "the mark stays on an orphaned resource",
 			file: "external/internal/decide/deletion.go", old: "		done.Action = ActionUnmark\n", mutated: "",
 			scenario: "nats-orphan", invariants: []string{"I1", "I2"},
 		},
@@ -134,7 +134,7 @@ func ownershipMutants() []mutant {
 func lifeMutants() []mutant {
 	return []mutant{
 		{
-			what: "names are new in every process",
+			what: "names differ in every process",
 			file: "external/internal/engine/engine.go", old: "	if err == nil {\n		err = e.fitName(name)\n", mutated: "	name += \"-\" + time.Now().Format(\"150405\")\n	if err == nil {\n		err = e.fitName(name)\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I3", "I2"},
 		},
@@ -172,7 +172,7 @@ func callMutants() []mutant {
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
 		{
-			what: "every error of the API is final",
+			what: "every error of the API is permanent",
 			file: "external/internal/engine/calls.go", old: "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n",
 			mutated:  "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n	got.class = decide.ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
@@ -184,7 +184,7 @@ func callMutants() []mutant {
 func statusMutants() []mutant {
 	return []mutant{
 		{
-			what: "decisions are read from status",
+			what: "decisions depend on the status",
 			file: "external/internal/engine/pass.go", old: "	for range mostSteps {\n",
 			mutated: "	if s := p.obj.TrimtabStatus(); s.State == string(decide.StateSucceeded) && s.AppliedGeneration == p.obj.GetGeneration() && p.obj.GetDeletionTimestamp().IsZero() {\n" +
 				"		return decide.Decision{Row: 17, State: decide.StateSucceeded, Reason: decide.ReasonAvailable, Wake: decide.WakeDrift, Show: decide.Show{Ready: decide.ShowTrue}}, nil\n	}\n	for range mostSteps {\n",
@@ -196,22 +196,22 @@ func statusMutants() []mutant {
 			scenario: "nats-denied", invariants: []string{"I1"},
 		},
 		{
-			what: "an observation that fails beside a pause is not repeated",
+			what: "a failed observation is not repeated while paused",
 			file: "external/internal/decide/life.go", old: "the state of the resource is unknown\n		d.Wake = WakePoll\n", mutated: "nobody knows how the thing is\n",
 			scenario: "nats-pause", invariants: []string{"I1"}, token: "failed@10+until@2",
 		},
 		{
-			what: "an observation that fails while waiting is not repeated",
+			what: "a failed observation is not repeated while waiting",
 			file: "external/internal/decide/life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@38+until@4",
 		},
 		{
-			what: "what a dependency took with it is observed once",
+			what: "a resource deleted with its dependency is observed once",
 			file: "external/internal/decide/life.go", old: "		if f.SinceUnready < f.Grace {", mutated: "		if false {",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "lag@38+until@4",
 		},
 		{
-			what: "conditions that are False tell of the past",
+			what: "conditions that are False describe the past",
 			file: "external/internal/decide/report.go", old: "	default:\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
 			mutated:  "	case v.f.Told.State != \"\":\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I5"},
@@ -222,7 +222,7 @@ func statusMutants() []mutant {
 			scenario: "nats-pause", invariants: []string{"I1"},
 		},
 		{
-			what: "Ready that stays is reported for the new spec",
+			what: "a Ready that is kept is reported for the new spec",
 			file: "external/internal/decide/report.go", old: "	return f.ReadyFor, d.Show.Ready == ShowTrue\n",
 			mutated:  "	return min(f.Generation, f.ReadyFor*f.Generation), d.Show.Ready == ShowTrue\n",
 			scenario: "nats-life", invariants: []string{"I8"}, token: "failed@21+until@3",
@@ -234,7 +234,7 @@ func statusMutants() []mutant {
 func hangMutants() []mutant {
 	return []mutant{
 		{
-			what: "a call that does not return is waited for",
+			what: "a pass waits for a call that does not return",
 			file: "external/internal/engine/calls.go", old: "		got = p.leave(a, late)\n", mutated: "		got = <-late\n",
 			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@6",
 		},
@@ -245,12 +245,12 @@ func hangMutants() []mutant {
 func forgedMutants() []mutant {
 	return []mutant{
 		{
-			what: "what was shown of a resource stays when it is gone",
+			what: "the reflected status stays when the resource is gone",
 			file: "external/internal/engine/reflect.go", old: "	if fields := statusField(reflect.ValueOf(p.obj)); fields.IsValid() {\n", mutated: "	if fields := statusField(reflect.ValueOf(p.obj)); false {\n",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
 		},
 		{
-			what: "what was applied is what the status says",
+			what: "appliedGeneration is read from the status",
 			file: "loop/commit.go", old: "		case k.applied == nil:\n			k.applied = new(said)\n", mutated: "		default:\n			k.applied = new(said)\n",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
 		},
@@ -261,12 +261,12 @@ func forgedMutants() []mutant {
 func panicMutants() []mutant {
 	return []mutant{
 		{
-			what: "a panic over a name is reported as a name that is not valid",
+			what: "a panic in ExternalName is reported as an invalid name",
 			file: "external/internal/engine/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@5+until@1",
 		},
 		{
-			what: "what a panic kept out of status stays out of it",
+			what: "a status that is incomplete after a panic stays so",
 			file: "external/internal/engine/report.go", old: "	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {\n", mutated: "	if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1",
 		},
@@ -277,37 +277,37 @@ func panicMutants() []mutant {
 func vendorMutants() []mutant {
 	return []mutant{
 		{
-			what: "a difference that is not acted on keeps Ready from being True",
+			what: "an ignored difference prevents Ready=True",
 			file: "external/internal/decide/facts.go", old: "{ return d.InPlace || d.Recreate || d.Unsupported }", mutated: "{ return d.InPlace || d.Recreate || d.Unsupported || d.Ignored }",
 			scenario: "nats-ignored", invariants: []string{"I1"},
 		},
 		{
-			what: "a dependency is ready if anybody says so",
+			what: "a dependency is ready whoever wrote its Ready",
 			file: "external/internal/engine/vouched.go", old: "	return status && generation\n", mutated: "	return status || generation || true\n",
 			scenario: "nats-forged", invariants: []string{"I1"},
 		},
 		{
-			what: "what is not well is not observed soon",
+			what: "a degraded resource is not observed soon",
 			file: "external/internal/decide/life.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
 			scenario: "nats-copying", invariants: []string{"I1"},
 		},
 		{
-			what: "what was made and not marked yet is nobody's after a crash",
+			what: "after a crash, a created but unmarked resource is not ours",
 			file: "external/internal/engine/calls.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
 			scenario: "cloud-later", invariants: []string{"I1"}, token: "crash-after@5+until@1",
 		},
 		{
-			what: "what was there before is taken for what was just made",
+			what: "a resource that existed before counts as just created",
 			file: "external/internal/engine/engine.go", old: "{ return e.options.Unmarked || e.options.MarkLater }", mutated: "{ return e.options.Unmarked }",
 			scenario: "cloud-occupied", invariants: []string{"I1"},
 		},
 		{
-			what: "how long an API asks to wait is not heeded",
+			what: "the delay that an API asks for is ignored",
 			file: "external/internal/engine/scope.go", old: "		return bounded(hint, leastThrottle, mostThrottle)\n", mutated: "		return leastThrottle\n",
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
 		{
-			what: "each try of an API that is away is reported",
+			what: "each attempt during an outage is reported",
 			file: "external/internal/decide/life.go", old: "{ return cmp.Or(f.Told.Look, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.Told.Look) }",
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
