@@ -86,9 +86,9 @@ func prepareBench(t *testing.T, change ...func(*options)) *bench {
 }
 
 // render returns the objects of a Bundle's spec.
-func render(_ context.Context, r component.RenderRequest[*bundle.Bundle]) (component.RenderResponse, error) {
+func render(_ context.Context, r component.RenderRequest[*bundle.Bundle]) (component.Set, error) {
 	objects, err := r.Component.Render()
-	return component.RenderResponse{Objects: objects}, err
+	return component.Objects(objects...), err
 }
 
 // start runs the operator until the test ends or b.stop is called. Starting it again after that is a new

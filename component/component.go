@@ -19,13 +19,12 @@ type Object interface {
 	GetStatus() *Status
 }
 
-// Renderer returns the dependents of components. A component's namespace and name are those of the
-// request; objects without a namespace go to the former.
+// Renderer returns the dependents of components.
 type Renderer[T Object] interface {
 	// Render returns the dependents that a component is to have. It must depend on nothing but the
 	// request, change nothing, and return the same for the same request. Its error is shown in the
 	// component's status, so it must not contain secrets; nothing is changed then.
-	Render(ctx context.Context, r RenderRequest[T]) (RenderResponse, error)
+	Render(ctx context.Context, r RenderRequest[T]) (Set, error)
 }
 
 // RenderRequest is what a renderer gets.
@@ -36,20 +35,11 @@ type RenderRequest[T Object] struct {
 	types.NamespacedName
 }
 
-// RenderResponse is what a renderer returns.
-type RenderResponse struct {
-	// Objects are the dependents, typed or unstructured. Annotations say how each is treated; see
-	// docs/components.md.
-	Objects []client.Object
-}
-
 // RenderFunc is a [Renderer] that is a function.
-type RenderFunc[T Object] func(ctx context.Context, r RenderRequest[T]) (RenderResponse, error)
+type RenderFunc[T Object] func(ctx context.Context, r RenderRequest[T]) (Set, error)
 
 // Render implements [Renderer].
-func (f RenderFunc[T]) Render(ctx context.Context, r RenderRequest[T]) (RenderResponse, error) {
-	return f(ctx, r)
-}
+func (f RenderFunc[T]) Render(ctx context.Context, r RenderRequest[T]) (Set, error) { return f(ctx, r) }
 
 // States of components. They are those of component-operator-runtime.
 const (

@@ -192,8 +192,11 @@ func (w *worker[T]) component(ctx context.Context, run *loop.Run[T]) (engine.Com
 		Status: run.Obj.GetStatus(),
 		Render: func(ctx context.Context) ([]client.Object, error) {
 			copied, _ := run.Obj.DeepCopyObject().(T)
-			response, err := w.renderer.Render(ctx, RenderRequest[T]{Component: copied, NamespacedName: key})
-			return response.Objects, err
+			set, err := w.renderer.Render(ctx, RenderRequest[T]{Component: copied, NamespacedName: key})
+			if err != nil {
+				return nil, err
+			}
+			return set.objects(w.engine.Name, w.engine.Scheme)
 		},
 	}, nil
 }

@@ -79,10 +79,12 @@ func (s *set) resolve(d *draft, ref string) *draft {
 	return nil
 }
 
-// named returns the objects of a kind with a name, in a namespace or in none.
+// named returns the objects of a kind with a name, in a namespace, in that of the component or in none.
 func (s *set) named(k schema.GroupKind, name, namespace string) []*draft {
 	var found []*draft
-	for _, ns := range slices.Compact([]string{"", namespace}) {
+	places := []string{"", namespace, s.Namespace}
+	slices.Sort(places)
+	for _, ns := range slices.Compact(places) {
 		if d := s.byKey[k.Group+"/"+k.Kind+"/"+ns+"/"+name]; d != nil {
 			found = append(found, d)
 		}

@@ -1,0 +1,122 @@
+package component
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// Set is the dependents that a component is to have. The zero value is empty: it asks for none.
+type Set struct{ dependents []*Dependent }
+
+// Objects returns the set of these objects, typed or unstructured.
+func Objects(objects ...client.Object) Set {
+	var s Set
+	for _, o := range objects {
+		s.Add(o)
+	}
+	return s
+}
+
+// Add adds an object, typed or unstructured. Without a namespace it goes to that of the request. What is
+// set on the returned Dependent has priority over annotations of the object.
+func (s *Set) Add(obj client.Object) *Dependent {
+	d := &Dependent{object: obj, settings: map[string]string{}}
+	s.dependents = append(s.dependents, d)
+	return d
+}
+
+// Dependent is an object of a [Set], and how it is treated. Each method sets what an annotation of the
+// object can set, too, and returns the Dependent.
+type Dependent struct {
+	object   client.Object
+	settings map[string]string
+	after    []*Dependent
+}
+
+// After has the object applied when the others are ready, and deleted before them. The annotation is
+// depends-on.
+func (d *Dependent) After(others ...*Dependent) *Dependent {
+	d.after = append(d.after, others...)
+	return d
+}
+
+// Wave has the object applied when all objects of lower waves are ready. Without it the wave is 0. The
+// annotation is apply-order.
+func (d *Dependent) Wave(n int16) *Dependent { return d.order("apply-order", n) }
+
+// PurgeAfter has the object deleted at the end of a wave. The annotation is purge-order.
+func (d *Dependent) PurgeAfter(n int16) *Dependent { return d.order("purge-order", n) }
+
+// DeleteWave has the object deleted when all objects of lower waves are gone. Without it the wave is 0.
+// The annotation is delete-order.
+func (d *Dependent) DeleteWave(n int16) *Dependent { return d.order("delete-order", n) }
+
+func (d *Dependent) order(name string, n int16) *Dependent {
+	d.settings[name] = strconv.Itoa(int(n))
+	return d
+}
+
+// Policies sets policies of the object; those that are empty stay as they were.
+func (d *Dependent) Policies(p api.Policies) *Dependent {
+	for name, value := range map[string]string{
+		"adoption-policy": string(p.AdoptionPolicy), "reconcile-policy": string(p.ReconcilePolicy),
+		"update-policy": string(p.UpdatePolicy), "delete-policy": string(p.DeletePolicy),
+	} {
+		if value != "" {
+			d.settings[name] = value
+		}
+	}
+	return d
+}
+
+// objects returns copies of the objects with the annotations of an operator.
+func (s Set) objects(operator string, scheme *runtime.Scheme) ([]client.Object, error) {
+	out := make([]client.Object, 0, len(s.dependents))
+	for i, d := range s.dependents {
+		obj := d.object
+		if obj == nil {
+			return nil, fmt.Errorf("object %d of the set is nil; leave it out", i+1)
+		}
+		keys := make([]string, len(d.after))
+		for n, other := range d.after {
+			key, err := other.key(scheme)
+			if err != nil {
+				return nil, err
+			}
+			keys[n] = key
+		}
+		if len(keys) > 0 {
+			d.settings["depends-on"] = strings.Join(keys, ",")
+		}
+		if len(d.settings) > 0 {
+			obj, _ = obj.DeepCopyObject().(client.Object)
+			annotations := maps.Clone(obj.GetAnnotations())
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			for name, value := range d.settings {
+				annotations[operator+"/"+name] = value
+			}
+			obj.SetAnnotations(annotations)
+		}
+		out = append(out, obj)
+	}
+	return out, nil
+}
+
+// key names the object as the annotation depends-on does.
+func (d *Dependent) key(scheme *runtime.Scheme) (string, error) {
+	kind, err := apiutil.GVKForObject(d.object, scheme)
+	if err != nil {
+		return "", fmt.Errorf("%T %s: %w", d.object, d.object.GetName(), err)
+	}
+	return kind.Group + "/" + kind.Kind + "/" + d.object.GetNamespace() + "/" + d.object.GetName(), nil
+}
