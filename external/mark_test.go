@@ -13,7 +13,7 @@ import (
 func TestMarks(t *testing.T) {
 	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "u1"}}
 	kind := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Stream"}
-	ours := Mark(record.MarkFor(obj, kind, "c1", 2))
+	ours := Mark(record.MarkFor(obj, kind, "c1", 2).Labels())
 	want := Mark{record.MarkCluster: "c1", record.MarkUID: "u1", record.MarkKind: "Stream.example.org", record.MarkNamespace: "shop", record.MarkName: "orders", record.MarkIncarnation: "2"}
 	if diff := cmp.Diff(want, ours); diff != "" {
 		t.Errorf("mark (-want +got):\n%s", diff)

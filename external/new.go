@@ -59,67 +59,23 @@ func (r reconciler[T]) AlwaysReturns() {}
 
 // Prepare implements [loop.Preparer].
 func (r reconciler[T]) Prepare(ctx context.Context, run *loop.Run[T]) error {
-	return r.engine.Prepare(ctx, open(run))
+	return r.engine.Prepare(ctx, untypedRun[T]{run})
 }
 
 // Reconcile implements [loop.Reconciler].
 func (r reconciler[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcome {
-	p := open(run)
-	defer handBack(run, p)
-	return r.engine.Reconcile(ctx, p)
+	return r.engine.Reconcile(ctx, untypedRun[T]{run})
 }
 
 // Cleanup implements [loop.Cleaner].
 func (r reconciler[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupOutcome {
-	p := open(run)
-	defer handBack(run, p)
-	return r.engine.Cleanup(ctx, p)
+	return r.engine.Cleanup(ctx, untypedRun[T]{run})
 }
 
 // Selects implements [loop.Selector].
 func (r reconciler[T]) Selects(ctx context.Context, run *loop.Run[T]) bool {
-	return r.engine.Selects(ctx, open(run))
+	return r.engine.Selects(ctx, untypedRun[T]{run})
 }
 
 // IndexKeys implements [loop.Indexer].
 func (r reconciler[T]) IndexKeys(obj T) []string { return r.engine.IndexKeys(obj) }
-
-// open shows a pass to the engine.
-func open[T Object](run *loop.Run[T]) *engine.Run {
-	r := &engine.Run{
-		Object: run.Obj, Client: run.Client(), Live: run.Live(), Log: run.Log(),
-		Terms: run.Terms(), Retry: run.Retry(), Vanished: run.Vanished(),
-	}
-	r.Pass = pass[T]{Run: run, of: r}
-	return r
-}
-
-// handBack hands the object back that the engine ends with.
-func handBack[T Object](run *loop.Run[T], r *engine.Run) {
-	if obj, ok := r.Object.(T); ok {
-		run.Obj = obj
-	}
-}
-
-// pass is a [loop.Run] as the engine uses it.
-type pass[T Object] struct {
-	*loop.Run[T]
-
-	of *engine.Run
-}
-
-// Persist implements [engine.Pass].
-func (p pass[T]) Persist(ctx context.Context) error {
-	handBack(p.Run, p.of)
-	return p.Run.Persist(ctx)
-}
-
-// Sharing implements [engine.Pass].
-func (p pass[T]) Sharing(ctx context.Context, key string) ([]engine.Object, error) {
-	found, err := p.Run.Sharing(ctx, key)
-	out := make([]engine.Object, len(found))
-	for i, obj := range found {
-		out[i] = obj
-	}
-	return out, err
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/external/internal/engine"
+	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // untyped is a driver as the engine has it, without type parameters. What the author's types
@@ -114,6 +115,25 @@ func inner[O any](o *Observation[O]) *engine.Observation {
 	}
 	i := o.inner()
 	return &i
+}
+
+// untypedRun implements [engine.Run].
+type untypedRun[T Object] struct{ *loop.Run[T] }
+
+// Object implements [engine.Run].
+func (r untypedRun[T]) Object() engine.Object { return r.Obj }
+
+// SetObject implements [engine.Run].
+func (r untypedRun[T]) SetObject(obj engine.Object) { r.Obj = as[T](obj) }
+
+// Sharing implements [engine.Run].
+func (r untypedRun[T]) Sharing(ctx context.Context, key string) ([]engine.Object, error) {
+	found, err := r.Run.Sharing(ctx, key)
+	out := make([]engine.Object, len(found))
+	for i, obj := range found {
+		out[i] = obj
+	}
+	return out, err
 }
 
 // untyped are the options as the engine has them.

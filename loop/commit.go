@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -116,13 +118,36 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 // complete makes the common status say what r says.
 func (p *pass[T]) complete(s, observed *api.Status, r conditions.Report) {
 	generation := p.base.GetGeneration()
-	s.Conditions = r.Merge(observed.Conditions, generation, time.Now())
+	if !mergedIn(r, observed.Conditions, generation) || !slices.Equal(s.Conditions, observed.Conditions) {
+		s.Conditions = r.Merge(observed.Conditions, generation, time.Now())
+	}
 	s.ObservedGeneration = generation
 	s.AppliedGeneration = p.applied(r, s.AppliedGeneration)
 	if token := p.base.GetAnnotations()[api.AnnotationReconcile]; token != "" {
 		s.HandledReconcile = token
 	}
 	s.State, s.Message = r.State, r.Message
+}
+
+// mergedIn reports whether an object that has the conditions in list has all that Merge would return for
+// it.
+func mergedIn(r conditions.Report, list []metav1.Condition, generation int64) bool {
+	for i, c := range list {
+		if i > 0 && list[i-1].Type >= c.Type || meta.FindStatusCondition(r.Conditions, c.Type) == nil && !r.Foreign(c.Type) {
+			return false
+		}
+	}
+	for _, c := range r.Conditions {
+		has := meta.FindStatusCondition(list, c.Type)
+		if has == nil {
+			return false
+		}
+		c.ObservedGeneration, c.LastTransitionTime = cmp.Or(c.ObservedGeneration, generation), has.LastTransitionTime
+		if c != *has {
+			return false
+		}
+	}
+	return true
 }
 
 // applied is the generation of the last pass that succeeded. A process that has reported on the

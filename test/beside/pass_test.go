@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,13 +23,33 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
+// mostBytes and mostAllocations are the most that a pass that changes nothing may allocate.
+const mostBytes, mostAllocations = 10_000, 105
+
+// TestPassBudget checks what a pass that changes nothing allocates.
+func TestPassBudget(t *testing.T) {
+	if raced {
+		t.Skip("the race detector allocates, too")
+	}
+	pass := settled(t, controlled)
+	const passes = 5_000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range passes {
+		pass()
+	}
+	runtime.ReadMemStats(&after)
+	bytes, allocations := (after.TotalAlloc-before.TotalAlloc)/passes, (after.Mallocs-before.Mallocs)/passes
+	t.Logf("a pass that changes nothing allocates %d bytes %d times", bytes, allocations)
+	if bytes > mostBytes || allocations > mostAllocations {
+		t.Errorf("want at most %d bytes and %d allocations", mostBytes, mostAllocations)
+	}
+}
+
 // BenchmarkPass is a pass that changes nothing, without the time of the external API.
 func BenchmarkPass(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
-		repeat(b, func(mgr manager.Manager, api cloud.API) (reconcile.Reconciler, error) {
-			c := ours.Controller(func() cloud.API { return api }, time.Hour, 1)
-			return c, c.SetupWithManager(mgr)
-		})
+		repeat(b, controlled)
 	})
 	b.Run("bare", func(b *testing.B) {
 		repeat(b, func(mgr manager.Manager, api cloud.API) (reconcile.Reconciler, error) {
@@ -37,8 +58,27 @@ func BenchmarkPass(b *testing.B) {
 	})
 }
 
+// setup adds an operator to a manager.
+type setup func(manager.Manager, cloud.API) (reconcile.Reconciler, error)
+
+// controlled adds the operator that is written with trimtab.
+func controlled(mgr manager.Manager, api cloud.API) (reconcile.Reconciler, error) {
+	c := ours.Controller(func() cloud.API { return api }, time.Hour, 1)
+	return c, c.SetupWithManager(mgr)
+}
+
 // repeat reconciles an object that is Ready again and again.
-func repeat(b *testing.B, set func(manager.Manager, cloud.API) (reconcile.Reconciler, error)) {
+func repeat(b *testing.B, set setup) {
+	b.Helper()
+	pass := settled(b, set)
+	b.ReportAllocs()
+	for b.Loop() {
+		pass()
+	}
+}
+
+// settled returns a pass over an object that is Ready.
+func settled(b testing.TB, set setup) (pass func()) {
 	b.Helper()
 	cfg := testenv.Start(b)
 	testenv.InstallFS(b, cfg, thing.CRDs)
@@ -65,7 +105,7 @@ func repeat(b *testing.B, set func(manager.Manager, cloud.API) (reconcile.Reconc
 	})
 	go func() { _ = mgr.GetCache().Start(b.Context()) }() // not the manager, whose workers would reconcile too
 	mgr.GetCache().WaitForCacheSync(b.Context())
-	pass := func() {
+	pass = func() {
 		if _, err := r.Reconcile(b.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
 			b.Fatal(err)
 		}
@@ -79,8 +119,5 @@ func repeat(b *testing.B, set func(manager.Manager, cloud.API) (reconcile.Reconc
 	}) {
 		b.Fatal("the cache does not show the object as it is")
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		pass()
-	}
+	return pass
 }

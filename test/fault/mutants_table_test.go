@@ -29,8 +29,8 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "observedGeneration is that of a newer copy of the object",
-			file: "external/internal/engine/report.go", old: "	p.told = decide.Report(d, p.facts, p.texts())\n",
-			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(Object); ok && p.loop.Client.Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	p.told = decide.Report(d, p.facts, p.texts())\n",
+			file: "external/internal/engine/report.go", old: "	r := decide.Report(d, p.facts, p.texts())\n",
+			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(Object); ok && p.run.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	r := decide.Report(d, p.facts, p.texts())\n",
 			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@5(2)",
 		},
 		{
@@ -109,7 +109,7 @@ func ownershipMutants() []mutant {
 		},
 		{
 			what: "a resource of another object counts as ours",
-			file: "external/internal/decide/owner.go", old: "	case uid != \"\" && uid == c.Mark[record.MarkUID]:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
+			file: "external/internal/decide/owner.go", old: "	case uid != \"\" && uid == c.Mark.UID:\n		return OwnerUs\n", mutated: "	case uid != \"\":\n		return OwnerUs\n",
 			scenario: "nats-twins", invariants: []string{"I10", "I1"},
 		},
 		{
@@ -173,8 +173,8 @@ func callMutants() []mutant {
 		},
 		{
 			what: "every error of the API is permanent",
-			file: "external/internal/engine/calls.go", old: "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n",
-			mutated:  "	got.broken, _ = errors.AsType[*guard.PanicError](err)\n	got.class = decide.ClassTerminal\n",
+			file: "external/internal/engine/calls.go", old: "	c.crash, _ = errors.AsType[*guard.PanicError](err)\n",
+			mutated:  "	c.crash, _ = errors.AsType[*guard.PanicError](err)\n	c.class = decide.ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 	}

@@ -92,7 +92,7 @@ func (r Row) String() string {
 }
 
 // Action is what to do next. The set is closed.
-type Action int
+type Action uint8
 
 const (
 	// ActionNone means that this pass has nothing left to do.
@@ -215,7 +215,7 @@ const (
 )
 
 // Shown is what a decision does to a condition.
-type Shown int
+type Shown uint8
 
 const (
 	// ShowSame leaves the condition as it is.
@@ -232,7 +232,7 @@ type Show struct {
 }
 
 // Wake is what triggers the next pass over an object.
-type Wake int
+type Wake uint8
 
 const (
 	// WakeNow decides again with the facts that the action produced.

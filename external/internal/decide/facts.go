@@ -31,10 +31,10 @@ type Facts struct {
 	// Fresh reports whether the object that was read is certainly not a stale copy of a deleted
 	// one, because this process wrote to it or read it from the API server itself.
 	Fresh bool
-	// Record is what the resource's record holds.
-	Record RecordFacts
 	// Creation is what is known about creating the record's incarnation.
 	Creation Creation
+	// Record is what the resource's record holds.
+	Record RecordFacts
 	// SinceCreate is the time since the last create that was, or may have been, called.
 	SinceCreate time.Duration
 	// Grace is how long after a create the API may not show the resource yet, and how long after a
@@ -118,7 +118,7 @@ type Told struct {
 }
 
 // Pause is what the pause annotation stops.
-type Pause int
+type Pause uint8
 
 const (
 	// PauseNone stops nothing.
@@ -143,7 +143,7 @@ type Policy struct {
 }
 
 // Adoption is when an existing resource is adopted. Each level includes the ones before it.
-type Adoption int
+type Adoption uint8
 
 const (
 	// AdoptNever means that a resource is ours only if the record says so.
@@ -157,7 +157,7 @@ const (
 )
 
 // Scope is whether the external API can be called.
-type Scope int
+type Scope uint8
 
 const (
 	// ScopeOpen means that the API can be called, as far as is known.
@@ -175,7 +175,7 @@ const (
 )
 
 // Dependencies is whether the objects that this one needs are ready.
-type Dependencies int
+type Dependencies uint8
 
 const (
 	// DependenciesReady means that all of them are ready, or that there are none.
@@ -185,7 +185,7 @@ const (
 )
 
 // Identity is how a resource is found again if the answer to its create was lost, best first.
-type Identity int
+type Identity uint8
 
 const (
 	// IdentityDeterministic means that the name is chosen before the create.
@@ -201,10 +201,10 @@ const (
 
 // RecordFacts is what the resource's record holds.
 type RecordFacts struct {
-	// KnownID reports whether the resource's identity is known.
-	KnownID bool
 	// Incarnation counts creations; 0 before the first.
 	Incarnation int64
+	// KnownID reports whether the resource's identity is known.
+	KnownID bool
 	// Marker is how far the creation of this incarnation is recorded.
 	Marker record.Recorded
 	// Expired reports whether the marker is too old for calling a create.
@@ -217,7 +217,7 @@ type RecordFacts struct {
 }
 
 // Trouble is why the record cannot be used.
-type Trouble int
+type Trouble uint8
 
 const (
 	// TroubleNone means that the record can be used.
@@ -236,7 +236,7 @@ const (
 )
 
 // Creation is what is known about creating the record's incarnation.
-type Creation int
+type Creation uint8
 
 const (
 	// CreationNone means that create was certainly not called.
@@ -279,7 +279,7 @@ type Seen struct {
 }
 
 // Source is where the state of a resource comes from.
-type Source int
+type Source uint8
 
 const (
 	// SourceRead means that this pass observed it.
@@ -292,7 +292,7 @@ const (
 )
 
 // Rival is the standing of another living object that claims the same resource.
-type Rival int
+type Rival uint8
 
 const (
 	// RivalNone means that there is no rival, or that our claim is better.
@@ -305,7 +305,7 @@ const (
 )
 
 // Owner is who owns a resource.
-type Owner int
+type Owner uint8
 
 const (
 	// OwnerNobody means that the resource bears no mark, and the record does not say that it is
@@ -333,7 +333,7 @@ const (
 )
 
 // Found is the result of a search by mark.
-type Found int
+type Found uint8
 
 const (
 	// FoundNotAsked means that there was no search in this pass.
@@ -386,7 +386,7 @@ const (
 )
 
 // Approval is whether a user must agree to losing what a resource holds.
-type Approval int
+type Approval uint8
 
 const (
 	// ApprovalNotNeeded means that no agreement is needed.

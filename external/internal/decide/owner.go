@@ -4,7 +4,8 @@ import "github.com/trimtab-dev/trimtab/external/internal/record"
 
 // Claimant is the object whose ownership of a resource is in question.
 type Claimant struct {
-	Mark map[string]string
+	// Mark is what its own resource bears.
+	Mark record.Mark
 	// Record is the object's own record. Inherited is that of an earlier object of the same kind,
 	// namespace and name.
 	Record, Inherited record.Record
@@ -24,13 +25,13 @@ type Claimant struct {
 // counts where a resource cannot bear a mark, and for an adopted resource as long as the policy
 // would still adopt it. So writing a false record gains nothing.
 func (c Claimant) OwnerOf(found map[string]string) Owner {
-	ours := c.Record.Exists() && c.Record.UID == c.Mark[record.MarkUID]
+	ours := c.Record.Exists() && c.Record.UID == c.Mark.UID
 	adopted := ours && c.Record.Adopted == record.AdoptedFrom(found)
 	uid := found[record.MarkUID]
 	switch {
 	case c.Unmarked && ours && !c.Untried && c.Record.Adopted == "":
 		return OwnerRecorded
-	case uid != "" && uid == c.Mark[record.MarkUID]:
+	case uid != "" && uid == c.Mark.UID:
 		return OwnerUs
 	case uid == "" && ours && !c.Untried && c.Late && (c.Record.Given != "" || c.Record.Done.IsZero() && c.Record.Adopted == ""):
 		return OwnerRecorded
@@ -38,7 +39,7 @@ func (c Claimant) OwnerOf(found map[string]string) Owner {
 		return recordedIf(adopted && c.Adoption >= AdoptIfIdentical, OwnerNobody)
 	case uid == c.From:
 		return recordedIf(adopted, OwnerStated)
-	case found[record.MarkCluster] != c.Mark[record.MarkCluster]:
+	case found[record.MarkCluster] != c.Mark.Cluster:
 		return OwnerForeign
 	case !c.namesake(found):
 		return OwnerOther
@@ -56,10 +57,5 @@ func recordedIf(recorded bool, otherwise Owner) Owner {
 }
 
 func (c Claimant) namesake(found map[string]string) bool {
-	for _, key := range []string{record.MarkKind, record.MarkNamespace, record.MarkName} {
-		if found[key] != c.Mark[key] {
-			return false
-		}
-	}
-	return true
+	return found[record.MarkKind] == c.Mark.Kind && found[record.MarkNamespace] == c.Mark.Namespace && found[record.MarkName] == c.Mark.Name
 }

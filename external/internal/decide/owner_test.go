@@ -65,7 +65,7 @@ func TestOwner(t *testing.T) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
 			c := test.asks
-			c.Mark = mark("u1", "orders")
+			c.Mark = record.Mark{UID: "u1", Kind: "Stream.example.org", Namespace: "shop", Name: "orders", Cluster: "c1"}
 			if got := c.OwnerOf(test.found); got != test.want {
 				t.Errorf("%s: owner %d, want %d", test.why, got, test.want)
 			}

@@ -20,14 +20,16 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 		State: string(stateOf(d, f)), Reason: t.Reason(d), Message: message,
 		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
 	}
-	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message, conditions: make([]metav1.Condition, 0, usualConditions)}
+	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message}
+	stalled, reconciling := stalled(d, f), reconciling(d, f)
+	v.conditions = make([]metav1.Condition, 0, usualConditions(f, stalled || reconciling))
 	v.ready()
 	v.progress()
 	v.failed()
 	v.circumstances()
-	if stalled(d, f) {
+	if stalled {
 		v.is(api.ConditionStalled, r.Reason, message)
-	} else if reconciling(d, f) {
+	} else if reconciling {
 		v.is(api.ConditionReconciling, r.Reason, message)
 	}
 	// Sorted by type, so that Normalize has nothing to copy.
@@ -120,9 +122,18 @@ func alarming(d Decision, f Facts) bool {
 	return d.Reason == ReasonDegraded || d.Reason == ReasonRecreatedAfterLoss || d.Reason == ReasonMissingAfterRestart || d.Reason == ReasonExternalDeletion
 }
 
-// usualConditions is how many conditions an object has at most while all goes well; more cost
-// another allocation.
-const usualConditions = 7
+// usualConditions is how many conditions an object has while all goes well; more cost another
+// allocation.
+func usualConditions(f Facts, unsettled bool) int {
+	n := 5 // Ready, Creating, Updating, Deleting, Failed
+	if f.Depends {
+		n++
+	}
+	if unsettled {
+		n++
+	}
+	return n
+}
 
 // voice builds the conditions of a report.
 type voice struct {

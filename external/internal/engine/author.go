@@ -50,24 +50,30 @@ func guarded[R any](method string, f func() (R, error)) (R, error) {
 	return guard.Call("the driver", method, f)
 }
 
-// begin calls f in its own goroutine. The channel delivers once what f returns, or ended if f ends
-// its goroutine. f must not panic.
-func begin[R any](ended R, f func() R) <-chan R {
+// begin calls f in its own goroutine. The channel delivers once what f returns, or what ended returns
+// if f ends its goroutine. Neither may panic.
+func begin[R any](ended, f func() R) <-chan R {
 	answers := make(chan R, 1)
 	go func() {
-		answer := ended
-		defer func() { answers <- answer }()
-		answer = f()
+		returned := false
+		defer func() {
+			if !returned {
+				answers <- ended()
+			}
+		}()
+		answer := f()
+		returned = true
+		answers <- answer
 	}()
 	return answers
 }
 
 // await calls f in its own goroutine and waits for it to return until overtime after ctx ended.
-// Then f is abandoned: the answer is ended, and late delivers what f returns in the end. The
-// answer is also ended if f ends its goroutine. f must not panic, and must not touch what the
+// Then f is abandoned: the answer is the zero value, and late delivers what f returns in the end. The
+// answer is that of ended if f ends its goroutine. Neither may panic, and f must not touch what the
 // caller continues to use.
-func await[R any](ctx context.Context, ended R, f func(context.Context) R) (answer R, late <-chan R) {
-	answers := begin(ended, func() R { return f(ctx) })
+func await[R any](ctx context.Context, ended, f func() R) (answer R, late <-chan R) {
+	answers := begin(ended, f)
 	select {
 	case answer = <-answers:
 		return answer, nil
@@ -79,7 +85,7 @@ func await[R any](ctx context.Context, ended R, f func(context.Context) R) (answ
 	case answer = <-answers:
 		return answer, nil
 	case <-more.C:
-		return ended, answers
+		return answer, answers
 	}
 }
 
@@ -96,7 +102,7 @@ func pure[R any](l *leftBehind, who subject, method string, f func() (R, error))
 	if err := l.stuck(who.uid); err != nil {
 		return none, err
 	}
-	answers := begin(result[R]{err: errEnded}, func() result[R] {
+	answers := begin(func() result[R] { return result[R]{err: errEnded} }, func() result[R] {
 		value, err := guarded(method, f)
 		return result[R]{value, err}
 	})

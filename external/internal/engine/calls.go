@@ -35,10 +35,26 @@ func (p *pass) call(ctx context.Context, d decide.Decision) {
 // answer is the outcome of a call of the external API.
 type answer struct {
 	result string
-	failed bool
-	// broken is a panic of the driver in the call itself.
-	broken *guard.PanicError
-	classification
+	// failure is why the call failed; nil if it succeeded.
+	failure *classification
+	// absent reports whether the API says that the resource does not exist.
+	absent bool
+}
+
+// text is why the call failed, for users.
+func (a answer) text() string {
+	if a.failure == nil {
+		return ""
+	}
+	return a.failure.text
+}
+
+// after is how long the API asked to wait; 0 if it did not.
+func (a answer) after() time.Duration {
+	if a.failure == nil {
+		return 0
+	}
+	return a.failure.after
 }
 
 // ask makes a call under its own deadline, traces it and classifies its error. A call that may
@@ -51,10 +67,10 @@ func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context,
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.e.callDeadline())
 	defer cancel()
-	start, theirs, release := time.Now(), p.lend(), p.client.retain()
-	ended := answer{failed: true, classification: classification{class: openEnded(a.Mutates()), text: errEnded.Error()}}
-	got, late := await(ctx, ended, func(ctx context.Context) answer {
-		defer release()
+	start, theirs, client := time.Now(), p.lend(), p.client
+	client.retain()
+	got, late := await(ctx, func() answer { return endedCall(a) }, func() answer {
+		defer client.release()
 		result, err := guarded(methodOf(a), func() (string, error) { return f(ctx, theirs) })
 		if err != nil {
 			return p.e.explain(err, a)
@@ -68,8 +84,8 @@ func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context,
 	p.learn(a, start, got)
 	p.e.count(a, got)
 	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.Mutates(), Result: got.result, Took: time.Since(start)}
-	if got.failed {
-		event.Err, event.Result = got.text, got.class.String()
+	if got.failure != nil {
+		event.Err, event.Result = got.failure.text, got.failure.class.String()
 	}
 	if p.last.absent {
 		event.Result = "Missing"
@@ -78,14 +94,19 @@ func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context,
 	return p.facts.Last.Class
 }
 
+// endedCall is the answer to a call that ended its goroutine.
+func endedCall(a decide.Action) answer {
+	return answer{failure: &classification{class: openEnded(a.Mutates()), text: errEnded.Error()}}
+}
+
 // explain classifies an error of a call.
 func (e *Engine) explain(err error, a decide.Action) answer {
-	got := answer{failed: true, classification: classify(err, e.driver.Errors, a.Mutates())}
-	got.broken, _ = errors.AsType[*guard.PanicError](err)
-	if got.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
-		return answer{classification: classification{absent: true}}
+	c := classify(err, e.driver.Errors, a.Mutates())
+	if c.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
+		return answer{absent: true}
 	}
-	return got
+	c.crash, _ = errors.AsType[*guard.PanicError](err)
+	return answer{failure: &c, absent: c.absent}
 }
 
 // leave abandons a call.
@@ -93,30 +114,36 @@ func (p *pass) leave(a decide.Action, late <-chan answer) answer {
 	left := &abroad{method: methodOf(a), action: a}
 	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
 		got := <-late
-		return lateAnswer{failed: got.failed || got.absent, class: got.class, at: time.Now()}
+		late := lateAnswer{failed: got.failure != nil || got.absent, at: time.Now()}
+		if got.failure != nil {
+			late.class = got.failure.class
+		}
+		return late
 	})
 	p.out, p.hangs = left, left.err()
-	c := classification{class: openEnded(a.Mutates()), timeout: true, text: p.hangs.Error()}
-	return answer{failed: true, classification: c}
+	return answer{failure: &classification{class: openEnded(a.Mutates()), timeout: true, text: p.hangs.Error()}}
 }
 
 // learn passes on to the other users of the client what an answer shows about it and about the
 // API.
 func (p *pass) learn(a decide.Action, began time.Time, got answer) {
-	p.client.answered(got.failed, got.classification)
-	kind := tells(a, got)
+	p.client.answered(got.failure)
+	kind, away := tells(a, got.failure), ""
 	if p.hangs != nil { // the driver hangs, not the API
 		kind = answerNothing
 	}
-	p.shared.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after, cmp.Or(got.away, "its calls fail"))
+	if got.failure != nil {
+		away = cmp.Or(got.failure.away, "its calls fail")
+	}
+	p.shared.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after(), away)
 }
 
 // tells returns what an answer shows about the API as a whole.
-func tells(a decide.Action, got answer) answerKind {
-	if !got.failed {
+func tells(a decide.Action, failure *classification) answerKind {
+	if failure == nil {
 		return answerWorks
 	}
-	switch got.class {
+	switch failure.class {
 	case decide.ClassThrottled:
 		return answerThrottled
 	case decide.ClassDenied:
@@ -125,7 +152,7 @@ func tells(a decide.Action, got answer) answerKind {
 		return answerWorks
 	case decide.ClassUnknown, decide.ClassTransient, decide.ClassAmbiguous:
 	}
-	if a == decide.ActionObserve && got.broken == nil {
+	if a == decide.ActionObserve && failure.crash == nil {
 		return answerAway
 	}
 	return answerNothing
@@ -134,17 +161,19 @@ func tells(a decide.Action, got answer) answerKind {
 // logPanic logs a panic of the driver, if there was one.
 func (p *pass) logPanic(crash *guard.PanicError) {
 	if crash != nil {
-		p.loop.Log.Error(crash, "the driver panicked", "method", crash.Method, "stack", string(crash.Stack))
+		p.run.Log().Error(crash, "the driver panicked", "method", crash.Method, "stack", string(crash.Stack))
 	}
 }
 
 // take turns an answer into a fact, and logs mistakes of the driver.
 func (p *pass) take(a decide.Action, got answer) {
-	p.facts.Last, p.last = decide.Answer{Of: a}, got.classification
-	if got.failed {
-		p.facts.Last = decide.Answer{Of: a, Failed: true, Class: got.class, Timeout: got.timeout}
+	p.facts.Last, p.last = decide.Answer{Of: a}, got
+	c := got.failure
+	if c == nil {
+		return
 	}
-	for _, crash := range append(got.classification.broken, got.broken) {
+	p.facts.Last = decide.Answer{Of: a, Failed: true, Class: c.class, Timeout: c.timeout}
+	for _, crash := range append(c.broken, c.crash) {
 		p.logPanic(crash)
 	}
 }
@@ -181,8 +210,11 @@ func (p *pass) lend() Object {
 
 func (p *pass) claimant() decide.Claimant {
 	c := decide.Claimant{
-		Mark: p.mark(), Record: p.record, Inherited: p.inherited, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
+		Mark: p.mark(), Record: p.record, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
 		Untried: p.facts.Creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
+	}
+	if p.inherited != nil {
+		c.Inherited = *p.inherited
 	}
 	if p.startsOver {
 		c.Record = record.Record{}
@@ -190,10 +222,10 @@ func (p *pass) claimant() decide.Claimant {
 	return c
 }
 
-func (p *pass) mark() map[string]string { return p.markOf(p.obj, p.record.Incarnation) }
+func (p *pass) mark() record.Mark { return p.markOf(p.obj, p.record.Incarnation) }
 
-func (p *pass) markOf(obj Object, incarnation int64) map[string]string {
-	gvk, err := p.loop.Client.GroupVersionKindFor(obj)
+func (p *pass) markOf(obj Object, incarnation int64) record.Mark {
+	gvk, err := p.run.Client().GroupVersionKindFor(obj)
 	if err != nil {
 		gvk.Kind = p.e.kind
 	}
@@ -209,8 +241,8 @@ func (p *pass) request() Request {
 // create is not forgotten.
 func (p *pass) create(ctx context.Context) {
 	p.facts.Did.Create = true
-	driver, r := p.e.driver, p.request()
-	r.Mark = p.mark()
+	driver, r := &p.e.driver, p.request()
+	r.Mark = p.mark().Labels()
 	p.track.createBegins(time.Now())
 	given := &assigned{}
 	p.track.given = given
@@ -227,7 +259,7 @@ func (p *pass) create(ctx context.Context) {
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
 	if p.facts.Last.Failed && decide.NoEffect(class) {
-		p.facts.Create, p.refused = p.facts.Last, p.last
+		p.facts.Create, p.refused = p.facts.Last, p.last.text()
 	}
 	p.did.created = p.did.created || !p.facts.Last.Failed || !decide.NoEffect(class)
 	if !p.facts.Last.Failed { // a call that was left behind may still write got
@@ -239,7 +271,7 @@ func (p *pass) create(ctx context.Context) {
 func (p *pass) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
-	driver, r := p.e.driver, p.request()
+	driver, r := &p.e.driver, p.request()
 	r.Have, r.Changes = p.seen.Have, wanted
 	given := &assigned{}
 	p.track.given = given
@@ -268,7 +300,7 @@ func (p *pass) update(ctx context.Context) {
 func (p *pass) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
-	driver, r := p.e.driver, p.request()
+	driver, r := &p.e.driver, p.request()
 	var got returnedState
 	p.change(ctx, decide.ActionDelete, func(ctx context.Context, obj Object) error {
 		r.Object = obj
@@ -293,8 +325,8 @@ func (p *pass) remove(ctx context.Context) {
 // putMark sets our mark.
 func (p *pass) putMark(ctx context.Context) {
 	p.facts.Did.Mark = true
-	driver, r := p.e.driver, p.request()
-	r.Mark = p.mark()
+	driver, r := &p.e.driver, p.request()
+	r.Mark = p.mark().Labels()
 	p.change(ctx, decide.ActionMark, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		return driver.Mark(ctx, r)
@@ -307,7 +339,7 @@ func (p *pass) putMark(ctx context.Context) {
 // unmark removes our mark.
 func (p *pass) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
-	driver, r := p.e.driver, p.request()
+	driver, r := &p.e.driver, p.request()
 	p.change(ctx, decide.ActionUnmark, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		return driver.Unmark(ctx, r)
@@ -324,7 +356,7 @@ func (p *pass) change(ctx context.Context, a decide.Action, f func(context.Conte
 		p.track.tried = p.obj.GetGeneration()
 	}
 	if p.facts.Last.Failed && (class == decide.ClassInvalid || class == decide.ClassTerminal) {
-		p.track.refuse(a, p.basis(), class, errors.New(p.last.text))
+		p.track.refuse(a, p.basis(), class, errors.New(p.last.text()))
 	}
 	return class
 }

@@ -59,7 +59,7 @@ func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
 	if !r.Exists() { // it will be reconciled here
 		s.Place = p.here
 	}
-	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.loop.Terms, obj.GetNamespace()))
+	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.run.Terms(), obj.GetNamespace()))
 	s.Leaves = s.Ends && asks.policy.Orphan
 	if p.e.options.Unmarked || p.missing() { // a resource that the policy no longer grants obj must not go to others either
 		s.Holds = r.Exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
@@ -79,7 +79,7 @@ func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
 func (p *pass) contest(ctx context.Context) error {
 	p.holder = ""
 	if uid := p.seen.Mark[record.MarkUID]; uid != "" && uid != string(p.obj.GetUID()) {
-		living, err := p.loop.Sharing(ctx, objectClaim(uid))
+		living, err := p.run.Sharing(ctx, objectClaim(uid))
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (p *pass) contest(ctx context.Context) error {
 			return nil
 		}
 	}
-	others, err := p.loop.Sharing(ctx, thingClaim(p.id))
+	others, err := p.run.Sharing(ctx, thingClaim(p.id))
 	if err != nil {
 		return err
 	}

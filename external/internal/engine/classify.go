@@ -29,6 +29,8 @@ type classification struct {
 	text string
 	// broken are panics of the error's own methods, and of the driver's Classify.
 	broken []*guard.PanicError
+	// crash is the panic of the driver in the call itself; nil if it did not panic there.
+	crash *guard.PanicError
 }
 
 // classify returns what err means. A class that the error carries comes first, then the driver's,

@@ -16,12 +16,12 @@ import (
 // about what may be done to which resource. A change of labels or status is no reason to start
 // over.
 func (p *pass) confirm(ctx context.Context) error {
-	if p.loop.Vanished { // the loop has read the object from the API server
+	if p.run.Vanished() { // the loop has read the object from the API server
 		p.track.fresh = true
 		return nil
 	}
 	now, _ := p.obj.DeepCopyObject().(Object)
-	err := p.loop.Live.Get(ctx, client.ObjectKeyFromObject(p.obj), now)
+	err := p.run.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), now)
 	switch {
 	case apierrors.IsNotFound(err):
 		return p.outdated(errors.New("the object is gone"))

@@ -170,8 +170,8 @@ type connectError struct {
 func (e *connectError) Error() string { return e.text }
 func (e *connectError) Unwrap() error { return e.err }
 
-// answered notes the outcome of a call by the client.
-func (k *connected) answered(failed bool, what classification) {
+// answered notes the outcome of a call by the client. failure is nil if the call succeeded.
+func (k *connected) answered(failure *classification) {
 	if k == nil {
 		return
 	}
@@ -180,23 +180,22 @@ func (k *connected) answered(failed bool, what classification) {
 	defer c.mu.Unlock()
 	switch {
 	case c.current != k:
-	case failed && what.class == decide.ClassDenied:
+	case failure != nil && failure.class == decide.ClassDenied:
 		c.denied++
-		c.suspect = c.suspect || what.credentials || c.denied >= deniedTwice
-	case !failed:
+		c.suspect = c.suspect || failure.credentials || c.denied >= deniedTwice
+	case failure == nil:
 		c.denied, c.suspect, c.remade = 0, false, 0
 	}
 }
 
-// retain keeps the client for a call that may outlive its pass.
-func (k *connected) retain() (release func()) {
+// retain keeps the client for a call that may outlive its pass, and releases it.
+func (k *connected) retain() {
 	if k == nil {
-		return func() {}
+		return
 	}
 	k.of.mu.Lock()
 	defer k.of.mu.Unlock()
 	k.uses++
-	return sync.OnceFunc(k.release)
 }
 
 // release ends a use of the client.

@@ -111,7 +111,7 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 				first = k
 				k.retain() // a call that takes long
 			}
-			k.answered(true, classification{class: decide.ClassDenied, credentials: true})
+			k.answered(&classification{class: decide.ClassDenied, credentials: true})
 			k.release()
 			<-time.After(100 * time.Millisecond)
 		}
@@ -132,7 +132,7 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 		made := b.made
 		for range 100 {
 			k := clientOf(t, c)
-			k.answered(false, classification{})
+			k.answered(nil)
 			k.release()
 			<-time.After(time.Second)
 		}
@@ -144,16 +144,16 @@ func TestARefusedClientIsReplaced(t *testing.T) {
 
 // TestDenied checks what makes a client suspect.
 func TestDenied(t *testing.T) {
-	denied := classification{class: decide.ClassDenied}
+	denied := &classification{class: decide.ClassDenied}
 	tests := map[string]struct {
 		why   string
-		calls []classification // the zero value succeeds
+		calls []*classification // nil succeeds
 		made  int
 	}{
-		"403 for one object among many": {"the others' calls succeed", slices.Repeat([]classification{denied, {}}, 50), 1},
-		"403 for every call":            {"nobody is let in", slices.Repeat([]classification{denied}, 3), 2},
-		"one 401":                       {"the API does not know who asks", []classification{{class: decide.ClassDenied, credentials: true}}, 2},
-		"other errors":                  {"", slices.Repeat([]classification{{class: decide.ClassTransient}}, 50), 1},
+		"403 for one object among many": {"the others' calls succeed", slices.Repeat([]*classification{denied, nil}, 50), 1},
+		"403 for every call":            {"nobody is let in", slices.Repeat([]*classification{denied}, 3), 2},
+		"one 401":                       {"the API does not know who asks", []*classification{{class: decide.ClassDenied, credentials: true}}, 2},
+		"other errors":                  {"", slices.Repeat([]*classification{{class: decide.ClassTransient}}, 50), 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestDenied(t *testing.T) {
 				c := b.connection()
 				for _, what := range test.calls {
 					k := clientOf(t, c)
-					k.answered(what.class != decide.ClassUnknown, what)
+					k.answered(what)
 					k.release()
 				}
 				clientOf(t, c).release()
@@ -181,7 +181,7 @@ func TestARemakeThatFails(t *testing.T) {
 		c := b.connection()
 		k := clientOf(t, c)
 		b.before = func(context.Context) error { return errors.New("no route") }
-		k.answered(true, classification{class: decide.ClassDenied, credentials: true})
+		k.answered(&classification{class: decide.ClassDenied, credentials: true})
 		k.release()
 		if again := clientOf(t, c); accountOf(again).number != 1 || b.closed.Load() != 0 {
 			t.Errorf("client %d, %d closed", accountOf(again).number, b.closed.Load())

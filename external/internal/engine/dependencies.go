@@ -110,7 +110,7 @@ func (d Dependency) key(of client.Object) objectKey {
 }
 
 // unready lists the dependencies that an object must wait for. It reads only the cache.
-func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, error) {
+func (e *Engine) unready(ctx context.Context, r Run, obj Object) ([]loop.Dep, error) {
 	if e.driver.DependsOn == nil {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, e
 	var waiting []loop.Dep
 	for _, d := range named {
 		key := d.key(obj)
-		if namespaced, err := r.Client.IsObjectNamespaced(d.To); err == nil && !namespaced {
+		if namespaced, err := r.Client().IsObjectNamespaced(d.To); err == nil && !namespaced {
 			key.Namespace = ""
 		}
 		why, err := e.lacking(ctx, r, obj, d, key)
@@ -129,30 +129,30 @@ func (e *Engine) unready(ctx context.Context, r *Run, obj Object) ([]loop.Dep, e
 			return nil, err
 		}
 		if why != "" {
-			waiting = append(waiting, loop.Dep{Kind: kindOf(r.Client, d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
+			waiting = append(waiting, loop.Dep{Kind: kindOf(r.Client(), d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
 		}
 	}
 	return waiting, nil
 }
 
 // lacking says what a dependency lacks; empty if it is ready.
-func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, key objectKey) (string, error) {
+func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, key objectKey) (string, error) {
 	i := slices.IndexFunc(e.dependencies, func(kind dependencyKind) bool { return kind.is(d.To) })
 	switch {
 	case i < 0:
 		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
 	case d.Name == "":
 		return "is not named", nil
-	case !r.Terms.Watches(key.Namespace): // reading it from the cache would fail
+	case !r.Terms().Watches(key.Namespace): // reading it from the cache would fail
 		return fmt.Sprintf("is in namespace %[1]s, which this operator does not watch; add %[1]s to --watch-namespaces", key.Namespace), nil
 	}
-	gvk, err := r.Client.GroupVersionKindFor(d.To)
+	gvk, err := r.Client().GroupVersionKindFor(d.To)
 	if err != nil {
 		return "", fmt.Errorf("tell the kind of a %T: %w", d.To, err)
 	}
 	e.dependencies[i].asked.by(d, gvk)
 	to, _ := d.To.DeepCopyObject().(client.Object)
-	err = r.Client.Get(ctx, key, to)
+	err = r.Client().Get(ctx, key, to)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "does not exist", nil
@@ -170,7 +170,7 @@ func (e *Engine) lacking(ctx context.Context, r *Run, obj Object, d Dependency, 
 	if why != "" {
 		return why, nil
 	}
-	if believed, err := e.believed(ctx, r.Live, to); err != nil || !believed {
+	if believed, err := e.believed(ctx, r.Live(), to); err != nil || !believed {
 		return decide.Unvouched, err
 	}
 	return "", nil

@@ -122,27 +122,40 @@ type Connector struct {
 	Connect func(ctx context.Context, scope string, obj Object) (client any, endpoint string, err error)
 }
 
-// Run is one pass over one object, as provided by package loop.
-type Run struct {
-	// Object may be replaced by another one of the same type.
-	Object   Object
-	Client   client.Client
-	Live     client.Reader
-	Log      logr.Logger
-	Terms    loop.Terms
-	Retry    loop.RetryInfo
-	Vanished bool
+// Run is a [loop.Run] without its type parameter.
+type Run interface {
+	runObject
+	runCluster
+	runReport
 
-	Pass
+	Terms() loop.Terms
+	Retry() loop.RetryInfo
 }
 
-// Pass is what a pass reports to, and requests from, package loop.
-type Pass interface {
+// runObject is the object of a pass.
+type runObject interface {
+	// Object returns the private copy that the pass works on, and SetObject replaces it by another one of
+	// the same type.
+	Object() Object
+	SetObject(obj Object)
+	// Persist makes the annotations of the object durable.
+	Persist(ctx context.Context) error
+	Vanished() bool
+}
+
+// runCluster is how a pass reads the cluster.
+type runCluster interface {
+	Client() client.Client
+	Live() client.Reader
+	Sharing(ctx context.Context, key string) ([]Object, error)
+}
+
+// runReport is where a pass reports what happens.
+type runReport interface {
 	SetState(state, reason, message string)
 	Report(report conditions.Report)
 	Event(kind, reason, note string)
-	Persist(ctx context.Context) error
-	Sharing(ctx context.Context, key string) ([]Object, error)
+	Log() logr.Logger
 }
 
 // DependencyKind is a kind of objects that a driver's objects may need.

@@ -94,7 +94,7 @@ func (e *Engine) dependencyKinds() []dependencyKind {
 // marker becomes durable together with the finalizer. Without marks, an existing resource must be
 // looked for first. A record that arrived with the object stays if it may be the object's own from
 // before a restore; a copied one is replaced.
-func (e *Engine) Prepare(ctx context.Context, r *Run) error {
+func (e *Engine) Prepare(ctx context.Context, r Run) error {
 	here, err := e.here(ctx, r)
 	if err != nil {
 		return err
@@ -103,36 +103,36 @@ func (e *Engine) Prepare(ctx context.Context, r *Run) error {
 		return nil
 	}
 	if e.options.Endpoint != nil || e.options.Connector != nil {
-		here.Endpoint = e.endpointOf(ctx, r.Object)
+		here.Endpoint = e.endpointOf(ctx, r.Object())
 	}
-	uid := string(r.Object.GetUID())
-	if there, err := record.Parse(r.Object.GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {
+	uid := string(r.Object().GetUID())
+	if there, err := record.Parse(r.Object().GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {
 		return nil //nolint:nilerr // Reconcile reports it
 	}
-	if known := e.tracks.of(r.Object.GetUID()).known; known.UID == uid { // it was removed with the finalizer
+	if known := e.tracks.of(r.Object().GetUID()).known; known.UID == uid { // it was removed with the finalizer
 		_, value, err := record.Settle(known)
-		annotate(r.Object, value)
+		annotate(r.Object(), value)
 		r.Event("Warning", "RecordPutBack", e.putBack(known))
 		return err
 	}
-	name, err := e.nameOf(r.Object)
+	name, err := e.nameOf(r.Object())
 	if err != nil {
 		return nil //nolint:nilerr // Reconcile reports it; nothing is created without a name
 	}
-	first, value, err := e.newRecord(r.Object, here, name, 1)
+	first, value, err := e.newRecord(r.Object(), here, name, 1)
 	if err != nil {
 		return err
 	}
-	annotate(r.Object, value)
-	e.tracks.of(r.Object.GetUID()).prepared = first.Create
+	annotate(r.Object(), value)
+	e.tracks.of(r.Object().GetUID()).prepared = first.Create
 	return nil
 }
 
 // Reconcile makes the resource match the object's spec.
-func (e *Engine) Reconcile(ctx context.Context, r *Run) loop.Outcome {
+func (e *Engine) Reconcile(ctx context.Context, r Run) loop.Outcome {
 	p := e.open(r)
 	defer p.close()
-	d, err := p.run(ctx)
+	d, err := p.converge(ctx)
 	if err != nil {
 		return loop.Fail(errors.Join(err, p.broken(ctx, err)))
 	}
@@ -143,17 +143,17 @@ func (e *Engine) Reconcile(ctx context.Context, r *Run) loop.Outcome {
 }
 
 // Cleanup deletes the resource, or leaves it as the policy says, and removes the finalizer.
-func (e *Engine) Cleanup(ctx context.Context, r *Run) loop.CleanupOutcome {
+func (e *Engine) Cleanup(ctx context.Context, r Run) loop.CleanupOutcome {
 	p := e.open(r)
 	defer p.close()
-	d, err := p.run(ctx)
+	d, err := p.converge(ctx)
 	if err != nil {
 		return loop.CleanupFailed(errors.Join(err, p.broken(ctx, err)))
 	}
 	if d.Action == decide.ActionRemoveFinalizer {
 		p.track.released = true
-		e.memory.drop(r.Object.GetUID())
-		e.clients.forget(subjectOf(r.Object).key)
+		e.memory.drop(r.Object().GetUID())
+		e.clients.forget(subjectOf(r.Object()).key)
 		return loop.CleanedUp()
 	}
 	if err := p.report(ctx, d); err != nil {

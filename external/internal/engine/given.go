@@ -95,7 +95,7 @@ func (p *pass) rewrite(ctx context.Context, r record.Record) error {
 // some resources nothing else shows the owner.
 func (p *pass) putBack(ctx context.Context) error {
 	known := p.track.known
-	if p.record.Exists() || p.inherited.Exists() || p.facts.Record.Trouble == decide.TroubleCorrupt || known.UID != string(p.obj.GetUID()) {
+	if p.record.Exists() || p.inherited != nil || p.facts.Record.Trouble == decide.TroubleCorrupt || known.UID != string(p.obj.GetUID()) {
 		return nil
 	}
 	if err := p.rewrite(ctx, known); err != nil {

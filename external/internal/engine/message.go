@@ -14,7 +14,7 @@ import (
 func (p *pass) texts() decide.Texts {
 	t := decide.Texts{
 		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
-		Error: p.last.text, CreateError: p.refused.text, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
+		Error: p.last.text(), CreateError: p.refused, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
 		Vendor: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
 		Changes: p.changes.Acted().String(), InPlace: p.changes.With(change.InPlace).String(),
 		Recreate: p.changes.With(change.Recreate).String(), Unsupported: p.changes.With(change.Unsupported).String(),
@@ -23,7 +23,7 @@ func (p *pass) texts() decide.Texts {
 		FailedReason: p.track.said.FailedReason, Failed: p.track.said.FailedText,
 		GaveUp: "change the object to try again",
 	}
-	if n := p.loop.Retry.Attempt; n > 0 {
+	if n := p.run.Retry().Attempt; n > 0 {
 		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
 	}
 	t.Shut = plain.Text(p.shut)

@@ -15,7 +15,9 @@ func (p *pass) ownership(t *decide.Texts) {
 	found := p.seen.Mark
 	t.Holder, t.Grant = p.holder, p.grant()
 	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.here.Endpoint)
-	t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
+	if p.facts.Seen.Owner != decide.OwnerUs || p.facts.Record.Marker == record.MarkerNone { // otherwise it is certainly ours
+		t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
+	}
 	if p.facts.Seen.Owner != decide.OwnerUs {
 		t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[record.MarkUID]), plain.Text(found[record.MarkCluster])
 		t.AdoptFrom = p.adoptBy(api.AdoptionFrom + t.OwnerUID)
@@ -48,7 +50,7 @@ func (p *pass) adoptBy(value string) string {
 func (p *pass) grant() decide.Grant {
 	policy := p.settings.policy
 	return decide.Grant{
-		Author: granted(p.e.options.Limits.Access), Operator: granted(p.loop.Terms.Access.In(p.settings.limits.namespace)),
+		Author: granted(p.e.options.Limits.Access), Operator: granted(p.run.Terms().Access.In(p.settings.limits.namespace)),
 		Annotation: letters(policy.Create, policy.Update, policy.Delete), Namespace: p.settings.limits.namespace,
 	}
 }
@@ -64,15 +66,15 @@ func granted(limit string) string {
 
 // letters is the inverse of lettersOf.
 func letters(create, update, remove bool) string {
-	all := ""
-	if create {
-		all += "c"
+	c, u, d := "c", "u", "d"
+	if !create {
+		c = ""
 	}
-	if update {
-		all += "u"
+	if !update {
+		u = ""
 	}
-	if remove {
-		all += "d"
+	if !remove {
+		d = ""
 	}
-	return all
+	return c + u + d
 }

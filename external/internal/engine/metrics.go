@@ -43,8 +43,8 @@ func (e *Engine) count(a decide.Action, got answer) {
 	}
 	class := "ok"
 	switch {
-	case got.failed:
-		class = got.class.String()
+	case got.failure != nil:
+		class = got.failure.class.String()
 	case got.absent:
 		class = "Missing"
 	}

@@ -274,7 +274,7 @@ func (p *modelPass) know(phase decide.Phase, value int, from decide.Source) {
 	w := p.w
 	p.value = value
 	p.f.Seen = decide.Seen{Looked: true, Phase: phase, Source: from}
-	who := decide.Claimant{Mark: w.marks[p.o.uid], Record: p.o.rec, Unmarked: w.v.unmarked, Late: w.v.late, Untried: p.t.creation <= decide.CreationRefused, Adoption: p.o.policy.Adoption}
+	who := decide.Claimant{Mark: markIn(w.marks[p.o.uid]), Record: p.o.rec, Unmarked: w.v.unmarked, Late: w.v.late, Untried: p.t.creation <= decide.CreationRefused, Adoption: p.o.policy.Adoption}
 	p.f.Seen.Owner = who.OwnerOf(p.have.mark)
 	p.f.Seen.Marked = w.m.anyMark || p.have.mark[record.MarkIncarnation] == p.ownMark()[record.MarkIncarnation]
 	if w.m.ownsAll {

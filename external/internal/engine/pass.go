@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/external/internal/record"
@@ -27,7 +26,7 @@ const mostSteps = 16
 type pass struct {
 	e        *Engine
 	obj      Object
-	loop     *Run
+	run      Run
 	trace    *trace.Pass
 	track    *track
 	settings settings
@@ -40,28 +39,29 @@ type pass struct {
 	shared *shared
 	// copy is what the driver gets to see of obj. lent reports whether it still equals obj.
 	copy Object
-	lent bool
 	// hangs is why nothing may be called for the object. out is the object's own abandoned call,
 	// if that is why.
 	hangs error
 	out   *abroad
 	// turned is why the object may not call the external API; shut is the text for users.
-	turned decide.Scope
 	shut   string
+	turned decide.Scope
+	lent   bool
 	// shown reports whether the status of obj describes what this pass observed.
 	shown bool
-	// unreflected is why status does not show what was observed.
-	unreflected error
-
 	// startsOver reports whether the record describes a resource at another endpoint that a user said to
 	// leave there.
 	startsOver bool
+	did        done
+	// unreflected is why status does not show what was observed.
+	unreflected error
+
 	// rememberedAt is the endpoint of what is known from memory.
 	rememberedAt string
 	// record is the durable record; inherited is that of another object, copied or restored.
 	record    record.Record
-	inherited record.Record
-	trouble   error // why the record or the name cannot be used
+	inherited *record.Record // nil if there is none
+	trouble   error          // why the record or the name cannot be used
 	id        string
 	named     string // the name that the spec yields now
 
@@ -71,13 +71,12 @@ type pass struct {
 	changes change.List
 	waiting []loop.Dep
 
-	last    classification // of the last failed call
-	refused classification // of the create that was refused in this pass
+	last    answer // to the last call
+	refused string // why the create was refused in this pass
 	connect error
-	did     done
 	// holder names, for users, the object that has the better claim.
 	holder string
-	told   conditions.Report
+	told   told
 	wanted wish // when the resource was observed
 }
 
@@ -86,10 +85,13 @@ type done struct {
 	created bool
 }
 
-func (e *Engine) open(r *Run) *pass {
+// told is what a pass reported.
+type told struct{ reason, message string }
+
+func (e *Engine) open(r Run) *pass {
 	p := &pass{
-		e: e, obj: r.Object, loop: r, track: e.tracks.of(r.Object.GetUID()),
-		settings: readSettings(r.Object.GetAnnotations(), time.Now(), e.limits(r.Terms, r.Object.GetNamespace())),
+		e: e, obj: r.Object(), run: r, track: e.tracks.of(r.Object().GetUID()),
+		settings: readSettings(r.Object().GetAnnotations(), time.Now(), e.limits(r.Terms(), r.Object().GetNamespace())),
 	}
 	if left, still := e.left.of(p.uid()); still {
 		p.out, p.hangs = left, left.err()
@@ -104,15 +106,15 @@ func (p *pass) close() { p.client.release() }
 
 func (p *pass) uid() types.UID { return p.obj.GetUID() }
 
-// run decides and acts until nothing is left to do in this pass.
-func (p *pass) run(ctx context.Context) (decide.Decision, error) {
+// converge decides and acts until nothing is left to do in this pass.
+func (p *pass) converge(ctx context.Context) (decide.Decision, error) {
 	p.trace = trace.From(ctx)
 	defer func() { p.track.keep(p.record) }()
 	if err := p.load(ctx); err != nil {
 		return decide.Decision{}, err
 	}
 	if p.obj.TrimtabStatus().State == "" && p.obj.GetDeletionTimestamp().IsZero() {
-		p.loop.SetState(string(decide.StatePending), "", "")
+		p.run.SetState(string(decide.StatePending), "", "")
 	}
 	for range mostSteps {
 		d := decide.Next(p.gather())
@@ -136,7 +138,7 @@ func (p *pass) run(ctx context.Context) (decide.Decision, error) {
 // load reads what does not change within a pass.
 func (p *pass) load(ctx context.Context) error {
 	var err error
-	if p.here, err = p.e.here(ctx, p.loop); err != nil {
+	if p.here, err = p.e.here(ctx, p.run); err != nil {
 		return err
 	}
 	if err := p.readRecord(); err != nil {
@@ -160,7 +162,7 @@ func (p *pass) load(ctx context.Context) error {
 		if err := p.withdraw(ctx); err != nil { // the attempt after the create failed
 			return err
 		}
-		if p.waiting, err = p.e.unready(ctx, p.loop, p.lend()); err != nil {
+		if p.waiting, err = p.e.unready(ctx, p.run, p.lend()); err != nil {
 			return err
 		}
 		p.track.waits(p.waiting, time.Now())
@@ -179,8 +181,8 @@ func (p *pass) readRecord() error {
 		return nil //nolint:nilerr // it is a fact for the decision
 	}
 	if r.Exists() && r.UID != string(p.obj.GetUID()) {
-		if p.inherited = r; !r.Stays("", p.here) { // a copy
-			p.inherited = record.Record{}
+		if r.Stays("", p.here) { // otherwise it is a copy
+			p.inherited = new(r)
 		}
 		r = record.Record{}
 	}
@@ -208,9 +210,9 @@ func (p *pass) identify() {
 		p.id = p.record.Given
 	case p.record.ID != "":
 		p.id = p.record.ID
-	case p.inherited.Given != "":
+	case p.inherited != nil && p.inherited.Given != "":
 		p.id = p.inherited.Given
-	case p.inherited.ID != "":
+	case p.inherited != nil && p.inherited.ID != "":
 		p.id = p.inherited.ID
 	default:
 		p.id = p.named
@@ -231,7 +233,7 @@ func (p *pass) gather() decide.Facts {
 	if len(p.waiting) > 0 {
 		f.Dependencies = decide.DependenciesUnready
 	}
-	f.Depends, f.LastTry = p.e.driver.DependsOn != nil, p.loop.Retry.Last
+	f.Depends, f.LastTry = p.e.driver.DependsOn != nil, p.run.Retry().Last
 	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
 	f.MarkLater = p.e.options.MarkLater
 	f.CanMark, f.CanUnmark = p.e.driver.Mark != nil && !p.e.options.Unmarked, p.e.driver.Unmark != nil
@@ -257,7 +259,7 @@ func (p *pass) gatherRecord() {
 	if p.e.options.Unmarked && f.Deleting && !p.record.Exists() {
 		f.Record.KnownID = false // without a record no create was called
 	}
-	if p.record.Given != "" || p.inherited.Given != "" {
+	if p.record.Given != "" || p.inherited != nil && p.inherited.Given != "" {
 		f.Record.Trouble = decide.TroubleGiven
 		return
 	}
@@ -376,8 +378,8 @@ func (p *pass) located(endpoint string) bool {
 	}
 	p.here.Endpoint = endpoint
 	before := p.id
-	if p.inherited.Exists() && !p.inherited.Vouches(p.here) {
-		p.inherited = record.Record{}
+	if p.inherited != nil && !p.inherited.Vouches(p.here) {
+		p.inherited = nil
 		p.identify()
 	}
 	p.gather()
@@ -404,7 +406,7 @@ func (p *pass) writeMarker(ctx context.Context, incarnation int64) error {
 	if r.ID != p.id {
 		p.facts.Seen = decide.Seen{}
 	}
-	p.record, p.inherited = r, record.Record{}
+	p.record, p.inherited = r, nil
 	p.identify()
 	p.track.wroteMarker(r.Create, r.Incarnation)
 	return nil
@@ -446,7 +448,7 @@ func (p *pass) adopt(ctx context.Context) error {
 	if err := p.persist(ctx, value); err != nil {
 		return fmt.Errorf("record that the resource is ours: %w", err)
 	}
-	p.record, p.inherited = r, record.Record{}
+	p.record, p.inherited = r, nil
 	p.track.adopted(r.Create, r.Incarnation, time.Now())
 	p.facts.Seen = decide.Seen{}
 	if !made {
@@ -461,7 +463,7 @@ func (p *pass) persist(ctx context.Context, value string) error {
 	before := p.obj.GetAnnotations()[api.AnnotationExternal]
 	p.lent = false
 	annotate(p.obj, value)
-	if err := p.loop.Persist(ctx); err != nil {
+	if err := p.run.Persist(ctx); err != nil {
 		annotate(p.obj, before)
 		return err
 	}

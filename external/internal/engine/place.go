@@ -96,12 +96,12 @@ func live(ctx context.Context, connect func(context.Context) (any, error)) (atta
 }
 
 // here returns the place of the operator and the object, without the endpoint.
-func (e *Engine) here(ctx context.Context, r *Run) (record.Place, error) {
-	uid, err := e.cluster.get(ctx, r.Live)
+func (e *Engine) here(ctx context.Context, r Run) (record.Place, error) {
+	uid, err := e.cluster.get(ctx, r.Live())
 	if err != nil {
 		return record.Place{}, err
 	}
-	return record.Place{Cluster: uid, Installation: r.Terms.Installation, Object: client.ObjectKeyFromObject(r.Object).String()}, nil
+	return record.Place{Cluster: uid, Installation: r.Terms().Installation, Object: client.ObjectKeyFromObject(r.Object()).String()}, nil
 }
 
 // pin completes a record that does not say where its resource is, once the resource is seen: an
@@ -120,8 +120,8 @@ func (p *pass) pin(ctx context.Context) error {
 
 // Selects reports whether this installation of the operator is responsible for the object; false
 // if another one is.
-func (e *Engine) Selects(ctx context.Context, r *Run) bool {
-	ours, value := r.Terms.Installation, r.Object.GetAnnotations()[api.AnnotationExternal]
+func (e *Engine) Selects(ctx context.Context, r Run) bool {
+	ours, value := r.Terms().Installation, r.Object().GetAnnotations()[api.AnnotationExternal]
 	if ours == "" || !strings.Contains(value, `"installation":`) || strings.Contains(value, fmt.Sprintf(`"installation":%q`, ours)) {
 		return true
 	}
@@ -129,16 +129,16 @@ func (e *Engine) Selects(ctx context.Context, r *Run) bool {
 	if err != nil || there.Installation == "" || there.Installation == ours {
 		return true
 	}
-	if there.UID != string(r.Object.GetUID()) {
+	if there.UID != string(r.Object().GetUID()) {
 		here, err := e.here(ctx, r)
 		if err != nil || there.Cluster != here.Cluster || there.Object != here.Object {
 			return true // a copy from another place
 		}
 	}
-	t := e.tracks.of(r.Object.GetUID())
+	t := e.tracks.of(r.Object().GetUID())
 	if !t.warned {
 		t.warned = true
-		r.Log.Info("left alone: another installation of the operator works on the object", "installation", there.Installation, "ours", ours)
+		r.Log().Info("left alone: another installation of the operator works on the object", "installation", there.Installation, "ours", ours)
 	}
 	return false
 }

@@ -93,18 +93,28 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// runOf is a run of which only the terms are used.
+type runOf struct {
+	Run
+
+	terms loop.Terms
+}
+
+func (r *runOf) Terms() loop.Terms { return r.terms }
+
 // TestGrant checks who is said to withhold a permission.
 func TestGrant(t *testing.T) {
 	l := limits{namespace: "shop", create: true, remove: true}
+	run := &runOf{terms: loop.Terms{Access: loop.Limit{"shop": "read-only", "": "cud"}}}
 	p := &pass{
-		e: &Engine{options: Options{Limits: Limits{Access: "CU"}}}, loop: &Run{Terms: loop.Terms{Access: loop.Limit{"shop": "read-only", "": "cud"}}},
+		e: &Engine{options: Options{Limits: Limits{Access: "CU"}}}, run: run,
 		settings: readSettings(map[string]string{api.AnnotationAccess: "dc"}, time.Now(), l),
 	}
 	want := decide.Grant{Author: "cu", Operator: "", Annotation: "cd", Namespace: "shop"}
 	if diff := cmp.Diff(want, p.grant()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	p.e.options.Limits.Access, p.loop.Terms.Access = "", nil
+	p.e.options.Limits.Access, run.terms.Access = "", nil
 	if got := p.grant(); got.Author != "cud" || got.Operator != "cud" {
 		t.Errorf("%+v, want all letters where there is no limit", got)
 	}

@@ -221,6 +221,15 @@ func (p *commonsPass) changed(a decide.Action) {
 
 func (p *commonsPass) mark() map[string]string { return p.w.markOf(p.h) }
 
+// markIn is the mark that labels hold.
+func markIn(labels map[string]string) record.Mark {
+	incarnation, _ := strconv.ParseInt(labels[record.MarkIncarnation], 10, 64)
+	return record.Mark{
+		UID: labels[record.MarkUID], Kind: labels[record.MarkKind], Namespace: labels[record.MarkNamespace], Name: labels[record.MarkName],
+		Incarnation: incarnation, Cluster: labels[record.MarkCluster],
+	}
+}
+
 func (w *commons) markOf(h *holder) map[string]string {
 	m := map[string]string{record.MarkUID: h.uid, record.MarkKind: "Thing", record.MarkNamespace: h.ns, record.MarkName: h.name, record.MarkCluster: h.c.id}
 	if w.m.blindToClusters {
@@ -232,7 +241,7 @@ func (w *commons) markOf(h *holder) map[string]string {
 func (w *commons) claimant(h *holder, r, inherited record.Record, untried bool) decide.Claimant {
 	s := w.asks(h)
 	c := decide.Claimant{
-		Mark: w.markOf(h), Record: r, Inherited: inherited, Unmarked: w.k.unmarked, Untried: untried,
+		Mark: markIn(w.markOf(h)), Record: r, Inherited: inherited, Unmarked: w.k.unmarked, Untried: untried,
 		Adoption: s.policy.Adoption, From: s.from,
 	}
 	c.Late = w.m.trustsGiven && r.Given != ""

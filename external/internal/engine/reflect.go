@@ -30,7 +30,7 @@ func (p *pass) reflect() {
 		return struct{}{}, nil
 	})
 	if err != nil {
-		p.loop.Log.Error(err, "Reflect did not come to its end; status is not complete")
+		p.run.Log().Error(err, "Reflect did not come to its end; status is not complete")
 		p.unreflected, p.hangs = err, p.e.left.stuck(p.uid())
 		if !p.shown { // what Reflect wrote is incomplete, or is still changing
 			p.use(copyOf(before))
@@ -47,7 +47,10 @@ func (p *pass) observed() *api.ExternalObservation {
 }
 
 // use continues with another object in place of obj.
-func (p *pass) use(obj Object) { p.obj, p.loop.Object = obj, obj }
+func (p *pass) use(obj Object) {
+	p.obj = obj
+	p.run.SetObject(obj)
+}
 
 // showNothing empties the status except for the fields that every kind has.
 func (p *pass) showNothing() {

@@ -24,7 +24,7 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 	return &api.ExternalObservation{ID: id, Status: word, Incarnation: max(1, incarnation)}
 }
 
-func (p *pass) event(kind, reason, note string) { p.loop.Event(kind, reason, note) }
+func (p *pass) event(kind, reason, note string) { p.run.Event(kind, reason, note) }
 
 // announce shows the states of a pass in trace and status while it runs. An observation changes
 // nothing yet, and what ends the pass is in its report.
@@ -32,7 +32,7 @@ func (p *pass) announce(ctx context.Context, d decide.Decision) error {
 	reported := d.Action == decide.ActionNone || d.Action == decide.ActionStop
 	if d.State != "" && d.Action != decide.ActionObserve && d.Action != decide.ActionConfirm && !reported {
 		t := p.texts()
-		p.loop.SetState(string(d.State), t.Reason(d), t.Message(d, p.facts))
+		p.run.SetState(string(d.State), t.Reason(d), t.Message(d, p.facts))
 	}
 	if d.Row != 14 || d.Action != decide.ActionWriteMarker {
 		return nil
@@ -62,9 +62,10 @@ func (p *pass) report(ctx context.Context, d decide.Decision) error {
 			return err
 		}
 	}
-	p.told = decide.Report(d, p.facts, p.texts())
-	p.track.tells(p.told, d, p.facts)
-	p.loop.Report(p.told)
+	r := decide.Report(d, p.facts, p.texts())
+	p.told = told{r.Reason, r.Message}
+	p.track.tells(r, d, p.facts)
+	p.run.Report(r)
 	return nil
 }
 
@@ -82,7 +83,7 @@ func (p *pass) broken(ctx context.Context, cause error) error {
 	if p.facts.Deleting {
 		d = decide.Terminating(d)
 	}
-	p.facts.Last, p.last = decide.Answer{}, classification{text: plain.Error(cause)}
+	p.facts.Last, p.last = decide.Answer{}, answer{failure: &classification{text: plain.Error(cause)}}
 	return p.report(ctx, d)
 }
 
@@ -98,7 +99,7 @@ func (p *pass) recallReady(ctx context.Context) error {
 		p.track.recalled = true
 		return nil
 	}
-	c, err := p.e.vouched(ctx, p.loop.Live, p.obj)
+	c, err := p.e.vouched(ctx, p.run.Live(), p.obj)
 	if err != nil {
 		return err
 	}
@@ -119,9 +120,9 @@ func (p *pass) outcome(d decide.Decision) loop.Outcome {
 	}
 	switch d.Wake {
 	case decide.WakeEvent:
-		return loop.Terminal(p.told.Reason, errors.New(p.told.Message))
+		return loop.Terminal(p.told.reason, errors.New(p.told.message))
 	case decide.WakeBackoff:
-		return loop.Fail(errors.New(p.told.Message)).Because(p.told.Reason)
+		return loop.Fail(errors.New(p.told.message)).Because(p.told.reason)
 	case decide.WakePoll:
 		return loop.AgainAfter(p.pollDelay(d))
 	case decide.WakeSoon, decide.WakeNow:
@@ -144,7 +145,7 @@ func (p *pass) outcome(d decide.Decision) loop.Outcome {
 func (p *pass) settled(d decide.Decision) loop.Outcome {
 	switch {
 	case d.Action == decide.ActionStop:
-		return loop.Terminal(p.told.Reason, errors.New(p.told.Message))
+		return loop.Terminal(p.told.reason, errors.New(p.told.message))
 	case d.Row == 1 && !p.settings.until.IsZero():
 		return loop.AgainAfter(max(time.Second, min(time.Until(p.settings.until), 10*time.Minute)))
 	case d.Row == 1:
@@ -163,7 +164,7 @@ func (p *pass) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 	}
 	switch d.Wake {
 	case decide.WakeBackoff:
-		return loop.CleanupFailed(errors.New(p.told.Message)).Because(p.told.Reason)
+		return loop.CleanupFailed(errors.New(p.told.message)).Because(p.told.reason)
 	case decide.WakePoll:
 		return loop.Keep(p.pollDelay(d))
 	case decide.WakeSoon, decide.WakeNow:
@@ -180,7 +181,7 @@ func (p *pass) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 func (p *pass) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
 	most := cmp.Or(p.e.DriftInterval(), mostPoll)
-	for _, hint := range []time.Duration{p.last.after, p.seen.PollAfter} {
+	for _, hint := range []time.Duration{p.last.after(), p.seen.PollAfter} {
 		if hint > 0 {
 			least := soonest(p.track.polls)
 			return bounded(hint, least, max(most, least))

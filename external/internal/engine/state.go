@@ -12,7 +12,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
-	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -32,7 +31,7 @@ func (p *pass) observe(ctx context.Context) {
 	p.looked = time.Now()
 	var got state
 	compare := p.comparer()
-	driver, r := p.e.driver, p.request()
+	driver, r := &p.e.driver, p.request()
 	p.ask(ctx, decide.ActionObserve, func(ctx context.Context, obj Object) (string, error) {
 		r.Object = obj
 		o, err := driver.Observe(ctx, r)
@@ -65,12 +64,12 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 		p.track.sawNothing()
 	} else {
 		who := p.claimant()
-		p.facts.Seen.Marked = s.Mark[record.MarkIncarnation] == who.Mark[record.MarkIncarnation]
+		p.facts.Seen.Marked = who.Mark.Bears(s.Mark)
 		p.facts.Seen.Owner = who.OwnerOf(s.Mark)
 	}
 	if err := p.meetRivals(ctx); err != nil {
 		p.facts.Seen = decide.Seen{}
-		p.last = classification{class: decide.ClassTransient, text: plain.Error(err)}
+		p.last = answer{failure: &classification{class: decide.ClassTransient, text: plain.Error(err)}}
 		p.facts.Last = decide.Answer{Of: decide.ActionObserve, Failed: true, Class: decide.ClassTransient}
 		return
 	}
@@ -88,7 +87,7 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 // and logs what is wrong with it.
 func (p *pass) answered(ctx context.Context, a returnedState) {
 	if a.flaw != nil {
-		p.loop.Log.Error(a.flaw, "Observed in the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
+		p.run.Log().Error(a.flaw, "Observed in the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
 	}
 	if a.state == nil {
 		return

@@ -25,16 +25,37 @@ const (
 	MarkCluster = "trimtab-cluster"
 )
 
+// Mark is the ownership mark of a resource: the object that owns it, and which of the resources that
+// were created for the object it is.
+type Mark struct {
+	UID, Kind, Namespace, Name string
+	Incarnation                int64
+	Cluster                    string
+}
+
 // MarkFor returns the mark of an incarnation.
-func MarkFor(obj metav1.Object, kind schema.GroupVersionKind, cluster string, incarnation int64) map[string]string {
-	return map[string]string{
-		MarkCluster:     cluster,
-		MarkUID:         string(obj.GetUID()),
-		MarkKind:        kind.GroupKind().String(),
-		MarkNamespace:   obj.GetNamespace(),
-		MarkName:        obj.GetName(),
-		MarkIncarnation: strconv.FormatInt(incarnation, 10),
+func MarkFor(obj metav1.Object, kind schema.GroupVersionKind, cluster string, incarnation int64) Mark {
+	return Mark{
+		UID: string(obj.GetUID()), Kind: kind.GroupKind().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(),
+		Incarnation: incarnation, Cluster: cluster,
 	}
+}
+
+// Labels returns the mark as it is stored on the resource.
+func (m Mark) Labels() map[string]string {
+	return map[string]string{
+		MarkCluster:     m.Cluster,
+		MarkUID:         m.UID,
+		MarkKind:        m.Kind,
+		MarkNamespace:   m.Namespace,
+		MarkName:        m.Name,
+		MarkIncarnation: strconv.FormatInt(m.Incarnation, 10),
+	}
+}
+
+// Bears reports whether the labels of a resource name the incarnation of m.
+func (m Mark) Bears(found map[string]string) bool {
+	return found[MarkIncarnation] == strconv.FormatInt(m.Incarnation, 10)
 }
 
 // MarkKeys returns all keys of a mark.

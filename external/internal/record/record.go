@@ -227,7 +227,7 @@ func (r Record) check() error {
 }
 
 // Recorded is how far a creation is recorded.
-type Recorded int
+type Recorded uint8
 
 const (
 	// MarkerNone means that no create was ever prepared.
