@@ -2,7 +2,9 @@ package graph
 
 // completed reports whether a node has done its work and is not to be created again. What has done its
 // work is purged, even if it drifted.
-func completed(n *Node) bool { return n.Completed && (n.Change == NoChange || n.Applied) }
+func completed(n *Node) bool {
+	return n.Purge != nil && n.Completed && (n.Change == NoChange || n.Applied)
+}
 
 // purged reports whether a node has done its work and is gone.
 func purged(n *Node) bool { return completed(n) && n.Presence == Absent }

@@ -14,48 +14,62 @@ import (
 // their way out, and [Decide] finds a way whatever is recorded of them. The error is the same for any
 // order of nodes.
 func Check(nodes []Node) error {
-	sorted := make([]*Node, len(nodes))
-	for i := range nodes {
-		sorted[i] = &nodes[i]
-	}
-	slices.SortStableFunc(sorted, func(a, b *Node) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	var problems []error
+	wanted, twice, problems := unique(nodes)
 	index := map[Key]int{}
-	for i, n := range sorted {
-		if i > 0 && n.Key == sorted[i-1].Key {
-			if i < 2 || n.Key != sorted[i-2].Key {
-				problems = append(problems, fmt.Errorf("%q occurs more than once", n.Key))
-			}
-			continue
-		}
-		if n.Wanted {
-			index[n.Key] = i
-		}
+	for i, n := range wanted {
+		index[n.Key] = i
 	}
-	needs := make([][]int, len(sorted))
-	for _, i := range slices.Sorted(maps.Values(index)) {
-		n := sorted[i]
+	all, needs := make([]int, len(wanted)), make([][]int, len(wanted))
+	for i, n := range wanted {
+		all[i] = i
 		if n.Purge != nil && *n.Purge < n.Apply {
 			problems = append(problems, fmt.Errorf("%q is purged in wave %d, before wave %d in which it is applied", n.Key, *n.Purge, n.Apply))
 		}
 		for _, key := range slices.Compact(slices.Sorted(slices.Values(n.Needs))) {
 			j, found := index[key]
-			if !found {
+			switch {
+			case twice[key]:
+				continue
+			case !found:
 				problems = append(problems, fmt.Errorf("%q needs %q, which is not part of the graph", n.Key, key))
 				continue
 			}
 			needs[i] = append(needs[i], j)
-			problems = append(problems, order(n, sorted[j])...)
+			problems = append(problems, order(n, wanted[j])...)
 		}
 	}
-	for _, c := range cycles(slices.Sorted(maps.Values(index)), needs) {
+	for _, c := range cycles(all, needs) {
 		names := make([]string, len(c))
 		for at, i := range c {
-			names[at] = string(sorted[i].Key)
+			names[at] = string(wanted[i].Key)
 		}
 		problems = append(problems, fmt.Errorf("these need each other: %s", strings.Join(names, " → ")))
 	}
 	return errors.Join(problems...)
+}
+
+// unique returns the wanted nodes in the order of their keys without those whose keys occur more than
+// once: these keys are returned as well, with an error for each.
+func unique(nodes []Node) (wanted []*Node, twice map[Key]bool, problems []error) {
+	known := make(map[Key]bool, len(nodes))
+	twice = map[Key]bool{}
+	for i := range nodes {
+		key := nodes[i].Key
+		if known[key] {
+			twice[key] = true
+		}
+		known[key] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(twice)) {
+		problems = append(problems, fmt.Errorf("%q occurs more than once", key))
+	}
+	for i := range nodes {
+		if n := &nodes[i]; n.Wanted && !twice[n.Key] {
+			wanted = append(wanted, n)
+		}
+	}
+	slices.SortFunc(wanted, func(a, b *Node) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return wanted, twice, problems
 }
 
 // order returns how the waves of a node contradict those of what it needs.

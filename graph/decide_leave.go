@@ -46,7 +46,7 @@ func newExits(d *decider) exits {
 // postpone moves each node to the last wave of those that need it. Recorded needs may contradict each
 // other: nodes are recorded at different times. Needs win over waves, and those of a cycle do not
 // count.
-func (e *exits) postpone(d *decider, groups [][]int, needs [][]int) {
+func (e *exits) postpone(d *decider, groups, needs [][]int) {
 	e.waves, e.neededBy = make([]int, len(needs)), make([][]int, len(needs))
 	for i, n := range d.nodes {
 		e.waves[i] = n.Delete

@@ -327,7 +327,8 @@ func (p *pass) checkApply(key Key, action Action) {
 	n, _ := p.seen.find(key)
 	for _, need := range s.node.Needs {
 		other, _ := p.seen.find(need)
-		if !p.w.ready(p.w.desired[need], p.w.records) && !(n.Applied && other.Presence == Present) {
+		repairs := n.Applied && other.Presence == Present
+		if !p.w.ready(p.w.desired[need], p.w.records) && !repairs {
 			p.fail("%s of %s, which needs %s", action, key, need)
 		}
 	}

@@ -23,7 +23,7 @@ func (g naive) find(key Key) (Node, bool) {
 }
 
 func (g naive) worked(n Node) bool {
-	return n.Recorded && n.Completed && (n.Applied || n.Change == NoChange)
+	return n.Recorded && n.Purge != nil && n.Completed && (n.Applied || n.Change == NoChange)
 }
 
 func (g naive) ready(n Node) bool {
@@ -79,7 +79,7 @@ func (g naive) may(n Node) Action {
 
 func (g naive) mayPurge(n Node) Action {
 	switch {
-	case n.Purge == nil && !g.worked(n), n.Presence != Present, n.Held != "", n.Refused != "":
+	case n.Purge == nil, n.Presence != Present, n.Held != "", n.Refused != "":
 		return None
 	case !g.worked(n):
 		if g.all(func(m Node) bool { return m.Wanted && m.Apply <= g.end(n) }, g.ready) {
@@ -88,7 +88,7 @@ func (g naive) mayPurge(n Node) Action {
 		return None
 	}
 	before := func(m Node) bool {
-		return m.Wanted && m.Key != n.Key && m.Purge != nil && n.Purge != nil && g.end(m) <= g.end(n) && slices.Contains(m.Needs, n.Key)
+		return m.Wanted && m.Key != n.Key && m.Purge != nil && g.end(m) <= g.end(n) && slices.Contains(m.Needs, n.Key)
 	}
 	if g.all(before, g.over) {
 		return Purge
@@ -99,7 +99,8 @@ func (g naive) mayPurge(n Node) Action {
 func (g naive) mayApply(n Node) Action {
 	for _, key := range n.Needs {
 		m, found := g.find(key)
-		if !found || !m.Wanted || !g.ready(m) && !(n.Applied && m.Presence == Present) {
+		repairs := n.Applied && m.Presence == Present
+		if !found || !m.Wanted || !g.ready(m) && !repairs {
 			return None
 		}
 	}
@@ -188,7 +189,7 @@ func anything(rng *rand.Rand) []Node {
 		n.Orphan = !likely(4)
 		n.Facts = Facts{
 			Recorded: recorded || likely(5), Presence: Presence(rng.IntN(4)), Health: Current,
-			Applied: !likely(3), Completed: n.Purge != nil && !likely(2),
+			Applied: !likely(3), Completed: !likely(2),
 		}
 		if quiet && likely(3) {
 			n.Presence = Present
@@ -257,7 +258,7 @@ func explains(nodes []Node, plan Plan) string {
 	for _, n := range nodes {
 		s, found := steps[n.Key]
 		asItShould := n.Wanted && naive(nodes).ready(n) && naive(nodes).over(n) || !n.Wanted && !n.Recorded
-		if found == asItShould && !(n.Wanted && naive(nodes).worked(n)) {
+		if found == asItShould {
 			return fmt.Sprintf("%s is in the plan: %v", n.Key, found)
 		}
 		for _, w := range s.On {
@@ -266,7 +267,10 @@ func explains(nodes []Node, plan Plan) string {
 			switch {
 			case w.Why == "":
 				return fmt.Sprintf("%s waits for %s and does not say why", n.Key, w.Key)
-			case w.Why == "not part of the graph" && !(exists && (m.Wanted || m.Recorded)), w.Why == "to be deleted" && !m.Wanted, len(cause.On) == 0 && cause.Action != None, w.Why == "waiting for itself":
+			case w.Why == "not part of the graph" && (!exists || !m.Wanted && !m.Recorded):
+			case w.Why == "to be deleted" && !m.Wanted:
+			case w.Why == "waiting for itself": // only with a cycle
+			case len(cause.On) == 0 && cause.Action != None:
 			case len(cause.On) == 0 || cause.On[0].Key != w.Key:
 				return fmt.Sprintf("%s waits for %s, which is not a first cause: %v", n.Key, w.Key, cause)
 			}

@@ -43,7 +43,7 @@ type Facts struct {
 	// Health is that of the node as it is.
 	Health Health
 	// Completed reports that the record says: the node has done its work. It is purged, and not
-	// created again, until there is a Change that is not drift.
+	// created again, until there is a Change that is not drift, or it is to stay (no Purge).
 	Completed bool
 	// Refused says why nothing may be done to the node, for example because it belongs to another.
 	// Empty means that there is no reason.

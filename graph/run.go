@@ -109,15 +109,15 @@ func (r *runner) run(ctx context.Context, turn []Step) {
 	for range min(r.parallel, len(turn)) {
 		workers.Go(func() {
 			for i := range next {
+				if ctx.Err() != nil {
+					continue
+				}
 				answers[i].begun = true
 				answers[i].facts, answers[i].err = r.call(ctx, turn[i])
 			}
 		})
 	}
 	for i := range turn {
-		if ctx.Err() != nil {
-			break
-		}
 		next <- i
 	}
 	close(next)
