@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -257,8 +258,11 @@ type statusOfStore struct {
 	w *clockwork
 }
 
-func (s statusOfStore) Apply(_ context.Context, u runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
-	data, err := json.Marshal(u)
+func (s statusOfStore) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	if patch.Type() != types.ApplyPatchType {
+		return errors.New("a status is applied here")
+	}
+	data, err := patch.Data(obj)
 	if err != nil {
 		return err
 	}
@@ -275,8 +279,8 @@ func (s statusOfStore) Apply(_ context.Context, u runtime.ApplyConfiguration, _ 
 	s.w.version++
 	s.w.probe.Status = applied.Status
 	s.w.probe.ResourceVersion = strconv.Itoa(s.w.version)
-	if v, ok := u.(interface{ SetResourceVersion(string) }); ok {
-		v.SetResourceVersion(s.w.probe.ResourceVersion)
+	if answer, ok := obj.(*probe.Probe); ok {
+		s.w.probe.DeepCopyInto(answer)
 	}
 	return nil
 }

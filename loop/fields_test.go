@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 
@@ -103,4 +104,57 @@ func TestFields(t *testing.T) {
 			t.Error("sameStatus does not compare the status")
 		}
 	})
+}
+
+// TestMarshalStatus: what is written is what is compared, also where texts are not valid UTF-8.
+func TestMarshalStatus(t *testing.T) {
+	for name, data := range map[string][]string{
+		"none": nil, "empty": {}, "plain": {"a", "<&>", "caf\u00e9"}, "replaced by somebody": {"\uFFFD"},
+		"invalid": {"a\xff\xfeb"}, "looks replaced": {`\ufffd`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &whole{Status: Piece{Data: data}}
+			for way, f := range map[string]fields{"encoded": fieldsOf(reflect.TypeFor[*whole]()), "converted": {}} {
+				encoded, err := f.marshalStatus(w, func(status any) ([]byte, error) { return json.Marshal(status) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				var server whole
+				if err := json.Unmarshal(encoded, &server.Status); err != nil {
+					t.Fatal(err)
+				}
+				if !f.sameStatus(&server, w) {
+					t.Errorf("%s: %s is not as desired", way, encoded)
+				}
+			}
+		})
+	}
+}
+
+// TestAppliedAlone: leftovers are looked for unless one apply wrote all of the status.
+func TestAppliedAlone(t *testing.T) {
+	entry := func(manager string, op metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: op, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	const status, spec = `{"f:status":{"f:note":{}}}`, `{"f:spec":{"f:size":{}}}`
+	for name, test := range map[string]struct {
+		managed []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"nothing is known":             {nil, false},
+		"an entry without fields":      {[]metav1.ManagedFieldsEntry{{Manager: "us", Operation: apply}}, false},
+		"we alone":                     {[]metav1.ManagedFieldsEntry{entry("us", apply, status)}, true},
+		"another wrote the spec":       {[]metav1.ManagedFieldsEntry{entry("them", update, spec), entry("us", apply, status)}, true},
+		"another wrote status too":     {[]metav1.ManagedFieldsEntry{entry("us", apply, status), entry("them", update, status)}, false},
+		"another applied status too":   {[]metav1.ManagedFieldsEntry{entry("them", apply, status), entry("us", apply, status)}, false},
+		"we did not always apply":      {[]metav1.ManagedFieldsEntry{entry("us", apply, status), entry("us", update, status)}, false},
+		"we wrote no status as of now": {[]metav1.ManagedFieldsEntry{entry("us", apply, spec)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := appliedAlone(test.managed, "us"); got != test.want {
+				t.Errorf("appliedAlone = %v", got)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,15 +54,14 @@ func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
 	if len(fields) == 0 {
 		return nil
 	}
+	patch, err := metadataPatch(o.base, want)
+	if err != nil {
+		return fmt.Errorf("compute the metadata patch: %w", err)
+	}
 	target := o.copy()
-	target.SetLabels(want.GetLabels())
-	target.SetAnnotations(want.GetAnnotations())
-	target.SetOwnerReferences(want.GetOwnerReferences())
-	target.SetFinalizers(want.GetFinalizers())
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	patch := client.MergeFromWithOptions(o.base, client.MergeFromWithOptimisticLock{})
-	err := o.c.client.Patch(ctx, target, patch, o.c.fieldOwner())
+	err = o.c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), o.c.fieldOwner())
 	o.wrote("patch", "", fields, target.GetResourceVersion(), err)
 	if err != nil {
 		return fmt.Errorf("write metadata: %w", err)
@@ -86,6 +86,43 @@ func metadataChanges(a, b client.Object) []string {
 		fields = append(fields, "metadata.finalizers")
 	}
 	return fields
+}
+
+// metadataPatch returns the merge patch from the metadata of base to that of want, as far as a pass may
+// change it, locked to the resourceVersion of base. To compute it from the whole objects costs several
+// times as much.
+func metadataPatch(base, want client.Object) ([]byte, error) {
+	metadata := map[string]any{"resourceVersion": base.GetResourceVersion()}
+	for key, of := range map[string]func(client.Object) map[string]string{
+		"labels": client.Object.GetLabels, "annotations": client.Object.GetAnnotations,
+	} {
+		if changed := mapPatch(of(base), of(want)); len(changed) > 0 {
+			metadata[key] = changed
+		}
+	}
+	if refs := want.GetOwnerReferences(); !equality.Semantic.DeepEqual(base.GetOwnerReferences(), refs) {
+		metadata["ownerReferences"] = refs
+	}
+	if finalizers := want.GetFinalizers(); !slices.Equal(base.GetFinalizers(), finalizers) {
+		metadata["finalizers"] = finalizers
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
+}
+
+// mapPatch returns what differs between two maps; nil removes a key.
+func mapPatch(base, want map[string]string) map[string]any {
+	changed := map[string]any{}
+	for key := range base {
+		if _, kept := want[key]; !kept {
+			changed[key] = nil
+		}
+	}
+	for key, value := range want {
+		if before, had := base[key]; !had || before != value {
+			changed[key] = value
+		}
+	}
+	return changed
 }
 
 // wrote notes a write to the object, for the trace, the budget and the stale gate.
