@@ -42,7 +42,7 @@ type Event struct {
 	Note string
 }
 
-// Type returns Normal or Warning.
+// Type returns the type of the event, Normal or Warning.
 func (e Event) Type() string {
 	if e.Warning {
 		return corev1.EventTypeWarning

@@ -6,19 +6,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Connector makes the clients of objects that do not all use the same one, because their specs
-// name different accounts, regions or credentials. The objects of one scope share a client.
-// Throttling and outages in one scope do not affect another.
+// Connector creates the clients of objects that do not all use the same one, because their specs
+// name different accounts, regions or credentials. The objects of a scope share a client.
+// Throttling and outages in one scope do not affect the others.
 type Connector[T client.Object, C any] interface {
-	// Scope returns the scope of obj. It is pure. If it returns an error, nothing is called
-	// for the object, and its status shows the error, which should say what to do: `spec.account
-	// is not set; set it to "a" or "b"`. An object that is being deleted needs its scope, too.
+	// Scope returns the scope of obj. It is pure. If it returns an error, the external API is not called
+	// for the object, and its status shows the error, which should say what to do, as in `spec.account
+	// is not set; set it to "a" or "b"`. Objects that are being deleted need their scope, too.
 	Scope(obj T) (string, error)
 
-	// Connect makes the client of a scope when an object first needs it, and again when the API
+	// Connect creates the client of a scope when an object first needs it, and again when the API
 	// refuses the client's credentials; see [Options.Connect]. Two scopes must not share a
-	// client: when no object uses a scope any more, its client is closed if it is an
-	// [io.Closer], and its context ends.
+	// client: when no object uses a scope any more, its context is canceled and its client is closed if
+	// it implements [io.Closer].
 	Connect(ctx context.Context, r ConnectRequest[T]) (ConnectResponse[C], error)
 }
 
@@ -34,8 +34,8 @@ type ConnectRequest[T client.Object] struct {
 type ConnectResponse[C any] struct {
 	// Client is passed to the driver in requests. It must be safe for concurrent use.
 	Client C
-	// Endpoint names what the client talks to; see [Options.Endpoint]. It is required, because
-	// the scope of an object can change: its resource is then not searched for at another
-	// endpoint. Scopes through which the same resources are reached have the same endpoint.
+	// Endpoint names what the client talks to; see [Options.Endpoint]. It is required, because the
+	// scope of an object can change, and its resource must not be searched for at another endpoint.
+	// Scopes in which the same resources are reached have the same endpoint.
 	Endpoint string
 }

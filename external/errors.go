@@ -7,16 +7,16 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// Class is what an error of the external API means to the operator.
+// Class says what an error of the external API means for the operator.
 type Class int
 
 const (
-	// ClassUnknown: the default rules decide; they default to ClassTransient.
+	// ClassUnknown: the default rules apply. Errors that they do not know are ClassTransient.
 	ClassUnknown Class = iota
 	// ClassTransient: a retry may succeed.
 	ClassTransient
-	// ClassThrottled: too many requests. No object of the kind makes any call, not even a read,
-	// until the time that the API asked for is over.
+	// ClassThrottled: too many requests. No object of the scope makes any call, not even a read, before
+	// the time that the API asked for.
 	ClassThrottled
 	// ClassDenied: wrong or insufficient credentials.
 	ClassDenied
@@ -24,9 +24,9 @@ const (
 	ClassInvalid
 	// ClassConflict: the current state of the resource does not allow the request.
 	ClassConflict
-	// ClassTerminal: only a person can help.
+	// ClassTerminal: the call fails until somebody intervenes.
 	ClassTerminal
-	// ClassAmbiguous: the request may or may not have taken effect; only an observation can tell.
+	// ClassAmbiguous: the request may or may not have taken effect; only an observation shows it.
 	ClassAmbiguous
 	// ClassNotReady: something that the request needs does not exist yet. This is not a failure.
 	ClassNotReady

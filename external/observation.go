@@ -7,13 +7,13 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/engine"
 )
 
-// Phase is where an external resource stands in its life. The set is closed.
+// Phase is a phase in the life of an external resource. The set is closed.
 type Phase string
 
 const (
-	// PhaseMissing: it does not exist.
+	// PhaseMissing: the resource does not exist.
 	PhaseMissing Phase = "Missing"
-	// PhaseCreating, PhaseUpdating and PhaseDeleting: its API is at work on it.
+	// PhaseCreating, PhaseUpdating and PhaseDeleting: the API is creating, updating or deleting it.
 	PhaseCreating Phase = "Creating"
 	PhaseUpdating Phase = "Updating"
 	PhaseDeleting Phase = "Deleting"
@@ -21,54 +21,51 @@ const (
 	PhaseAvailable Phase = "Available"
 	// PhaseDegraded: it exists and can be changed, but is not fully usable.
 	PhaseDegraded Phase = "Degraded"
-	// PhaseFailed: its API gave up on it.
+	// PhaseFailed: the API reports that it has failed.
 	PhaseFailed Phase = "Failed"
 )
 
-// Observation is what one read of an external resource showed. [Missing], [Available] and
-// [ByStatus] make the usual ones; the others are literals:
+// Observation is the state of an external resource as a read or an answer showed it. [Missing],
+// [Available] and [ByStatus] return the usual observations. Others are literals:
 //
 //	external.Observation[*Database]{Phase: external.PhaseCreating, Have: db, Mark: mark}
 type Observation[O any] struct {
-	// Phase is where the external resource stands. The empty phase is a mistake of the driver
-	// and fails the pass.
+	// Phase is required. A pass in which it is empty fails.
 	Phase Phase
-	// Have is the external resource as its API returned it; the zero value when Missing.
+	// Have is the external resource as the API returned it. It is the zero value if the resource does
+	// not exist.
 	Have O
-	// Mark is the ownership mark found on the external resource. Nil and empty mean that it
-	// carries none, and that it is not ours; an API that cannot hold marks is declared by
-	// [Options.Unmarked].
+	// Mark is the ownership mark on the external resource. Empty means that there is none, so the
+	// resource is not ours. If the API cannot store marks, set [Options.Unmarked].
 	Mark Mark
-	// External is the API's own word for the state, shown in status. Empty means that it
-	// has none.
+	// External is the API's own name of the state, which the status shows. Empty means that the API has
+	// none.
 	External string
-	// Reason (CamelCase) and Message explain PhaseDegraded and PhaseFailed. Empty means that
-	// there is nothing more to say.
+	// Reason, a CamelCase word, and Message explain PhaseDegraded and PhaseFailed. Both may be empty.
 	Reason, Message string
-	// Recoverable says, for PhaseFailed, that trying again can help.
+	// Recoverable means, for PhaseFailed, that another attempt may succeed.
 	Recoverable bool
-	// PollAfter is a hint when to observe again while the API is at work. Zero means 1 s,
-	// growing to 30 s. It counts as at least 100 ms, growing to 5 s where the work never ends,
-	// and at most the drift interval, or 10 min where there is none.
+	// PollAfter is when to observe again while the API is creating, updating or deleting the resource.
+	// Zero means 1 s, growing to 30 s. The delay is at least 100 ms, growing to 5 s if the operation does
+	// not end, and at most the drift interval, or 10 min if there is none.
 	PollAfter time.Duration
 }
 
-// Missing says that the external resource does not exist.
+// Missing returns the observation of a resource that does not exist.
 func Missing[O any]() Observation[O] { return Observation[O]{Phase: PhaseMissing} }
 
-// Available says that the external resource exists and can be used. mark is what it carries;
-// nil if its API cannot hold marks.
+// Available returns the observation of a resource that exists and can be used. mark is its ownership
+// mark, or nil if it has none.
 func Available[O any](have O, mark Mark) Observation[O] {
 	return Observation[O]{Phase: PhaseAvailable, Have: have, Mark: mark}
 }
 
-// Phases translates an API's own words for the state of an external resource.
+// Phases maps an API's own names of the state of a resource to phases.
 type Phases map[string]Phase
 
-// ByStatus completes the observation of an API that reports the state in one word:
-// o.External becomes o.Phase. Several words may mean one phase. A word that phases does not
-// hold counts as [PhaseDegraded], with the word in the message, so that a new word of the API
-// is seen and never taken for usable.
+// ByStatus returns o with the phase that phases has for o.External. It is for APIs that report the
+// state in one word. A word that phases does not contain becomes [PhaseDegraded], and the message names
+// the word, so that a new state of the API is noticed and never counts as usable.
 //
 //	external.ByStatus(phases, external.Observation[*Database]{External: db.Status, Have: db, Mark: mark})
 func ByStatus[O any](phases Phases, o Observation[O]) Observation[O] {
@@ -85,7 +82,7 @@ func ByStatus[O any](phases Phases, o Observation[O]) Observation[O] {
 	return o
 }
 
-// inner is o as the engine has it.
+// inner converts o for the engine.
 func (o Observation[O]) inner() engine.Observation {
 	return engine.Observation{
 		Phase: decide.Phase(o.Phase), Have: o.Have, Mark: o.Mark, External: o.External, Reason: o.Reason, Message: o.Message,

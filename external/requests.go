@@ -8,8 +8,8 @@ type ObserveRequest[T client.Object, C any] struct {
 	Client C
 	// Object is a copy of the custom resource. It may be kept but not changed.
 	Object T
-	// ID identifies the external resource in its API: the name that it was or would be created
-	// under, or the identity that the API assigned. Never empty.
+	// ID identifies the external resource: the name under which it was or will be created, or the
+	// identity that the API assigned. It is never empty.
 	ID string
 	// Incarnation counts the creations for this object, from 1.
 	Incarnation int64
@@ -19,36 +19,36 @@ type ObserveRequest[T client.Object, C any] struct {
 type CompareRequest[T client.Object, O any] struct {
 	// Object is a copy of the custom resource, as in [ObserveRequest].
 	Object T
-	// Have is [Observation.Have]; the zero value to learn all that the spec asks for.
+	// Have is [Observation.Have], or the zero value to find out everything that the spec asks for.
 	Have O
 }
 
-// CreateRequest asks for a new external resource, and says how it is found again.
+// CreateRequest asks to create an external resource.
 type CreateRequest[T client.Object, C any] struct {
 	// Client and Object are as in [ObserveRequest].
 	Client C
 	Object T
-	// ID is the name to create it under: deterministic, and recorded durably before Create
-	// is called. Never empty.
+	// ID is the name under which to create the resource. It is deterministic, and recorded durably
+	// before Create is called. It is never empty.
 	ID string
-	// Incarnation is which creation for this object it is, from 1.
+	// Incarnation is the number of this creation for the object, from 1.
 	Incarnation int64
-	// Mark says whose the external resource is. Put it into labels, tags or metadata, and
-	// return it in [Observation.Mark]. Never empty.
+	// Mark identifies the owner of the external resource. Store it in labels, tags or metadata, and
+	// return it in [Observation.Mark]. It is never empty.
 	Mark Mark
 }
 
 // CreateResponse is the answer to a create that the API accepted. The zero value means that
 // the external resource has the name of the request, and is created or will be.
 type CreateResponse[O any] struct {
-	// ID is the identity that the API assigned, if it is not [CreateRequest.ID]. Resources
-	// with such identities are not managed yet: the ID is recorded, nothing is created again,
-	// status says so, and when the object is deleted, the resource with this ID is deleted.
-	// Empty means the name of the request.
+	// ID is the identity that the API assigned, if it differs from [CreateRequest.ID]. Resources
+	// with such identities are not managed yet: the ID is recorded, nothing is created again, the
+	// status explains this, and the resource with this ID is deleted when the object is deleted.
+	// Empty means that the ID is that of the request.
 	ID string
-	// Observed is the external resource as the API returned it with its answer, in the form that
-	// Observe returns, with its Mark: without the mark, the resource is observed all the same. It
-	// saves a read. Leave it nil if the API returns nothing or only echoes the request.
+	// Observed is the external resource as the API returned it in its answer, in the form that
+	// Observe returns, including its Mark. It saves a read, unless the mark is missing. Leave it nil if
+	// the API returns nothing or only repeats the request.
 	Observed *Observation[O]
 }
 
@@ -61,17 +61,16 @@ type UpdateRequest[T client.Object, C, O any] struct {
 	Incarnation int64
 	// Have is the external resource as it was last observed.
 	Have O
-	// Changes are all differences between Have and the spec, including those that Update must not
-	// act on; see [Changes.With] and [Changes.Has]. Never empty.
+	// Changes are all differences between Have and the spec, including those that Update must
+	// ignore; see [Changes.With] and [Changes.Has]. There is at least one.
 	Changes Changes
 }
 
 // UpdateResponse is the answer to an update that the API accepted. The zero value means that
 // the external resource is changed or will be.
 type UpdateResponse[O any] struct {
-	// ID is the identity that the API assigned if the update made another resource in place of
-	// the one that was there; it counts as [CreateResponse.ID] does. Empty means that the
-	// resource is the same.
+	// ID is the identity that the API assigned if the update replaced the resource by another one; see
+	// [CreateResponse.ID]. Empty means that the resource is the same.
 	ID string
 	// Observed is as in [CreateResponse].
 	Observed *Observation[O]
@@ -89,9 +88,9 @@ type DeleteRequest[T client.Object, C any] struct {
 // DeleteResponse is the answer to a deletion that the API accepted. The zero value means that
 // the external resource is gone or will be.
 type DeleteResponse struct {
-	// Gone says that the external resource does not exist any more, and that no read will show
-	// it again. It saves the read that would follow. If a read does show it again, later answers
-	// of that kind are checked by a read, and after three of them a re-creation is given up.
+	// Gone means that the external resource no longer exists and that no read will show it again. It
+	// saves the read that would follow. If a read shows it nevertheless, later answers of this kind are
+	// checked by a read, and recreating is given up after three of them.
 	Gone bool
 }
 
@@ -102,14 +101,14 @@ type MarkRequest[T client.Object, C any] struct {
 	Object      T
 	ID          string
 	Incarnation int64
-	// Mark is what the external resource must carry. Never empty.
+	// Mark is the mark that the external resource must have. It is never empty.
 	Mark Mark
 }
 
 // MarkResponse is the answer to a mark that the API accepted.
 type MarkResponse struct{}
 
-// UnmarkRequest asks to take the ownership mark off an external resource.
+// UnmarkRequest asks to remove the ownership mark from an external resource.
 type UnmarkRequest[T client.Object, C any] struct {
 	// Client, Object, ID and Incarnation are as in [ObserveRequest].
 	Client      C
@@ -123,7 +122,7 @@ type UnmarkResponse struct{}
 
 // ReflectRequest asks to show an external resource in the status of its object.
 type ReflectRequest[T client.Object, O any] struct {
-	// Object is the custom resource whose status to write.
+	// Object is the custom resource whose status is written.
 	Object T
 	// Have is [Observation.Have].
 	Have O

@@ -52,8 +52,8 @@ type Controller[T client.Object] struct {
 	sharers func(ctx context.Context, key string) ([]T, error)
 }
 
-// New makes a controller that calls r. It panics if r is nil. Any other problem with r or the options
-// is an error of [Controller.SetupWithManager] and [Controller.Needs].
+// New makes a controller that calls r. It panics if r is nil. [Controller.SetupWithManager] and
+// [Controller.Needs] report all other problems with r or the options.
 func New[T client.Object](r Reconciler[T], o Options[T]) *Controller[T] {
 	if r == nil {
 		panic("loop: New needs a Reconciler; pass the value that implements Reconcile")
@@ -72,7 +72,7 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 // Govern sets the operator's terms. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
 
-// GroupVersionKind returns the kind that scheme has for T.
+// GroupVersionKind returns the kind of T in scheme.
 func (c *Controller[T]) GroupVersionKind(scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
 	return apiutil.GVKForObject(cached.New[T](), scheme)
 }
@@ -166,8 +166,8 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	return nil
 }
 
-// Longest returns the object whose pass has been under way for longest, and since when;
-// the zero time if no pass is. A health check compares it with a limit.
+// Longest returns the object whose pass has been running for the longest time, and when that pass began.
+// The time is zero if no pass is running. A health check compares it with a limit.
 func (c *Controller[T]) Longest() (types.NamespacedName, time.Time) { return c.memory.longest() }
 
 // check returns every problem of the reconciler and of the options at once.

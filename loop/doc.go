@@ -1,15 +1,14 @@
 // Package loop runs a [Reconciler] over the objects of one kind.
 //
-// A pass is one reconciliation of one object: the loop reads the object, puts its finalizer on, calls
+// A pass is one reconciliation of one object: the loop reads the object, adds its finalizer, calls
 // the author's code, and writes what changed. The author returns an [Outcome] from
 // [Reconciler.Reconcile] and, if something must be cleaned up before an object is deleted, a
 // [CleanupOutcome] from [Cleaner.Cleanup]. Only the loop writes finalizers, status and events and
-// decides when the next pass comes: at most one metadata write and one status write per pass, none
-// when nothing changed.
+// decides when the next pass is due. A pass makes at most one metadata write and one status write, and
+// none if nothing changed.
 //
-// [New] makes a [Controller] from a Reconciler and [Options]. It is an ordinary controller-runtime
-// controller and is added to any manager. Package looptest calls a Reconciler in tests.
+// [New] makes a [Controller] from a Reconciler and [Options]. It is an ordinary controller of
+// controller-runtime and can be added to any manager. Package looptest calls a Reconciler in tests.
 //
-// External resources are not here, see package external, nor are sets of Kubernetes objects. Start
-// with the example of New.
+// For external resources, see package external. Start with the example of New.
 package loop

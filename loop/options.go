@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// Options tune a [Controller]. The zero value is right for most.
+// Options configure a [Controller]. The zero value suits most.
 type Options[T client.Object] struct {
 	// Name is the controller's name in logs, metrics and traces. Empty means the kind in
 	// lower case.
@@ -20,18 +20,18 @@ type Options[T client.Object] struct {
 	// Finalizer is the finalizer's name. Empty means <plural>.<group>/finalizer.
 	Finalizer string
 
-	// Workers is how many objects are worked on at a time. Zero means 4.
+	// Workers is the number of objects that are reconciled concurrently. Zero means 4.
 	Workers int
 
-	// Deadline bounds one pass. Zero means 2 minutes.
+	// Deadline is the time limit of a pass. Zero means 2 minutes.
 	Deadline time.Duration
 
-	// Retry is the policy after a failure. The zero value retries without end, after one second
-	// at first and ten minutes at most.
+	// Retry is the policy after a failure. The zero value retries forever, after one second at first
+	// and after at most ten minutes.
 	Retry Retry
 
-	// MaxInterval is the longest time between two passes over an object, give or take a tenth.
-	// Zero means 10 hours; less than zero means no limit.
+	// MaxInterval is the longest time between two passes over an object, give or take 10 %. Zero means
+	// 10 hours. A negative value means no limit.
 	MaxInterval time.Duration
 
 	// Generation says which updates of the object itself cause a pass.
@@ -40,30 +40,30 @@ type Options[T client.Object] struct {
 	// WakeOn are keys of annotations whose change causes a pass, besides trimtab's own.
 	WakeOn []string
 
-	// Sources are what else causes passes.
+	// Sources are further causes of passes.
 	Sources []trigger.Source[T]
 
-	// Needs are the permissions that the author's code needs besides those of the loop and of the
-	// sources. They go into the generated role.
+	// Needs are the permissions that the author's code needs in addition to those of the loop and of
+	// the sources. They become part of the generated role.
 	Needs []Need
 
 	// Problem makes the options unusable: SetupWithManager and Needs return it. It is for packages
 	// that derive these options from their own.
 	Problem error
 
-	// Trace receives the trace of all passes. Nil drops it; under operator.Main it means the
-	// sink of the process.
+	// Trace receives the trace of all passes. Nil means the sink of the process under operator.Main,
+	// and otherwise none.
 	Trace trace.Sink
 }
 
-// GenerationMode says which updates of an object cause a pass. The deletion timestamp, the loss of our
-// finalizer and a change of the annotations in [Options.WakeOn] always do.
+// GenerationMode says which updates of an object cause a pass. A new deletion timestamp, the loss of our
+// finalizer and changes of the annotations in [Options.WakeOn] always do.
 type GenerationMode int
 
 const (
-	// GenerationAware is for a change of the generation alone: a new spec.
+	// GenerationAware means only a change of the generation, that is, of the spec.
 	GenerationAware GenerationMode = iota
-	// EveryChange is for any update, also of labels, annotations and status.
+	// EveryChange means any update, including those of labels, annotations and status.
 	EveryChange
 )
 

@@ -40,19 +40,20 @@ type Dep struct {
 	Why string
 }
 
-// Done: the pass succeeded. The next pass comes with an event, or after [Options.MaxInterval].
+// Done means that the pass succeeded. The next event or the end of [Options.MaxInterval] causes the next
+// pass.
 func Done() Outcome { return Outcome{} }
 
-// Again: the next pass comes soon, after a delay that grows as long as passes return Again. It is
-// neither a success nor a failure.
+// Again means that another pass is needed soon. Its delay grows as long as passes return Again. The pass
+// is neither a success nor a failure.
 func Again() Outcome { return Outcome{kind: kindAgain} }
 
-// AgainAfter: work is under way, and the next pass comes after d. It is neither a success nor a
-// failure. Zero or less means [Again].
+// AgainAfter means that work is in progress and that another pass is needed after d. The pass is neither
+// a success nor a failure. Zero or less means [Again].
 func AgainAfter(d time.Duration) Outcome { return Outcome{kind: kindAgain, after: max(d, 0)} }
 
-// After: the pass succeeded, and the next one comes after d at the latest; an event brings it earlier.
-// Zero or less means [Done].
+// After means that the pass succeeded and that the next one is due after d, or earlier if there is an
+// event. Zero or less means [Done].
 func After(d time.Duration) Outcome {
 	if d <= 0 {
 		return Done()
@@ -60,38 +61,38 @@ func After(d time.Duration) Outcome {
 	return Outcome{kind: kindAfter, after: d}
 }
 
-// WaitFor: nothing can be done until deps change. It is not a failure and uses no attempt. If the deps
-// are watched, their next event causes a pass. reason is CamelCase and becomes the reason of
-// Ready=False.
+// WaitFor means that nothing can be done before deps change. It is not a failure and does not count as a
+// retry. If deps are watched, their next event causes a pass. reason is a CamelCase word and becomes the
+// reason of Ready=False.
 func WaitFor(reason string, deps ...Dep) Outcome {
 	return Outcome{kind: kindWait, reason: reason, deps: deps}
 }
 
-// Fail: the pass failed and is retried by the controller's [Retry] policy. A nil err is a programming
-// error and fails as such. The text of err is shown in the object's status, so it must not contain
-// secrets, or values that differ from pass to pass.
+// Fail means that the pass failed. It is retried according to the controller's [Retry] policy. A nil err
+// is a programming error, which is reported. The text of err is shown in the object's status, so it must
+// not contain secrets or values that differ from pass to pass.
 func Fail(err error) Outcome { return Outcome{kind: kindFail, err: orUnnamed(err)} }
 
-// FailAfter: as [Fail], but the retry comes after d.
+// FailAfter is like [Fail], but the pass is retried after d.
 func FailAfter(err error, d time.Duration) Outcome {
 	return Outcome{kind: kindFailAfter, err: orUnnamed(err), after: d}
 }
 
-// Terminal: the pass failed and is not retried without an event. The object becomes Stalled with
-// reason.
+// Terminal means that the pass failed and is not retried before the next event. The object becomes
+// Stalled with reason.
 func Terminal(reason string, err error) Outcome {
 	return Outcome{kind: kindTerminal, reason: reason, err: orUnnamed(err)}
 }
 
-// Because gives a failing outcome the CamelCase reason under which Ready=False shows it.
-// Without it the reason is "ReconcileFailed".
+// Because returns the outcome with a CamelCase reason, which becomes that of Ready=False if the outcome
+// is a failure. Without it, the reason is "ReconcileFailed".
 func (o Outcome) Because(reason string) Outcome { o.reason = reason; return o }
 
-// LowPriority lets everything else in the queue go before the next pass: for polls that nobody waits
-// for.
+// LowPriority returns the outcome with a next pass that comes after everything else in the queue. It is
+// for polls that nobody waits for.
 func (o Outcome) LowPriority() Outcome { o.low = true; return o }
 
-// Err returns the error of an outcome that failed, nil of any other.
+// Err returns the error of a failed outcome, and nil for any other.
 func (o Outcome) Err() error { return o.err }
 
 // String returns the outcome as an author makes it, with the text of its error, for tests and logs:
@@ -147,10 +148,10 @@ const (
 	cleanupFailed
 )
 
-// CleanedUp: nothing is left to clean up, and the finalizer is removed.
+// CleanedUp means that nothing is left to clean up. The finalizer is removed.
 func CleanedUp() CleanupOutcome { return CleanupOutcome{kind: cleanupDone} }
 
-// Keep: the finalizer stays, and Cleanup is called again after d. Zero or less means one second.
+// Keep keeps the finalizer. Cleanup is called again after d. Zero or less means one second.
 func Keep(d time.Duration) CleanupOutcome {
 	if d <= 0 {
 		d = time.Second
@@ -158,19 +159,19 @@ func Keep(d time.Duration) CleanupOutcome {
 	return CleanupOutcome{kind: cleanupKeep, after: d}
 }
 
-// KeepUntilEvent: the finalizer stays, and Cleanup is called again with the next event or after
+// KeepUntilEvent keeps the finalizer. Cleanup is called again after the next event or after
 // [Options.MaxInterval].
 func KeepUntilEvent() CleanupOutcome { return CleanupOutcome{} }
 
-// CleanupFailed: the finalizer stays, and Cleanup is retried by the controller's [Retry] policy.
+// CleanupFailed keeps the finalizer. Cleanup is retried according to the controller's [Retry] policy.
 func CleanupFailed(err error) CleanupOutcome {
 	return CleanupOutcome{kind: cleanupFailed, err: orUnnamed(err)}
 }
 
-// Because gives the outcome the CamelCase reason under which status shows it.
+// Because returns the outcome with the CamelCase reason that the status shows.
 func (o CleanupOutcome) Because(reason string) CleanupOutcome { o.reason = reason; return o }
 
-// Err returns the error of an outcome that failed, nil of any other.
+// Err returns the error of a failed outcome, and nil for any other.
 func (o CleanupOutcome) Err() error { return o.err }
 
 // String returns the outcome as an author makes it, with the text of its error.

@@ -9,20 +9,20 @@ import (
 	"github.com/trimtab-dev/trimtab/conditions"
 )
 
-// Run is what an author holds of one pass over one object.
+// Run gives the author's code access to a pass over an object.
 type Run[T client.Object] struct {
-	// Obj is the object: a private copy, to be changed at will within what
-	// [Reconciler.Reconcile] allows. Its managedFields are left out.
+	// Obj is a private copy of the object without managedFields. [Reconciler.Reconcile] says what may
+	// be changed.
 	Obj T
 
 	pass *pass[T]
 }
 
-// Client reads from the cache and writes to the API.
+// Client returns a client that reads from the cache and writes to the API server.
 func (r *Run[T]) Client() client.Client { return r.pass.c.client }
 
-// Live reads from the API server and bypasses the cache. Each read is a request. It is for the rare
-// case in which acting on a stale copy would do harm.
+// Live returns a reader that bypasses the cache. Each read is a request to the API server. It is for the
+// rare case in which acting on a stale copy would do harm.
 func (r *Run[T]) Live() client.Reader { return r.pass.c.live }
 
 // Terms returns the operator's settings.
@@ -47,28 +47,25 @@ func (r *Run[T]) Retry() RetryInfo { return r.pass.retry }
 // Stalled follow from the outcome unless they are set here.
 func (r *Run[T]) Conditions() *conditions.Set { return &r.pass.conditions }
 
-// Log is the pass's logger; it carries the object's identity.
+// Log returns the logger of the pass, with the identity of the object.
 func (r *Run[T]) Log() logr.Logger { return r.pass.log }
 
-// SetState sets the one word that status.state shows. Each change within a pass is a
-// transition in the trace, where reason and message explain it; the last one is written.
-// Both may be empty.
+// SetState sets status.state, a single word. Each change during a pass is a transition in the trace, with
+// reason and message as its explanation, which may be empty. The last state is written.
 func (r *Run[T]) SetState(state, reason, message string) {
 	r.pass.stateSet = true
 	r.pass.setState(state, reason, message)
 }
 
-// Report replaces all that status shows of the object: state, message, conditions, event. What
-// the pass says otherwise, by its outcome, by [Run.Conditions] or by [Run.SetState], is not
-// shown then. The last report counts.
+// Report sets everything that the status shows: state, message, conditions and event. It replaces what
+// would follow from the outcome, [Run.Conditions] and [Run.SetState]. The last report counts.
 func (r *Run[T]) Report(report conditions.Report) { r.pass.reported = &report }
 
-// Event records a Kubernetes event about the object: kind is Normal or Warning, reason is
-// CamelCase. Transitions of the status record events without this.
+// Event records a Kubernetes event about the object. kind is Normal or Warning, reason a CamelCase word.
+// The loop records events for transitions of the status by itself.
 func (r *Run[T]) Event(kind, reason, note string) { r.pass.event(kind, reason, note) }
 
-// Persist makes changes of annotations and labels durable now instead of at the end of
-// the pass: what is needed to find an external resource again must be recorded before the
-// resource is created. If the object changed meanwhile the error is [Outdated]: return it in
-// [Fail].
+// Persist writes changes of annotations and labels now instead of at the end of the pass: what is needed
+// to find an external resource again must be stored before the resource is created. If the object has
+// changed in the meantime, the error is [Outdated]: return it in [Fail].
 func (r *Run[T]) Persist(ctx context.Context) error { return r.pass.persist(ctx) }

@@ -1,9 +1,10 @@
-// Package trigger holds the sources that wake a loop: what can change besides the object itself.
+// Package trigger contains the sources that wake a loop when something other than the object itself
+// changes.
 //
-// A [Source] says what it watches, which decides the permissions that it needs, and whom it wakes.
-// [Reference] wakes an object when another object that it names changes, [External] when something
-// happens that Kubernetes does not show; its [Waker] says for which objects.
+// A [Source] says what it watches, from which its permissions follow, and whom it wakes. [Reference]
+// wakes an object when another object that it names changes. [External] wakes objects for events that do
+// not come from Kubernetes; its [Waker] says which ones.
 //
-// Timers are not here: a pass asks for the next one by its outcome, see loop.After. Start with the
+// There are no timers: a pass requests the next one by its outcome, see loop.After. Start with the
 // examples of Reference and of loop.New.
 package trigger

@@ -14,13 +14,13 @@ import (
 // are for package loop. The set of sources is closed, so that the interface can grow: all of them
 // are types of this package.
 type Source[T client.Object] interface {
-	// Check returns what is missing or contradictory in the source, nil if it can be used.
+	// Check returns an error if something in the source is missing or contradictory.
 	Check() error
 	// Watches returns an empty object of each kind that the source watches in the cluster of the
 	// operator, which therefore needs permission to list and watch them.
 	Watches() []client.Object
-	// Attach lets the source wake objects of target from the start of its manager on. It is called
-	// once, before that start; Check has returned nil.
+	// Attach connects the source to target. It is called once, before the manager starts and after
+	// Check has returned nil.
 	Attach(target Target[T]) error
 
 	source(T)
@@ -28,17 +28,17 @@ type Source[T client.Object] interface {
 
 // Target is the controller whose objects a source wakes.
 type Target[T client.Object] struct {
-	// Name is that of the source, which no other source of the manager has.
+	// Name is a name for the source that is unique in the manager.
 	Name string
 	// Manager runs the controller.
 	Manager manager.Manager
-	// Log is the controller's.
+	// Log is the controller's logger.
 	Log logr.Logger
 	// Watch adds a source of controller-runtime to the controller.
 	Watch func(source.Source) error
-	// Event counts a change of what the object of that key depends on as an event of the object,
-	// so that a pass which it causes is no retry, and reports whether to queue the object. A
-	// process that is not the leader queues none; all are queued when it becomes the leader.
+	// Event counts a change that concerns the object with that key as an event of the object, so that the
+	// pass it causes is not a retry. It reports whether to queue the object. A process that is not the
+	// leader queues none; when it becomes the leader, all objects are queued.
 	Event func(types.NamespacedName) bool
 }
 

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Waker wakes objects of the controllers that have it as an [External] source; one may serve
-// several. As long as no such controller runs nothing is woken: a controller that starts
-// reconciles all its objects. The zero value is ready to use, and all methods are safe for concurrent use.
+// Waker wakes objects of the controllers that have it as an [External] source. Several controllers may
+// share one. While no such controller runs, nothing is woken, because a controller that starts reconciles
+// all its objects. The zero value is ready to use, and all methods are safe for concurrent use.
 type Waker struct {
-	// OnAttach is called with the context of each controller that starts and can be woken from
-	// now on. Nil calls nothing.
+	// OnAttach is called with the context of each controller that starts and can then be woken. It may
+	// be nil.
 	OnAttach func(context.Context)
 
 	mu      sync.Mutex
@@ -32,19 +32,18 @@ type wake struct {
 	after  time.Duration
 }
 
-// All wakes every object of the controllers' kinds, spread over a time so that they do not come at
-// once.
+// All wakes every object of the controllers' kinds, spread evenly over the given time.
 func (w *Waker) All(within time.Duration) { w.wake(wake{all: true, within: within}) }
 
-// Objects wakes the objects of those keys now. A key without an object wakes nothing.
+// Objects wakes the objects with these keys now. Keys without an object are ignored.
 func (w *Waker) Objects(keys ...types.NamespacedName) {
 	if len(keys) > 0 {
 		w.wake(wake{keys: keys})
 	}
 }
 
-// Later wakes the object of that key after a time. If it is called more than once, the earliest
-// time counts.
+// Later wakes the object with this key after the given time. If it is called more than once, the
+// earliest time counts.
 func (w *Waker) Later(key types.NamespacedName, after time.Duration) {
 	w.wake(wake{keys: []types.NamespacedName{key}, after: after})
 }

@@ -16,35 +16,35 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
-// What calls to the external API fail with. A wrapper may translate them into that API's errors.
+// The errors of disturbed calls to the external API. A wrapper may translate them into errors of that API.
 var (
-	// ErrNoAnswer means that no answer came; the call may have taken effect.
+	// ErrNoAnswer means that there was no answer. The call may have taken effect.
 	ErrNoAnswer = disturb.ErrNoAnswer
-	// ErrThrottled means that the external API refused for now.
+	// ErrThrottled means that the external API throttles requests.
 	ErrThrottled = disturb.ErrThrottled
-	// ErrUnavailable means that the external API failed before doing anything.
+	// ErrUnavailable means that the external API failed and the call had no effect.
 	ErrUnavailable = disturb.ErrUnavailable
-	// ErrDead means that the calling process was killed. Nobody should see it.
+	// ErrDead means that the calling process was killed. No running process gets it.
 	ErrDead = disturb.ErrDead
 )
 
-// Env is one process of the operator in a world: what its calls to the external API go through.
+// Env represents one process of the operator in a run. Its calls to the external API need it.
 type Env struct {
 	process *run.Process
 }
 
-// Author is a point in code that the author of an operator gave to a framework, such as a driver's
-// method: a wrapper of the author's type calls it at the beginning of each method, and after what
-// has an effect. Schedules of [Panics] let it panic there, those of [Hangs] let it wait until the
-// process ends. It does nothing otherwise, also for a nil Env.
+// Author marks a point in code that an author passes to a framework, such as a driver's method: a wrapper
+// of the author's type calls it at the beginning of each method and after each effect. In a schedule of
+// [Panics] it panics once; in one of [Hangs] it does not return until the process ends. Otherwise, and if
+// e is nil, it does nothing.
 func (e *Env) Author(what string) {
 	if e != nil {
 		e.process.Author(what)
 	}
 }
 
-// Read makes a call to the external API that changes nothing. do gets the fake to look at,
-// which may be in an earlier state; it must use no other.
+// Read makes a call to the external API that changes nothing. do gets the fake to read, which may be in
+// an earlier state, and must use no other.
 func Read[O ExternalAPI, R any](ctx context.Context, env *Env, what string, do func(O) (R, error)) (R, error) {
 	return call(ctx, env, what, false, do)
 }
@@ -74,8 +74,8 @@ func call[O ExternalAPI, R any](ctx context.Context, env *Env, what string, writ
 	return result, err
 }
 
-// HTTP returns a transport to an external API by HTTP: put it into the operator's client. GET,
-// HEAD and OPTIONS are reads, all else are writes.
+// HTTP returns a transport to an external API for the operator's HTTP client. GET, HEAD and OPTIONS are
+// reads; all other methods are writes.
 func HTTP[O ExternalAPI](env *Env, serve func(O) http.Handler) http.RoundTripper {
 	return transport[O]{env, serve}
 }

@@ -21,7 +21,7 @@ import (
 var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report")
 
 // Run explores a scenario and fails the test for each way in which an invariant was broken.
-// With -fault.replay it plays that schedule alone.
+// With -fault.replay it plays only that schedule.
 func Run(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
 	r := Explore(t, s, opts...)
@@ -32,9 +32,9 @@ func Run(t *testing.T, s Scenario, opts ...Option) Report {
 	return r
 }
 
-// Suite runs the scenarios of one operator, each as a subtest, and compares the operator's roles
-// with what all of them together needed: a right that no scenario uses is one too many (invariant I15),
-// unless it is in Operator.Justified or in a role's annotation "kubesim.trimtab.dev/justified".
+// Suite runs the scenarios of one operator, each as a subtest, and compares the operator's roles with the
+// requests in all of them. A permission that no scenario uses breaks invariant I15, unless it is in
+// Operator.Justified or in a role's annotation "kubesim.trimtab.dev/justified".
 func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	t.Helper()
 	var reports []Report
@@ -64,8 +64,8 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	return reports
 }
 
-// Explore is [Run] without failing the test for findings. A scenario that cannot be explored
-// fails it: it does not come to rest, is not the same twice, or has a wrong step.
+// Explore is like [Run], but findings do not fail the test. A scenario that cannot be explored does: it
+// does not come to rest, two undisturbed runs differ, or a step is wrong.
 func Explore(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
 	var o options

@@ -11,31 +11,31 @@ const (
 	Crashes Kind = Kind(schedule.Crashes)
 	// Faults lose the answer of a write, let a call time out, conflict, be throttled or fail.
 	Faults Kind = Kind(schedule.Faults)
-	// Stale lets a cached read see less than the API server has sent.
+	// Stale lets a cached read miss events that the API server has sent.
 	Stale Kind = Kind(schedule.Stale)
 	// Duplicates deliver a watch event twice.
 	Duplicates Kind = Kind(schedule.Duplicates)
-	// Pairs are two disturbances of the other kinds in one run, a sample of [SampledPairs] or as
-	// [Sample] says. They are not played unless asked for.
+	// Pairs are two disturbances of the other kinds in one run. They are played only if named in [Only],
+	// and as a sample; see [Sample].
 	Pairs Kind = Kind(schedule.Pairs)
-	// Races let a user edit, delete or re-create objects at any moment.
+	// Races let a user edit, delete or recreate objects at any moment.
 	Races Kind = Kind(schedule.Races)
-	// Forgeries let a user write an object's status: that it is Ready, that it is not, or nothing.
-	// The operator has to correct it in its next pass, and to do nothing because of it.
+	// Forgeries let a user write the status of an object: Ready, not Ready, or empty. The operator must
+	// correct it in its next pass, and must not act on it.
 	Forgeries Kind = Kind(schedule.Forgeries)
-	// Panics let the author's code panic once at each of its points, as [Env.Author] names them, and
-	// at those between an answer that was lost and the next call.
+	// Panics let the author's code panic once, at each point that [Env.Author] names and at those
+	// between a lost answer and the next call.
 	Panics Kind = Kind(schedule.Panics)
-	// Hangs let the author's code never return, once from each of the same points: the object that it was
-	// called for has to say so, the others go on, and after a restart all is as it should be.
-	// They are not played unless asked for, as few frameworks leave such a call behind.
+	// Hangs let the author's code hang once, at each of the same points. The object for which it was
+	// called must report that, the others must be reconciled, and after a restart everything must be as
+	// in the undisturbed run. They are played only if named in [Only], because few frameworks abandon
+	// such a call.
 	Hangs Kind = Kind(schedule.Hangs)
-	// Overtaken lets a user's DELETE read an object just before the operator puts a finalizer on
-	// it, and remove it after that or after a later call: an API server decides by what it read.
-	// What belongs to the object has to be deleted although no object asks for that any more.
+	// Overtaken lets a user's DELETE read an object just before the operator adds its finalizer, and
+	// remove the object after that call or a later one, as real API servers do. The operator must delete
+	// what belongs to the object although the object no longer exists.
 	Overtaken Kind = Kind(schedule.Overtakes)
 )
 
-// SampledPairs is how many pairs an exploration plays that is asked for [Pairs], unless [Sample]
-// says otherwise.
+// SampledPairs is the number of [Pairs] that are played unless [Sample] sets another one.
 const SampledPairs = 200

@@ -2,28 +2,29 @@ package fault
 
 import "github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
 
-// Rule is a reason to leave a schedule out.
+// Rule is a reason not to play a schedule.
 type Rule string
 
 // The rules.
 const (
-	// NoEffect: a call that changes nothing is no point to crash at.
+	// NoEffect: there is no crash at a call that changes nothing.
 	NoEffect Rule = Rule(plan.NoEffect)
-	// SameInstant: a crash after one write is the crash before the next if nothing lies between.
+	// SameInstant: a crash after one write equals the crash before the next one if nothing happens in
+	// between.
 	SameInstant Rule = Rule(plan.SameInstant)
-	// TooEarly: a user's act finds nothing to act on.
+	// TooEarly: the object that a user would change does not exist yet.
 	TooEarly Rule = Rule(plan.TooEarly)
-	// NothingHeld: a read is not stale if no event is held back.
+	// NothingHeld: a read cannot be stale if there is no event to hold back.
 	NothingHeld Rule = Rule(plan.NothingHeld)
-	// Alternating: of the three ways to forge a status, each is played at every third moment.
+	// Alternating: each of the three ways to forge a status is played only at every third moment.
 	Alternating Rule = Rule(plan.Alternating)
-	// Locked: a cache asks the author's code with a lock held, so that nothing hangs there.
+	// Locked: the author's code does not hang in calls that a cache makes while it holds a lock.
 	Locked Rule = Rule(plan.Locked)
-	// Thinned: [AtMost] wants fewer.
+	// Thinned: [AtMost] limits the number.
 	Thinned Rule = Rule(plan.Thinned)
 )
 
-// Option changes what [Run] and [Explore] do.
+// Option changes the behavior of [Run] and [Explore].
 type Option func(*options)
 
 type options struct {
@@ -35,18 +36,17 @@ type options struct {
 	waived  []string
 }
 
-// Only plays the given kinds of schedules. Without it all are played except [Pairs] and [Hangs].
+// Only plays the given kinds of schedules. Without it, all are played except [Pairs] and [Hangs].
 func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.kinds, kinds...) } }
 
-// Workers says how many schedules are played at a time. 0 means one per processor.
+// Workers sets how many schedules are played concurrently. 0 means one per processor.
 func Workers(n int) Option { return func(o *options) { o.workers = n } }
 
-// Sample says how many pairs are played if [Pairs] are asked for. 0 means [SampledPairs]; more
-// begin with those that fewer are. A number below 0 is refused.
+// Sample sets how many pairs are played if [Only] names [Pairs]. 0 means [SampledPairs]. A larger sample
+// contains a smaller one. A negative number is an error.
 func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
 
-// AtMost plays at most n schedules of each of these kinds, spread evenly over all that there are. 0
-// means all.
+// AtMost plays at most n schedules of each of these kinds, spread evenly over all of them. 0 means all.
 func AtMost(n int, kinds ...Kind) Option {
 	return func(o *options) {
 		if o.most == nil {
@@ -58,12 +58,12 @@ func AtMost(n int, kinds ...Kind) Option {
 	}
 }
 
-// Waive leaves invariants out, by their ids, as "I19": what breaks them is no finding.
+// Waive skips invariants by their ids, such as "I19". Breaking them is not a finding.
 func Waive(invariants ...string) Option {
 	return func(o *options) { o.waived = append(o.waived, invariants...) }
 }
 
-// Unpruned switches rules off. Without arguments, all that can be switched off are.
+// Unpruned disables rules, or all that can be disabled if there are no arguments.
 func Unpruned(rules ...Rule) Option {
 	if len(rules) == 0 {
 		rules = []Rule{NoEffect, SameInstant, NothingHeld, Alternating}

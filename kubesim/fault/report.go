@@ -16,35 +16,35 @@ type Violation struct {
 	Invariant string
 	// Title is its name: "no leak".
 	Title string
-	// Message is one sentence that says what is wrong, and with what.
+	// Message is one sentence that says what is wrong.
 	Message string
-	// Detail is a difference or a list to be shown below the sentence. It may be empty.
+	// Detail is a difference or a list that is shown below the message. It may be empty.
 	Detail string
-	// Call is the number of the call at which it shows, as in the report's table; -1 for none.
+	// Call is the number of the call at which the invariant was broken, as in the report's table, or -1.
 	Call int
 }
 
-// Report is what an exploration came to.
+// Report is the result of an exploration.
 type Report struct {
 	Scenario string
 	// Writes and Calls are those of the undisturbed run, to Kubernetes and to the external API.
 	Writes, Calls int
-	// Schedules counts those played, by kind; Pruned those left out, by rule.
+	// Schedules counts the schedules that were played, by kind, and Pruned those that were not, by rule.
 	Schedules map[Kind]int
 	Pruned    map[Rule]int
-	// Masked are fields of objects in which two undisturbed runs differ. They hold random
-	// numbers, so nothing is compared there.
+	// Masked are fields of objects in which two undisturbed runs differ. Their content is random, so
+	// they are not compared.
 	Masked []string
-	// Notes say what the scenario leaves unchecked although that may not be intended, such as a step
-	// that changed nothing.
+	// Notes describe what the scenario does not check, perhaps unintentionally, such as a step that
+	// changed nothing.
 	Notes []string
-	// Disturbed says, of a replay, what was disturbed: "failed at patch streams/status a/b".
+	// Disturbed describes the disturbances of a replay, as in "failed at patch streams/status a/b".
 	Disturbed []string
 	// Findings are the schedules that broke an invariant, the shortest first.
 	Findings []Finding
-	// Took is real time.
+	// Took is the real time that the exploration took.
 	Took time.Duration
-	// Trace is a hash of the undisturbed run: equal runs have equal ones.
+	// Trace is a hash of the undisturbed run. Equal runs have equal hashes.
 	Trace string
 
 	access *history.Access // nil for an administrator
@@ -52,11 +52,11 @@ type Report struct {
 
 // Finding is a schedule that broke an invariant.
 type Finding struct {
-	// Token replays it.
+	// Token is the token with which to replay the schedule.
 	Token string
-	// Violations are what it broke; at least one.
+	// Violations are the broken invariants; there is at least one.
 	Violations []Violation
-	// Text is the whole account for a reader.
+	// Text is the full report of the finding.
 	Text string
 
 	found judge.Finding
@@ -71,7 +71,7 @@ func newFinding(f judge.Finding) Finding {
 	return Finding{Token: f.Token, Violations: all, Text: f.Text, found: f}
 }
 
-// String says in a line what was explored, and in one more each what was left out.
+// String describes in one line what was explored, and in further lines what was not played.
 func (r Report) String() string {
 	return report.Summary(report.Exploration{
 		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),

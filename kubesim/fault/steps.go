@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
 
-// Create creates an object. Without a namespace it goes into "default" if it has to be in one.
+// Create creates an object, in namespace "default" if its kind needs a namespace and it has none.
 func Create(obj client.Object) Step {
 	return Step{
 		Name: "create " + obj.GetName(),
@@ -28,8 +28,7 @@ func Create(obj client.Object) Step {
 	}
 }
 
-// CreateYAML creates the object that a manifest describes. It panics if that is no object,
-// which is a mistake in the test.
+// CreateYAML creates the object in a manifest. It panics if the manifest is not valid.
 func CreateYAML(manifest string) Step {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil || u.GetKind() == "" || u.GetName() == "" {
@@ -52,7 +51,7 @@ func Merge(obj client.Object, patch string) Step {
 	}
 }
 
-// Delete deletes an object; one that is gone already is fine.
+// Delete deletes an object. It succeeds if the object does not exist.
 func Delete(obj client.Object) Step {
 	return Step{
 		Name: "delete " + obj.GetName(),
@@ -63,7 +62,7 @@ func Delete(obj client.Object) Step {
 	}
 }
 
-// Change acts on the external API as somebody else would.
+// Change changes the external API as others would, without the operator.
 func Change[O ExternalAPI](name string, act func(O) error) Step {
 	return Step{
 		Name: name,
@@ -80,8 +79,8 @@ func Change[O ExternalAPI](name string, act func(O) error) Step {
 // Wait lets time pass.
 func Wait(d time.Duration) Step { return Step{Name: "wait " + d.String(), Wait: d} }
 
-// Becomes returns s with the expectation that obj's condition is True in the end, and at the
-// object's present generation if the condition or the status says at which.
+// Becomes returns s with the expectation that obj's condition is True in the end, for the
+// current generation if the condition or the status has an observedGeneration.
 func (s Step) Becomes(obj client.Object, condition string) Step {
 	return s.Expecting(func(ctx context.Context, w *World) error {
 		u, err := read(ctx, w, obj)
@@ -157,7 +156,7 @@ func read(ctx context.Context, w *World, obj client.Object) (*unstructured.Unstr
 
 func inDefault(w *World, obj client.Object) client.Object { return sandbox.InDefault(w.Client, obj) }
 
-// Recreate deletes an object and creates it again as soon as it is gone: for Scenario.Races.
+// Recreate deletes an object and creates it again as soon as it is gone. It is for Scenario.Races.
 func Recreate(obj client.Object) Step { return recreate(Create(obj)) }
 
 // recreate deletes what a step created and creates it again as soon as it is gone.
