@@ -143,6 +143,17 @@ type body struct {
 	cancel context.CancelFunc
 }
 
+// Read ends with io.EOF after the watch was closed. Any other error would become an event, which the
+// filter of client-go's metadata watches keeps for ever, with its goroutine, if nobody takes it
+// (kubernetes#113254).
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.PipeReader.Read(p)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = io.EOF
+	}
+	return n, err
+}
+
 func (b body) Close() error {
 	b.cancel()
 	return b.PipeReader.CloseWithError(errClosed)
