@@ -2,7 +2,9 @@ package graph
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -26,16 +28,22 @@ func large(n int, wanted bool) []Node {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	for _, size := range []int{5_000, 50_000} {
-		for name, wanted := range map[string]bool{"apply": true, "delete": false} {
-			nodes := large(size, wanted)
-			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					Decide(nodes)
-				}
-			})
-		}
+	synced := large(5_000, true)
+	for i := range synced {
+		synced[i].Presence = Present
+	}
+	tests := map[string][]Node{
+		"in sync/5000": synced,
+		"apply/5000":   large(5_000, true), "delete/5000": large(5_000, false),
+		"apply/50000": large(50_000, true), "delete/50000": large(50_000, false),
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Decide(tests[name])
+			}
+		})
 	}
 }
 

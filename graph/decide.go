@@ -58,7 +58,7 @@ func newDecider(nodes []Node) *decider {
 	for i := range nodes {
 		d.nodes[i] = &nodes[i]
 	}
-	slices.SortStableFunc(d.nodes, func(a, b *Node) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(d.nodes, func(a, b *Node) int { return cmp.Compare(a.Key, b.Key) })
 	d.nodes = slices.CompactFunc(d.nodes, func(a, b *Node) bool { return a.Key == b.Key })
 	for i, n := range d.nodes {
 		d.index[n.Key] = i

@@ -72,7 +72,7 @@ func lines(p graph.Plan) []string {
 func TestCheckNamesEverything(t *testing.T) {
 	nodes := []graph.Node{
 		{Key: "a", Wanted: true, Needs: []graph.Key{"b"}},
-		{Key: "b", Wanted: true, Needs: []graph.Key{"c", "missing"}},
+		{Key: "b", Wanted: true, Needs: []graph.Key{"missing", "c", "missing"}},
 		{Key: "c", Wanted: true, Needs: []graph.Key{"a"}, Apply: 1, Delete: 1},
 		{Key: "d", Wanted: true},
 		{Key: "d", Wanted: true},
@@ -292,6 +292,11 @@ func purging() map[string]rule {
 			nodes: []graph.Node{node("account", purge(0), worked), node("job", purge(0), worked, needs("account")), node("web", needs("account"))},
 			want:  []string{"0 purge job", "purge account waits for job: not purged yet"},
 		},
+		"with repairs of its wave": {
+			why:   "purging ends the wave: it is attempted after all else, whatever its rank",
+			nodes: []graph.Node{node("a", drifted, rank(1)), node("job", purge(0), worked, rank(1))},
+			want:  []string{"0 update a", "1 purge job"},
+		},
 		"held": {
 			why:   "purging is deleting",
 			nodes: []graph.Node{node("job", purge(0), held), node("b", fresh, wave(1))},
@@ -316,6 +321,14 @@ func departures() map[string]rule {
 			why:   "a wave begins when the one before it is gone; those of application do not count",
 			nodes: []graph.Node{node("x", old, leaving, wave(1)), node("y", old, exit(1)), node("z", old, lost, exit(2))},
 			want:  []string{"0 forget z", "delete x waits for x: being deleted", "delete y waits for x: being deleted", "settled"},
+		},
+		"the first that stays": {
+			why:   "a later wave names the first in the order of deletion",
+			nodes: []graph.Node{node("x", old, held), node("y", old, leaving, rank(1)), node("z", old, exit(1))},
+			want: []string{
+				"delete y waits for y: being deleted", "delete x waits for x: 2 instances exist",
+				"delete z waits for y: being deleted", "settled",
+			},
 		},
 		"needs": {
 			why:   "what is needed stays until what needs it is gone",

@@ -23,5 +23,5 @@
 //   - A node that is purged has done its work. It is recorded as completed before it is deleted, and
 //     is not created again until its desired state changes.
 //
-// The first Example shows a pass.
+// The Example shows a pass.
 package graph

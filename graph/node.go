@@ -29,7 +29,9 @@ type Node struct {
 
 // Facts are what is known of a node. The zero value means that nothing is known, and nothing is done.
 type Facts struct {
-	// Recorded reports that a durable record leads to the node, even after a crash.
+	// Recorded reports that a durable record leads to the node, even after a crash, and says how it
+	// goes: its Delete, DeleteRank, Needs and Orphan. A node whose record says otherwise is not
+	// recorded yet.
 	Recorded bool
 	// Presence is that of the node itself. What has its name and belongs to another is not the node,
 	// nor is a node that was released: both count as Absent.
@@ -42,7 +44,7 @@ type Facts struct {
 	Applied bool
 	// Health is that of the node as it is.
 	Health Health
-	// Completed reports that the record says: the node has done its work. It is purged, and not
+	// Completed reports that the node is recorded as having done its work. It is purged, and not
 	// created again, until there is a Change that is not drift, or it is to stay (no Purge).
 	Completed bool
 	// Refused says why nothing may be done to the node, for example because it belongs to another.
