@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,11 +52,11 @@ type Object struct {
 	// ones first. Ranks break ties; edges do not depend on them.
 	Rank, DeleteRank int
 	// Managed reports whether the object is an instance of a type that the component adds to the
-	// API. Such objects are applied last in their wave, and deleted before all others.
+	// API, as [Instances] finds them. Such objects are applied last in their wave, and deleted first.
 	Managed bool
 	// Unserved reports whether the target cluster will only serve the object's kind once an APIService
-	// of the set works. Whether the kind is namespaced is not known before that, so the object
-	// has the namespace of its manifest, and must not be recorded yet.
+	// of the set works. The kind is taken for a namespaced one before that. If it is not, the
+	// object's key changes then; an object with the earlier key cannot exist.
 	Unserved bool
 	// Hints say how to read the object's status.
 	Hints Hints
@@ -88,7 +89,10 @@ type draft struct {
 // the result shares nothing with them. The error joins all problems, one sentence each, in an order
 // that is always the same; there are no objects then.
 func Normalize(objects []client.Object, o Options) ([]Object, error) {
-	s := &set{Options: o, byKey: map[string]*draft{}, places: map[*draft]string{}}
+	s := &set{
+		Options: o, byKey: map[string]*draft{}, places: map[*draft]string{}, kinds: map[string][]schema.GroupKind{},
+		behindOf: map[*draft][]*draft{},
+	}
 	for i, obj := range objects {
 		s.read(place(i), obj)
 	}
@@ -101,9 +105,16 @@ func Normalize(objects []client.Object, o Options) ([]Object, error) {
 	if err := s.problems.join(); err != nil {
 		return nil, err
 	}
-	out := make([]Object, 0, len(s.all))
-	for _, d := range s.all {
-		out = append(out, s.finish(d))
+	items := make([]api.InventoryItem, len(s.all))
+	for i, d := range s.all {
+		d.depend()
+		items[i] = d.Item
+	}
+	instances := Instances(items, s.ManagedTypes)
+	out := make([]Object, len(s.all))
+	for i, d := range s.all {
+		d.Managed = instances[d.Item.Key()]
+		out[i] = s.finish(d)
 	}
 	slices.SortFunc(out, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Item.ApplyOrder, b.Item.ApplyOrder), cmp.Compare(a.Rank, b.Rank),
@@ -120,7 +131,11 @@ type set struct {
 	all    []*draft
 	places map[*draft]string // where the renderer put it, for messages
 	byKey  map[string]*draft
+	order  []*draft                      // by key
+	kinds  map[string][]schema.GroupKind // by kind
 	types  types
+
+	behindOf map[*draft][]*draft // what is behind a Service
 }
 
 // locate gives an object its namespace, or takes it away.
@@ -128,7 +143,7 @@ func (s *set) locate(d *draft) {
 	namespaced, known := s.scopeOf(d)
 	switch given := d.Manifest.GetNamespace(); {
 	case !known:
-		// scopeOf reported it, or the kind is not served yet.
+		// scopeOf reported it.
 	case !namespaced:
 		unstructured.RemoveNestedField(d.Manifest.Object, "metadata", "namespace")
 	case given == "" && s.Namespace == "":
@@ -158,7 +173,7 @@ func (s *set) scopeOf(d *draft) (namespaced, known bool) {
 	}
 	if s.types.services[schema.GroupVersion{Group: d.kind.Group, Version: d.Item.Version}] != nil {
 		d.Unserved = true
-		return false, false
+		return true, true
 	}
 	s.add("%s: the target cluster does not serve kind %s in %s, and no CustomResourceDefinition in the set defines it; "+
 		"check apiVersion and kind, or install the definition first", d.title(), d.Item.Kind, d.Manifest.GetAPIVersion())
@@ -176,15 +191,27 @@ func (s *set) index() {
 		s.add("%s occurs twice: as %s of %s and as %s of %s; remove one", d.title(),
 			s.places[first], first.Manifest.GetAPIVersion(), s.places[d], d.Manifest.GetAPIVersion())
 	}
+	for _, key := range slices.Sorted(maps.Keys(s.byKey)) {
+		d := s.byKey[key]
+		s.order = append(s.order, d)
+		if same := s.kinds[d.kind.Kind]; !slices.Contains(same, d.kind) {
+			s.kinds[d.kind.Kind] = append(same, d.kind)
+		}
+	}
 }
 
-// finish completes an object.
-func (s *set) finish(d *draft) Object {
+// depend lists what an object needs.
+func (d *draft) depend() {
 	for need := range d.needs {
 		d.Item.DependsOn = append(d.Item.DependsOn, need.Item.Key())
 	}
 	slices.Sort(d.Item.DependsOn)
-	s.rank(d)
+}
+
+// finish completes an object.
+func (s *set) finish(d *draft) Object {
+	r := d.rank()
+	d.Rank, d.DeleteRank = r.apply, r.remove
 	d.Item.Digest = digest(d.Manifest.Object, d.Item.ReconcilePolicy, s.Generation)
 	labels, annotations := d.Manifest.GetLabels(), d.Manifest.GetAnnotations()
 	d.Manifest.SetLabels(with(labels, OwnerKey(s.Name), OwnerLabel(s.OwnerID)))
@@ -202,9 +229,11 @@ func with(m map[string]string, key, value string) map[string]string {
 }
 
 // title names an object as users do: kind, namespace and name.
-func (d *draft) title() string {
-	if d.Manifest.GetNamespace() == "" {
-		return d.Item.Kind + " " + d.Item.Name
+func (d *draft) title() string { return titleOf(d.Item) }
+
+func titleOf(i api.InventoryItem) string {
+	if i.Namespace == "" {
+		return i.Kind + " " + i.Name
 	}
-	return d.Item.Kind + " " + d.Manifest.GetNamespace() + "/" + d.Item.Name
+	return i.Kind + " " + i.Namespace + "/" + i.Name
 }

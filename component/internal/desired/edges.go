@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -53,10 +52,8 @@ func (s *set) resolve(d *draft, ref string) *draft {
 			found = nil
 		}
 	case 2:
-		for kind := range s.kinds() {
-			if kind.Kind == parts[0] {
-				found = append(found, s.named(kind, parts[1], d.Item.Namespace)...)
-			}
+		for _, kind := range s.kinds[parts[0]] {
+			found = append(found, s.named(kind, parts[1], d.Item.Namespace)...)
 		}
 	default:
 		s.add("%s: annotation %s/%s names %q; it must be <group>/<Kind>/<namespace>/<name>, or <Kind>/<name> for an object in the same namespace",
@@ -90,15 +87,6 @@ func (s *set) named(k schema.GroupKind, name, namespace string) []*draft {
 		}
 	}
 	return found
-}
-
-// kinds are the kinds of the objects in the set.
-func (s *set) kinds() map[schema.GroupKind]bool {
-	kinds := map[schema.GroupKind]bool{}
-	for _, d := range s.all {
-		kinds[d.kind] = true
-	}
-	return kinds
 }
 
 // definitionOf returns what adds an object's kind to the API, nil if it is not in the set.
@@ -159,7 +147,7 @@ func (d *draft) reaches(other *draft, seen map[*draft]bool) bool {
 // name them, and from bindings to their roles.
 func (s *set) accounts() {
 	bindings := map[string][]*draft{}
-	for _, d := range s.sorted() {
+	for _, d := range s.order {
 		if d.kind.Group != groupRBAC || !strings.HasSuffix(d.kind.Kind, "RoleBinding") {
 			continue
 		}
@@ -169,7 +157,7 @@ func (s *set) accounts() {
 			bindings[user] = append(bindings[user], d)
 		}
 	}
-	for _, d := range s.sorted() {
+	for _, d := range s.order {
 		pod := podOf(d)
 		if pod == nil {
 			continue
@@ -220,9 +208,9 @@ func firstText(values ...any) string {
 // backends adds the edges from what the API server calls to the Service and the workloads that answer:
 // from webhook configurations and APIServices, and from instances whose versions a webhook converts.
 func (s *set) backends() {
-	for _, d := range s.sorted() {
+	for _, d := range s.order {
 		var services []any
-		switch {
+		switch def := s.types.crds[d.kind]; {
 		case isWebhook(d.kind):
 			for _, hook := range d.maps("webhooks") {
 				service, _, _ := unstructured.NestedFieldNoCopy(hook, "clientConfig", "service")
@@ -230,8 +218,8 @@ func (s *set) backends() {
 			}
 		case isAPIService(d.kind):
 			services = append(services, d.value("spec", "service"))
-		case s.types.crds[d.kind] != nil:
-			services = append(services, s.types.crds[d.kind].value("spec", "conversion", "webhook", "clientConfig", "service"))
+		case def != nil:
+			services = append(services, def.value("spec", "conversion", "webhook", "clientConfig", "service"))
 		}
 		for _, service := range services {
 			for _, need := range s.behind(service) {
@@ -249,14 +237,18 @@ func (s *set) behind(ref any) []*draft {
 	if service == nil {
 		return nil
 	}
+	if found, known := s.behindOf[service]; known {
+		return found
+	}
 	found := []*draft{service}
 	selector, _ := service.value("spec", "selector").(map[string]any)
-	for _, d := range s.sorted() {
+	for _, d := range s.order {
 		pod := podOf(d)
-		if pod != nil && d.kind.Group != "batch" && d.Item.Namespace == service.Item.Namespace && selects(selector, pod.labels) {
+		if pod != nil && pod.stays && d.Item.Namespace == service.Item.Namespace && selects(selector, pod.labels) {
 			found = append(found, d)
 		}
 	}
+	s.behindOf[service] = found
 	return found
 }
 
@@ -270,17 +262,11 @@ func selects(selector, labels map[string]any) bool {
 	return len(selector) > 0
 }
 
-// sorted returns the objects by key, so that which edge gives way does not depend on their order.
-func (s *set) sorted() []*draft {
-	out := make([]*draft, 0, len(s.byKey))
-	for _, key := range slices.Sorted(maps.Keys(s.byKey)) {
-		out = append(out, s.byKey[key])
-	}
-	return out
-}
-
 // pod is the template of a workload's Pods.
-type pod struct{ labels, spec map[string]any }
+type pod struct {
+	labels, spec map[string]any
+	stays        bool // the Pods run until they are deleted, and can answer calls
+}
 
 // podOf returns the template of the Pods that an object runs, nil if it runs none.
 func podOf(d *draft) *pod {
@@ -295,7 +281,7 @@ func podOf(d *draft) *pod {
 	spec, _ := template["spec"].(map[string]any)
 	labels, _, _ := unstructured.NestedFieldNoCopy(template, "metadata", "labels")
 	texts, _ := labels.(map[string]any)
-	return &pod{labels: texts, spec: spec}
+	return &pod{labels: texts, spec: spec, stays: d.kind.Group != "batch" && d.kind.Kind != "PodTemplate"}
 }
 
 // podPath returns where a kind has the template of its Pods.

@@ -80,23 +80,51 @@ func ranksOf(k schema.GroupKind) ranks {
 	return ranks{}
 }
 
-// rank sets the ranks of an object. A webhook configuration whose server is in the set comes after
+// rank returns the ranks of an object. A webhook configuration whose server is in the set comes after
 // the server and goes before it, like all that needs one.
-func (s *set) rank(d *draft) {
-	r := ranksOf(d.kind)
-	d.Managed = s.manages(d)
+func (d *draft) rank() ranks {
 	switch {
 	case d.Managed:
-		r = ranks{rankInstance, rankInstances}
+		return ranks{rankInstance, rankInstances}
 	case isWebhook(d.kind) && d.backed:
-		r = ranks{rankLate, rankRemoved}
+		return ranks{rankLate, rankRemoved}
 	}
-	d.Rank, d.DeleteRank = r.apply, r.remove
+	return ranksOf(d.kind)
 }
 
-// manages reports whether the object is an instance of a type that the component adds to the API.
-func (s *set) manages(d *draft) bool {
-	return s.types.crds[d.kind] != nil || s.types.groups[d.kind.Group] || Manages(s.ManagedTypes, d.kind)
+// Instances returns the keys of the items that are instances of types that the items, or more, add to
+// the API. They are applied after the other items of their wave, when the types and what runs them
+// work, and deleted before, while that is still so. An item that another one needs which is no
+// instance cannot be, so it is left out, and so is what others cannot exist without.
+func Instances(items []api.InventoryItem, more []api.TypeInfo) map[string]bool {
+	exact, patterns := map[api.TypeInfo]bool{}, more
+	for _, item := range items {
+		for _, t := range item.ManagedTypes {
+			exact[t] = true
+		}
+	}
+	byKey, instances := map[string]api.InventoryItem{}, map[string]bool{}
+	var others []string
+	for _, item := range items {
+		k := schema.GroupKind{Group: item.Group, Kind: item.Kind}
+		byKey[item.Key()] = item
+		if !definesAPI(k) && (exact[api.TypeInfo(k)] || exact[api.TypeInfo{Group: k.Group, Kind: "*"}] || Manages(patterns, k)) {
+			instances[item.Key()] = true
+			continue
+		}
+		others = append(others, item.Key())
+	}
+	for len(others) > 0 {
+		item := byKey[others[len(others)-1]]
+		others = others[:len(others)-1]
+		for _, need := range item.DependsOn {
+			if instances[need] {
+				delete(instances, need)
+				others = append(others, need)
+			}
+		}
+	}
+	return instances
 }
 
 // Manages reports whether a kind is among types, which may contain "*".
@@ -112,7 +140,6 @@ func Manages(types []api.TypeInfo, k schema.GroupKind) bool {
 type types struct {
 	crds     map[schema.GroupKind]*definition
 	services map[schema.GroupVersion]*draft
-	groups   map[string]bool // of services
 }
 
 // definition is what a CustomResourceDefinition says.
@@ -124,7 +151,7 @@ type definition struct {
 
 // findTypes reads the CustomResourceDefinitions and APIServices of the set.
 func (s *set) findTypes() {
-	s.types = types{crds: map[schema.GroupKind]*definition{}, services: map[schema.GroupVersion]*draft{}, groups: map[string]bool{}}
+	s.types = types{crds: map[schema.GroupKind]*definition{}, services: map[schema.GroupVersion]*draft{}}
 	for _, d := range s.all {
 		switch {
 		case isCRD(d.kind):
@@ -171,7 +198,6 @@ func (s *set) serve(d *draft) {
 	}
 	d.Item.ManagedTypes = []api.TypeInfo{{Group: version.Group, Kind: "*"}}
 	s.types.services[version] = d
-	s.types.groups[version.Group] = true
 }
 
 // value returns a field of the manifest, nil if there is none.

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/internal/guard"
 )
 
 // read adds what a renderer returned at one place to the set.
@@ -25,9 +27,11 @@ func (s *set) read(place string, obj client.Object) {
 		s.add("%s is nil; return no object instead", place)
 		return
 	}
-	content, err := contentOf(obj, s.Scheme)
+	content, err := guard.Call(fmt.Sprintf("%T", obj), "MarshalJSON", func() (map[string]any, error) {
+		return contentOf(obj, s.Scheme)
+	})
 	if err != nil {
-		s.add("%s %q: %v", place, obj.GetName(), err)
+		s.add("%s (%T): %w", place, obj, err)
 		return
 	}
 	s.expand(place, content)
@@ -120,7 +124,7 @@ func (s *set) expand(place string, content map[string]any) {
 func (s *set) accept(place string, content map[string]any) {
 	d, err := identify(content)
 	if err != nil {
-		s.add("%s%s: %v", place, seen(content), err)
+		s.add("%s%s: %w", place, seen(content), err)
 		return
 	}
 	clean(content)
@@ -131,7 +135,7 @@ func (s *set) accept(place string, content map[string]any) {
 		wrong = append(wrong, err)
 	}
 	for _, err := range wrong {
-		s.add("%s: %v", d.title(), err)
+		s.add("%s: %w", d.title(), err)
 	}
 	delete(labels, OwnerKey(s.Name))
 	s.settle(d, annotations)
@@ -170,7 +174,7 @@ func identify(content map[string]any) (*draft, error) {
 		value, isText := f.in[f.name].(string)
 		switch {
 		case f.in[f.name] != nil && !isText:
-			return nil, fmt.Errorf("%s is %v, which is not a text; quote it", f.name, f.in[f.name])
+			return nil, fmt.Errorf("%s is %s, which is not a text; quote it", f.name, shown(f.in[f.name]))
 		case f.name == "generateName" && value != "":
 			return nil, errors.New("generateName is not possible, since the object must be found again; set name")
 		case f.must && value == "":
@@ -202,7 +206,7 @@ func clean(content map[string]any) {
 		delete(meta, name)
 	}
 	for name, value := range meta {
-		if value == nil || value == "" {
+		if value == nil || name == "namespace" && value == "" {
 			delete(meta, name)
 		}
 	}
@@ -236,17 +240,33 @@ func texts(content map[string]any, field string) (map[string]string, []error) {
 	}
 	raw, ok := value.(map[string]any)
 	if !ok {
-		return out, []error{fmt.Errorf("%s are %v, which is not a map", field, value)}
+		return out, []error{fmt.Errorf("the %s are %s, which is not a map", field, shown(value))}
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		text, ok := raw[key].(string)
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s %q is %v, which is not a text; quote it", strings.TrimSuffix(field, "s"), key, raw[key]))
+			errs = append(errs, fmt.Errorf("%s %q is %s, which is not a text; quote it", strings.TrimSuffix(field, "s"), key, shown(raw[key])))
 		}
 		out[key] = text
 	}
 	return out, errs
+}
+
+// shown names a value in a message: what is short as it is, all else by what it is.
+func shown(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case string:
+		return "a text"
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
 // decodeSecret moves stringData of a Secret to data, where the API server would move it. Fields of

@@ -8,21 +8,18 @@ import (
 )
 
 // problems collects what is wrong with a set, one sentence each.
-type problems struct{ texts []string }
+type problems struct{ errs []error }
 
 func (p *problems) add(format string, args ...any) {
-	p.texts = append(p.texts, fmt.Sprintf(format, args...))
+	p.errs = append(p.errs, fmt.Errorf(format, args...))
 }
 
 // join returns all problems as one error. They are sorted: the text lands in a status, and must not
 // change with the order in which a renderer returns objects.
 func (p *problems) join() error {
-	slices.Sort(p.texts)
-	var errs []error
-	for _, text := range slices.Compact(p.texts) {
-		errs = append(errs, errors.New(text))
-	}
-	return errors.Join(errs...)
+	byText := func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }
+	slices.SortFunc(p.errs, byText)
+	return errors.Join(slices.CompactFunc(p.errs, func(a, b error) bool { return byText(a, b) == 0 })...)
 }
 
 // place names an object that may have no name.

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -112,17 +111,32 @@ func rewrite(value any, path []string, at string) []error {
 
 // quantity returns the canonical notation of a quantity, which may be a text or a number.
 func quantity(value any) (string, error) {
-	text, isText := value.(string)
-	if !isText {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return "", err
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return "", fmt.Errorf(`is %s, which is not a quantity; write for example "500m" or "1Gi"`, shown(value))
+	}
+	if text = strings.TrimSpace(text); affordable(text) {
+		if q, err := resource.ParseQuantity(text); err == nil {
+			return q.String(), nil
 		}
-		text = string(data)
 	}
-	q, err := resource.ParseQuantity(strings.TrimSpace(text))
-	if err != nil {
-		return "", fmt.Errorf(`is %q, which is not a quantity; write for example "500m" or "1Gi"`, text)
+	return "", fmt.Errorf(`is %.40q, which is not a quantity; write for example "500m" or "1Gi"`, text)
+}
+
+// affordable reports whether a quantity can be parsed in no time: the parser computes the power
+// that an exponent asks for, which takes hours for "1e-999999999".
+func affordable(text string) bool {
+	const length, exponent = 60, 100
+	if i := strings.LastIndexAny(text, "eE"); i >= 0 && i < len(text)-1 {
+		n, err := strconv.Atoi(text[i+1:])
+		return len(text) <= length && err == nil && -exponent <= n && n <= exponent
 	}
-	return q.String(), nil
+	return len(text) <= length
 }

@@ -22,6 +22,12 @@ const (
 	implicitEdges   = "implicit-edges"
 )
 
+func names() []string {
+	return []string{
+		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, applyOrder, purgeOrder, deleteOrder, statusHint, dependsOn, implicitEdges,
+	}
+}
+
 // unset is a deprecated way to say that a policy is the operator's default.
 const unset = "default"
 
@@ -81,6 +87,11 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 	d.without = a.without()
 	delete(annotations, OwnerKey(s.Name))
 	delete(annotations, DigestKey(s.Name))
+	a.misspelt()
+	if d.Purge != nil && *d.Purge < d.Item.ApplyOrder {
+		s.add("%s: its %s/%s %d is below its %s/%s %d; raise it",
+			d.title(), s.Name, purgeOrder, *d.Purge, s.Name, applyOrder, d.Item.ApplyOrder)
+	}
 	if definesAPI(d.kind) {
 		s.checkDefinition(d)
 	}
@@ -187,6 +198,47 @@ func (a asked) without() []class {
 		off = append(off, class(name))
 	}
 	return off
+}
+
+// misspelt refuses annotations that are almost ours. Unread, "delete-polcy: orphan" would delete the
+// object. Others with the operator's prefix may have a meaning for the operator, and stay.
+func (a asked) misspelt() {
+	for key := range a.from {
+		ours, is := strings.CutPrefix(key, a.set.Name+"/")
+		if !is {
+			continue
+		}
+		for _, name := range names() {
+			if distance(strings.ToLower(ours), name) <= 2 {
+				a.set.add("%s: annotation %s is not known; did you mean %s/%s?", a.draft.title(), key, a.set.Name, name)
+			}
+		}
+	}
+}
+
+// distance is how many letters must be put in, left out or replaced to make b of a. It gives up on
+// texts whose lengths differ by more than what counts as a slip.
+func distance(a, b string) int {
+	if len(a) > len(b)+2 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // split cuts a list and leaves out blanks and empty elements.
