@@ -102,7 +102,7 @@ func Normalize(objects []client.Object, o Options) ([]Object, error) {
 	}
 	s.index()
 	s.connect()
-	if err := s.problems.join(); err != nil {
+	if err := s.join(); err != nil {
 		return nil, err
 	}
 	items := make([]api.InventoryItem, len(s.all))

@@ -25,10 +25,9 @@ func (s *set) connect() {
 // explicit adds the edges of the annotation depends-on.
 func (s *set) explicit(d *draft) {
 	for _, ref := range d.dependsOn {
-		need := s.resolve(d, ref)
-		switch {
-		case need == nil:
-		case need == d:
+		switch need := s.resolve(d, ref); need {
+		case nil:
+		case d:
 			s.add("%s: annotation %s/%s names the object itself; remove it", d.title(), s.Name, dependsOn)
 		default:
 			d.needs[need] = true

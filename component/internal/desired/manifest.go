@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -160,17 +160,17 @@ func seen(content map[string]any) string {
 }
 
 // identify returns the object that has a content, if it can be named.
-func identify(content map[string]any) (*draft, error) {
-	meta, ok := content["metadata"].(map[string]any)
+func identify(fields map[string]any) (*draft, error) {
+	meta, ok := fields["metadata"].(map[string]any)
 	if !ok {
 		return nil, errors.New("metadata is missing or not a map")
 	}
-	fields := map[string]string{}
+	texts := map[string]string{}
 	for _, f := range []struct {
 		in   map[string]any
 		name string
 		must bool
-	}{{content, "apiVersion", true}, {content, "kind", true}, {meta, "generateName", false}, {meta, "name", true}, {meta, "namespace", false}} {
+	}{{fields, "apiVersion", true}, {fields, "kind", true}, {meta, "generateName", false}, {meta, "name", true}, {meta, "namespace", false}} {
 		value, isText := f.in[f.name].(string)
 		switch {
 		case f.in[f.name] != nil && !isText:
@@ -179,19 +179,19 @@ func identify(content map[string]any) (*draft, error) {
 			return nil, errors.New("generateName is not possible, since the object must be found again; set name")
 		case f.must && value == "":
 			return nil, fmt.Errorf("%s is missing", f.name)
-		case f.name != "apiVersion" && value != "" && len(path.IsValidPathSegmentName(value)) > 0:
-			return nil, fmt.Errorf("%s %q %s", f.name, value, path.IsValidPathSegmentName(value)[0])
+		case f.name != "apiVersion" && value != "" && len(content.IsPathSegmentName(value)) > 0:
+			return nil, fmt.Errorf("%s %q %s", f.name, value, content.IsPathSegmentName(value)[0])
 		}
-		fields[f.name] = value
+		texts[f.name] = value
 	}
-	gv, err := schema.ParseGroupVersion(fields["apiVersion"])
+	gv, err := schema.ParseGroupVersion(texts["apiVersion"])
 	if err != nil || gv.Version == "" {
-		return nil, fmt.Errorf("apiVersion %q is not <group>/<version> or <version>", fields["apiVersion"])
+		return nil, fmt.Errorf("apiVersion %q is not <group>/<version> or <version>", texts["apiVersion"])
 	}
-	d := &draft{kind: schema.GroupKind{Group: gv.Group, Kind: fields["kind"]}, needs: map[*draft]bool{}}
-	d.Item.Group, d.Item.Version, d.Item.Kind = gv.Group, gv.Version, fields["kind"]
-	d.Item.Namespace, d.Item.Name = fields["namespace"], fields["name"]
-	d.Manifest = &unstructured.Unstructured{Object: content}
+	d := &draft{kind: schema.GroupKind{Group: gv.Group, Kind: texts["kind"]}, needs: map[*draft]bool{}}
+	d.Item.Group, d.Item.Version, d.Item.Kind = gv.Group, gv.Version, texts["kind"]
+	d.Item.Namespace, d.Item.Name = texts["namespace"], texts["name"]
+	d.Manifest = &unstructured.Unstructured{Object: fields}
 	return d, nil
 }
 

@@ -170,8 +170,13 @@ func disturb(r *rand.Rand, fields map[string]any) {
 		}
 	}
 	values := []any{
-		nil, "", "x", "-1", "a/b", int64(-5), 1.5, true, []any{}, []any{nil, "x", map[string]any{}}, map[string]any{},
-		map[string]any{"name": "hook", "namespace": "shop"}, map[string]any{"a": nil}, "Foo", "hook", "shop", "v1", "Namespace", "default",
+		nil, "", "x", "-1", "a/b", int64(-5), 1.5, true,
+		[]any{},
+		[]any{nil, "x", map[string]any{}},
+		map[string]any{},
+		map[string]any{"name": "hook", "namespace": "shop"},
+		map[string]any{"a": nil},
+		"Foo", "hook", "shop", "v1", "Namespace", "default",
 	}
 	if n := r.IntN(len(values) + 1); n < len(values) {
 		fields[key] = values[n]
