@@ -10,7 +10,8 @@ type Print struct {
 	// Owned identifies the owned fields and when the manager last changed them. It is zero if the
 	// object has no managedFields at all.
 	Owned Hash
-	// Values identifies the live values at these fields.
+	// Values identifies the live values at these fields. It is zero if they are not known. Of a Secret
+	// it keeps 16 bits.
 	Values Hash
 }
 

@@ -94,12 +94,13 @@ func (w *walker) sum() (h Hash) {
 // not read the Secret: all of it would confirm a guessed password.
 const secretBytes = 2
 
-// sumFor returns the hash of the values of an object.
+// sumFor returns the hash of the values of an object, which is never zero.
 func (w *walker) sumFor(live map[string]any) Hash {
 	h := w.sum()
 	if live["kind"] == "Secret" && live["apiVersion"] == "v1" {
 		clear(h[secretBytes:])
 	}
+	h[len(h)-1] |= 1
 	return h
 }
 
