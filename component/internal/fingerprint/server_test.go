@@ -3,12 +3,14 @@ package fingerprint_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
@@ -21,9 +23,7 @@ const us = "us"
 // TestDrift does to applied objects what clients do, on a real API server. What the fingerprint makes
 // of it is compared with what applying the manifest by force would change.
 func TestDrift(t *testing.T) {
-	cfg := testenv.Start(t)
-	testenv.Install(t, cfg, fingerprinttest.CRD())
-	c, namespace := testenv.Client(t, cfg), testenv.Namespace(t, cfg)
+	c, namespace := cluster(t)
 	for i, test := range fingerprinttest.Cases() {
 		for _, kind := range fingerprinttest.Kinds() {
 			if !slices.Contains(test.Kinds, kind.Name) {
@@ -36,6 +36,14 @@ func TestDrift(t *testing.T) {
 			})
 		}
 	}
+}
+
+func cluster(t *testing.T) (c client.Client, namespace string) {
+	t.Helper()
+	cfg := testenv.Start(t)
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // that a list holds a key twice is the point of a case
+	testenv.Install(t, cfg, fingerprinttest.CRD())
+	return testenv.Client(t, cfg), testenv.Namespace(t, cfg)
 }
 
 func drift(t *testing.T, o fingerprinttest.Object, test fingerprinttest.Case) {
@@ -127,25 +135,28 @@ func diff(manifest, live *unstructured.Unstructured) []string {
 // owns only what it changed: the manager's entry says what was written if the manager created the
 // object, and next to nothing if it adopted it. The values at the manifest's fields are exact for both.
 func TestReplaced(t *testing.T) {
-	cfg := testenv.Start(t)
-	testenv.Install(t, cfg, fingerprinttest.CRD())
-	c, namespace := testenv.Client(t, cfg), testenv.Namespace(t, cfg)
+	c, namespace := cluster(t)
 	for how, write := range map[string]func(*testing.T, fingerprinttest.Object) *unstructured.Unstructured{
-		"created": created, "adopted": adopted,
+		"created": created, "adopted": adopted, "claimed": claimed,
 	} {
 		for i, test := range fingerprinttest.Cases() {
 			for _, kind := range fingerprinttest.Kinds() {
-				if !slices.Contains(test.Kinds, kind.Name) {
+				if !slices.Contains(test.Kinds, kind.Name) || how != "claimed" && !specified(test) {
 					continue
 				}
 				t.Run(how+"/"+test.Name+"/"+kind.Name, func(t *testing.T) {
 					t.Parallel()
 					o := fingerprinttest.Object{Client: c, Kind: kind, Manager: us, Namespace: namespace, Name: fmt.Sprintf("%s-%d", how, i)}
-					replaced(t, o, test, write(t, o), how == "created")
+					replaced(t, o, test, write(t, o), how)
 				})
 			}
 		}
 	}
+}
+
+// specified reports whether a case is one of the sixteen of the specification.
+func specified(test fingerprinttest.Case) bool {
+	return test.Name[0] >= '0' && test.Name[0] <= '9'
 }
 
 func created(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured {
@@ -160,11 +171,32 @@ func created(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured 
 // adopted updates an object that another created with other values.
 func adopted(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured {
 	t.Helper()
+	return adopt(t, o, func(live, manifest *unstructured.Unstructured) {})
+}
+
+// claimed does so and says that all fields are its own.
+func claimed(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured {
+	t.Helper()
+	return adopt(t, o, claim)
+}
+
+func claim(live, manifest *unstructured.Unstructured) {
+	metadata := manifest.Object["metadata"].(map[string]any)
+	metadata["managedFields"] = fingerprint.Claim(live.Object, manifest.Object, us)
+}
+
+func adopt(t *testing.T, o fingerprinttest.Object, with func(live, manifest *unstructured.Unstructured)) *unstructured.Unstructured {
+	t.Helper()
 	theirs := o.Kind.Manifest(o.Namespace, o.Name)
 	theirs.SetLabels(map[string]string{"ours": "0"})
 	if err := o.Client.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
 	}
+	return update(t, o, with)
+}
+
+func update(t *testing.T, o fingerprinttest.Object, with func(live, manifest *unstructured.Unstructured)) *unstructured.Unstructured {
+	t.Helper()
 	for {
 		live, err := o.Get(t.Context())
 		if err != nil {
@@ -172,6 +204,7 @@ func adopted(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured 
 		}
 		u := o.Kind.Manifest(o.Namespace, o.Name)
 		u.SetResourceVersion(live.GetResourceVersion())
+		with(live, u)
 		err = o.Client.Update(t.Context(), u, client.FieldOwner(us))
 		if apierrors.IsConflict(err) {
 			continue // the controller of Deployments wrote meanwhile
@@ -183,7 +216,7 @@ func adopted(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured 
 	}
 }
 
-func replaced(t *testing.T, o fingerprinttest.Object, test fingerprinttest.Case, before *unstructured.Unstructured, whole bool) {
+func replaced(t *testing.T, o fingerprinttest.Object, test fingerprinttest.Case, before *unstructured.Unstructured, how string) {
 	t.Helper()
 	if err := test.Do(t.Context(), o); err != nil {
 		t.Fatalf("%s: %v", test.Name, err)
@@ -198,12 +231,38 @@ func replaced(t *testing.T, o fingerprinttest.Object, test fingerprinttest.Case,
 	if test.Want != fingerprinttest.Own && changed != (test.Want == fingerprinttest.Drift) {
 		t.Errorf("values at the manifest's fields changed: %v, want %q\ndiffers at %v", changed, test.Want, diff(manifest, after))
 	}
-	if !whole {
+	if how == "adopted" {
 		return
 	}
 	baseline, _ := fingerprint.Of(before.Object, us, metav1.ManagedFieldsOperationUpdate)
 	now, ok := fingerprint.Of(after.Object, us, metav1.ManagedFieldsOperationUpdate)
 	if same := ok && now == baseline; same != (test.Want == fingerprinttest.Same) {
 		t.Errorf("the Update entry says same: %v, want %q", same, test.Want)
+	}
+	if how == "claimed" {
+		claimedAgain(t, o)
+	}
+}
+
+// claimedAgain checks that claiming the fields again takes back what others took.
+func claimedAgain(t *testing.T, o fingerprinttest.Object) {
+	t.Helper()
+	before, ok := fingerprint.Of(update(t, o, claim).Object, us, metav1.ManagedFieldsOperationUpdate)
+	if !ok {
+		t.Fatal("no entry after fields were claimed")
+	}
+	edit := fingerprinttest.Cases()[slices.IndexFunc(fingerprinttest.Cases(), func(c fingerprinttest.Case) bool {
+		return strings.HasPrefix(c.Name, "06 ")
+	})]
+	if err := edit.Do(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	live, err := o.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ := fingerprint.Of(live.Object, us, metav1.ManagedFieldsOperationUpdate)
+	if after.Values == before.Values {
+		t.Error("an edit is not seen after fields were claimed again")
 	}
 }
