@@ -139,7 +139,7 @@ func matchItems(set map[string]any, manifest, live []any) (wanted, found []strin
 	wanted = make([]string, len(manifest))
 	for i, item := range manifest {
 		fields, _ := item.(map[string]any)
-		inner, _ := counterpart(fields, live, names)
+		inner := counterpart(fields, live, names)
 		wanted[i] = matchKeys(set, []any{inner})[0]
 	}
 	return wanted, found

@@ -121,7 +121,7 @@ func listSet(name string, items, live []any, known []map[string]any) map[string]
 	set := make(map[string]any, len(items))
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
-		inner, _ := counterpart(fields, live, names)
+		inner := counterpart(fields, live, names)
 		element := prefixKey + string(marshal(keyOf(inner, names)))
 		below := mapSet(fields, inner, descend(known, element))
 		set[element] = below
@@ -130,9 +130,8 @@ func listSet(name string, items, live []any, known []map[string]any) map[string]
 }
 
 // counterpart returns the live item that has the same key, where a field that the item leaves out
-// fits any, since the server may have set its default. Without one it returns the item itself and
-// false.
-func counterpart(item map[string]any, live []any, names []string) (map[string]any, bool) {
+// fits any, since the server may have set its default. Without one it returns the item itself.
+func counterpart(item map[string]any, live []any, names []string) map[string]any {
 	key := keyOf(item, names)
 	want := marshal(key)
 	for _, candidate := range live {
@@ -147,10 +146,10 @@ func counterpart(item map[string]any, live []any, names []string) (map[string]an
 			}
 		}
 		if string(marshal(got)) == string(want) {
-			return fields, true
+			return fields
 		}
 	}
-	return item, false
+	return item
 }
 
 func hasElement(known []map[string]any, prefix string) bool {

@@ -131,7 +131,7 @@ func (w *walker) string(s string) {
 
 // fields writes the values of a map at the elements of a set. An element that is "." stands for the
 // map itself.
-func (w *walker) fields(set map[string]any, live map[string]any) {
+func (w *walker) fields(set, live map[string]any) {
 	w.kind(kindMap)
 	from := len(w.keys)
 	for key := range set {

@@ -98,13 +98,13 @@ func (o Object) apply(ctx context.Context, manager string, changes ...change) er
 	return Apply(ctx, o.Client, manager, o.Kind.with(o.Namespace, o.Name, changes...))
 }
 
-// applyOnly applies nothing but the changes.
-func (o Object) applyOnly(ctx context.Context, manager string, changes ...change) error {
+// applyOnly applies nothing but the changes, as another manager.
+func (o Object) applyOnly(ctx context.Context, changes ...change) error {
 	u := o.Kind.bare(o.Namespace, o.Name)
 	for _, c := range changes {
 		c(u.Object)
 	}
-	return Apply(ctx, o.Client, manager, u)
+	return Apply(ctx, o.Client, them, u)
 }
 
 // raw sends a patch as it is.
@@ -182,7 +182,7 @@ func basicSame() []Case {
 			return o.merge(ctx, them, set("x", "metadata", "labels", "theirs"))
 		}},
 		{Name: "05 another applies the same value", Kinds: all(), Want: Same, Do: func(ctx context.Context, o Object) error {
-			return o.applyOnly(ctx, them, set(o.Kind.ours, o.Kind.scalar...))
+			return o.applyOnly(ctx, set(o.Kind.ours, o.Kind.scalar...))
 		}},
 	}
 }
@@ -211,7 +211,7 @@ func basicDrift() []Case {
 			return o.merge(ctx, them, appendItem(o.Kind.atomicItem, o.Kind.atomic))
 		}},
 		{Name: "12 another applies by force", Kinds: all(), Want: Drift, Do: func(ctx context.Context, o Object) error {
-			return o.applyOnly(ctx, them, set(o.Kind.other, o.Kind.scalar...))
+			return o.applyOnly(ctx, set(o.Kind.other, o.Kind.scalar...))
 		}},
 		{Name: "13 an update under our name", Kinds: all(), Want: Drift, Do: func(ctx context.Context, o Object) error {
 			return o.put(ctx, o.Manager, set(o.Kind.other, o.Kind.scalar...))

@@ -43,10 +43,10 @@ func clients() []Case {
 				client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"ours":"2"}}}`)), client.FieldOwner(them))
 		}},
 		{Name: "another applies the same value and drops it", Kinds: all(), Want: Same, Do: func(ctx context.Context, o Object) error {
-			if err := o.applyOnly(ctx, them, set(o.Kind.ours, o.Kind.scalar...)); err != nil {
+			if err := o.applyOnly(ctx, set(o.Kind.ours, o.Kind.scalar...)); err != nil {
 				return err
 			}
-			return o.applyOnly(ctx, them, set("x", "metadata", "labels", "theirs"))
+			return o.applyOnly(ctx, set("x", "metadata", "labels", "theirs"))
 		}},
 		{Name: "a finalizer comes and goes", Kinds: all(), Want: Same, Do: func(ctx context.Context, o Object) error {
 			if err := o.merge(ctx, them, set([]any{"example.org/theirs"}, "metadata", "finalizers")); err != nil {
