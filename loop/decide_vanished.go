@@ -1,56 +1,56 @@
 package loop
 
-// parting is what the end of an object calls for.
-type parting int
+// removal says how an object was removed from the API server.
+type removal int
 
 const (
-	// partingOrderly: nothing is left to do.
-	partingOrderly parting = iota
-	// partingVanished: the object was deleted in spite of our finalizer and is to be cleaned up.
-	partingVanished
-	// partingUnclear: the watch did not show how it went, and nothing says that it is to be
-	// cleaned up.
-	partingUnclear
+	// removalOrderly: nothing is left to do.
+	removalOrderly removal = iota
+	// removalVanished: the object was removed despite our finalizer, and Cleanup must run.
+	removalVanished
+	// removalUnclear: the watch did not show how it was removed, and nothing proves that Cleanup must
+	// run.
+	removalUnclear
 )
 
-// farewell is what is known about the end of an object.
-type farewell struct {
-	// finalizer: ours was on the last version, or the last one that was seen.
+// removalFacts are what is known about the removal of an object.
+type removalFacts struct {
+	// finalizer means that the last version that was seen had our finalizer.
 	finalizer bool
-	// marked: that version was marked for deletion.
+	// marked means that this version had a deletion timestamp.
 	marked bool
-	// seen: the watch showed its deletion, so that the version is its last one. Otherwise the watch
-	// had a gap, in which anything may have happened.
+	// seen means that the watch delivered the deletion, so this version is the last one. Otherwise the
+	// watch had a gap, in which anything may have happened.
 	seen bool
-	// released: this process took its finalizer off.
+	// released means that this process removed the finalizer.
 	released bool
-	// fresh: this process put its finalizer on so recently that a deletion may have been under
-	// way then.
+	// fresh means that this process added the finalizer so recently that a deletion may have been in
+	// progress then.
 	fresh bool
-	// met: this process worked on the object.
+	// met means that this process has reconciled the object.
 	met bool
 }
 
-// part says how an object went.
+// judgeRemoval says how an object was removed.
 //
-// A DELETE that reads the object before our finalizer is on it and removes it after that removes the
-// finalizer too. It leaves no deletion timestamp, which distinguishes it from the ordinary way: an
-// object whose last finalizer is removed is deleted in the same instant, so its last version still
-// shows the finalizer, together with the timestamp. Whoever removed it then (we, a process before us,
-// or a person who wants the object gone) wanted the object to go.
+// A DELETE that reads the object before it has our finalizer, and removes it afterwards, removes the
+// finalizer, too. Then the last version has no deletion timestamp. In an ordinary deletion, the object is
+// removed in the same instant as its last finalizer, so the last version still has the finalizer,
+// together with the timestamp. Whoever removed that finalizer (this process, an earlier one, or a user)
+// wanted the object to be removed.
 //
-// After a gap in the watch the last version seen proves little: the object may have been deleted
-// orderly, or with its whole cluster, if the API server came back with an older backup. Cleaning up
-// could then destroy what nobody wanted to delete. So only what this process had just put
-// its finalizer on counts as vanished.
-func part(f farewell) parting {
+// After a gap in the watch, the last version that was seen proves little: the object may have been
+// deleted as usual, or the API server may have been restored from an older backup. Cleaning up
+// could then destroy what nobody wanted to delete. So an object counts as vanished only if this process
+// has just added its finalizer.
+func judgeRemoval(f removalFacts) removal {
 	switch {
 	case !f.finalizer, f.marked, f.released:
-		return partingOrderly
+		return removalOrderly
 	case f.seen, f.fresh:
-		return partingVanished
+		return removalVanished
 	case f.met:
-		return partingUnclear
+		return removalUnclear
 	}
-	return partingOrderly
+	return removalOrderly
 }

@@ -193,33 +193,33 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestPart: which ends of an object call for a cleanup.
-func TestPart(t *testing.T) {
+// TestJudgeRemoval: which ends of an object call for a cleanup.
+func TestJudgeRemoval(t *testing.T) {
 	tests := map[string]struct {
 		why  string
-		end  farewell
-		want parting
+		end  removalFacts
+		want removal
 	}{
 		"past the finalizer": {
-			why: "a DELETE that was under way", end: farewell{finalizer: true, seen: true}, want: partingVanished,
+			why: "a DELETE that was under way", end: removalFacts{finalizer: true, seen: true}, want: removalVanished,
 		},
-		"never finalized": {why: "nothing was begun", end: farewell{seen: true}},
+		"never finalized": {why: "nothing was begun", end: removalFacts{seen: true}},
 		"marked": {
-			why: "the last finalizer and the object go in the same instant", end: farewell{finalizer: true, seen: true, marked: true},
+			why: "the last finalizer and the object go in the same instant", end: removalFacts{finalizer: true, seen: true, marked: true},
 		},
-		"released": {why: "we let it go", end: farewell{finalizer: true, seen: true, released: true, met: true}},
+		"released": {why: "we let it go", end: removalFacts{finalizer: true, seen: true, released: true, met: true}},
 		"unseen, just finalized": {
-			why: "a relist hid the same race", end: farewell{finalizer: true, met: true, fresh: true}, want: partingVanished,
+			why: "a relist hid the same race", end: removalFacts{finalizer: true, met: true, fresh: true}, want: removalVanished,
 		},
 		"unseen, long finalized": {
-			why: "the cluster may have come back from a backup: nothing is destroyed", end: farewell{finalizer: true, met: true}, want: partingUnclear,
+			why: "the cluster may have come back from a backup: nothing is destroyed", end: removalFacts{finalizer: true, met: true}, want: removalUnclear,
 		},
-		"unseen, another's": {why: "who worked on it knows", end: farewell{finalizer: true}},
-		"unseen, released":  {why: "we let it go", end: farewell{finalizer: true, met: true, fresh: true, released: true}},
+		"unseen, another's": {why: "who worked on it knows", end: removalFacts{finalizer: true}},
+		"unseen, released":  {why: "we let it go", end: removalFacts{finalizer: true, met: true, fresh: true, released: true}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := part(tc.end); got != tc.want {
+			if got := judgeRemoval(tc.end); got != tc.want {
 				t.Errorf("%s: got %d, want %d", tc.why, got, tc.want)
 			}
 		})

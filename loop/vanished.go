@@ -35,32 +35,32 @@ const (
 	reasonPredecessor = "PredecessorNotCleanedUp"
 )
 
-// unheardOf is the longest time between two passes over a vanished object: no event about it can come.
+// unheardOf is the longest time between two passes over a vanished object, for which there are no events.
 const unheardOf = 10 * time.Minute
 
-// deleteUnderWay is how long a DELETE may be under way in an API server that is slow, or whose
-// admission webhooks are: the timeout of requests is a minute.
+// deleteUnderWay is how long a DELETE may be in progress if the API server or an admission webhook is
+// slow: requests time out after a minute.
 const deleteUnderWay = 2 * time.Minute
 
-// gone decides what the end of an object calls for. seen: the watch showed its deletion.
+// gone is called when an object was removed. seen reports whether the watch delivered the deletion.
 func (c *Controller[T]) gone(last T, seen bool) {
-	var how parting
+	var how removal
 	c.memory.with(client.ObjectKeyFromObject(last), func(r *remembered) {
 		r.gone = true
 		uid := last.GetUID()
-		how = part(farewell{
+		how = judgeRemoval(removalFacts{
 			finalizer: c.finalizer != "" && controllerutil.ContainsFinalizer(last, c.finalizer),
 			marked:    !last.GetDeletionTimestamp().IsZero(), seen: seen, released: r.released == uid,
 			fresh: r.finalized == uid && time.Since(r.finalizedAt) < deleteUnderWay, met: r.uid == uid,
 		})
-		if how == partingVanished {
+		if how == removalVanished {
 			r.vanished = append(r.vanished, &vanished{last: last})
 		}
 	})
 	switch how {
-	case partingOrderly:
-	case partingVanished: // reported by its pass
-	case partingUnclear:
+	case removalOrderly:
+	case removalVanished: // reported by its pass
+	case removalUnclear:
 		note := "the object is gone, and the watch did not show how; it had its finalizer when it was last seen, so check whether something is left of it"
 		c.reportGone(last, corev1.EventTypeWarning, reasonGone, note)
 		c.log.Info(note, "object", client.ObjectKeyFromObject(last), "uid", last.GetUID(), "finalizer", c.finalizer)
@@ -74,8 +74,8 @@ func (c *Controller[T]) reportGone(last T, kind, reason, note string) {
 }
 
 // undo cleans up after the vanished objects of that name, oldest first, and reports whether none is
-// left. A living object of the name waits until then, because it may want the very resources that are
-// to be deleted.
+// left. An existing object of the same name waits until then, because it may use the resources that are
+// still to be deleted.
 func (c *Controller[T]) undo(ctx context.Context, key types.NamespacedName) (reconcile.Result, error, bool) {
 	for {
 		v := c.memory.nextVanished(key)

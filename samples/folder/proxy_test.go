@@ -25,14 +25,14 @@ type gate struct {
 }
 
 // gate holds the first write for which holds is true, given its path and its number.
-func (w *world) gate(holds func(path string, number int) bool) gate {
-	w.t.Helper()
-	target, err := url.Parse(w.cfg.Host)
-	w.do(err)
-	own, err := clientcmd.BuildConfigFromFlags("", w.account.Kubeconfig)
-	w.do(err)
+func (ot *operatorTest) gate(holds func(path string, number int) bool) gate {
+	ot.t.Helper()
+	target, err := url.Parse(ot.cfg.Host)
+	ot.do(err)
+	own, err := clientcmd.BuildConfigFromFlags("", ot.account.Kubeconfig)
+	ot.do(err)
 	transport, err := rest.TransportFor(own)
-	w.do(err)
+	ot.do(err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
@@ -40,7 +40,7 @@ func (w *world) gate(holds func(path string, number int) bool) gate {
 		// Who asked is dead.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	g := gate{w.account, make(chan struct{}), make(chan struct{})}
+	g := gate{ot.account, make(chan struct{}), make(chan struct{})}
 	writes := make(chan int, 1) // how many there were, and the right to be one
 	writes <- 0
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -51,15 +51,15 @@ func (w *world) gate(holds func(path string, number int) bool) gate {
 				close(g.held)
 				select {
 				case <-g.open:
-				case <-w.t.Context().Done():
+				case <-ot.t.Context().Done():
 					panic(http.ErrAbortHandler)
 				}
 			}
 		}
 		proxy.ServeHTTP(rw, r)
 	}))
-	w.t.Cleanup(server.Close) // the test's context has ended by then
-	g.Kubeconfig = operatortest.Kubeconfig(w.t, &rest.Config{Host: server.URL}, w.namespace)
+	ot.t.Cleanup(server.Close) // the test's context has ended by then
+	g.Kubeconfig = operatortest.Kubeconfig(ot.t, &rest.Config{Host: server.URL}, ot.namespace)
 	return g
 }
 

@@ -30,59 +30,59 @@ type figures struct {
 // time with drift checks.
 func measure(t *testing.T, binary operatortest.Binary, l load) figures {
 	t.Helper()
-	w := newWorld(t, binary, l)
-	f := w.lives()
-	w.drift(&f)
+	m := newMeasurement(t, binary, l)
+	f := m.lives()
+	m.drift(&f)
 	return f
 }
 
-func (w *world) lives() figures {
-	w.t.Helper()
+func (m *measurement) lives() figures {
+	m.t.Helper()
 	var f figures
-	p := w.start(time.Hour)
-	w.pause(settling) // what a start costs is over
-	from, cpu, server := w.audit.Fence(w.t, w.client), cpuOf(w.t, p.PID()), cpuOf(w.t, w.cluster.PID)
-	f.created = w.createAll()
-	f.updated = w.updateAll()
-	f.deleted = w.deleteAll()
-	w.pause(settling)
-	n := time.Duration(w.load.objects)
-	f.cpu, f.server = (cpuOf(w.t, p.PID())-cpu)/n, (cpuOf(w.t, w.cluster.PID)-server)/n
-	f.peak = peakOf(w.t, p.PID())
+	p := m.start(time.Hour)
+	m.pause(settling) // what a start costs is over
+	from, cpu, server := m.audit.Fence(m.t, m.client), cpuOf(m.t, p.PID()), cpuOf(m.t, m.cluster.PID)
+	f.created = m.createAll()
+	f.updated = m.updateAll()
+	f.deleted = m.deleteAll()
+	m.pause(settling)
+	n := time.Duration(m.load.objects)
+	f.cpu, f.server = (cpuOf(m.t, p.PID())-cpu)/n, (cpuOf(m.t, m.cluster.PID)-server)/n
+	f.peak = peakOf(m.t, p.PID())
 	p.Stop() // nothing is under way after this
-	asked := w.audit.Between(from, w.audit.Fence(w.t, w.client), w.account.User)
-	each := func(kind audit.Kind) float64 { return float64(len(asked.Of(kind))) / float64(w.load.objects) }
+	asked := m.audit.Between(from, m.audit.Fence(m.t, m.client), m.account.User)
+	each := func(kind audit.Kind) float64 { return float64(len(asked.Of(kind))) / float64(m.load.objects) }
 	f.writes, f.events, f.reads = each(audit.Write), each(audit.Event), each(audit.Read)
-	f.calls = float64(w.calls()) / float64(w.load.objects)
-	if left := w.cloud.Len(); left > 0 {
-		w.t.Errorf("%d items are left behind", left)
+	f.calls = float64(m.calls()) / float64(m.load.objects)
+	if left := m.cloud.Len(); left > 0 {
+		m.t.Errorf("%d items are left behind", left)
 	}
 	return f
 }
 
 // calls returns the number of calls of the external API so far.
-func (w *world) calls() int {
+func (m *measurement) calls() int {
 	sum := 0
-	for _, n := range w.cloud.Calls() {
+	for _, n := range m.cloud.Calls() {
 		sum += n
 	}
 	return sum
 }
 
 // drift measures a time in which nothing changes.
-func (w *world) drift(f *figures) {
-	w.t.Helper()
-	p := w.start(w.load.interval)
-	w.createAll()
-	w.pause(settling + w.load.interval)
-	from, calls, cpu := w.audit.Fence(w.t, w.client), w.calls(), cpuOf(w.t, p.PID())
-	w.pause(w.load.quiet)
-	if !poll.Until(func() bool { return w.calls()-calls >= w.load.objects }) {
-		w.t.Error("drift is not checked")
+func (m *measurement) drift(f *figures) {
+	m.t.Helper()
+	p := m.start(m.load.interval)
+	m.createAll()
+	m.pause(settling + m.load.interval)
+	from, calls, cpu := m.audit.Fence(m.t, m.client), m.calls(), cpuOf(m.t, p.PID())
+	m.pause(m.load.quiet)
+	if !poll.Until(func() bool { return m.calls()-calls >= m.load.objects }) {
+		m.t.Error("drift is not checked")
 	}
-	f.checks = w.calls() - calls
-	f.checkCPU = (cpuOf(w.t, p.PID()) - cpu) / time.Duration(max(1, f.checks))
-	f.asked = w.audit.Between(from, w.audit.Fence(w.t, w.client), w.account.User).
+	f.checks = m.calls() - calls
+	f.checkCPU = (cpuOf(m.t, p.PID()) - cpu) / time.Duration(max(1, f.checks))
+	f.asked = m.audit.Between(from, m.audit.Fence(m.t, m.client), m.account.User).
 		Of(audit.Write, audit.Read) // events may be late
 	p.Stop()
 }

@@ -51,8 +51,8 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// world is a namespace, a NATS server, and the operator between them.
-type world struct {
+// natsTest is an operator with a namespace and a NATS server.
+type natsTest struct {
 	*bench
 
 	t         *testing.T
@@ -63,34 +63,34 @@ type world struct {
 	operator  *operatortest.Process
 }
 
-func (b *bench) newWorld(t *testing.T, flags ...string) *world {
+func (b *bench) newNATSTest(t *testing.T, flags ...string) *natsTest {
 	t.Helper()
 	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	w := &world{
+	nt := &natsTest{
 		bench: b, t: t, client: testenv.Client(t, b.cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, b.cfg),
 		nats: server, flags: append(flags, "--nats-url", server.URL()),
 	}
-	w.start()
-	return w
+	nt.start()
+	return nt
 }
 
 // start runs the operator until its caches are filled and it leads.
-func (w *world) start() {
-	w.t.Helper()
-	w.operator = w.binary.Start(w.t, w.account, w.flags...)
-	w.operator.Ready()
+func (nt *natsTest) start() {
+	nt.t.Helper()
+	nt.operator = nt.binary.Start(nt.t, nt.account, nt.flags...)
+	nt.operator.Ready()
 }
 
 // mark is a moment in both logs.
 type mark struct{ kubernetes, nats int }
 
-func (w *world) mark() mark {
-	w.t.Helper()
-	return mark{w.audit.Fence(w.t, w.client), len(w.nats.Calls())}
+func (nt *natsTest) mark() mark {
+	nt.t.Helper()
+	return mark{nt.audit.Fence(nt.t, nt.client), len(nt.nats.Calls())}
 }
 
 // cost is what the operator asked of both sides.
@@ -100,10 +100,10 @@ type cost struct {
 }
 
 // cost is that of the time between two marks.
-func (w *world) cost(from, to mark) cost {
+func (nt *natsTest) cost(from, to mark) cost {
 	return cost{
-		kubernetes: w.audit.Between(from.kubernetes, to.kubernetes, w.account.User),
-		calls:      w.nats.Calls()[from.nats:to.nats],
+		kubernetes: nt.audit.Between(from.kubernetes, to.kubernetes, nt.account.User),
+		calls:      nt.nats.Calls()[from.nats:to.nats],
 	}
 }
 
@@ -170,29 +170,29 @@ func (c cost) atMost(t *testing.T, what string, most sum) {
 	}
 }
 
-func (w *world) create(objects ...client.Object) {
-	w.t.Helper()
+func (nt *natsTest) create(objects ...client.Object) {
+	nt.t.Helper()
 	for _, obj := range objects {
-		if err := w.client.Create(w.t.Context(), obj); err != nil {
-			w.t.Fatal(err)
+		if err := nt.client.Create(nt.t.Context(), obj); err != nil {
+			nt.t.Fatal(err)
 		}
 	}
 }
 
-func (w *world) merge(obj client.Object, body string) {
-	w.t.Helper()
-	if err := w.client.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		w.t.Fatal(err)
+func (nt *natsTest) merge(obj client.Object, body string) {
+	nt.t.Helper()
+	if err := nt.client.Patch(nt.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		nt.t.Fatal(err)
 	}
 }
 
 // delete deletes an object and waits until it is gone.
-func (w *world) delete(obj client.Object) {
-	w.t.Helper()
-	if err := w.client.Delete(w.t.Context(), obj); err != nil {
-		w.t.Fatal(err)
+func (nt *natsTest) delete(obj client.Object) {
+	nt.t.Helper()
+	if err := nt.client.Delete(nt.t.Context(), obj); err != nil {
+		nt.t.Fatal(err)
 	}
-	testenv.Gone(w.t, w.client, obj, "the object to be gone")
+	testenv.Gone(nt.t, nt.client, obj, "the object to be gone")
 }
 
 // object is any kind of the operator's.
@@ -202,25 +202,25 @@ type object interface {
 }
 
 // ready waits until an object is Ready as it is asked for now.
-func ready[T object](w *world, obj T) {
-	w.t.Helper()
+func ready[T object](nt *natsTest, obj T) {
+	nt.t.Helper()
 	generation := obj.GetGeneration()
-	testenv.Wait(w.t, w.client, obj, "the object to be Ready", func(obj T) bool {
+	testenv.Wait(nt.t, nt.client, obj, "the object to be Ready", func(obj T) bool {
 		s := obj.TrimtabStatus()
 		return s.AppliedGeneration == generation && meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady)
 	})
 }
 
-func (w *world) stream(name string) *v1alpha1.Stream {
+func (nt *natsTest) stream(name string) *v1alpha1.Stream {
 	return &v1alpha1.Stream{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: nt.namespace, Name: name},
 		Spec:       v1alpha1.StreamSpec{Subjects: []string{name + ".>"}},
 	}
 }
 
-func (w *world) consumer(name, stream string) *v1alpha1.Consumer {
+func (nt *natsTest) consumer(name, stream string) *v1alpha1.Consumer {
 	return &v1alpha1.Consumer{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: nt.namespace, Name: name},
 		Spec:       v1alpha1.ConsumerSpec{StreamRef: &v1alpha1.StreamRef{Name: stream}},
 	}
 }
@@ -230,18 +230,18 @@ func (w *world) consumer(name, stream string) *v1alpha1.Consumer {
 const settling = time.Second
 
 // listen lets time pass: that nothing happens can only be heard.
-func (w *world) listen(d time.Duration) {
-	w.t.Helper()
+func (nt *natsTest) listen(d time.Duration) {
+	nt.t.Helper()
 	select {
 	case <-time.After(d):
-	case <-w.t.Context().Done():
+	case <-nt.t.Context().Done():
 	}
 }
 
 // waits returns when a Consumer says that its Stream is missing.
-func (w *world) waits(c *v1alpha1.Consumer) {
-	w.t.Helper()
-	testenv.Wait(w.t, w.client, c, "the consumer to wait", func(c *v1alpha1.Consumer) bool {
+func (nt *natsTest) waits(c *v1alpha1.Consumer) {
+	nt.t.Helper()
+	testenv.Wait(nt.t, nt.client, c, "the consumer to wait", func(c *v1alpha1.Consumer) bool {
 		ready := meta.FindStatusCondition(c.Status.Conditions, api.ConditionReady)
 		return ready != nil && ready.Reason == "DependenciesNotReady"
 	})

@@ -20,20 +20,20 @@ import (
 const crowd = 100
 
 // hundred makes a hundred Streams that are Ready.
-func (b *bench) hundred(t *testing.T, flags ...string) (*world, []*v1alpha1.Stream) {
+func (b *bench) hundred(t *testing.T, flags ...string) (*natsTest, []*v1alpha1.Stream) {
 	t.Helper()
-	w := b.newWorld(t, flags...)
+	nt := b.newNATSTest(t, flags...)
 	began := time.Now()
 	var streams []*v1alpha1.Stream
 	for i := range crowd {
-		streams = append(streams, w.stream(fmt.Sprintf("s%03d", i)))
-		w.create(streams[i])
+		streams = append(streams, nt.stream(fmt.Sprintf("s%03d", i)))
+		nt.create(streams[i])
 	}
 	for _, s := range streams {
-		ready(w, s)
+		ready(nt, s)
 	}
 	t.Logf("%d Streams became Ready in %s", crowd, time.Since(began).Round(time.Millisecond))
-	return w, streams
+	return nt, streams
 }
 
 // idle: a hundred Ready Streams cost no request to Kubernetes but watches and the lease, and
@@ -46,13 +46,13 @@ func (b *bench) idle(t *testing.T) {
 	if os.Getenv("TRIMTAB_DEEP") == "1" {
 		interval, listened, flags = 10*time.Minute, 11*time.Minute, nil
 	}
-	w, streams := b.hundred(t, flags...)
-	w.listen(settling)
-	from := w.mark()
-	w.listen(listened)
-	c := w.cost(from, w.mark())
-	w.deleteAll(streams)
-	w.operator.Stop()
+	nt, streams := b.hundred(t, flags...)
+	nt.listen(settling)
+	from := nt.mark()
+	nt.listen(listened)
+	c := nt.cost(from, nt.mark())
+	nt.deleteAll(streams)
+	nt.operator.Stop()
 
 	if asked := c.kubernetes.Of(audit.Write, audit.Read, audit.Event, audit.Review); len(asked) > 0 {
 		t.Errorf("asked of Kubernetes while idle: %s", asked)
@@ -96,16 +96,16 @@ func steady(t *testing.T, calls []natsserver.Call, interval time.Duration) {
 
 // restart: an operator that finds everything as it left it writes nothing.
 func (b *bench) restart(t *testing.T) {
-	w, streams := b.hundred(t)
-	w.operator.Stop()
-	from := w.mark()
-	w.start()
-	w.looked(from.nats, streams)
-	w.operator.Stop() // after this nothing is on its way
-	c := w.cost(from, w.mark())
-	w.start()
-	w.deleteAll(streams)
-	w.operator.Stop()
+	nt, streams := b.hundred(t)
+	nt.operator.Stop()
+	from := nt.mark()
+	nt.start()
+	nt.looked(from.nats, streams)
+	nt.operator.Stop() // after this nothing is on its way
+	c := nt.cost(from, nt.mark())
+	nt.start()
+	nt.deleteAll(streams)
+	nt.operator.Stop()
 
 	sum := c.sum()
 	t.Logf("restart with %d Ready Streams: Kubernetes %s%s\nNATS changes %d, looks %d",
@@ -121,12 +121,12 @@ func (b *bench) restart(t *testing.T) {
 }
 
 // looked waits until each stream was looked at.
-func (w *world) looked(from int, streams []*v1alpha1.Stream) {
-	w.t.Helper()
+func (nt *natsTest) looked(from int, streams []*v1alpha1.Stream) {
+	nt.t.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
 		seen := map[string]bool{}
-		for _, c := range w.nats.Calls()[from:] {
+		for _, c := range nt.nats.Calls()[from:] {
 			seen[c.Stream] = true
 		}
 		if len(seen) == len(streams) {
@@ -135,17 +135,17 @@ func (w *world) looked(from int, streams []*v1alpha1.Stream) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a log has nothing to wait on
 		case <-deadline:
-			w.t.Fatalf("30 s after the restart %d streams of %d were looked at", len(seen), len(streams))
+			nt.t.Fatalf("30 s after the restart %d streams of %d were looked at", len(seen), len(streams))
 		}
 	}
 }
 
-func (w *world) deleteAll(streams []*v1alpha1.Stream) {
-	w.t.Helper()
-	if err := w.client.DeleteAllOf(w.t.Context(), &v1alpha1.Stream{}, client.InNamespace(w.namespace)); err != nil {
-		w.t.Fatal(err)
+func (nt *natsTest) deleteAll(streams []*v1alpha1.Stream) {
+	nt.t.Helper()
+	if err := nt.client.DeleteAllOf(nt.t.Context(), &v1alpha1.Stream{}, client.InNamespace(nt.namespace)); err != nil {
+		nt.t.Fatal(err)
 	}
 	for _, s := range streams {
-		testenv.Gone(w.t, w.client, s, "the stream to be gone")
+		testenv.Gone(nt.t, nt.client, s, "the stream to be gone")
 	}
 }

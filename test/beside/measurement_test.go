@@ -44,8 +44,8 @@ const (
 	settling = time.Second
 )
 
-// world is a control plane of its own, an external API, and an operator between them.
-type world struct {
+// measurement is an operator with its own control plane and its own external API.
+type measurement struct {
 	t       *testing.T
 	load    load
 	cluster *controlplane.Cluster
@@ -57,7 +57,7 @@ type world struct {
 	account operatortest.Account
 }
 
-func newWorld(t *testing.T, binary operatortest.Binary, l load) *world {
+func newMeasurement(t *testing.T, binary operatortest.Binary, l load) *measurement {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{AuditLog: log, Progress: controlplane.Print(os.Stderr)})
@@ -65,89 +65,89 @@ func newWorld(t *testing.T, binary operatortest.Binary, l load) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Stop() })
-	w := &world{t: t, load: l, cluster: cluster, audit: audit.Open(t, log), cloud: &cloud.Memory{}, binary: binary}
-	w.client = testenv.Client(t, cluster.Config, thing.AddToScheme)
-	w.do(w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	server := httptest.NewServer(w.cloud.Handler(takes))
+	m := &measurement{t: t, load: l, cluster: cluster, audit: audit.Open(t, log), cloud: &cloud.Memory{}, binary: binary}
+	m.client = testenv.Client(t, cluster.Config, thing.AddToScheme)
+	m.do(m.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	server := httptest.NewServer(m.cloud.Handler(takes))
 	t.Cleanup(server.Close)
-	w.url, w.account = server.URL, binary.Install(t, cluster.Config, namespace)
-	return w
+	m.url, m.account = server.URL, binary.Install(t, cluster.Config, namespace)
+	return m
 }
 
-func (w *world) do(err error) {
-	w.t.Helper()
+func (m *measurement) do(err error) {
+	m.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		m.t.Fatal(err)
 	}
 }
 
 // start runs the operator until its cache is complete.
-func (w *world) start(interval time.Duration) *operatortest.Process {
-	w.t.Helper()
-	p := w.binary.Start(w.t, w.account, "--leader-elect=false", "--cloud="+w.url,
-		"--workers="+strconv.Itoa(w.load.workers), "--drift-interval="+interval.String())
+func (m *measurement) start(interval time.Duration) *operatortest.Process {
+	m.t.Helper()
+	p := m.binary.Start(m.t, m.account, "--leader-elect=false", "--cloud="+m.url,
+		"--workers="+strconv.Itoa(m.load.workers), "--drift-interval="+interval.String())
 	p.Ready()
 	return p
 }
 
 // pause lets time pass: that nothing happens cannot be waited for.
-func (w *world) pause(d time.Duration) {
-	w.t.Helper()
+func (m *measurement) pause(d time.Duration) {
+	m.t.Helper()
 	select {
 	case <-time.After(d):
-	case <-w.t.Context().Done():
+	case <-m.t.Context().Done():
 	}
 }
 
-func (w *world) object(i int) *thing.Thing {
+func (m *measurement) object(i int) *thing.Thing {
 	return &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("t%05d", i)}, Spec: thing.Spec{Size: 1}}
 }
 
 // each does what users do with every object, and returns after how long done had been true of each.
 // done gets nil for an object that does not exist.
-func (w *world) each(do func(ctx context.Context, i int) error, done func(*thing.Thing) bool) time.Duration {
-	w.t.Helper()
+func (m *measurement) each(do func(ctx context.Context, i int) error, done func(*thing.Thing) bool) time.Duration {
+	m.t.Helper()
 	left := map[string]bool{}
-	for i := range w.load.objects {
-		left[w.object(i).Name] = true
+	for i := range m.load.objects {
+		left[m.object(i).Name] = true
 	}
 	began := time.Now()
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	for user := range users {
 		wait.Go(func() {
-			for i := user; i < w.load.objects; i += users {
-				if err := do(w.t.Context(), i); err != nil {
-					w.t.Errorf("object %d: %v", i, err)
+			for i := user; i < m.load.objects; i += users {
+				if err := do(m.t.Context(), i); err != nil {
+					m.t.Errorf("object %d: %v", i, err)
 				}
 			}
 		})
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Minute)
 	defer cancel()
 	for len(left) > 0 {
 		if ctx.Err() != nil {
-			w.t.Fatalf("%d of %d objects are not done after 5 minutes", len(left), w.load.objects)
+			m.t.Fatalf("%d of %d objects are not done after 5 minutes", len(left), m.load.objects)
 		}
-		w.follow(ctx, left, done)
+		m.follow(ctx, left, done)
 	}
 	return time.Since(began)
 }
 
 // follow removes from left what is done, until nothing is left or the API server ends the watch, as it
 // does when it has processed a new CRD.
-func (w *world) follow(ctx context.Context, left map[string]bool, done func(*thing.Thing) bool) {
-	w.t.Helper()
+func (m *measurement) follow(ctx context.Context, left map[string]bool, done func(*thing.Thing) bool) {
+	m.t.Helper()
 	list := &thing.ThingList{}
-	w.do(w.client.List(ctx, list, client.InNamespace(namespace)))
+	m.do(m.client.List(ctx, list, client.InNamespace(namespace)))
 	there := map[string]*thing.Thing{}
 	for i := range list.Items {
 		there[list.Items[i].Name] = &list.Items[i]
 	}
 	maps.DeleteFunc(left, func(name string, _ bool) bool { return done(there[name]) })
-	news, err := w.client.Watch(ctx, &thing.ThingList{}, client.InNamespace(namespace),
+	news, err := m.client.Watch(ctx, &thing.ThingList{}, client.InNamespace(namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	w.do(err)
+	m.do(err)
 	defer news.Stop()
 	for len(left) > 0 {
 		e, open := <-news.ResultChan()
@@ -170,20 +170,20 @@ func ready(obj *thing.Thing) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == obj.Generation
 }
 
-func (w *world) createAll() time.Duration {
-	w.t.Helper()
-	return w.each(func(ctx context.Context, i int) error { return w.client.Create(ctx, w.object(i)) }, ready)
+func (m *measurement) createAll() time.Duration {
+	m.t.Helper()
+	return m.each(func(ctx context.Context, i int) error { return m.client.Create(ctx, m.object(i)) }, ready)
 }
 
-func (w *world) updateAll() time.Duration {
-	w.t.Helper()
+func (m *measurement) updateAll() time.Duration {
+	m.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))
-	return w.each(func(ctx context.Context, i int) error { return w.client.Patch(ctx, w.object(i), patch) },
+	return m.each(func(ctx context.Context, i int) error { return m.client.Patch(ctx, m.object(i), patch) },
 		func(obj *thing.Thing) bool { return ready(obj) && obj.Generation > 1 })
 }
 
-func (w *world) deleteAll() time.Duration {
-	w.t.Helper()
-	return w.each(func(ctx context.Context, i int) error { return w.client.Delete(ctx, w.object(i)) },
+func (m *measurement) deleteAll() time.Duration {
+	m.t.Helper()
+	return m.each(func(ctx context.Context, i int) error { return m.client.Delete(ctx, m.object(i)) },
 		func(obj *thing.Thing) bool { return obj == nil })
 }
