@@ -104,6 +104,12 @@ type Policies struct {
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
 	// +optional
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+	// +optional
+	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+	// +optional
+	ImmutablePolicy ImmutablePolicy `json:"immutablePolicy,omitempty"`
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
 }
 
 // TypeInfo names a type of objects.
@@ -205,4 +211,50 @@ const (
 	// DeletePolicyOrphanOnDelete is delete if the object left the manifests, and orphan if the
 	// component is deleted.
 	DeletePolicyOrphanOnDelete DeletePolicy = "orphan-on-delete"
+)
+
+// ConflictPolicy says what happens if a field that is to be applied has another value and another owner.
+type ConflictPolicy string
+
+const (
+	// ConflictPolicyForce takes the field over.
+	ConflictPolicyForce ConflictPolicy = "force"
+	// ConflictPolicyFail changes nothing and reports the field and its owner. It needs an update
+	// policy that uses server-side apply.
+	ConflictPolicyFail ConflictPolicy = "fail"
+)
+
+// ImmutablePolicy says what happens if a field is to change that the API server does not let change.
+type ImmutablePolicy string
+
+const (
+	// ImmutablePolicyFail reports a failure.
+	ImmutablePolicyFail ImmutablePolicy = "fail"
+	// ImmutablePolicyRecreate deletes the object and creates it again, if a dry run shows that
+	// the API server would accept it then.
+	ImmutablePolicyRecreate ImmutablePolicy = "recreate"
+)
+
+// Mode says how far the operator goes with a dependent.
+type Mode string
+
+const (
+	// ModeFull applies manifests and corrects drift.
+	ModeFull Mode = "full"
+	// ModeDetectOnly applies manifests when they change, and reports drift without correcting it.
+	ModeDetectOnly Mode = "detect-only"
+	// ModeSuspended changes nothing, whatever changes. Deletion of the component is not
+	// suspended.
+	ModeSuspended Mode = "suspended"
+)
+
+// NamespacePolicy says what happens if a dependent's namespace does not exist and is not a dependent.
+type NamespacePolicy string
+
+const (
+	// NamespacePolicyCreate creates the namespace, without labels and annotations. It is never
+	// deleted.
+	NamespacePolicyCreate NamespacePolicy = "create"
+	// NamespacePolicyDoNotCreate reports a failure.
+	NamespacePolicyDoNotCreate NamespacePolicy = "do-not-create"
 )

@@ -38,6 +38,9 @@ type Options[T Object] struct {
 	// Policies say how dependents are treated that have no annotation. What is empty is
 	// if-unowned, on-object-change, ssa-override, delete.
 	Policies api.Policies
+	// Namespaces says what happens if the namespace of a dependent does not exist and is not a
+	// dependent itself. Empty means that it is created; it is never deleted.
+	Namespaces api.NamespacePolicy
 	// RequeueInterval is when a component that is ready is looked at again although nothing
 	// changed. Zero means 10 minutes.
 	RequeueInterval time.Duration
@@ -64,7 +67,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	if r == nil {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
-	e := &engine.Engine{Name: o.Name, Policies: o.policies()}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces}
 	w := &worker[T]{renderer: r, engine: e, options: o}
 	waker := new(trigger.Waker)
 	options := o.Loop
@@ -118,6 +121,7 @@ func (o Options[T]) policies() api.Policies {
 		ReconcilePolicy: cmp.Or(o.Policies.ReconcilePolicy, api.ReconcilePolicyOnObjectChange),
 		UpdatePolicy:    cmp.Or(o.Policies.UpdatePolicy, api.UpdatePolicySsaOverride),
 		DeletePolicy:    cmp.Or(o.Policies.DeletePolicy, api.DeletePolicyDelete),
+		ConflictPolicy:  o.Policies.ConflictPolicy, ImmutablePolicy: o.Policies.ImmutablePolicy, Mode: o.Policies.Mode,
 	}
 }
 
@@ -127,6 +131,11 @@ func (o Options[T]) needs() []loop.Need {
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Verbs: []string{"get"},
 		Names: []string{metav1.NamespaceSystem}, ClusterWide: true,
 	}}
+	if o.Namespaces != api.NamespacePolicyDoNotCreate {
+		needs = append(needs, loop.Need{
+			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Verbs: []string{"create"}, ClusterWide: true,
+		})
+	}
 	for _, kind := range o.Kinds {
 		needs = append(needs, loop.Need{
 			GroupVersionKind: kind, Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"}, ClusterWide: true,

@@ -35,6 +35,9 @@ func (w *worker[T]) conclude(run *loop.Run[T], result engine.Result) loop.Outcom
 		return loop.After(w.options.requeue())
 	}
 	run.Report(report(StateProcessing, metav1.ConditionUnknown, "Processing", result.Waiting, true))
+	if result.Again > 0 {
+		return loop.AgainAfter(min(result.Again, w.options.timeout()))
+	}
 	return loop.AgainAfter(w.options.timeout())
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,26 +75,49 @@ const create = "1"
 func (c *Client) Create(ctx context.Context, m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m = m.DeepCopy()
 	m.SetResourceVersion(create)
-	live, err := c.apply(ctx, m)
+	live, err := c.apply(ctx, m, Options{})
 	if apierrors.IsConflict(err) {
 		return nil, ErrExists
 	}
 	return live, err
 }
 
-// Apply brings an object to a manifest by server-side apply; fields that others own are taken over. With
-// a uid it changes that very object: without one, an object deleted meanwhile would be created again.
-func (c *Client) Apply(ctx context.Context, m *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+// Options say how a manifest is applied.
+type Options struct {
+	// UID is that of the object to change. Without one, an object deleted meanwhile would be
+	// created again.
+	UID types.UID
+	// Yield: if others own a field with another value, nothing is changed. The error is a
+	// [ConflictError].
+	Yield bool
+	// Override: what kubectl and Helm own and is not in the manifest goes.
+	Override bool
+	// Adopt: the object was not the manager's before.
+	Adopt bool
+}
+
+// Apply brings an object to a manifest by server-side apply. The error is [ErrReplaced] if the object is
+// not there any more. It takes one request unless fields have to change hands.
+func (c *Client) Apply(ctx context.Context, m *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
 	m = m.DeepCopy()
-	m.SetUID(uid)
-	live, err := c.apply(ctx, m)
-	if uid != "" && (apierrors.IsConflict(err) || isUIDRefused(err)) {
+	m.SetUID(o.UID)
+	live, err := c.apply(ctx, m, o)
+	if apierrors.IsInvalid(err) && !isUIDRefused(err) {
+		live, err = c.mend(ctx, m, o, err)
+	}
+	if err == nil {
+		live, err = c.settle(ctx, m, live, o)
+	}
+	switch conflict := conflictIn(err); {
+	case conflict != nil:
+		return nil, conflict
+	case apierrors.IsConflict(err) || isUIDRefused(err):
 		return nil, fmt.Errorf("%w: %w", ErrReplaced, err)
 	}
 	return live, err
 }
 
-func (c *Client) apply(ctx context.Context, m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) apply(ctx context.Context, m *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(m.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
@@ -103,7 +127,7 @@ func (c *Client) apply(ctx context.Context, m *unstructured.Unstructured) (*unst
 		return nil, err
 	}
 	request := c.requests.Patch(types.ApplyPatchType).AbsPath(path).Body(data).
-		Param("fieldManager", c.manager).Param("force", "true")
+		Param("fieldManager", c.manager).Param("force", strconv.FormatBool(!o.Yield))
 	return answer(request.Do(ctx))
 }
 
@@ -175,6 +199,12 @@ func answer(result rest.Result) (*unstructured.Unstructured, error) {
 
 // path is where an object is served.
 func (c *Client) path(r Ref) (string, error) {
+	path, err := c.collection(r)
+	return path + "/" + r.Name, err
+}
+
+// collection is where the objects of a kind are served.
+func (c *Client) collection(r Ref) (string, error) {
 	mapping, err := c.mapper.RESTMapping(r.GroupKind(), r.Version)
 	if err != nil {
 		return "", fmt.Errorf("find the resource of %s: %w", r.Kind, err)
@@ -186,19 +216,5 @@ func (c *Client) path(r Ref) (string, error) {
 	if mapping.Scope.Name() != meta.RESTScopeNameRoot {
 		path += "/namespaces/" + r.Namespace
 	}
-	return path + "/" + mapping.Resource.Resource + "/" + r.Name, nil
-}
-
-// isUIDRefused reports whether an apply was refused because the object has another uid.
-func isUIDRefused(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == "metadata.uid" {
-			return true
-		}
-	}
-	return false
+	return path + "/" + mapping.Resource.Resource, nil
 }

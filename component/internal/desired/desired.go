@@ -24,7 +24,7 @@ type Options struct {
 	Generation int64
 	// Namespace is where namespaced objects go that name no namespace.
 	Namespace string
-	// Policies are the operator's defaults, all four of them.
+	// Policies are the operator's defaults. The first four must not be empty.
 	Policies api.Policies
 	// Scope reports whether the target cluster serves a kind in a version, and whether the kind is
 	// namespaced. Kinds that the set itself defines need not be known. A nil Scope knows no kind.
@@ -58,6 +58,8 @@ type Object struct {
 	// of the set works. The kind is taken for a namespaced one before that. If it is not, the
 	// object's key changes then; an object with the earlier key cannot exist.
 	Unserved bool
+	// AcceptDataLoss: the object may be re-created although what it contains is lost with it.
+	AcceptDataLoss bool
 	// Hints say how to read the object's status.
 	Hints Hints
 	// Warnings are deprecated settings, one sentence each.

@@ -14,6 +14,10 @@ const (
 	reconcilePolicy = "reconcile-policy"
 	updatePolicy    = "update-policy"
 	deletePolicy    = "delete-policy"
+	conflictPolicy  = "conflict-policy"
+	immutablePolicy = "immutable-policy"
+	acceptDataLoss  = "accept-data-loss"
+	mode            = "mode"
 	applyOrder      = "apply-order"
 	purgeOrder      = "purge-order"
 	deleteOrder     = "delete-order"
@@ -75,6 +79,14 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 		api.UpdatePolicyReplace, api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate)
 	d.Item.DeletePolicy = policy(a, deletePolicy, s.Policies.DeletePolicy, true,
 		api.DeletePolicyDelete, api.DeletePolicyOrphan, api.DeletePolicyOrphanOnApply, api.DeletePolicyOrphanOnDelete)
+	d.Item.ConflictPolicy = unlessDefault(api.ConflictPolicyForce, policy(a, conflictPolicy, s.Policies.ConflictPolicy, false,
+		api.ConflictPolicyForce, api.ConflictPolicyFail))
+	d.Item.ImmutablePolicy = unlessDefault(api.ImmutablePolicyFail, policy(a, immutablePolicy, s.Policies.ImmutablePolicy, false,
+		api.ImmutablePolicyFail, api.ImmutablePolicyRecreate))
+	d.Item.Mode = unlessDefault(api.ModeFull, policy(a, mode, s.Policies.Mode, false,
+		api.ModeFull, api.ModeDetectOnly, api.ModeSuspended))
+	d.AcceptDataLoss = a.flag(acceptDataLoss)
+	s.checkConflicts(d)
 	if order := a.order(applyOrder); order != nil {
 		d.Item.ApplyOrder = *order
 	}
@@ -94,6 +106,14 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 	}
 	if definesAPI(d.kind) {
 		s.checkDefinition(d)
+	}
+}
+
+// checkConflicts refuses to yield in conflicts that an update does not have.
+func (s *set) checkConflicts(d *draft) {
+	if d.Item.ConflictPolicy == api.ConflictPolicyFail && d.Item.UpdatePolicy == api.UpdatePolicyReplace {
+		s.add("%s: %s %q needs server-side apply; set %s to %s", d.title(), s.Name+"/"+conflictPolicy, d.Item.ConflictPolicy,
+			s.Name+"/"+updatePolicy, alternatives([]api.UpdatePolicy{api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride}))
 	}
 }
 
@@ -144,6 +164,27 @@ func policy[P ~string](a asked, name string, otherwise P, deprecated bool, allow
 		return otherwise
 	}
 	return P(value)
+}
+
+// unlessDefault returns a policy, or nothing if it is the one that has no effect: inventories are small.
+func unlessDefault[P ~string](without, value P) P {
+	if value == without {
+		return ""
+	}
+	return value
+}
+
+// flag reports whether an annotation is "true".
+func (a asked) flag(name string) bool {
+	switch value := a.take(name); value {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	default:
+		a.refuse(name, value, alternatives([]string{"true", "false"}))
+		return false
+	}
 }
 
 // order returns the wave that an annotation names. Nil means that it names none.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
@@ -31,7 +31,7 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 		return p.create(ctx, m)
 	case graph.Update:
 		m.item.Phase = api.PhaseUpdating
-		return p.update(ctx, m, types.UID(m.item.UID))
+		return p.update(ctx, m)
 	case graph.Recreate:
 		m.item.Phase = api.PhaseUpdating
 		return p.delete(ctx, m)
@@ -52,54 +52,6 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 	return nil
 }
 
-// create creates an object, or takes over the one that exists.
-func (p *pass) create(ctx context.Context, m *member) error {
-	if err := p.Target.Cache.Watch(ctx, ref(m.item).GroupVersionKind); err != nil {
-		return err
-	}
-	live, err := p.Target.Client.Create(ctx, m.wanted.Manifest)
-	if errors.Is(err, apply.ErrExists) {
-		return p.adopt(ctx, m)
-	}
-	if err == nil {
-		p.note(m, live)
-	}
-	return err
-}
-
-// adopt takes over an object that exists, if it is the component's own or its policy allows it.
-func (p *pass) adopt(ctx context.Context, m *member) error {
-	live, err := p.Target.Client.Get(ctx, ref(m.item))
-	if err != nil {
-		return err
-	}
-	owner := live.GetAnnotations()[desired.OwnerKey(p.Name)]
-	ours := owner == desired.OwnerAnnotation(p.c.Owner, m.item.Key())
-	switch {
-	case live.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("an object of that name is being deleted; waiting until it is gone")
-	case ours, m.item.AdoptionPolicy == api.AdoptionPolicyAlways, owner == "" && m.item.AdoptionPolicy == api.AdoptionPolicyIfUnowned:
-		return p.update(ctx, m, live.GetUID())
-	case owner == "":
-		m.refused = fmt.Sprintf("exists and has no owner; set %s/adoption-policy: if-unowned to adopt it", p.Name)
-	default:
-		m.refused = fmt.Sprintf("exists and belongs to %s; set %s/adoption-policy: always to adopt it", owner, p.Name)
-	}
-	return errors.New(m.refused)
-}
-
-// update brings the object with that uid to the manifest.
-func (p *pass) update(ctx context.Context, m *member, uid types.UID) error {
-	if live, found := p.Target.Cache.Get(liveKey(m.item)); found {
-		uid = live.UID
-	}
-	live, err := p.Target.Client.Apply(ctx, m.wanted.Manifest, uid)
-	if err == nil {
-		p.note(m, live)
-	}
-	return err
-}
-
 // delete deletes the object as it was last seen.
 func (p *pass) delete(ctx context.Context, m *member) error {
 	live, found := p.Target.Cache.Get(liveKey(m.item))
@@ -118,19 +70,19 @@ func (p *pass) delete(ctx context.Context, m *member) error {
 	return nil
 }
 
-// release gives up an object: it stays, without our label and annotations.
+// release gives up an object: it stays, without our label, annotations, finalizer and field ownership.
 func (p *pass) release(ctx context.Context, m *member) error {
 	live, found := p.Target.Cache.Get(liveKey(m.item))
 	if !found || !p.owns(m, live) {
 		m.forgotten = true
 		return nil
 	}
-	patch := map[string]any{"metadata": map[string]any{
-		"uid":         string(live.UID),
-		"labels":      map[string]any{desired.OwnerKey(p.Name): nil},
-		"annotations": map[string]any{desired.OwnerKey(p.Name): nil, desired.DigestKey(p.Name): nil},
-	}}
-	if _, err := p.Target.Client.Patch(ctx, ref(m.item), patch); err != nil {
+	now, err := p.Target.Client.Get(ctx, ref(m.item))
+	if err == nil && now.GetUID() == live.UID {
+		owner := []string{desired.OwnerKey(p.Name)}
+		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name)), []string{p.Name + "/finalizer"})
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) {
 		return err
 	}
 	p.Target.Cache.NoteGone(liveKey(m.item), live.UID)

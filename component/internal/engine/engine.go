@@ -32,8 +32,10 @@ type Engine struct {
 	// Name is the operator's; it is the prefix of its annotations and its field manager.
 	Name     string
 	Policies api.Policies // complete
-	Scheme   *runtime.Scheme
-	Target   Target
+	// Namespaces says what happens if a namespace is missing. Empty means that it is created.
+	Namespaces api.NamespacePolicy
+	Scheme     *runtime.Scheme
+	Target     Target
 
 	memory memory
 }
@@ -87,8 +89,12 @@ type member struct {
 	recorded bool
 	// forgotten: it is gone, or no longer the component's, and leaves the inventory.
 	forgotten bool
-	// refused says why nothing may be done to the object.
+	// refused says why nothing may be done to the object, and again when to look again although no
+	// event comes.
 	refused string
+	again   time.Duration
+	// recreate: the object must be created again to get its manifest.
+	recreate bool
 }
 
 // Apply brings the dependents to what the component renders.
@@ -119,7 +125,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 		return nil, fmt.Errorf("render: %w", err)
 	}
 	return desired.Normalize(objects, desired.Options{
-		Name: p.Name, OwnerID: p.c.Owner, Namespace: p.c.In, Policies: p.Policies, Scope: p.scope, Scheme: p.Scheme,
+		Name: p.Name, OwnerID: p.c.Owner, Generation: p.c.Generation, Namespace: p.c.In, Policies: p.Policies, Scope: p.scope, Scheme: p.Scheme,
 	})
 }
 
@@ -212,6 +218,7 @@ func liveKey(item api.InventoryItem) projection.Key {
 func (p *pass) note(m *member, live *unstructured.Unstructured) projection.Object {
 	o := p.Target.Cache.Note(live)
 	m.item.UID, m.item.Fingerprint = string(o.UID), fingerprintOf(liveKey(m.item), o)
+	m.recreate = false
 	if m.wanted != nil {
 		m.item.Digest = m.wanted.Item.Digest
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -50,16 +51,16 @@ func (p *pass) facts(m *member) graph.Facts {
 	live, found := p.Target.Cache.Get(liveKey(m.item))
 	f := graph.Facts{
 		Recorded: m.recorded, Applied: m.wanted != nil && m.item.Digest == m.wanted.Item.Digest,
-		Refused: m.refused,
 	}
 	if m.forgotten {
 		return graph.Facts{}
 	}
 	if found && !p.owns(m, live) {
 		if found = false; m.wanted != nil && m.refused == "" {
-			f.Refused = p.belongs(live)
+			m.refused = p.foreign(m, live)
 		}
 	}
+	f.Refused = m.refused
 	f.Completed = m.item.Phase == api.PhaseCompleted || m.item.Phase == api.PhaseCompleting
 	switch {
 	case !found:
@@ -79,17 +80,18 @@ func (p *pass) facts(m *member) graph.Facts {
 
 // change is what brings a member to its manifest.
 func (p *pass) change(m *member, live projection.Object, found bool) graph.Change {
-	same := m.item.Digest == m.wanted.Item.Digest
+	wanted := m.wanted.Item.Digest
+	changed := m.item.Digest != wanted
 	switch {
 	case m.item.ReconcilePolicy == api.ReconcilePolicyOnce && m.item.Digest != "" && found:
 		return graph.NoChange
-	case !found && same:
+	case !found && !changed:
 		return graph.NoChange // nothing but its absence
 	case !found:
 		return graph.NeedsUpdate
-	case live.Digest != m.wanted.Item.Digest && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
+	case m.recreate, changed && live.Digest != wanted && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
 		return graph.NeedsRecreate
-	case !same, live.Digest != m.wanted.Item.Digest, string(live.UID) != m.item.UID, p.drifted(m, live):
+	case changed, live.Digest != wanted, string(live.UID) != m.item.UID, p.drifted(m, live):
 		return graph.NeedsUpdate
 	}
 	return graph.NoChange
@@ -127,9 +129,16 @@ func (p *pass) owns(m *member, live projection.Object) bool {
 	return live.Owner == desired.OwnerAnnotation(p.c.Owner, m.item.Key())
 }
 
-// belongs says whose an object is that is in the way.
-func (p *pass) belongs(live projection.Object) string {
-	return fmt.Sprintf("belongs to %s", live.Owner)
+// foreign says why a live object that is not the member's own is not taken over. Empty means that it is.
+func (p *pass) foreign(m *member, live projection.Object) string {
+	switch {
+	case m.item.UID == string(live.UID):
+		id, _, _ := desired.ParseOwner(live.Owner)
+		return fmt.Sprintf("was taken over by %s; remove the object from one of the two", cmp.Or(id, "somebody who removed its owner"))
+	case p.adoptable(m, live.Owner):
+		return ""
+	}
+	return p.refusal(live.Owner)
 }
 
 func healthOf(s health.Status) graph.Health {

@@ -46,14 +46,27 @@ func (p *pass) phases(result graph.Result) {
 
 // conclude says what a pass came to.
 func (p *pass) conclude(result graph.Result) Result {
-	out := Result{Ready: result.Plan.Ready, Err: p.failures(result.Errors)}
+	out := Result{Ready: result.Plan.Ready, Err: p.failures(p.refusals(result.Errors))}
 	for _, m := range p.members {
 		out.Recorded = out.Recorded || !m.recorded
+		if m.again > 0 && (out.Again == 0 || m.again < out.Again) {
+			out.Again = m.again
+		}
 	}
 	if !out.Ready {
 		out.Waiting = p.waiting(result.Plan)
 	}
 	return out
+}
+
+// refusals adds the members to which nothing may be done to what went wrong.
+func (p *pass) refusals(failed map[graph.Key]error) map[graph.Key]error {
+	for key, m := range p.members {
+		if m.refused != "" && m.again == 0 && failed[key] == nil {
+			failed[key] = fmt.Errorf("%s %s", ref(m.item), m.refused)
+		}
+	}
+	return failed
 }
 
 // mostNamed is how many objects a message names.

@@ -1,0 +1,146 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+)
+
+// settle takes over fields that others own and that are not in the manifest, after it was applied: what
+// the operator itself wrote by updates, and, to override, what kubectl and Helm wrote. It costs nothing
+// where there is nothing of the kind.
+func (c *Client) settle(ctx context.Context, m, live *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
+	own := ownersOf(live.Object, c.manager)
+	applied := own.ours()
+	theirs := func(e entry) bool {
+		return e.is(c.manager, opUpdate) || o.Override && e.whole() && tool(e["manager"]) ||
+			o.Override && o.Adopt && e.is(beforeFirstApply, opUpdate)
+	}
+	if moved := own.take(theirs, everything); exceeds(moved, applied) {
+		if _, err := c.reassign(ctx, live, func(own *owners) { own.take(theirs, everything) }); err != nil {
+			return nil, err
+		}
+		return c.apply(ctx, m, o)
+	}
+	// After somebody removed managedFields, what the operator applied would stay when it is no longer
+	// in the manifest.
+	before := func(e entry) bool { return e.is(beforeFirstApply, opUpdate) }
+	for _, e := range own.entries {
+		if before(e) && meets(e.fields(), applied) {
+			return c.reassign(ctx, live, func(own *owners) { own.drop(before, own.ours()) })
+		}
+	}
+	return live, nil
+}
+
+// mend applies a manifest that the API server refused because it would be invalid together with what
+// others wrote: a list with two items of one name, or two sources in one volume. What they wrote there is
+// taken over first. The error is the one of the refusal if it has another cause.
+func (c *Client) mend(ctx context.Context, m *unstructured.Unstructured, o Options, refusal error) (*unstructured.Unstructured, error) {
+	live, err := c.Get(ctx, RefOf(m))
+	if err != nil {
+		return nil, errors.Join(refusal, err)
+	}
+	if live.GetUID() != o.UID {
+		return nil, fmt.Errorf("%w: it has another uid", ErrReplaced)
+	}
+	paths, _ := fingerprint.Diff(m.Object, live.Object, 0)
+	paths = parents(paths)
+	claim := func(own *owners) fields {
+		return own.take(func(e entry) bool { return e.whole() && e["operation"] == opUpdate },
+			func(set fields) fields { return within(set, paths) })
+	}
+	own := ownersOf(live.Object, c.manager)
+	if moved := claim(&own); len(moved) == 0 {
+		return nil, refusal
+	}
+	if _, err := c.reassign(ctx, live, func(own *owners) { claim(own) }); err != nil {
+		return nil, err
+	}
+	return c.apply(ctx, m, o)
+}
+
+// reassign changes who owns the fields of an object.
+func (c *Client) reassign(ctx context.Context, live *unstructured.Unstructured, change func(*owners)) (*unstructured.Unstructured, error) {
+	return c.amend(ctx, live, func(live *unstructured.Unstructured) map[string]any {
+		own := ownersOf(live.Object, c.manager)
+		change(&own)
+		return map[string]any{"managedFields": own.list()}
+	})
+}
+
+// attempts is how often a change that depends on what was read is tried.
+const attempts = 5
+
+// amend changes the metadata of an object as it is. If somebody wrote meanwhile, it reads the object and
+// tries again.
+func (c *Client) amend(ctx context.Context, live *unstructured.Unstructured, change func(live *unstructured.Unstructured) map[string]any) (*unstructured.Unstructured, error) {
+	ref, uid := RefOf(live), live.GetUID()
+	for try := 1; ; try++ {
+		metadata := change(live)
+		metadata["uid"], metadata["resourceVersion"] = string(uid), live.GetResourceVersion()
+		changed, err := c.Patch(ctx, ref, map[string]any{"metadata": metadata})
+		if !apierrors.IsConflict(err) || try == attempts {
+			return changed, replaced(err)
+		}
+		if live, err = c.Get(ctx, ref); err != nil {
+			return nil, replaced(err)
+		}
+		if live.GetUID() != uid {
+			return nil, fmt.Errorf("%w: it has another uid", ErrReplaced)
+		}
+	}
+}
+
+// replaced makes an answer that the object is not there any more an [ErrReplaced].
+func replaced(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", ErrReplaced, err)
+	}
+	return err
+}
+
+// Relinquish gives up fields that the manager applied. Their values stay.
+func (c *Client) Relinquish(ctx context.Context, live *unstructured.Unstructured, paths []fingerprint.Path) (*unstructured.Unstructured, error) {
+	own := ownersOf(live.Object, c.manager)
+	if len(within(own.ours(), paths)) == 0 {
+		return live, nil
+	}
+	return c.reassign(ctx, live, func(own *owners) {
+		own.drop(func(e entry) bool { return e["manager"] == c.manager && e.whole() }, within(own.ours(), paths))
+	})
+}
+
+// Release gives up an object: it keeps its values, and neither the labels, annotations and finalizers
+// that are named nor the managedFields say that it was the manager's. The error is [ErrReplaced] if it is
+// gone.
+func (c *Client) Release(ctx context.Context, live *unstructured.Unstructured, labels, annotations, finalizers []string) error {
+	nulls := func(keys []string) map[string]any {
+		out := map[string]any{}
+		for _, key := range keys {
+			out[key] = nil
+		}
+		return out
+	}
+	_, err := c.amend(ctx, live, func(live *unstructured.Unstructured) map[string]any {
+		own := ownersOf(live.Object, c.manager)
+		kept := own.entries[:0]
+		for _, e := range own.entries {
+			if e["manager"] != c.manager {
+				kept = append(kept, e)
+			}
+		}
+		own.entries = kept
+		metadata := map[string]any{"labels": nulls(labels), "annotations": nulls(annotations), "managedFields": own.list()}
+		if left, changed := without(live.GetFinalizers(), finalizers); changed {
+			metadata["finalizers"] = left
+		}
+		return metadata
+	})
+	return err
+}

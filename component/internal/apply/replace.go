@@ -1,0 +1,177 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Seen is what a replacement must know of the object that it replaces.
+type Seen struct {
+	UID        types.UID
+	Version    string
+	Finalizers []string
+	// Live is the object itself, if it is known.
+	Live *unstructured.Unstructured
+}
+
+// SeenIn returns what a replacement must know of an object.
+func SeenIn(live *unstructured.Unstructured) Seen {
+	return Seen{UID: live.GetUID(), Version: live.GetResourceVersion(), Finalizers: live.GetFinalizers(), Live: live}
+}
+
+// Post creates the object of a manifest. The error is [ErrExists] if there is an object of that name.
+func (c *Client) Post(ctx context.Context, m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(m.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	path, err := c.collection(RefOf(m))
+	if err != nil {
+		return nil, err
+	}
+	live, err := answer(c.requests.Post().AbsPath(path).Body(data).Param("fieldManager", c.manager).Do(ctx))
+	if apierrors.IsAlreadyExists(err) {
+		return nil, ErrExists
+	}
+	return live, err
+}
+
+// Replace replaces an object with its manifest. Finalizers stay, and so does what the API server and its
+// controllers set once and nobody may change. If somebody wrote since the object was seen, it is read and
+// replaced as it is now. keep are further values that stay. The error is [ErrReplaced] if the object is
+// not there any more.
+func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen Seen, keep ...[]string) (*unstructured.Unstructured, error) {
+	ref := RefOf(m)
+	path, err := c.path(ref)
+	if err != nil {
+		return nil, err
+	}
+	keep = append(keep, fixed(m.GroupVersionKind().GroupKind())...)
+	for try := 1; ; try++ {
+		if seen.Live == nil && len(keep) > 0 || try > 1 {
+			live, err := c.Get(ctx, ref)
+			if err != nil {
+				return nil, replaced(err)
+			}
+			if live.GetUID() != seen.UID {
+				return nil, fmt.Errorf("%w: it has another uid", ErrReplaced)
+			}
+			seen = SeenIn(live)
+		}
+		data, err := json.Marshal(replacement(m, seen, keep).Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		live, err := answer(c.requests.Put().AbsPath(path).Body(data).Param("fieldManager", c.manager).Do(ctx))
+		if !apierrors.IsConflict(err) || try == attempts {
+			return live, replaced(err)
+		}
+	}
+}
+
+// replacement is what an object is replaced with.
+func replacement(m *unstructured.Unstructured, seen Seen, keep [][]string) *unstructured.Unstructured {
+	out := m.DeepCopy()
+	out.SetUID(seen.UID)
+	out.SetResourceVersion(seen.Version)
+	finalizers := slices.Clone(seen.Finalizers)
+	for _, f := range m.GetFinalizers() {
+		if !slices.Contains(finalizers, f) {
+			finalizers = append(finalizers, f)
+		}
+	}
+	if len(finalizers) > 0 {
+		out.SetFinalizers(finalizers)
+	}
+	if seen.Live == nil {
+		return out
+	}
+	for _, path := range keep {
+		value, found, err := unstructured.NestedFieldCopy(seen.Live.Object, path...)
+		if err != nil || !found {
+			continue
+		}
+		if _, given, err := unstructured.NestedFieldNoCopy(out.Object, path...); err == nil && !given {
+			_ = unstructured.SetNestedField(out.Object, value, path...) // a parent that is no map is the manifest's
+		}
+	}
+	return out
+}
+
+// fixed are values that the API server or its controllers set and that must not be missing afterwards.
+// Where the server adds them to an update by itself, as in Services, they are not listed.
+func fixed(k schema.GroupKind) [][]string {
+	switch k {
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return [][]string{{"spec", "volumeName"}, {"spec", "storageClassName"}, {"spec", "volumeMode"}}
+	case schema.GroupKind{Kind: "PersistentVolume"}:
+		return [][]string{{"spec", "claimRef"}}
+	case schema.GroupKind{Kind: "Namespace"}:
+		return [][]string{{"spec", "finalizers"}}
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		labels := []string{"spec", "template", "metadata", "labels"}
+		return [][]string{
+			{"spec", "selector"},
+			append(slices.Clone(labels), "batch.kubernetes.io/controller-uid"), append(slices.Clone(labels), "batch.kubernetes.io/job-name"),
+			append(slices.Clone(labels), "controller-uid"), append(slices.Clone(labels), "job-name"),
+		}
+	}
+	return nil
+}
+
+// without returns a list without some of its elements, and whether it had any of them.
+func without(list, drop []string) (left []any, changed bool) {
+	left = []any{}
+	for _, s := range list {
+		if slices.Contains(drop, s) {
+			changed = true
+			continue
+		}
+		left = append(left, s)
+	}
+	return left, changed
+}
+
+// trial is the name of objects that are never stored.
+const trial = "trial"
+
+// Immutable reports whether an object that refuses its manifest as invalid would accept it if it were
+// created again: the API server refuses to replace it as well, where nothing is merged, and would accept
+// the manifest as a new object. Nothing is changed.
+func (c *Client) Immutable(ctx context.Context, m *unstructured.Unstructured, seen Seen) (bool, error) {
+	live, err := c.Get(ctx, RefOf(m))
+	if err != nil || live.GetUID() != seen.UID {
+		return false, err
+	}
+	path, err := c.path(RefOf(m))
+	if err != nil {
+		return false, err
+	}
+	put, err := json.Marshal(replacement(m, SeenIn(live), fixed(m.GroupVersionKind().GroupKind())).Object)
+	if err != nil {
+		return false, fmt.Errorf("encode: %w", err)
+	}
+	_, err = answer(c.requests.Put().AbsPath(path).Body(put).Param("fieldManager", c.manager).Param("dryRun", "All").Do(ctx))
+	if !apierrors.IsInvalid(err) {
+		return false, nil
+	}
+	other := m.DeepCopy()
+	other.SetName(trial + "-" + string(seen.UID)[:min(8, len(seen.UID))])
+	post, err := json.Marshal(other.Object)
+	if err != nil {
+		return false, fmt.Errorf("encode: %w", err)
+	}
+	collection, err := c.collection(RefOf(m))
+	if err != nil {
+		return false, err
+	}
+	_, err = answer(c.requests.Post().AbsPath(collection).Body(post).Param("fieldManager", c.manager).Param("dryRun", "All").Do(ctx))
+	return err == nil, nil
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/graph"
+)
+
+// attempts is how often a pass tries to write an object that others create and delete meanwhile.
+const attempts = 3
+
+// unwatched is when an object is looked at again that nothing wakes the component for.
+const unwatched = 5 * time.Second
+
+// create creates an object, or takes over the one that exists.
+func (p *pass) create(ctx context.Context, m *member) error {
+	if err := p.Target.Cache.Watch(ctx, ref(m.item).GroupVersionKind); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		err := p.createOnce(ctx, m)
+		if !errors.Is(err, apply.ErrReplaced) || try == attempts {
+			return err
+		}
+	}
+}
+
+// createOnce is create as long as nobody interferes. The error is [apply.ErrReplaced] if the object that
+// was in the way is gone.
+func (p *pass) createOnce(ctx context.Context, m *member) error {
+	live, err := p.post(ctx, m)
+	if apply.MissingNamespace(err) {
+		if err = p.createNamespace(ctx, m, err); err == nil {
+			live, err = p.post(ctx, m)
+		}
+	}
+	if err == nil {
+		p.note(m, live)
+		return nil
+	}
+	if !errors.Is(err, apply.ErrExists) {
+		return err
+	}
+	live, err = p.Target.Client.Get(ctx, ref(m.item))
+	if apierrors.IsNotFound(err) {
+		return apply.ErrReplaced
+	}
+	if err != nil {
+		return err
+	}
+	return p.adopt(ctx, m, live)
+}
+
+// post sends the request that creates an object.
+func (p *pass) post(ctx context.Context, m *member) (*unstructured.Unstructured, error) {
+	if m.item.UpdatePolicy == api.UpdatePolicyReplace {
+		return p.Target.Client.Post(ctx, m.wanted.Manifest)
+	}
+	return p.Target.Client.Create(ctx, m.wanted.Manifest)
+}
+
+// createNamespace creates the namespace of an object, which is missing. It is nobody's afterwards.
+func (p *pass) createNamespace(ctx context.Context, m *member, missing error) error {
+	if ns := p.members[graph.Key("/Namespace//"+m.item.Namespace)]; ns != nil {
+		return missing
+	}
+	if p.Namespaces == api.NamespacePolicyDoNotCreate {
+		return fmt.Errorf("namespace %s does not exist, and the operator does not create namespaces; create it", m.item.Namespace)
+	}
+	ns := &unstructured.Unstructured{}
+	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	ns.SetName(m.item.Namespace)
+	if _, err := p.Target.Client.Post(ctx, ns); err != nil && !errors.Is(err, apply.ErrExists) {
+		return fmt.Errorf("create namespace %s: %w", m.item.Namespace, err)
+	}
+	return nil
+}
+
+// adopt takes over an object that exists, if it is the component's own or its policy allows it.
+func (p *pass) adopt(ctx context.Context, m *member, live *unstructured.Unstructured) error {
+	owner := live.GetAnnotations()[desired.OwnerKey(p.Name)]
+	ours := owner == desired.OwnerAnnotation(p.c.Owner, m.item.Key())
+	switch {
+	case live.GetDeletionTimestamp() != nil:
+		m.refused, m.again = "cannot be created while an older object of that name is being deleted", unwatched
+		return nil
+	case ours || p.adoptable(m, owner):
+		return p.write(ctx, m, apply.SeenIn(live), !ours)
+	}
+	m.refused = p.refusal(owner)
+	return nil
+}
+
+// adoptable reports whether the policy of a member allows to take over an object with an owner, or
+// without one.
+func (p *pass) adoptable(m *member, owner string) bool {
+	switch m.item.AdoptionPolicy {
+	case api.AdoptionPolicyAlways:
+		return true
+	case api.AdoptionPolicyIfUnowned:
+		return owner == ""
+	case api.AdoptionPolicyNever:
+	}
+	return false
+}
+
+// refusal says why an object is not taken over.
+func (p *pass) refusal(owner string) string {
+	if owner == "" {
+		return fmt.Sprintf("exists and has no owner; set %s/adoption-policy: if-unowned to adopt it", p.Name)
+	}
+	id, _, _ := desired.ParseOwner(owner)
+	return fmt.Sprintf("exists and belongs to %s; set %s/adoption-policy: always to adopt it", id, p.Name)
+}
+
+// update brings an object to its manifest.
+func (p *pass) update(ctx context.Context, m *member) error {
+	live, found := p.Target.Cache.Get(liveKey(m.item))
+	if !found {
+		return p.create(ctx, m)
+	}
+	err := p.write(ctx, m, apply.Seen{UID: live.UID, Version: live.Version, Finalizers: live.Finalizers}, false)
+	if errors.Is(err, apply.ErrReplaced) {
+		p.Target.Cache.NoteGone(liveKey(m.item), live.UID)
+		return p.create(ctx, m)
+	}
+	return err
+}
+
+// write changes an object that exists.
+func (p *pass) write(ctx context.Context, m *member, seen apply.Seen, adopt bool) error {
+	live, err := p.send(ctx, m, seen, adopt)
+	if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
+		return fmt.Errorf("%w; remove the fields from the manifest, or set %s/conflict-policy: force to take them over", conflict, p.Name)
+	}
+	if apierrors.IsInvalid(err) {
+		return p.immutable(ctx, m, seen, err)
+	}
+	if err == nil {
+		p.note(m, live)
+	}
+	return err
+}
+
+// send sends the request that changes an object.
+func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool) (*unstructured.Unstructured, error) {
+	o := apply.Options{UID: seen.UID, Adopt: adopt, Yield: m.item.ConflictPolicy == api.ConflictPolicyFail}
+	switch m.item.UpdatePolicy {
+	case api.UpdatePolicyReplace:
+		return p.Target.Client.Replace(ctx, m.wanted.Manifest, seen)
+	case api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate:
+		o.Override = true
+	case api.UpdatePolicySsaMerge:
+	}
+	return p.Target.Client.Apply(ctx, m.wanted.Manifest, o)
+}
+
+// immutable has an object created again if nothing but that brings it to its manifest and its policy
+// allows it. refused is the API server's answer to the update.
+func (p *pass) immutable(ctx context.Context, m *member, seen apply.Seen, refused error) error {
+	if m.item.ImmutablePolicy != api.ImmutablePolicyRecreate {
+		return refused
+	}
+	proven, err := p.Target.Client.Immutable(ctx, m.wanted.Manifest, seen)
+	switch {
+	case err != nil:
+		return errors.Join(refused, err)
+	case !proven:
+		return refused
+	case holdsData(ref(m.item).GroupKind()) && !m.wanted.AcceptDataLoss:
+		return fmt.Errorf(`%w; to delete and create it again loses what it holds: set %s/accept-data-loss: "true" to allow that`, refused, p.Name)
+	}
+	m.recreate = true
+	return nil
+}
+
+// holdsData reports whether something is lost with objects of a kind that creating them again does not
+// bring back.
+func holdsData(k schema.GroupKind) bool {
+	switch k {
+	case schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"},
+		schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return true
+	}
+	return false
+}
