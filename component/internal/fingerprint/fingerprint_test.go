@@ -50,6 +50,7 @@ func TestValues(t *testing.T) {
 	items := `{"f:list":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:v":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:v":{}}}}`
 	numbers := `{"f:list":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{"f:v":{}},"k:{\"port\":443,\"protocol\":\"TCP\"}":{"f:v":{}}}}`
 	escaped := `{"f:list":{"k:{\"name\":\"a\u003cb\"}":{"f:v":{}},"k:{\"name\":\"ü\"}":{"f:v":{}}}}`
+	doubled := `{"f:list":{"k:{\"name\":\"a\u003cb\"}":{"f:v":{}},"k:{\"name\":\"p\"}":{"f:v":{}}}}`
 	partial := `{"f:list":{"k:{\"name\":\"a\"}":{"f:v":{}},"k:{\"name\":\"a\",\"zone\":1}":{"f:v":{}}}}`
 	values := `{"f:set":{"v:\"a\"":{},"v:1":{}}}`
 	theirs := entry("them", "Update", "2026-01-02T03:04:05Z", `{"f:empty":{"f:x":{}}}`)
@@ -81,6 +82,7 @@ func TestValues(t *testing.T) {
 		"other fields of an item":   {"they are not ours", items, `{"list":[{"name":"a","v":1},{"name":"b"}]}`, `{"list":[{"name":"a","v":1,"w":1},{"name":"b"}]}`, nil, true},
 		"a number as key":           {"the item is found", numbers, `{"list":[{"port":80,"protocol":"TCP","v":1},{"port":443,"protocol":"TCP"}]}`, `{"list":[{"port":80,"protocol":"TCP","v":2},{"port":443,"protocol":"TCP"}]}`, nil, false},
 		"a key with escapes":        {"the item is found", escaped, `{"list":[{"name":"a<b","v":1},{"name":"ü"}]}`, `{"list":[{"name":"a<b","v":2},{"name":"ü"}]}`, nil, false},
+		"doubled beside an escape":  {"the item is found", doubled, `{"list":[{"name":"p"},{"name":"p"},{"name":"a<b","v":1}]}`, `{"list":[{"name":"p"},{"name":"p"},{"name":"a<b","v":2}]}`, nil, false},
 		"a key beyond ASCII":        {"the item is found", escaped, `{"list":[{"name":"ü","v":1}]}`, `{"list":[{"name":"ü","v":2}]}`, nil, false},
 		"a key with fewer fields":   {"the item is found", partial, `{"list":[{"name":"a","v":1},{"name":"a","zone":1}]}`, `{"list":[{"name":"a","v":2},{"name":"a","zone":1}]}`, nil, false},
 		"the longer key of the two": {"the item is found", partial, `{"list":[{"name":"a"},{"name":"a","zone":1,"v":1}]}`, `{"list":[{"name":"a"},{"name":"a","zone":1,"v":2}]}`, nil, false},
