@@ -15,6 +15,9 @@ type (
 	misspelt   struct{ incapable }
 	byPointer  struct{ incapable }
 	namedTwice struct{ incapable }
+	bothWrong  struct{ incapable }
+	oneLetter  struct{ incapable }
+	resizes    struct{ incapable }
 )
 
 // incapable is a driver that can do no more than it must.
@@ -44,6 +47,18 @@ func (*byPointer) Reflect(external.ReflectRequest[*thing.Thing, box]) {}
 
 func (namedTwice) ExternalName(*thing.Thing) string { return "" }
 
+func (*bothWrong) Update(context.Context, external.UpdateRequest[*thing.Thing, shelf, box]) error {
+	return nil
+}
+
+func (oneLetter) Updat(context.Context, external.UpdateRequest[*thing.Thing, shelf, box]) (external.UpdateResponse[box], error) {
+	return external.UpdateResponse[box]{}, nil
+}
+
+func (resizes) Resize(context.Context, external.UpdateRequest[*thing.Thing, shelf, box]) error {
+	return nil
+}
+
 // TestCapabilities: an optional method that nobody would call is told before anything runs. An Update
 // of another signature would make each change of a spec a deletion and a new create.
 func TestCapabilities(t *testing.T) {
@@ -63,6 +78,14 @@ func TestCapabilities(t *testing.T) {
 		}},
 		{byPointer{}, []string{"&byPointer{...}"}},
 		{&byPointer{}, nil},
+		{bothWrong{}, []string{
+			"Update(context.Context, external.UpdateRequest[*thing.Thing, external_test.shelf, external_test.box]) error\nwhich is not called",
+		}},
+		{oneLetter{}, []string{"external_test.oneLetter has the method Updat, which is not called: that of external.Updater"}},
+		{resizes{}, []string{
+			"has the method Resize with a parameter of type external.UpdateRequest[*thing.Thing, external_test.shelf, external_test.box], which is not called, " +
+				"because no interface of package external has it: rename it, or unexport it if you call it yourself",
+		}},
 		{namedTwice{}, []string{"ExternalName(*thing.Thing) string", "ExternalName(*thing.Thing) (string, error)"}},
 	} {
 		c := external.New(test.driver, external.Options[*thing.Thing, shelf]{

@@ -15,7 +15,9 @@ import (
 )
 
 // New makes the controller of one kind of external resource. It detects the optional interfaces of
-// d by its methods; a method with the right name and another signature makes SetupWithManager fail.
+// d by its methods; a method that would never be called makes SetupWithManager fail: one with the
+// right name and another signature, one with a misspelt name, and any other exported method that takes
+// one of this package's requests.
 // New panics if d is nil, if options are missing or exclude each other, or if [Options.MarkLater] is
 // set and d is no [Marker].
 func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controller[T] {
@@ -32,9 +34,14 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	}
 	options.Sources = append(options.Sources, trigger.External[T]{Waker: e.Waker()})
 	options.Needs = append(slices.Clone(options.Needs), e.Needs()...)
-	options.Problem = errors.Join(options.Problem, e.Problem(), capability.Check(d,
-		reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
-		reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier]()))
+	options.Problem = errors.Join(options.Problem, e.Problem(), capability.Interfaces{
+		Required: reflect.TypeFor[Driver[T, C, O]](),
+		Optional: []reflect.Type{
+			reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
+			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier](),
+		},
+		Requests: true,
+	}.Check(d))
 	return loop.New(reconciler[T]{e}, options)
 }
 

@@ -172,9 +172,13 @@ func (c *Controller[T]) Longest() (types.NamespacedName, time.Time) { return c.m
 
 // check returns every problem of the reconciler and of the options at once.
 func (c *Controller[T]) check(name string) error {
-	err := errors.Join(c.options.Problem, capability.Check(c.author,
-		reflect.TypeFor[Cleaner[T]](), reflect.TypeFor[ErrorHandler[T]](), reflect.TypeFor[Preparer[T]](),
-		reflect.TypeFor[Selector[T]](), reflect.TypeFor[Indexer[T]]()))
+	err := errors.Join(c.options.Problem, capability.Interfaces{
+		Required: reflect.TypeFor[Reconciler[T]](),
+		Optional: []reflect.Type{
+			reflect.TypeFor[Cleaner[T]](), reflect.TypeFor[ErrorHandler[T]](), reflect.TypeFor[Preparer[T]](),
+			reflect.TypeFor[Selector[T]](), reflect.TypeFor[Indexer[T]](),
+		},
+	}.Check(c.author))
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}
