@@ -84,7 +84,7 @@ func (s *Scenario) compiled() *run.Scenario {
 	c := &run.Scenario{
 		Name: s.Name, Manager: s.Operator.Manager, Replicas: s.Replicas, Reads: s.Reads, Shared: s.Shared, Secrets: s.Secrets,
 		SetUp:    func(mgr manager.Manager, p *run.Process) error { return s.Operator.SetUp(mgr, &Env{p}) },
-		Quiet:    cmp.Or(s.Quiet, 30*time.Second),
+		Quiet:    cmp.Or(s.Quiet, run.UsualQuiet),
 		Patience: cmp.Or(s.Patience, 30*time.Minute),
 	}
 	for _, step := range s.Steps {

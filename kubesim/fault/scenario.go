@@ -30,7 +30,7 @@ type Scenario struct {
 	// the error NotFound, the user does nothing at that moment.
 	Races []Step
 	// Quiet is for how long nothing must change before the cluster counts as being at rest. 0 means
-	// 30 s of the simulated clock.
+	// 30 s of the simulated clock. After the last step it is at least that long.
 	Quiet time.Duration
 	// Patience is the operator's time limit: how long after a fault the state may differ from that of
 	// the undisturbed run. 0 means 30 minutes of the simulated clock.

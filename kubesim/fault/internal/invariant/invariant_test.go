@@ -248,6 +248,7 @@ func TestEarlyEffects(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	busy := func(status string) string { return strings.Replace(status, "type: Ready", "type: Updating", 1) }
 	flap := func(between func(*story)) func(*story) {
 		return add("ready", func(s *story) {
 			s.put("operator", shop, database(1, mark, notReady(1)))
@@ -352,6 +353,20 @@ func TestStatus(t *testing.T) {
 				s.put("operator", shop, database(1, mark, notReady(1)))
 				s.tick(time.Minute)
 				s.put("operator", shop, database(1, mark, readyAt(1)))
+			}),
+		},
+		"flapping after a change that was not seen": {
+			why: "what the operator wrote first was about the spec before",
+			usual: add("ready", func(s *story) {
+				s.put("user", shop, database(2, mark, busy(notReady(1))))
+				s.put("operator", shop, database(2, mark, busy(readyAt(2))))
+			}),
+			run: add("ready", func(s *story) {
+				s.put("user", shop, database(2, mark, busy(notReady(1))))
+				s.put("operator", shop, database(2, mark, busy(readyAt(1))))
+				s.put("operator", shop, database(2, mark, busy(notReady(2))))
+				s.tick(time.Second)
+				s.put("operator", shop, database(2, mark, busy(readyAt(2))))
 			}),
 		},
 		"flapping after a change": {why: "a user's change is a cause, and a new status within another step", run: first("update", put("operator", shop, database(2, mark, notReady(2))))},

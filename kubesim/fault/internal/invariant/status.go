@@ -303,6 +303,8 @@ func (x *index) findFlapping(l *life, u *index) []history.Violation {
 type spell struct {
 	status string
 	change int
+	// observed is the generation that the condition spoke of last; 0 if it does not say.
+	observed int64
 }
 
 // flaps returns each time that a condition of an object went from one status to another and back
@@ -315,14 +317,18 @@ func (x *index) flaps(l *life) []history.Violation {
 		for _, now := range conditionsOf(c.After) {
 			all := spells[now.kind]
 			if n := len(all); n > 0 && all[n-1].status == now.status {
+				all[n-1].observed = now.observed
 				continue
 			}
-			all = append(all, spell{now.status, i})
+			all = append(all, spell{now.status, i, now.observed})
 			spells[now.kind] = all
 			if len(all) < 3 {
 				continue
 			}
 			first := all[len(all)-3]
+			if first.observed != now.observed {
+				continue // a user's change came before the first write, and was seen after it
+			}
 			if first.status == now.status && x.run.Changes[first.change].Step == c.Step && c.By == operator && !x.moved(l, first.change, i) {
 				found = append(found, history.Violation{Call: c.Call, Message: fmt.Sprintf(
 					"condition %s of %s went from %s to %s and back, and nothing else had changed",

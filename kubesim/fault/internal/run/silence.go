@@ -6,6 +6,10 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
+// UsualQuiet is how long nothing may change for a world to be called quiet, unless its scenario says
+// otherwise.
+const UsualQuiet = 30 * time.Second
+
 // silenceFor is how long a world at rest is watched.
 func (p *play) silenceFor() time.Duration {
 	if p.scenario.Manager.LeaderElection {
@@ -19,12 +23,26 @@ func (p *play) silence() error {
 	if p.job.Watchful {
 		return nil // it was watched after each step
 	}
+	if err := p.calm(); err != nil {
+		return err
+	}
 	s := p.openSilence()
 	if err := p.pass(p.silenceFor()); err != nil {
 		return err
 	}
 	p.closeSilence(s)
 	return nil
+}
+
+// calm waits until the world has been quiet for the usual time, where its steps follow each other
+// sooner: client-go retries an event that was not written after ten seconds and more.
+func (p *play) calm() error {
+	if p.quiet >= UsualQuiet {
+		return nil
+	}
+	l := p.loop
+	l.quiet = UsualQuiet
+	return l.settle()
 }
 
 // watch watches the world at rest, before and after the operator starts again with empty caches.
