@@ -62,6 +62,16 @@ func TestFolder(t *testing.T) {
 // TestCloud plays an API that takes two calls to make a thing.
 func TestCloud(t *testing.T) { explore(t, scenarios.Cloud()) }
 
+// TestAnswers plays an API that answers changes with the state, and two accounts of it. The roles are
+// those of TestCloud.
+func TestAnswers(t *testing.T) { explore(t, scenarios.Answers()) }
+
+// TestKept plays that API where it keeps what it says is deleted. A process that starts tries again, so
+// the world is not silent after a restart (I5).
+func TestKept(t *testing.T) {
+	exploreBy(t, scenarios.Kept(), append(kinds(), fault.Waive("I5", "I15"))...)
+}
+
 // TestOutages plays an API that throttles and is down. Its three objects make many calls, so only a
 // sample of the other faults is played besides crashes, in pairs. Its roles are those of TestCloud.
 func TestOutages(t *testing.T) {

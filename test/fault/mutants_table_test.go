@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants(), answerMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -237,6 +237,42 @@ func hangMutants() []mutant {
 			what: "a pass waits for a call that does not return",
 			file: "external/internal/engine/calls.go", old: "		got = p.leave(a, late)\n", mutated: "		got = <-late\n",
 			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@6",
+		},
+	}
+}
+
+// answerMutants are bugs in what the state that an API returns with its answers proves.
+func answerMutants() []mutant {
+	return []mutant{
+		{
+			what: "what the API returned in one account is acted on in another",
+			file: "external/internal/engine/pass.go", old: "	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) {", mutated: "	if false {",
+			scenario: "cloud-moves", invariants: []string{"I1", "I10"},
+		},
+		{
+			what: "an object is deleted by what the API returned in another account",
+			file: "external/internal/engine/pass.go", old: "	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) {", mutated: "	if false && p.id != \"\" {",
+			scenario: "cloud-left", invariants: []string{"I1", "I10"},
+		},
+		{
+			what: "an answer without our mark is taken as proof",
+			file: "external/internal/decide/decide.go", old: "		return !f.Unconfirmed && (f.Seen.Phase == PhaseMissing || f.Seen.Ours() && f.Seen.Phase != PhaseFailed && f.Seen.Phase != PhaseDeleting)\n", mutated: "		return !f.Unconfirmed\n",
+			scenario: "cloud-answers", invariants: []string{"I1"},
+		},
+		{
+			what: "a delete that was accepted is taken for done",
+			file: "external/internal/engine/calls.go", old: "		if response.Gone && err == nil {\n", mutated: "		if _ = response; err == nil {\n",
+			scenario: "cloud-answers-late", invariants: []string{"I1", "I2"},
+		},
+		{
+			what: "what is said to be gone and is not is deleted for ever",
+			file: "external/internal/decide/life.go", old: "	case f.SameUpdates >= NotConvergingAfter, f.VainDeletes >= NotConvergingAfter:\n", mutated: "	case f.SameUpdates >= NotConvergingAfter:\n",
+			scenario: "cloud-kept", invariants: []string{"I1", "I13"},
+		},
+		{
+			what: "all accounts share a client",
+			file: "external/internal/engine/connector.go", old: "	return e.clients.of(who.key, name), nil\n", mutated: "	_ = name\n	return e.clients.of(who.key, \"all\"), nil\n",
+			scenario: "cloud-moves", invariants: []string{"I1", "I10"},
 		},
 	}
 }

@@ -1,6 +1,7 @@
-// Package cloudfake is a vendor in memory with an HTTP API: items by name, which get their tags
-// when they are created or in a separate call. It can throttle for a while, or be unreachable, and
-// it bans a caller that makes too many calls meanwhile. Begin with [New] and [Cloud.Handler].
+// Package cloudfake is an external API in memory, reached by HTTP: items by name, which get their
+// tags when they are created or in a separate call. It answers changes with the state of the item. It
+// can throttle for a while, or be unreachable, and it bans a caller that makes too many calls
+// meanwhile. Begin with [New] and [Cloud.Handler].
 package cloudfake
 
 import (
@@ -21,10 +22,16 @@ import (
 
 // Item is what the cloud has, as it answers it.
 type Item struct {
-	Size int               `json:"size"`
+	Size int `json:"size"`
+	// Tier is fixed when the item is created.
+	Tier string            `json:"tier,omitempty"`
 	Tags map[string]string `json:"tags,omitempty"`
-	// madeFor is for the fake's own books.
+	// Deleting is set until a deletion that takes its time is done.
+	Deleting bool `json:"deleting,omitempty"`
+	// gone is when that is; madeFor and left are for the fake's own books.
+	gone    time.Time
 	madeFor string
+	left    bool
 }
 
 const (
@@ -46,6 +53,10 @@ type Cloud struct {
 	// patience is how many more calls are tolerated meanwhile.
 	patience int
 	banned   bool
+	// slow is how long deletions take; terse lets answers to updates leave out the tags; stubborn
+	// lets deletions be accepted and do nothing.
+	slow            time.Duration
+	terse, stubborn bool
 }
 
 var _ fault.Cloner = (*Cloud)(nil)
@@ -58,7 +69,10 @@ func (c *Cloud) Clone() fault.ExternalAPI {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The tags of an item are replaced, never changed.
-	return &Cloud{items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned}
+	return &Cloud{
+		items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned,
+		slow: c.slow, terse: c.terse, stubborn: c.stubborn,
+	}
 }
 
 // Resources returns the items, and a ban if there were too many calls during an outage. An item
@@ -67,12 +81,10 @@ func (c *Cloud) Resources() []fault.Resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []fault.Resource
-	for name, i := range c.items {
-		marked, state := external.MarkOf(i.Tags)[external.MarkUID], fmt.Sprintf("size %d", i.Size)
-		if marked != "" {
-			state += ", marked"
+	for name := range c.items {
+		if i, exists := c.item(name); exists {
+			all = append(all, fault.Resource{Kind: "item", ID: name, Owner: i.owner(), State: i.state(), Ready: !i.Deleting})
 		}
-		all = append(all, fault.Resource{Kind: "item", ID: name, Owner: cmp.Or(marked, i.madeFor), State: state, Ready: true})
 	}
 	if c.banned {
 		all = append(all, fault.Resource{Kind: "ban", ID: "too many calls during an outage"})
@@ -81,11 +93,78 @@ func (c *Cloud) Resources() []fault.Resource {
 	return all
 }
 
+// owner is the object that the item belongs to, by its mark or by the books.
+func (i Item) owner() string {
+	if i.left {
+		return ""
+	}
+	return cmp.Or(external.MarkOf(i.Tags)[external.MarkUID], i.madeFor)
+}
+
+// state is what users care about.
+func (i Item) state() string {
+	state := fmt.Sprintf("size %d", i.Size)
+	if i.Tier != "" {
+		state += ", " + i.Tier
+	}
+	if external.MarkOf(i.Tags)[external.MarkUID] != "" {
+		state += ", marked"
+	}
+	if i.Deleting {
+		state += ", deleting"
+	}
+	return state
+}
+
+// item returns an item that exists now.
+func (c *Cloud) item(name string) (Item, bool) {
+	i, exists := c.items[name]
+	return i, exists && (!i.Deleting || time.Now().Before(i.gone))
+}
+
+// DeleteSlowly lets deletions take a while, during which the item is still there.
+func (c *Cloud) DeleteSlowly(takes time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow = takes
+}
+
+// AnswerTersely leaves the tags out of the answers to updates.
+func (c *Cloud) AnswerTersely() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.terse = true
+}
+
+// Obey sets whether deletions delete. Otherwise they are answered as if they had.
+func (c *Cloud) Obey(deletes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stubborn = !deletes
+}
+
+// LeaveBehind notes that a user decided to leave an item where it is: it stays when its object goes.
+func (c *Cloud) LeaveBehind(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i, exists := c.item(name); exists {
+		i.left = true
+		c.items[name] = i
+	}
+}
+
 // Put creates an item that belongs to nobody.
 func (c *Cloud) Put(name string, i Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.items[name] = i
+}
+
+// Remove removes an item, as its owner would.
+func (c *Cloud) Remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.items, name)
 }
 
 // Throttle makes the cloud answer every call with 429 for a while, and with Retry-After. More
@@ -131,7 +210,7 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 
 func (c *Cloud) do(method, path string, body Item) (int, Item) {
 	name, tags := strings.CutSuffix(path, "/tags")
-	item, exists := c.items[name]
+	item, exists := c.item(name)
 	switch {
 	case method == http.MethodPost && exists:
 		return http.StatusConflict, Item{}
@@ -141,13 +220,34 @@ func (c *Cloud) do(method, path string, body Item) (int, Item) {
 	case !exists:
 		return http.StatusNotFound, Item{}
 	case method == http.MethodDelete:
-		delete(c.items, name)
+		return c.remove(name, item)
+	case method == http.MethodPut && item.Deleting:
+		return http.StatusConflict, Item{}
 	case method == http.MethodPut && tags:
 		item.Tags = body.Tags
 		c.items[name] = item
 	case method == http.MethodPut:
 		item.Size = body.Size
 		c.items[name] = item
+		if c.terse {
+			item.Tags = nil
+		}
 	}
 	return http.StatusOK, item
+}
+
+// remove deletes an item, or begins to.
+func (c *Cloud) remove(name string, item Item) (int, Item) {
+	switch {
+	case c.stubborn:
+		return http.StatusOK, item
+	case c.slow == 0:
+		delete(c.items, name)
+		return http.StatusOK, item
+	}
+	if !item.Deleting {
+		item.Deleting, item.gone = true, time.Now().Add(c.slow)
+		c.items[name] = item
+	}
+	return http.StatusAccepted, item
 }

@@ -78,10 +78,14 @@ func (d items) Delete(ctx context.Context, r external.DeleteRequest[*thing.Thing
 }
 
 // cloudClient is the cloud's client.
-type cloudClient struct{ http http.Client }
+type cloudClient struct {
+	http http.Client
+	// account is the first part of each path; empty if there is one account only.
+	account string
+}
 
 func newCloudClient(env *fault.Env) *cloudClient {
-	return &cloudClient{http.Client{Transport: absent{fault.HTTP(env, (*cloudfake.Cloud).Handler)}}}
+	return &cloudClient{http: http.Client{Transport: absent{fault.HTTP(env, (*cloudfake.Cloud).Handler)}}}
 }
 
 // call makes one call. madeFor is for the books of the fake.
@@ -90,7 +94,7 @@ func (c *cloudClient) call(ctx context.Context, method, path, madeFor string, in
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://cloud/items/"+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, "http://cloud/items/"+c.account+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ import (
 )
 
 // All returns every scenario that needs no disk.
-func All() []fault.Scenario { return slices.Concat(NATS(), Loop(), Cloud(), Outages()) }
+func All() []fault.Scenario {
+	return slices.Concat(NATS(), Loop(), Cloud(), Answers(), Kept(), Outages())
+}
 
 // drift is how long it takes until a change behind the operator's back is certainly noticed:
 // the operator compares every ten minutes, give or take one.
