@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,22 +10,29 @@ import (
 type RingOptions struct {
 	// Records is the maximum number of records. Zero means 20,000.
 	Records int
-	// Bytes is the approximate maximum size of the records in memory. Zero means 8 MiB.
+	// Bytes is the maximum size of the records in memory, where a record takes about 200 bytes.
+	// Zero means 2 MiB.
 	Bytes int
 }
 
 // Ring is a flight recorder: it keeps the most recent records of a process in memory and drops
-// the oldest ones when a new one would exceed the limits. It is safe for concurrent use and blocks
-// no longer than it takes to copy records.
+// the oldest ones when a new one would exceed the limits. Its memory grows as it fills. It is safe for
+// concurrent use and never blocks for long.
 type Ring struct {
 	maxRecords, maxBytes int
 
-	mu      sync.Mutex
-	records []Record // a queue: records[first:] are kept
-	first   int
-	bytes   int
-	dropped uint64
+	mu sync.Mutex
+	// blocks hold encoded records, oldest first, of which blocks[0][first:] are kept. What is in a block
+	// is never changed, so that it can be read without the lock.
+	blocks [][]byte
+	first  int
+	// kept records have so many bytes.
+	kept, bytes int
+	dropped     uint64
 }
+
+// blockSize is the size of a block, unless one record needs more.
+const blockSize = 64 << 10
 
 // NewRing returns an empty Ring.
 func NewRing(o RingOptions) *Ring {
@@ -32,40 +40,45 @@ func NewRing(o RingOptions) *Ring {
 		o.Records = 20_000
 	}
 	if o.Bytes <= 0 {
-		o.Bytes = 8 << 20
+		o.Bytes = 2 << 20
 	}
 	return &Ring{maxRecords: o.Records, maxBytes: o.Bytes}
 }
 
 // Record keeps rec, unless it alone exceeds the limit in bytes.
 func (r *Ring) Record(rec Record) {
-	size := sizeOf(rec)
+	var room [512]byte // enough for most
+	encoded := appendRecord(room[:0], rec)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if size > r.maxBytes {
+	if len(encoded) > r.maxBytes {
 		r.dropped++
 		return
 	}
-	r.records = append(r.records, rec)
-	r.bytes += size
-	for len(r.records)-r.first > r.maxRecords || r.bytes > r.maxBytes {
+	for r.kept >= r.maxRecords || r.bytes+len(encoded) > r.maxBytes {
 		r.dropOldest()
 	}
+	last := len(r.blocks) - 1
+	if last < 0 || len(r.blocks[last])+len(encoded) > cap(r.blocks[last]) {
+		r.blocks = append(r.blocks, make([]byte, 0, max(min(blockSize, r.maxBytes), len(encoded))))
+		last++
+	}
+	r.blocks[last] = append(r.blocks[last], encoded...)
+	r.kept++
+	r.bytes += len(encoded)
 }
 
-// dropOldest removes the oldest record. It moves the queue to the front of its array once half of
-// the array is unused, so that each record is moved once on average.
+// dropOldest removes the oldest record, and its block if that was the last one in it.
 func (r *Ring) dropOldest() {
-	r.bytes -= sizeOf(r.records[r.first])
-	r.records[r.first] = Record{}
-	r.first++
+	size := sizeOf(r.blocks[0][r.first:])
+	r.first += size
+	r.bytes -= size
+	r.kept--
 	r.dropped++
-	if r.first*2 < len(r.records) {
-		return
+	if r.first == len(r.blocks[0]) {
+		r.blocks = slices.Delete(r.blocks, 0, 1)
+		r.first = 0
 	}
-	n := copy(r.records, r.records[r.first:])
-	clear(r.records[n:])
-	r.records, r.first = r.records[:n], 0
 }
 
 // Query selects records. A field with its zero value does not restrict the selection.
@@ -82,13 +95,16 @@ type Query struct {
 // Select returns the records that match q, oldest first.
 func (r *Ring) Select(q Query) []Record {
 	r.mu.Lock()
-	kept := append([]Record(nil), r.records[r.first:]...)
+	blocks, first := slices.Clone(r.blocks), r.first
 	r.mu.Unlock()
-	found := kept[:0]
-	for _, rec := range kept {
-		if q.matches(rec) {
-			found = append(found, rec)
+	var found []Record
+	for _, block := range blocks {
+		for block = block[first:]; len(block) > 0; block = block[sizeOf(block):] {
+			if rec := decodeRecord(block); q.matches(rec) {
+				found = append(found, rec)
+			}
 		}
+		first = 0
 	}
 	if q.Last > 0 && len(found) > q.Last {
 		found = found[len(found)-q.Last:]
@@ -109,19 +125,4 @@ func (r *Ring) Dropped() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dropped
-}
-
-// sizeOf estimates the size of a record in memory: its texts, plus a constant for the largest
-// event struct and allocator overhead.
-func sizeOf(r Record) int {
-	const fixed = 320
-	size := fixed + len(r.Controller) + len(r.Object.Kind) + len(r.Object.Namespace) + len(r.Object.Name) + len(r.Object.UID)
-	texts, fields := textsOf(r.Event)
-	for _, s := range texts {
-		size += len(s)
-	}
-	for _, s := range fields {
-		size += len(s) + 16
-	}
-	return size
 }
