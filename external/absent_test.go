@@ -14,7 +14,7 @@ func TestDeletedByOthers(t *testing.T) {
 	t.Parallel()
 	t.Run("E1-11 deletion of what is gone is success, whenever it went", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		lose := func() { w.cloud.with(func() { delete(w.cloud.items, "a") }) }
 		cases := map[string]func(){
 			"before the look": lose,
@@ -58,7 +58,7 @@ func TestFinalizer(t *testing.T) {
 	// that is over with the pass.
 	t.Run("E0-65 the finalizer comes before the create and goes after absence", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		var before []string
 		w.cloud.with(func() {
 			w.cloud.slow = map[string]bool{http.MethodDelete: true}
@@ -88,7 +88,7 @@ func TestSilence(t *testing.T) {
 	t.Parallel()
 	t.Run("E0-55 no call and no appointment for what is gone", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{}, func(o *options) { o.Loop.Name = "silence" })
+		w := newOperatorTest(t, named{}, func(o *options) { o.Loop.Name = "silence" })
 		w.create()
 		w.ready()
 		over := reconciles(t, "silence", "success")

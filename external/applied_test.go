@@ -16,42 +16,48 @@ import (
 func TestReadyOfAnEarlierSpec(t *testing.T) {
 	tests := map[string]struct {
 		why    string
-		spoil  func(*world)
+		spoil  func(*operatorTest)
 		seen   func(*thing.Thing) bool
-		repair func(*world)
+		repair func(*operatorTest)
 	}{
 		"the update fails": {
-			why:   "its effect is not known",
-			spoil: func(w *world) { w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusInternalServerError})) },
-			seen:  func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateFailed" },
+			why: "its effect is not known",
+			spoil: func(w *operatorTest) {
+				w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusInternalServerError}))
+			},
+			seen: func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateFailed" },
 		},
 		"the update is refused": {
-			why:    "it is as it was",
-			spoil:  func(w *world) { w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusUnprocessableEntity})) },
+			why: "it is as it was",
+			spoil: func(w *operatorTest) {
+				w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusUnprocessableEntity}))
+			},
 			seen:   func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateInvalid" },
-			repair: func(w *world) { w.resize(3) },
+			repair: func(w *operatorTest) { w.resize(3) },
 		},
 		"nobody can look": {
-			why:   "the last look was before the change",
-			spoil: func(w *world) { w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError})) },
-			seen:  func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "ObserveFailed" },
+			why: "the last look was before the change",
+			spoil: func(w *operatorTest) {
+				w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError}))
+			},
+			seen: func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "ObserveFailed" },
 		},
 		"changes are paused": {
 			why:    "it is looked at and left",
-			spoil:  func(w *world) { w.annotate(api.AnnotationPaused, "true") },
+			spoil:  func(w *operatorTest) { w.annotate(api.AnnotationPaused, "true") },
 			seen:   func(o *thing.Thing) bool { return is(o, "Paused", "True") },
-			repair: func(w *world) { w.annotate(api.AnnotationPaused, "false") },
+			repair: func(w *operatorTest) { w.annotate(api.AnnotationPaused, "false") },
 		},
 		"updates are not permitted": {
 			why:    "it is looked at and left",
-			spoil:  func(w *world) { w.annotate(api.AnnotationAccess, "CD") },
+			spoil:  func(w *operatorTest) { w.annotate(api.AnnotationAccess, "CD") },
 			seen:   func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateNotPermitted" },
-			repair: func(w *world) { w.annotate(api.AnnotationAccess, "CUD") },
+			repair: func(w *operatorTest) { w.annotate(api.AnnotationAccess, "CUD") },
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, things{})
+			w := newOperatorTest(t, things{})
 			w.create()
 			w.ready()
 			tc.spoil(w)
@@ -70,7 +76,7 @@ func TestReadyOfAnEarlierSpec(t *testing.T) {
 		})
 	}
 	t.Run("no spec was ever applied", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 		w.create(annotated(api.AnnotationAdoption, "always"), annotated(api.AnnotationAccess, "none"))
 		if got := w.failing("UpdateNotPermitted"); !is(got, "Ready", "False") {
@@ -80,7 +86,7 @@ func TestReadyOfAnEarlierSpec(t *testing.T) {
 		w.ready()
 	})
 	t.Run("it does not go back", func(t *testing.T) {
-		w := newWorld(t, things{})
+		w := newOperatorTest(t, things{})
 		w.create()
 		w.ready()
 		w.annotate(api.AnnotationPaused, "true")
@@ -96,7 +102,7 @@ func TestReadyOfAnEarlierSpec(t *testing.T) {
 		}
 	})
 	t.Run("a status that was restored is not believed", func(t *testing.T) {
-		w := newWorld(t, things{})
+		w := newOperatorTest(t, things{})
 		w.create()
 		w.ready()
 		w.annotate(api.AnnotationPaused, "true")
@@ -110,7 +116,7 @@ func TestReadyOfAnEarlierSpec(t *testing.T) {
 }
 
 // restore writes conditions as somebody who restores a backup does.
-func (w *world) restore(conditions string) {
+func (w *operatorTest) restore(conditions string) {
 	w.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":`+conditions+`}}`))
 	if err := w.admin.Status().Patch(w.t.Context(), w.get("a"), patch); err != nil {

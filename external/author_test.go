@@ -159,7 +159,7 @@ func TestEveryMethod(t *testing.T) {
 // misbehave leads an object through its life, past the method that does what it should not.
 func misbehave(t *testing.T, d *wild) {
 	t.Helper()
-	w := newWorld(t, d)
+	w := newOperatorTest(t, d)
 	if d.method == "Classify" { // there is something to classify
 		w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, effect: true}))
 	}
@@ -209,7 +209,7 @@ func misbehave(t *testing.T, d *wild) {
 }
 
 // state is the state of an object, if it is there.
-func (w *world) state(name string) (state string, there bool) {
+func (w *operatorTest) state(name string) (state string, there bool) {
 	obj := &thing.Thing{}
 	err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj)
 	return obj.Status.State, err == nil
@@ -255,7 +255,7 @@ func TestACreateIsNotForgotten(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, test.driver, func(o *options) { o.CallDeadline, o.CreateGrace = 300*time.Millisecond, 2*time.Second })
+			w := newOperatorTest(t, test.driver, func(o *options) { o.CallDeadline, o.CreateGrace = 300*time.Millisecond, 2*time.Second })
 			away := make(chan struct{})
 			if test.lost {
 				w.cloud.faulty(func(method, _ string) *answer {
@@ -302,7 +302,7 @@ func (r renewing) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestClientThatKeepsItsContext: the context of Connect lives as long as the client.
 func TestClientThatKeepsItsContext(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t, named{})
+	w := prepareOperatorTest(t, named{})
 	w.options.Connect = func(ctx context.Context) (*cloudClient, error) {
 		return &cloudClient{base: w.cloud.URL, http: &http.Client{Transport: renewing{ctx, &http.Transport{DisableKeepAlives: true}}}}, nil
 	}
@@ -314,7 +314,7 @@ func TestClientThatKeepsItsContext(t *testing.T) {
 // TestClientThatIsRefused: its token expired, and only a new client gets another one.
 func TestClientThatIsRefused(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t, named{})
+	w := prepareOperatorTest(t, named{})
 	connect, made := w.options.Connect, 0
 	w.options.Connect = func(ctx context.Context) (*cloudClient, error) {
 		made++ // once at a time

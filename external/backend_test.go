@@ -15,7 +15,7 @@ import (
 )
 
 // createMany makes n objects and returns their names.
-func (w *world) createMany(n int) []string {
+func (w *operatorTest) createMany(n int) []string {
 	w.t.Helper()
 	names := make([]string, n)
 	for i := range names {
@@ -26,7 +26,7 @@ func (w *world) createMany(n int) []string {
 }
 
 // decided waits until a decision was made on each object, the row of which begins so.
-func (w *world) decided(names []string, row string) {
+func (w *operatorTest) decided(names []string, row string) {
 	w.t.Helper()
 	for _, name := range names {
 		if !w.until(func() bool {
@@ -42,7 +42,7 @@ func (w *world) decided(names []string, row string) {
 	}
 }
 
-func (w *world) allReady(names []string) {
+func (w *operatorTest) allReady(names []string) {
 	w.t.Helper()
 	for _, name := range names {
 		w.awaitAs(name, "Ready", func(o *thing.Thing) bool { return is(o, "Ready", "True") })
@@ -52,7 +52,7 @@ func (w *world) allReady(names []string) {
 // TestThrottledForAll: what the API says to one object holds for all.
 func TestThrottledForAll(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	const tooMany = http.StatusTooManyRequests
 	throttle := func(string, string) *answer { return &answer{code: tooMany, after: "60"} }
 	w.cloud.faulty(throttle)
@@ -70,7 +70,7 @@ func TestThrottledForAll(t *testing.T) {
 // TestThrottledForAWhile: then they go on.
 func TestThrottledForAWhile(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.cloud.faulty(func(string, string) *answer { return &answer{code: http.StatusTooManyRequests, after: "1"} })
 	names := w.createMany(20)
 	w.decided(names, "D-03")
@@ -85,7 +85,7 @@ func TestBackAgain(t *testing.T) {
 	for name, code := range map[string]int{"away": http.StatusServiceUnavailable, "throttled": http.StatusTooManyRequests} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
+			w := newOperatorTest(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
 			w.cloud.faulty(func(string, string) *answer { return &answer{code: code} })
 			names := w.createMany(30)
 			for _, name := range names {
@@ -131,7 +131,7 @@ func (d *deaf) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thi
 func TestCallsThatDoNotReturn(t *testing.T) {
 	t.Parallel()
 	d := &deaf{out: map[string]int{}, let: make(chan struct{})}
-	w := newWorld(t, d, func(o *options) {
+	w := newOperatorTest(t, d, func(o *options) {
 		o.CallDeadline = 100 * time.Millisecond
 		o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour
 	})

@@ -15,7 +15,7 @@ func TestShownAfterItsEnd(t *testing.T) {
 	for name, unmarked := range map[string]bool{"with marks": false, "without marks": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, named{}, func(o *options) { o.CreateGrace, o.Unmarked = 3*time.Second, unmarked })
+			w := newOperatorTest(t, named{}, func(o *options) { o.CreateGrace, o.Unmarked = 3*time.Second, unmarked })
 			w.create()
 			w.ready()
 			before, err := json.Marshal(w.cloud.get("a"))
@@ -41,7 +41,7 @@ func TestShownAfterItsEnd(t *testing.T) {
 // that follow, because what answers them is behind.
 func TestDeleteThatSeesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{}, func(o *options) { o.CreateGrace = 3 * time.Second })
+	w := newOperatorTest(t, named{}, func(o *options) { o.CreateGrace = 3 * time.Second })
 	w.create()
 	w.ready()
 	var deletes, looks atomic.Int32

@@ -22,7 +22,7 @@ func TestLostBesideAWish(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, kind.driver, kind.change)
+			w := newOperatorTest(t, kind.driver, kind.change)
 			notOurs := func(o *thing.Thing) bool {
 				return condition(o, "Failed").Reason == "NotOurs" && condition(o, "Failed").ObservedGeneration == o.Generation
 			}

@@ -90,14 +90,14 @@ func (a *bank) Connect(_ context.Context, r external.ConnectRequest[*thing.Thing
 // in puts a new object into an account.
 func in(account string) func(*thing.Thing) { return func(t *thing.Thing) { t.Spec.Account = account } }
 
-// newBankWorld starts an operator of things in accounts.
-func newBankWorld(t *testing.T, a *bank, change ...func(*options)) *world {
+// newBankTest starts an operator of things in accounts.
+func newBankTest(t *testing.T, a *bank, change ...func(*options)) *operatorTest {
 	t.Helper()
-	return newWorld(t, named{}, append([]func(*options){func(o *options) { o.Connect, o.Connector = nil, a }}, change...)...)
+	return newOperatorTest(t, named{}, append([]func(*options){func(o *options) { o.Connect, o.Connector = nil, a }}, change...)...)
 }
 
 // readyAs waits for an object to be Ready.
-func (w *world) readyAs(name string) *thing.Thing {
+func (w *operatorTest) readyAs(name string) *thing.Thing {
 	w.t.Helper()
 	return w.awaitAs(name, "Ready", func(o *thing.Thing) bool { return is(o, "Ready", "True") })
 }
@@ -106,7 +106,7 @@ func (w *world) readyAs(name string) *thing.Thing {
 func TestConnector(t *testing.T) {
 	t.Parallel()
 	a := newBank(t, "east", "west")
-	w := newBankWorld(t, a)
+	w := newBankTest(t, a)
 	w.create(in("east"))
 	w.createAs("b", in("west"))
 	w.createAs("c", in("east"))
@@ -142,7 +142,7 @@ func TestScopesDoNotHoldEachOtherUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newBank(t, "east", "west")
-			w := newBankWorld(t, a)
+			w := newBankTest(t, a)
 			a.clouds["east"].faulty(func(string, string) *answer { return &test.bad })
 			for i := range 5 {
 				w.createAs(fmt.Sprintf("e%d", i), in("east"))
@@ -176,7 +176,7 @@ func TestScopeChanges(t *testing.T) {
 	t.Run("to another endpoint: nothing is touched, made or left", func(t *testing.T) {
 		t.Parallel()
 		a := newBank(t, "east", "west")
-		w := newBankWorld(t, a)
+		w := newBankTest(t, a)
 		w.create(in("east"))
 		w.ready()
 		w.change("a", in("west"))
@@ -196,12 +196,12 @@ func TestScopeChanges(t *testing.T) {
 	})
 	t.Run("to another endpoint, as the user says, a moment after the API returned the state", func(t *testing.T) {
 		t.Parallel()
-		for name, then := range map[string]func(*world){
-			"update": func(w *world) {
+		for name, then := range map[string]func(*operatorTest){
+			"update": func(w *operatorTest) {
 				w.patch(`{"metadata":{"annotations":{"trimtab.dev/endpoint":"west"}},"spec":{"account":"west","size":2}}`)
 				w.failing("NotOurs")
 			},
-			"delete": func(w *world) {
+			"delete": func(w *operatorTest) {
 				w.patch(`{"metadata":{"annotations":{"trimtab.dev/endpoint":"west"}},"spec":{"account":"nowhere"}}`)
 				w.says("ConnectFailed", "nowhere")
 				w.delete()
@@ -212,7 +212,7 @@ func TestScopeChanges(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				a := newBank(t, "east", "west")
-				w := newWorld(t, answering{}, func(o *options) { o.Connect, o.Connector, o.CallDeadline = nil, a, time.Minute })
+				w := newOperatorTest(t, answering{}, func(o *options) { o.Connect, o.Connector, o.CallDeadline = nil, a, time.Minute })
 				w.create(in("east"))
 				w.ready()
 				a.clouds["west"].put("a", item{Size: 7, State: "ONLINE"}) // somebody else's
@@ -228,7 +228,7 @@ func TestScopeChanges(t *testing.T) {
 		a := newBank(t, "old", "new")
 		a.clouds["new"].Config.Handler = a.clouds["old"].Config.Handler // one cloud with two doors
 		a.endpoint = func(string) string { return "the account" }
-		w := newBankWorld(t, a)
+		w := newBankTest(t, a)
 		w.create(in("old"))
 		w.ready()
 		if diff := cmp.Diff([]string{"old"}, a.connects()); diff != "" {
@@ -250,7 +250,7 @@ func TestScopeChanges(t *testing.T) {
 func TestScopeUnknown(t *testing.T) {
 	t.Parallel()
 	a := newBank(t, "east")
-	w := newBankWorld(t, a)
+	w := newBankTest(t, a)
 	w.create(in("esat"))
 	want := `cannot connect to the external API: there is no account "esat"; set spec.account to another one; retrying`
 	w.await("the reason", func(o *thing.Thing) bool {
@@ -279,7 +279,7 @@ func TestConnectorPanics(t *testing.T) {
 			t.Parallel()
 			a := newBank(t, "east")
 			a.breaks(method)
-			w := newBankWorld(t, a)
+			w := newBankTest(t, a)
 			w.create(in("east"))
 			w.says("ConnectFailed", "the driver panicked in "+method+": nil map")
 			a.breaks("")
@@ -295,7 +295,7 @@ func TestScopeThatHangs(t *testing.T) {
 	a.let = make(chan struct{})
 	let := sync.OnceFunc(func() { close(a.let) })
 	defer let()
-	w := newBankWorld(t, a)
+	w := newBankTest(t, a)
 	w.create(in("east"))
 	w.says("CallHangs", "the driver has not returned from Scope after its deadline")
 	if made := a.connects(); len(made) > 0 {
@@ -310,7 +310,7 @@ func TestScopeThatHangs(t *testing.T) {
 func TestClientOfAScopeIsReplaced(t *testing.T) {
 	t.Parallel()
 	a := newBank(t, "east", "west")
-	w := newBankWorld(t, a)
+	w := newBankTest(t, a)
 	w.createAs("b", in("west"))
 	w.readyAs("b")
 	a.clouds["east"].faulty(func(string, string) *answer {
@@ -331,7 +331,7 @@ func TestConnectorWithoutEndpoint(t *testing.T) {
 	t.Parallel()
 	a := newBank(t, "east")
 	a.endpoint = func(string) string { return "" }
-	w := newBankWorld(t, a)
+	w := newBankTest(t, a)
 	w.create(in("east"))
 	w.says("ConnectFailed", "the driver's Connect returns no endpoint; it must name what the client talks to")
 	if calls := a.clouds["east"].calls(true); len(calls) > 0 {

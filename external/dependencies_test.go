@@ -11,7 +11,7 @@ import (
 func needs(name string) func(*thing.Thing) { return func(o *thing.Thing) { o.Spec.Needs = name } }
 
 // pending waits until an object waits for another one.
-func (w *world) pending(name, on string) *thing.Thing {
+func (w *operatorTest) pending(name, on string) *thing.Thing {
 	w.t.Helper()
 	return w.awaitAs(name, "pending for "+on, func(o *thing.Thing) bool {
 		return o.Status.State == "Pending" && strings.Contains(condition(o, "DependenciesReady").Message, on)
@@ -19,7 +19,7 @@ func (w *world) pending(name, on string) *thing.Thing {
 }
 
 func TestDependencies(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create(needs("b"))
 	t.Run("a missing dependency is waited for and is no failure", func(t *testing.T) {
 		got := w.pending("a", "Thing "+w.namespace+"/b: it does not exist")

@@ -13,7 +13,7 @@ import (
 )
 
 // failing waits for Failed=True with a reason.
-func (w *world) failing(reason string) *thing.Thing {
+func (w *operatorTest) failing(reason string) *thing.Thing {
 	w.t.Helper()
 	return w.await("Failed=True with reason "+reason, func(o *thing.Thing) bool {
 		return is(o, "Failed", "True") && condition(o, "Failed").Reason == reason
@@ -24,7 +24,7 @@ func (w *world) failing(reason string) *thing.Thing {
 func TestReasons(t *testing.T) {
 	broken := answer{code: http.StatusInternalServerError, body: "out of order"}
 	t.Run("connecting fails under its own reason", func(t *testing.T) {
-		w := newWorld(t, things{}, func(o *options) {
+		w := newOperatorTest(t, things{}, func(o *options) {
 			o.Connect = func(context.Context) (*cloudClient, error) { return nil, errors.New("wrong password") }
 		})
 		w.create()
@@ -33,7 +33,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("message %q, calls %v", condition(got, "Failed").Message, w.cloud.calls(true))
 		}
 	})
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.cloud.faulty(always(http.MethodPost, broken))
 	obj := w.create()
 	t.Run("creating fails under its own reason", func(t *testing.T) { w.failing("CreateFailed") })
@@ -99,7 +99,7 @@ func TestReasons(t *testing.T) {
 }
 
 func TestSlowFailures(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	w.create()
 	w.await("Creating=True", func(o *thing.Thing) bool { return is(o, "Creating", "True") })
@@ -142,7 +142,7 @@ func TestSlowFailures(t *testing.T) {
 
 // TestRefusal: the API does not want what the spec says.
 func TestRefusal(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "bucket missing (request id: 7f3a-99)"}))
 	w.create()
 	t.Run("E1-10 a missing prerequisite is a failure", func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestDeletionAfterRefusal(t *testing.T) {
-	w := newWorld(t, things{}, func(o *options) { o.CreateGrace = time.Hour })
+	w := newOperatorTest(t, things{}, func(o *options) { o.CreateGrace = time.Hour })
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "no such tier"}))
 	w.create()
 	w.failing("CreateInvalid")
@@ -198,7 +198,7 @@ func TestDeletionAfterRefusal(t *testing.T) {
 }
 
 func TestHangs(t *testing.T) {
-	w := newWorld(t, things{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
+	w := newOperatorTest(t, things{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
 	w.cloud.faulty(always(http.MethodGet, answer{hang: true}))
 	w.create()
 	t.Run("E1-16 a call that hangs ends at its deadline", func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestHangs(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.create()
 	w.ready()
 	w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusTooManyRequests, after: "1"}))
@@ -248,7 +248,7 @@ func (panicky) Compare(_ external.CompareRequest[*thing.Thing, item]) external.C
 }
 
 func TestPanic(t *testing.T) {
-	w := newWorld(t, panicky{})
+	w := newOperatorTest(t, panicky{})
 	w.create()
 	t.Run("a panic of the driver is a failure", func(t *testing.T) {
 		got := w.failing("ObserveFailed")
@@ -259,7 +259,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestManySlowCreates(t *testing.T) {
-	w := newWorld(t, things{}, func(o *options) { o.Loop.Workers = 1 })
+	w := newOperatorTest(t, things{}, func(o *options) { o.Loop.Workers = 1 })
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	const n = 40
 	for i := range n {
@@ -275,7 +275,7 @@ func TestManySlowCreates(t *testing.T) {
 
 // TestEvents counts what is told again and again.
 func TestEvents(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, body: "out of order"}))
 	w.create()
 	w.awaitEvent("CreateFailed")

@@ -36,7 +36,7 @@ func TestGoneThatIsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := tooSoon{deletes: &atomic.Bool{}}
-			w := newWorld(t, d, drifting(20*time.Millisecond), func(o *options) { o.CreateGrace = grace })
+			w := newOperatorTest(t, d, drifting(20*time.Millisecond), func(o *options) { o.CreateGrace = grace })
 			w.create()
 			w.ready()
 			w.patch(`{"spec":{"tier":"tin"}}`)

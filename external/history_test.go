@@ -22,7 +22,7 @@ type history struct {
 
 // follow begins a history of an object, which need not exist yet. What is written after
 // follow returns is in it.
-func (w *world) follow(name string) *history {
+func (w *operatorTest) follow(name string) *history {
 	w.t.Helper()
 	only := &client.ListOptions{Namespace: w.namespace, Raw: &metav1.ListOptions{FieldSelector: "metadata.name=" + name}}
 	var now thing.ThingList

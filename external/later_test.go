@@ -42,7 +42,7 @@ func TestMarkLater(t *testing.T) {
 	t.Parallel()
 	t.Run("made, marked, changed, deleted", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, later{}, markLater)
+		w := newOperatorTest(t, later{}, markLater)
 		w.create()
 		obj := w.ready()
 		if got := external.MarkOf(w.cloud.get("a").Tags)[external.MarkUID]; got != string(obj.UID) {
@@ -58,7 +58,7 @@ func TestMarkLater(t *testing.T) {
 	})
 	t.Run("the operator is killed between the calls", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, later{}, markLater)
+		w := newOperatorTest(t, later{}, markLater)
 		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusServiceUnavailable}))
 		w.create()
 		w.failing("MarkFailed")
@@ -79,7 +79,7 @@ func TestMarkLater(t *testing.T) {
 	})
 	t.Run("its object is deleted between the calls, while nobody runs", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, later{}, markLater)
+		w := newOperatorTest(t, later{}, markLater)
 		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusServiceUnavailable}))
 		w.create()
 		w.failing("MarkFailed")
@@ -93,7 +93,7 @@ func TestMarkLater(t *testing.T) {
 	})
 	t.Run("what was there before is not marked", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, later{}, markLater)
+		w := newOperatorTest(t, later{}, markLater)
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 		w.create()
 		w.failing("NotOurs")
@@ -107,7 +107,7 @@ func TestMarkLater(t *testing.T) {
 	})
 	t.Run("a mark that does not stay is told, and not put on for ever", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, later{}, markLater)
+		w := newOperatorTest(t, later{}, markLater)
 		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusOK, body: "{}"}))
 		w.create()
 		got := w.failing("NotConverging")
@@ -144,7 +144,7 @@ func (vendorIDs) Create(ctx context.Context, r external.CreateRequest[*thing.Thi
 // made twice or lost.
 func TestAssignedID(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, vendorIDs{})
+	w := newOperatorTest(t, vendorIDs{})
 	w.create()
 	got := w.failing("IDNotSupported")
 	made := w.cloud.calls(false)
@@ -227,7 +227,7 @@ func (replaced) Update(ctx context.Context, r external.UpdateRequest[*thing.Thin
 // twice or lost.
 func TestAssignedByUpdate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, replaced{})
+	w := newOperatorTest(t, replaced{})
 	w.create()
 	w.ready()
 	w.resize(2)
@@ -248,7 +248,7 @@ func TestAssignedByUpdate(t *testing.T) {
 // TestForgedID: who writes an id into the record of his object has nothing deleted by it.
 func TestForgedID(t *testing.T) {
 	t.Parallel()
-	forge := func(w *world, id string) {
+	forge := func(w *operatorTest, id string) {
 		w.t.Helper()
 		own := w.get("a").Annotations[api.AnnotationExternal]
 		before, rest, _ := strings.Cut(own, `,"inc"`)
@@ -260,7 +260,7 @@ func TestForgedID(t *testing.T) {
 	}
 	t.Run("what nobody has", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{}, func(o *options) { o.Limits = external.Limits{} })
+		w := newOperatorTest(t, named{}, func(o *options) { o.Limits = external.Limits{} })
 		w.cloud.put("root", item{Size: 7, State: "ONLINE"})
 		w.create()
 		w.ready()
@@ -279,7 +279,7 @@ func TestForgedID(t *testing.T) {
 	})
 	t.Run("what a living object has", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, vendorIDs{}, func(o *options) { o.Unmarked = true })
+		w := newOperatorTest(t, vendorIDs{}, func(o *options) { o.Unmarked = true })
 		w.createAs("victim")
 		w.awaitAs("victim", "an id", func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "IDNotSupported" })
 		id := strings.TrimPrefix(w.cloud.calls(false)[0], "POST ")
@@ -299,7 +299,7 @@ func TestForgedID(t *testing.T) {
 // TestRecordTakenOff: the record is removed by hand while the process knows what it said.
 func TestRecordTakenOff(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{}, func(o *options) { o.Unmarked = true })
+	w := newOperatorTest(t, named{}, func(o *options) { o.Unmarked = true })
 	w.create()
 	w.ready()
 	w.cloud.change("a", func(i *item) { i.Tags = nil }) // which this cloud could hold

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
-func wantWrites(t *testing.T, w *world, why string, want ...string) {
+func wantWrites(t *testing.T, w *operatorTest, why string, want ...string) {
 	t.Helper()
 	// An answer is noted a moment after others can see what it did.
 	w.until(func() bool { return len(w.writes("a")) >= len(want) })
@@ -25,7 +25,7 @@ func wantWrites(t *testing.T, w *world, why string, want ...string) {
 	}
 }
 
-func wantCalls(t *testing.T, w *world, why string, want ...string) {
+func wantCalls(t *testing.T, w *operatorTest, why string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, w.cloud.calls(false)); diff != "" {
 		t.Errorf("calls: %s (-want +got):\n%s", why, diff)
@@ -34,7 +34,7 @@ func wantCalls(t *testing.T, w *world, why string, want ...string) {
 
 // TestLife follows one object of a synchronous API from its creation to its end.
 func TestLife(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	var before *thing.Thing
 	w.cloud.with(func() {
 		w.cloud.before = func(method, _ string) {
@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 
 // TestGoneIsOver: an object that is gone is neither looked for outside nor visited again.
 func TestGoneIsOver(t *testing.T) {
-	w := newWorld(t, things{}, func(o *options) { o.Loop.Name = "gone-is-over" })
+	w := newOperatorTest(t, things{}, func(o *options) { o.Loop.Name = "gone-is-over" })
 	w.create()
 	w.ready()
 	w.delete()
@@ -153,7 +153,7 @@ func metric(t *testing.T, name, controller string) (sum float64) {
 }
 
 func TestStatusBelongsToTheOperator(t *testing.T) {
-	w := prepareWorld(t, things{})
+	w := prepareOperatorTest(t, things{})
 	obj := w.create()
 	t.Run("E0-15 no conditions before the first visit", func(t *testing.T) {
 		if len(obj.Status.Conditions) != 0 {
@@ -200,7 +200,7 @@ func TestStatusBelongsToTheOperator(t *testing.T) {
 
 // TestSlowAPI follows a thing whose API works on every call until the test says otherwise.
 func TestSlowAPI(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.cloud.with(func() {
 		w.cloud.slow = map[string]bool{http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true}
 	})
@@ -269,7 +269,7 @@ func TestSlowAPI(t *testing.T) {
 }
 
 func TestDeletionWhileCreating(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	obj := w.create()
 	w.await("Creating=True", func(o *thing.Thing) bool { return is(o, "Creating", "True") })
@@ -290,7 +290,7 @@ func TestDeletionWhileCreating(t *testing.T) {
 }
 
 func TestForeignFinalizer(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.create(func(o *thing.Thing) { o.Finalizers = []string{"example.org/hold"} })
 	w.ready()
 	w.delete()
@@ -310,7 +310,7 @@ func TestForeignFinalizer(t *testing.T) {
 }
 
 func TestDrift(t *testing.T) {
-	w := newWorld(t, things{}, drifting(100*time.Millisecond))
+	w := newOperatorTest(t, things{}, drifting(100*time.Millisecond))
 	obj := w.create()
 	w.ready()
 	t.Run("looked at with no event at all", func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestDrift(t *testing.T) {
 }
 
 func TestSpecChangedWhileDown(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	obj := w.create()
 	w.ready()
 	w.stop()
@@ -386,7 +386,7 @@ func TestSpecChangedWhileDown(t *testing.T) {
 }
 
 func TestRecreate(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	obj := w.create(func(o *thing.Thing) { o.Spec.Tier = "hdd" })
 	w.ready()
 	t.Run("D-21 a change that needs a new thing makes one", func(t *testing.T) {
@@ -424,7 +424,7 @@ func TestRecreate(t *testing.T) {
 }
 
 func TestWithoutUpdater(t *testing.T) {
-	w := newWorld(t, fixed{things{}})
+	w := newOperatorTest(t, fixed{things{}})
 	w.create()
 	w.ready()
 	t.Run("D-23 without Update, no change is possible in place", func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestWithoutUpdater(t *testing.T) {
 
 // TestNonConvergence: an API that says yes and does nothing.
 func TestNonConvergence(t *testing.T) {
-	w := newWorld(t, things{})
+	w := newOperatorTest(t, things{})
 	w.create()
 	w.ready()
 	w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusOK, body: "{}"}))

@@ -22,7 +22,7 @@ func TestMetadataLost(t *testing.T) {
 	here := func(string, string) *answer { return nil }
 	t.Run("while the operator is down and the API away", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create()
 		w.ready()
 		w.stop()
@@ -37,7 +37,7 @@ func TestMetadataLost(t *testing.T) {
 	})
 	t.Run("while a dependency is not ready", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.createAs("b")
 		w.create(needs("b"))
 		w.ready()
@@ -53,7 +53,7 @@ func TestMetadataLost(t *testing.T) {
 	})
 	t.Run("while the operator runs, in a later incarnation", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create()
 		w.ready()
 		w.cloud.with(func() { delete(w.cloud.items, "a") })
@@ -68,7 +68,7 @@ func TestMetadataLost(t *testing.T) {
 	})
 	t.Run("while the operator runs, together with another name", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create()
 		w.ready()
 		w.patch(`{"metadata":{"finalizers":null,"annotations":null},"spec":{"name":"other"}}`)
@@ -81,7 +81,7 @@ func TestMetadataLost(t *testing.T) {
 }
 
 // goneWithThing asserts that the object goes, and its thing before it.
-func (w *world) goneWithThing() {
+func (w *operatorTest) goneWithThing() {
 	w.t.Helper()
 	w.gone()
 	if left := w.cloud.get("a"); left != nil {
@@ -93,7 +93,7 @@ func (w *world) goneWithThing() {
 // that it is Ready all the time. What depended on it went with it.
 func TestDependencyRemade(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.createAs("b")
 	w.create(needs("b"))
 	w.ready()
@@ -112,7 +112,7 @@ func TestCorruptRecord(t *testing.T) {
 	broken := annotated(api.AnnotationExternal, `{"id":"a","inc":1`)
 	t.Run("of an object that lives", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create(broken)
 		got := w.failing("RecordCorrupt")
 		if m := condition(got, "Failed").Message; !strings.Contains(m, "removed") || !strings.Contains(m, api.AnnotationReconcile) {
@@ -123,7 +123,7 @@ func TestCorruptRecord(t *testing.T) {
 	})
 	t.Run("of an object that is to go", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create(broken)
 		w.failing("RecordCorrupt")
 		w.delete()
@@ -136,7 +136,7 @@ func TestCorruptRecord(t *testing.T) {
 // TestClockAhead: the record was written by a machine whose clock is an hour ahead.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{}, func(o *options) { o.CreateGrace = time.Second })
+	w := newOperatorTest(t, named{}, func(o *options) { o.CreateGrace = time.Second })
 	w.cloud.put("a", item{Size: 1, State: "ONLINE"})
 	w.create(annotated(api.AnnotationAdoption, "always"))
 	w.ready()
@@ -166,7 +166,7 @@ func (clueless) DependsOn(o *thing.Thing) []external.Dependency {
 // TestDependsOnPanics: a mistake of the driver is told on the object and ends nothing else.
 func TestDependsOnPanics(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, clueless{})
+	w := newOperatorTest(t, clueless{})
 	w.create()
 	w.await("the panic to be told", func(o *thing.Thing) bool {
 		return strings.Contains(condition(o, "Ready").Message, "panicked")
@@ -185,7 +185,7 @@ func (f forgetful) Observe(ctx context.Context, r external.ObserveRequest[*thing
 // TestForgottenMark: the likeliest mistake of an author is told as such.
 func TestForgottenMark(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, forgetful{})
+	w := newOperatorTest(t, forgetful{})
 	w.create()
 	got := w.failing("NotOurs")
 	if m := condition(got, "Failed").Message; !strings.Contains(m, "forgetful must store CreateRequest.Mark") {

@@ -15,7 +15,7 @@ import (
 // what the process is about to do.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	w.stop()
@@ -33,7 +33,7 @@ func TestChangedMeanwhile(t *testing.T) {
 // when it went.
 func TestSomebodyElsesThingGoes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create()
 	w.failing("NotOurs")
@@ -48,7 +48,7 @@ func TestSomebodyElsesThingGoes(t *testing.T) {
 // TestRenamedBeforeItsTime: the spec gets another name while nothing was made yet.
 func TestRenamedBeforeItsTime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create(needs("b"), func(o *thing.Thing) { o.Spec.Name = "wrogn" })
 	w.pending("a", "b")
 	w.patch(`{"spec":{"name":"wrong"}}`)

@@ -30,13 +30,13 @@ func (n needy) DependsOn(*thing.Thing) []external.Dependency {
 }
 
 // needing starts an operator of things of which each needs d.
-func needing(t *testing.T, d external.Dependency) *world {
+func needing(t *testing.T, d external.Dependency) *operatorTest {
 	t.Helper()
-	return newWorld(t, needy{Dependency: d})
+	return newOperatorTest(t, needy{Dependency: d})
 }
 
-// make creates an object of any kind in the world's namespace.
-func (w *world) make(obj client.Object) {
+// make creates an object of any kind in the test's namespace.
+func (w *operatorTest) make(obj client.Object) {
 	w.t.Helper()
 	obj.SetNamespace(w.namespace)
 	if err := w.admin.Create(w.t.Context(), obj); err != nil {
@@ -45,7 +45,7 @@ func (w *world) make(obj client.Object) {
 }
 
 // reports sets the status of an object, as its controller would.
-func (w *world) reports(obj client.Object, status string) {
+func (w *operatorTest) reports(obj client.Object, status string) {
 	w.t.Helper()
 	if err := w.admin.Status().Patch(w.t.Context(), obj, mergePatch([]byte(`{"status":`+status+`}`))); err != nil {
 		w.t.Fatal(err)
@@ -200,7 +200,7 @@ func TestDependencyJudged(t *testing.T) {
 // TestDependencyOutOfSight: no cache has a namespace that is not watched.
 func TestDependencyOutOfSight(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t, nil)
+	w := prepareOperatorTest(t, nil)
 	other := testenv.Namespace(t, w.cfg)
 	w.driver = needy{Dependency: external.Dependency{To: &thing.Thing{}, Namespace: other, Name: "b"}}
 	w.terms.Namespaces = []string{w.namespace}

@@ -25,7 +25,7 @@ func (garbled) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thi
 // is written once, and not at every look.
 func TestGarbledStatus(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, garbled{})
+	w := newOperatorTest(t, garbled{})
 	w.create()
 	got := w.ready()
 	if got.Status.External.Status != "ON\uFFFDLINE" || got.Status.Host != "host\uFFFD" {
@@ -53,7 +53,7 @@ func TestNameThatCannotBeRecorded(t *testing.T) {
 	for why, name := range map[string]string{"no UTF-8": "a\xffb", "longer than any record": strings.Repeat("x", 5000)} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, misnamed{name: name})
+			w := newOperatorTest(t, misnamed{name: name})
 			w.create()
 			got := w.failing("InvalidName")
 			if !strings.Contains(got.Status.Message, "ExternalName") {
@@ -93,7 +93,7 @@ func (seesaw) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing,
 // the other difference back.
 func TestSeesaw(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, seesaw{}, drifting(20*time.Millisecond))
+	w := newOperatorTest(t, seesaw{}, drifting(20*time.Millisecond))
 	w.create(func(o *thing.Thing) { o.Spec.Version = "2" })
 	w.failing("NotConverging")
 	w.settled("a")
@@ -114,7 +114,7 @@ func (oneTier) Create(ctx context.Context, r external.CreateRequest[*thing.Thing
 // with for ever, for each takes away what the one before held.
 func TestRecreationThatChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, oneTier{}, drifting(20*time.Millisecond))
+	w := newOperatorTest(t, oneTier{}, drifting(20*time.Millisecond))
 	w.create(func(o *thing.Thing) { o.Spec.Tier = "tin" })
 	got := w.failing("NotConverging")
 	if !strings.Contains(got.Status.Message, "spec.tier") {
@@ -155,7 +155,7 @@ func TestNameThatNeverComes(t *testing.T) {
 	hold := make(chan struct{})
 	d := &wild{method: "ExternalName", how: func() { <-hold }}
 	d.tame()
-	w := newWorld(t, d)
+	w := newOperatorTest(t, d)
 	w.create()
 	w.ready()
 	d.mu.Lock()
@@ -175,7 +175,7 @@ func TestNameThatNeverComes(t *testing.T) {
 // stand for neither wait nor write anything, also if they are looked at in between.
 func TestSpecOfADependencyChanges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.createAs("b")
 	w.create(needs("b"))
 	w.ready()
@@ -213,7 +213,7 @@ func TestEndpointWithASecret(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, named{}, func(o *options) {
+			w := newOperatorTest(t, named{}, func(o *options) {
 				o.Endpoint = func(context.Context, *cloudClient) (string, error) { return endpoint, nil }
 			})
 			w.create()

@@ -16,7 +16,7 @@ import (
 
 // TestExisting: a thing was there before its object.
 func TestExisting(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create()
 	t.Run("E1-14 what is not ours is not touched", func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestExisting(t *testing.T) {
 }
 
 func TestUnmarkedAPI(t *testing.T) {
-	w := newWorld(t, named{}, func(o *options) { o.Unmarked = true })
+	w := newOperatorTest(t, named{}, func(o *options) { o.Unmarked = true })
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create()
 	t.Run("E1-14 without marks, what was there is not ours", func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestUnmarkedAPI(t *testing.T) {
 }
 
 func TestOrphan(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create(annotated(api.AnnotationDeletion, "orphan"))
 	w.ready()
 	t.Run("E0-66 the thing stays, without our mark", func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestOrphan(t *testing.T) {
 
 // TestLostAnswers: the create happens and nobody hears of it.
 func TestLostAnswers(t *testing.T) {
-	w := newWorld(t, named{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
+	w := newOperatorTest(t, named{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
 	t.Run("D-32 D-08 a create whose answer is lost is found, not repeated", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodPost, answer{hang: true, effect: true}))
 		w.create()
@@ -164,7 +164,7 @@ func TestLostAnswers(t *testing.T) {
 
 // TestRestarts: the operator stops between a create and everything that follows it.
 func TestRestarts(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadGateway, effect: true}))
 	w.cloud.with(func() {
 		w.cloud.before = func(method, _ string) {
@@ -211,7 +211,7 @@ func TestRestarts(t *testing.T) {
 }
 
 func TestRecordOnAnObject(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	t.Run("D-10 a corrupt record creates nothing", func(t *testing.T) {
 		w.create(annotated(api.AnnotationExternal, `{"id":"a","inc":1`))
 		got := w.failing("RecordCorrupt")
@@ -266,7 +266,7 @@ func TestRecordOnAnObject(t *testing.T) {
 // TestRecordRemoved: somebody takes our record off the object, as a tool does that replaces
 // whole objects.
 func TestRecordRemoved(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	creates, passes := w.cloud.count(http.MethodPost), len(w.trace.ends("a"))

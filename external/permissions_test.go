@@ -14,7 +14,7 @@ import (
 )
 
 // change edits an object as a user would.
-func (w *world) change(name string, f func(*thing.Thing)) {
+func (w *operatorTest) change(name string, f func(*thing.Thing)) {
 	w.t.Helper()
 	obj := w.get(name)
 	before := obj.DeepCopy()
@@ -25,7 +25,7 @@ func (w *world) change(name string, f func(*thing.Thing)) {
 }
 
 // settled waits until the object has been looked at as it is now, and rests.
-func (w *world) settled(name string) *thing.Thing {
+func (w *operatorTest) settled(name string) *thing.Thing {
 	w.t.Helper()
 	token := time.Now().String()
 	w.change(name, annotated(api.AnnotationReconcile, token))
@@ -34,7 +34,7 @@ func (w *world) settled(name string) *thing.Thing {
 	})
 }
 
-func (w *world) remove(name string) {
+func (w *operatorTest) remove(name string) {
 	w.t.Helper()
 	if err := w.admin.Delete(w.t.Context(), w.get(name)); err != nil {
 		w.t.Fatal(err)
@@ -42,13 +42,13 @@ func (w *world) remove(name string) {
 }
 
 // called tells whether the cloud had a call.
-func (w *world) called(method, name string) bool {
+func (w *operatorTest) called(method, name string) bool {
 	return slices.Contains(w.cloud.calls(false), method+" "+name)
 }
 
 // TestPermissions goes through all sets of letters and all that they allow.
 func TestPermissions(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	for _, letters := range []string{"none", "C", "U", "D", "CU", "CD", "UD", "CUD"} {
 		c, u, d := strings.Contains(letters, "C"), strings.Contains(letters, "U"), strings.Contains(letters, "D")
 		if letters == "none" {
@@ -97,13 +97,13 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-func apiGone(w *world, name string) bool {
+func apiGone(w *operatorTest, name string) bool {
 	obj := &thing.Thing{}
 	return w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj) != nil
 }
 
 func TestPermissionMessages(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	t.Run("E1-53 missing without C", func(t *testing.T) {
 		w.createAs("a", annotated(api.AnnotationAccess, "UD"))
 		got := w.failing("CreateNotPermitted")
@@ -164,7 +164,7 @@ func TestPermissionMessages(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	t.Run("D-01 paused, drift is shown and nothing is changed", func(t *testing.T) {

@@ -31,15 +31,15 @@ func (markable) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *
 	return external.MarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID, &i, nil)
 }
 
-// markIn is the mark that an object of the world's namespace would have in a cluster.
-func (w *world) markIn(cluster, uid, name string) external.Mark {
+// markIn is the mark that an object in the test's namespace would have in a cluster.
+func (w *operatorTest) markIn(cluster, uid, name string) external.Mark {
 	return external.Mark{
 		external.MarkUID: uid, external.MarkKind: "Thing.things.trimtab.dev", external.MarkNamespace: w.namespace,
 		external.MarkName: name, external.MarkIncarnation: "1", external.MarkCluster: cluster,
 	}
 }
 
-func (w *world) cluster() string {
+func (w *operatorTest) cluster() string {
 	w.t.Helper()
 	ns := &corev1.Namespace{}
 	if err := testenv.Client(w.t, w.cfg).Get(w.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, ns); err != nil {
@@ -49,7 +49,7 @@ func (w *world) cluster() string {
 }
 
 // says waits until "a" fails for a reason, and wants a text in the message.
-func (w *world) says(reason, text string) {
+func (w *operatorTest) says(reason, text string) {
 	w.t.Helper()
 	if got := condition(w.failing(reason), "Failed").Message; !strings.Contains(got, text) {
 		w.t.Errorf("message %q, want %q in it", got, text)
@@ -59,7 +59,7 @@ func (w *world) says(reason, text string) {
 // A copy of an object in another cluster does not get the thing of the first: not by its
 // record, not by any policy but one that names the owner.
 func TestOtherCluster(t *testing.T) {
-	w := newWorld(t, markable{})
+	w := newOperatorTest(t, markable{})
 	theirs := item{Size: 7, State: "ONLINE", Tags: w.markIn("other-cluster", "u0", "a")}
 	w.cloud.put("a", theirs)
 	record := `{"id":"a","inc":1,"uid":"u0","create":{"at":"2026-01-05T10:11:12Z","by":"p"},"cluster":"other-cluster","object":"` + w.namespace + `/a"}`
@@ -102,7 +102,7 @@ func TestOtherCluster(t *testing.T) {
 // What was taken over says so: two objects cannot have one thing, and the object that has it
 // needs no annotation any more.
 func TestAdoptionMarks(t *testing.T) {
-	w := newWorld(t, markable{})
+	w := newOperatorTest(t, markable{})
 	w.cloud.put("a", item{Size: 7, State: "ONLINE", Tags: map[string]string{"team": "shop"}})
 	obj := w.create(annotated(api.AnnotationAdoption, "always"))
 	w.ready()
@@ -133,7 +133,7 @@ func TestAdoptionMarks(t *testing.T) {
 
 // An object that is restored where it was gets its own thing back.
 func TestRestoredWhereItWas(t *testing.T) {
-	w := newWorld(t, markable{})
+	w := newOperatorTest(t, markable{})
 	w.create()
 	backup := w.ready()
 	w.stop()
@@ -150,7 +150,7 @@ func TestRestoredWhereItWas(t *testing.T) {
 
 // A copy under another name has a thing of its own.
 func TestCopyUnderAnotherName(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	first := w.ready()
 	w.createAs("b", annotated(api.AnnotationExternal, first.Annotations[api.AnnotationExternal]))
@@ -166,7 +166,7 @@ func TestCopyUnderAnotherName(t *testing.T) {
 
 // Objects of another installation are left entirely alone.
 func TestInstallations(t *testing.T) {
-	w := prepareWorld(t, named{})
+	w := prepareOperatorTest(t, named{})
 	w.terms.Installation = "one"
 	w.start()
 	w.create()
@@ -199,7 +199,7 @@ func TestCopyFromAnotherInstallation(t *testing.T) {
 	for name, unmarked := range map[string]bool{"with marks": false, "without marks": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := prepareWorld(t, named{}, func(o *options) { o.Unmarked = unmarked })
+			w := prepareOperatorTest(t, named{}, func(o *options) { o.Unmarked = unmarked })
 			w.terms.Installation = "one"
 			w.start()
 			theirs := func(object string) func(*thing.Thing) {
@@ -220,7 +220,7 @@ func TestCopyFromAnotherInstallation(t *testing.T) {
 
 // A thing stays with the endpoint at which it was made.
 func TestEndpoints(t *testing.T) {
-	w := prepareWorld(t, named{}, func(o *options) {
+	w := prepareOperatorTest(t, named{}, func(o *options) {
 		o.Endpoint = func(_ context.Context, c *cloudClient) (string, error) { return "account at " + c.base, nil }
 	})
 	w.start()
@@ -273,7 +273,7 @@ func TestEndpoints(t *testing.T) {
 // An operator that begins to tell endpoints apart pins that of what it sees.
 func TestEndpointPinnedAfterwards(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	w.stop()
@@ -300,7 +300,7 @@ func TestEndpointPinnedAfterwards(t *testing.T) {
 // The endpoint is not known while nothing answers; it is pinned before the first create.
 func TestEndpointPinnedLater(t *testing.T) {
 	var up bool
-	w := prepareWorld(t, named{}, func(o *options) {
+	w := prepareOperatorTest(t, named{}, func(o *options) {
 		connect := o.Connect
 		o.Connect = func(ctx context.Context) (*cloudClient, error) {
 			if !up {
@@ -327,7 +327,7 @@ func TestEndpointPinnedLater(t *testing.T) {
 
 // What annotations ask for is bounded, and the message says who can allow it.
 func TestLimits(t *testing.T) {
-	w := prepareWorld(t, named{}, func(o *options) { o.Limits = external.Limits{Deletion: "orphan", Access: "CU"} })
+	w := prepareOperatorTest(t, named{}, func(o *options) { o.Limits = external.Limits{Deletion: "orphan", Access: "CU"} })
 	w.start()
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create(annotated(api.AnnotationAdoption, "always"))

@@ -13,7 +13,7 @@ func TestShownOfWhatIsNotThere(t *testing.T) {
 	evil := map[string]any{"status": map[string]any{"host": "evil", "external": map[string]any{"id": "evil"}}}
 	showsNothing := func(o *thing.Thing) bool { return o.Status.Host == "" && o.Status.External == nil }
 	t.Run("lost and not made again", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create()
 		if got := w.ready(); got.Status.Host == "" || got.Status.External == nil {
 			t.Fatalf("nothing is shown of a thing that is there: %+v", got.Status)
@@ -28,7 +28,7 @@ func TestShownOfWhatIsNotThere(t *testing.T) {
 		w.await("what somebody wrote to be overwritten", showsNothing)
 	})
 	t.Run("somebody else's", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 		w.create()
 		w.failing("NotOurs")

@@ -31,7 +31,7 @@ func (r *recorder) rests(name string) bool {
 }
 
 // passes does what makes the operator visit the object "a" and waits for the end of n visits.
-func (w *world) passes(n int, do func()) {
+func (w *operatorTest) passes(n int, do func()) {
 	w.t.Helper()
 	w.until(func() bool { return w.trace.rests("a") })
 	before := len(w.trace.ends("a"))
@@ -47,7 +47,7 @@ func TestRecovery(t *testing.T) {
 	t.Parallel()
 	t.Run("E0-41 tried again if that can help, left alone until spec, credentials or policy change if not", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{}, func(o *options) {
+		w := newOperatorTest(t, named{}, func(o *options) {
 			o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Multiplier: 1.5, Jitter: -1}
 		})
 		w.create()
@@ -60,7 +60,7 @@ func TestRecovery(t *testing.T) {
 }
 
 // recovers: a state that may recover is looked at after waits that grow.
-func (w *world) recovers() {
+func (w *operatorTest) recovers() {
 	w.t.Helper()
 	w.cloud.settle("ERROR")
 	w.poke("error")
@@ -77,7 +77,7 @@ func (w *world) recovers() {
 }
 
 // staysFailed: a state that cannot recover is left alone until the spec is new.
-func (w *world) staysFailed() {
+func (w *operatorTest) staysFailed() {
 	w.t.Helper()
 	w.cloud.settle("BROKEN")
 	w.poke("broken")
@@ -95,7 +95,7 @@ func (w *world) staysFailed() {
 
 // staysRefused: a call that the API refused is made again for a new policy, a new spec and a
 // new process, which may have other credentials, and for nothing else.
-func (w *world) staysRefused() {
+func (w *operatorTest) staysRefused() {
 	w.t.Helper()
 	w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusBadRequest, body: "no such size"}))
 	puts := w.cloud.count(http.MethodPut)
@@ -118,7 +118,7 @@ func (w *world) staysRefused() {
 }
 
 // changesCredentials: credentials that are refused are no verdict on the spec.
-func (w *world) changesCredentials() {
+func (w *operatorTest) changesCredentials() {
 	w.t.Helper()
 	w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusForbidden, body: "key revoked"}))
 	w.resize(6)

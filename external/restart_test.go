@@ -16,7 +16,7 @@ import (
 )
 
 // age makes the record of an object an hour older, as if it had been written then.
-func (w *world) age(name string) {
+func (w *operatorTest) age(name string) {
 	w.t.Helper()
 	before, rest, found := strings.Cut(w.get(name).Annotations[api.AnnotationExternal], `"at":"`)
 	_, after, ends := strings.Cut(rest, `"`)
@@ -31,7 +31,7 @@ func (w *world) age(name string) {
 // that nothing can be under way, so it costs what it costs without a restart, and no time.
 func TestDeletedAfterRestart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{}, func(o *options) { o.CreateGrace = 0 })
+	w := newOperatorTest(t, named{}, func(o *options) { o.CreateGrace = 0 })
 	names := []string{"a", "b", "c", "d", "e"}
 	for _, n := range names {
 		w.createAs(n)
@@ -74,7 +74,7 @@ func TestDeletedAfterRestart(t *testing.T) {
 // what is made instead is another one.
 func TestLostWhileDown(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	w.stop()
@@ -95,8 +95,8 @@ func TestLostWhileDown(t *testing.T) {
 func TestCreateAfterRestart(t *testing.T) {
 	t.Parallel()
 	const grace = 3 * time.Second
-	begin := func(t *testing.T, unique bool) (w *world, called time.Time) {
-		w = newWorld(t, named{}, func(o *options) { o.CreateGrace, o.UniqueNames = grace, unique })
+	begin := func(t *testing.T, unique bool) (w *operatorTest, called time.Time) {
+		w = newOperatorTest(t, named{}, func(o *options) { o.CreateGrace, o.UniqueNames = grace, unique })
 		hidden := func(method, _ string) *answer {
 			if method == http.MethodGet {
 				return &answer{code: http.StatusNotFound}
@@ -158,7 +158,7 @@ func TestTakenName(t *testing.T) {
 // refused, and its deletion leaves that thing alone.
 func refuseTakenName(t *testing.T, change ...func(*options)) {
 	t.Helper()
-	w := prepareWorld(t, named{}, change...)
+	w := prepareOperatorTest(t, named{}, change...)
 	w.cloud.with(func() {
 		w.cloud.before = func(method, name string) {
 			if method == http.MethodPost {
@@ -183,7 +183,7 @@ func TestLyingRefusal(t *testing.T) {
 	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusForbidden, http.StatusTooManyRequests} {
 		t.Run("what bears our mark goes with its object, "+http.StatusText(code), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
+			w := newOperatorTest(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
 			w.cloud.faulty(always(http.MethodPost, answer{code: code, effect: true, after: "1"}))
 			w.create()
 			w.awaitCalls(http.MethodPost, 1)
@@ -197,7 +197,7 @@ func TestLyingRefusal(t *testing.T) {
 	}
 	t.Run("without marks a person is asked", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{}, func(o *options) { o.Unmarked = true })
+		w := newOperatorTest(t, named{}, func(o *options) { o.Unmarked = true })
 		w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusUnprocessableEntity, effect: true}))
 		w.create()
 		w.failing("CreateInvalid")

@@ -12,7 +12,7 @@ import (
 // each time. D-20 ends that as well.
 func TestRestlessValue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{}, drifting(20*time.Millisecond))
+	w := newOperatorTest(t, named{}, drifting(20*time.Millisecond))
 	w.create()
 	w.ready()
 	n := 100
@@ -35,7 +35,7 @@ func TestRestlessValue(t *testing.T) {
 // concerns neither what is to be done nor to whom, so the deletion goes on.
 func TestBusyWriter(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	w.stop()
@@ -57,7 +57,7 @@ func TestBusyWriter(t *testing.T) {
 }
 
 // writeStatus writes to the status of "a" as somebody else would.
-func (w *world) writeStatus(n int) {
+func (w *operatorTest) writeStatus(n int) {
 	obj := &thing.Thing{}
 	obj.Namespace, obj.Name = w.namespace, "a"
 	body := []byte(`{"status":{"host":"somewhere-` + string(rune('a'+n%26)) + `"}}`)
@@ -68,7 +68,7 @@ func (w *world) writeStatus(n int) {
 // runs. The next process tries it, once.
 func TestCorrectedWhileDown(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	w.cloud.change("a", func(i *item) { i.State = "BROKEN" })

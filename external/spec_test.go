@@ -24,7 +24,7 @@ func TestSpecIsTheUsers(t *testing.T) {
 	t.Parallel()
 	t.Run("E1-01 the operator never writes a spec", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		h := w.follow("a")
 		want := w.eventfulLife()
 		var specs []thing.Spec
@@ -51,7 +51,7 @@ func TestSpecIsTheUsers(t *testing.T) {
 
 // eventfulLife makes, changes, damages, recreates, pauses and deletes a thing, and answers what
 // the user wrote into the spec.
-func (w *world) eventfulLife() []thing.Spec {
+func (w *operatorTest) eventfulLife() []thing.Spec {
 	w.t.Helper()
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError}))
 	w.create(func(o *thing.Thing) { o.Spec.Tier = "hdd" })
@@ -78,7 +78,7 @@ func (w *world) eventfulLife() []thing.Spec {
 }
 
 // wantNoSpecWritten looks through all that the operator asked of the server for the object "a".
-func (w *world) wantNoSpecWritten() {
+func (w *operatorTest) wantNoSpecWritten() {
 	w.t.Helper()
 	writes := w.requests.Writes("things", w.namespace, "a")
 	if len(writes) == 0 {
@@ -149,7 +149,7 @@ func TestLimitedNames(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		w := newWorld(t, limited{})
+		w := newOperatorTest(t, limited{})
 		obj := w.create()
 		w.ready()
 		w.stop()

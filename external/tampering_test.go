@@ -22,11 +22,11 @@ import (
 
 // adversary writes nonsense into status, the same with every run.
 type adversary struct {
-	w   *world
+	w   *operatorTest
 	rng *rand.Rand
 }
 
-func newAdversary(w *world) *adversary {
+func newAdversary(w *operatorTest) *adversary {
 	return &adversary{w, rand.New(rand.NewPCG(7, 7))}
 }
 
@@ -90,8 +90,8 @@ func TestTampering(t *testing.T) {
 	t.Parallel()
 	t.Run("E0-14 conditions and state are shown and never believed", func(t *testing.T) {
 		t.Parallel()
-		want := restfulLife(t, func(*world) {})
-		got := restfulLife(t, func(w *world) {
+		want := restfulLife(t, func(*operatorTest) {})
+		got := restfulLife(t, func(w *operatorTest) {
 			for range 3 {
 				if err := newAdversary(w).strike(t.Context(), "a"); err != nil {
 					t.Fatal(err)
@@ -109,9 +109,9 @@ func TestTampering(t *testing.T) {
 }
 
 // restfulLife lets tamper act whenever the operator rests, and answers all calls.
-func restfulLife(t *testing.T, tamper func(*world)) []string {
+func restfulLife(t *testing.T, tamper func(*operatorTest)) []string {
 	t.Helper()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	rest := func() {
 		t.Helper()
 		if !w.until(func() bool { return w.trace.rests("a") }) {
@@ -137,9 +137,9 @@ func restfulLife(t *testing.T, tamper func(*world)) []string {
 
 // busyLife lets an adversary act all the time on an object whose API is slow and fails, and
 // answers the calls, a row of like ones as one: how often it is looked at is a matter of time.
-func busyLife(t *testing.T, enter func(*world) *adversary) []string {
+func busyLife(t *testing.T, enter func(*operatorTest) *adversary) []string {
 	t.Helper()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.cloud.with(func() {
 		w.cloud.slow = map[string]bool{http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true}
 	})
@@ -174,7 +174,7 @@ func busyLife(t *testing.T, enter func(*world) *adversary) []string {
 // neededByAnother lets an adversary say Ready of what another object waits for.
 func neededByAnother(t *testing.T) {
 	t.Helper()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	w.createAs("b")
 	w.awaitCalls(http.MethodPost, 1)

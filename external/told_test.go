@@ -42,7 +42,7 @@ func (s settling) Compare(r external.CompareRequest[*thing.Thing, item]) externa
 // dearer.
 func TestIgnoredDifference(t *testing.T) {
 	compared := &atomic.Int64{}
-	w := newWorld(t, settling{compared: compared})
+	w := newOperatorTest(t, settling{compared: compared})
 	obj := w.create(func(o *thing.Thing) { o.Spec.Tier = "tin" })
 	got := w.ready()
 	want := fmt.Sprintf(`thing %q matches the spec; not enforced: spec.tier is "gold", wanted "tin"`, name(obj))
@@ -69,7 +69,7 @@ func isReady(generation int64) metav1.Condition {
 }
 
 // forge writes into the status of an object.
-func (w *world) forge(name string, body map[string]any) {
+func (w *operatorTest) forge(name string, body map[string]any) {
 	w.t.Helper()
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *world) forge(name string, body map[string]any) {
 }
 
 // pokeAs asks for a look at an object and waits until there was one.
-func (w *world) pokeAs(name, token string) *thing.Thing {
+func (w *operatorTest) pokeAs(name, token string) *thing.Thing {
 	w.t.Helper()
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationReconcile, token)
@@ -105,7 +105,7 @@ func refusing(method, thing string, code int, body string) func(string, string) 
 // TestForgedReady: Ready that its operator did not write is overwritten and believed by nobody.
 func TestForgedReady(t *testing.T) {
 	t.Run("of a thing that is not ready", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 		w.create()
 		w.failing("NotOurs")
@@ -115,7 +115,7 @@ func TestForgedReady(t *testing.T) {
 		}
 	})
 	t.Run("while nobody ran, and nobody can look", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 		w.create()
 		w.failing("NotOurs")
@@ -128,7 +128,7 @@ func TestForgedReady(t *testing.T) {
 		}
 	})
 	t.Run("what our own operator wrote is believed after a restart", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.create()
 		w.ready()
 		w.stop()
@@ -139,7 +139,7 @@ func TestForgedReady(t *testing.T) {
 		}
 	})
 	t.Run("of a dependency", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.cloud.faulty(refusing(http.MethodPost, "b", http.StatusUnprocessableEntity, "no"))
 		w.createAs("b")
 		w.awaitAs("b", "Failed", func(o *thing.Thing) bool { return is(o, "Failed", "True") })
@@ -158,7 +158,7 @@ func TestForgedReady(t *testing.T) {
 		w.ready()
 	})
 	t.Run("just as its operator would write it", func(t *testing.T) {
-		w := newWorld(t, named{})
+		w := newOperatorTest(t, named{})
 		w.createAs("b")
 		b := w.awaitAs("b", "Ready", func(o *thing.Thing) bool { return is(o, "Ready", "True") })
 		honest := condition(b, "Ready")
@@ -177,10 +177,10 @@ func TestForgedReady(t *testing.T) {
 // TestStatusIsNoInput: whatever somebody writes into status, the same is done outside.
 func TestStatusIsNoInput(t *testing.T) {
 	t.Run("E0-14 status is shown and never believed", func(t *testing.T) {
-		want := livesTogether(t, func(*world, string) {})
+		want := livesTogether(t, func(*operatorTest, string) {})
 		for seed := range uint64(3) {
 			rng := rand.New(rand.NewPCG(14, seed))
-			got := livesTogether(t, func(w *world, name string) {
+			got := livesTogether(t, func(w *operatorTest, name string) {
 				if name == "" {
 					return
 				}
@@ -218,9 +218,9 @@ func scribble(rng *rand.Rand) map[string]any {
 
 // livesTogether leads two objects, one of which needs the other, through their lives, and
 // returns the calls that change the outside. disturb is called again and again.
-func livesTogether(t *testing.T, disturb func(w *world, name string)) []string {
+func livesTogether(t *testing.T, disturb func(w *operatorTest, name string)) []string {
 	t.Helper()
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	token := 0
 	look := func(names ...string) {
 		for _, n := range names {
@@ -262,7 +262,7 @@ func livesTogether(t *testing.T, disturb func(w *world, name string)) []string {
 	return w.cloud.calls(false)
 }
 
-func testGone(w *world, name string) {
+func testGone(w *operatorTest, name string) {
 	w.t.Helper()
 	if !w.until(func() bool { return apiGone(w, name) }) {
 		w.t.Fatalf("%s does not go", name)
@@ -271,7 +271,7 @@ func testGone(w *world, name string) {
 
 // TestRefusedDelete: a delete that the vendor refuses for now says why.
 func TestRefusedDelete(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	w.cloud.faulty(always(http.MethodDelete, answer{code: http.StatusConflict, body: "it owns database orders"}))
@@ -322,7 +322,7 @@ func callsCounted(t *testing.T, op, class string) float64 {
 }
 
 // told lists the events with a reason as "Warning CreateFailed".
-func (w *world) told(reason string) []string {
+func (w *operatorTest) told(reason string) []string {
 	w.t.Helper()
 	var out []string
 	for _, e := range w.events() {
@@ -339,7 +339,7 @@ func (w *world) told(reason string) []string {
 
 // TestVendorAway: state, message, conditions and event tell of the present, together.
 func TestVendorAway(t *testing.T) {
-	w := newWorld(t, named{})
+	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
 	for i, size := range []int{2, 3} {
@@ -384,7 +384,7 @@ func TestTextsFromOutside(t *testing.T) {
 	for _, title := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[title]
 		t.Run(title, func(t *testing.T) {
-			w := newWorld(t, named{})
+			w := newOperatorTest(t, named{})
 			w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, body: test.said}))
 			w.create()
 			got := w.failing("CreateFailed")
@@ -407,7 +407,7 @@ func TestTextsFromOutside(t *testing.T) {
 		})
 	}
 	t.Run("a reason that Kubernetes does not take", func(t *testing.T) {
-		w := newWorld(t, odd{})
+		w := newOperatorTest(t, odd{})
 		obj := w.create()
 		w.ready()
 		w.cloud.change(name(obj), func(i *item) { i.State = "BROKEN" })
@@ -464,7 +464,7 @@ func (s secretive) Update(ctx context.Context, r external.UpdateRequest[*thing.T
 func TestWhoChangedIt(t *testing.T) {
 	want := &atomic.Value{}
 	want.Store("one")
-	w := newWorld(t, secretive{want: want})
+	w := newOperatorTest(t, secretive{want: want})
 	w.create()
 	w.ready()
 	want.Store("two")

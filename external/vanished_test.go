@@ -15,11 +15,11 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// overtaken is a world in which the deletion of the object "a" is under way while the operator
+// overtaken is an operatorTest in which the deletion of the object "a" is in progress while the operator
 // makes its first writes to it.
-func overtaken(t *testing.T, d driver[*thing.Thing], writes int, change ...func(*options)) *world {
+func overtaken(t *testing.T, d driver[*thing.Thing], writes int, change ...func(*options)) *operatorTest {
 	t.Helper()
-	w := prepareWorld(t, d, change...)
+	w := prepareOperatorTest(t, d, change...)
 	deletion := overtake.Of("things", "a", writes)
 	w.cfg.Wrap(deletion.Transport)
 	deletion.Install(t, w.cfg, w.admin, w.createAs("canary"), "things")
@@ -30,7 +30,7 @@ func overtaken(t *testing.T, d driver[*thing.Thing], writes int, change ...func(
 // What the operator makes after that, knowing nothing, goes too.
 func TestVanished(t *testing.T) {
 	t.Parallel()
-	prepare := func(t *testing.T, change ...func(*options)) *world {
+	prepare := func(t *testing.T, change ...func(*options)) *operatorTest {
 		t.Helper()
 		return overtaken(t, things{}, 1, change...)
 	}
@@ -86,7 +86,7 @@ func TestVanished(t *testing.T) {
 }
 
 // cleanedUp waits until that is told, and wants nothing left outside.
-func (w *world) cleanedUp(obj *thing.Thing) {
+func (w *operatorTest) cleanedUp(obj *thing.Thing) {
 	w.t.Helper()
 	w.awaitEvent("CleanedUp")
 	if w.cloud.get(name(obj)) != nil {
@@ -138,7 +138,7 @@ func TestVanishedUnmarked(t *testing.T) {
 }
 
 // visited waits for a visit that knows this version of the object.
-func (w *world) visited(obj *thing.Thing) {
+func (w *operatorTest) visited(obj *thing.Thing) {
 	w.t.Helper()
 	current := func(s trace.Start) bool { return !s.Vanished && !older(s.ResourceVersion, obj.ResourceVersion) }
 	if !w.until(func() bool { return slices.ContainsFunc(events[trace.Start](w.trace, obj.Name), current) }) {
@@ -152,7 +152,7 @@ func older(a, b string) bool {
 }
 
 // recordOf is the record that the operator wrote for an object.
-func (w *world) recordOf(obj *thing.Thing) string {
+func (w *operatorTest) recordOf(obj *thing.Thing) string {
 	w.t.Helper()
 	for _, r := range w.requests.Writes("things", w.namespace, obj.Name) {
 		var body thing.Thing

@@ -26,7 +26,7 @@ func condition(p *probe.Probe, t string) *metav1.Condition {
 }
 
 // gone waits until the Probe a is no more.
-func (w *world) gone() {
+func (w *controllerTest) gone() {
 	w.t.Helper()
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}
 	testenv.Gone(w.t, w.admin, p, "to be gone")
@@ -53,7 +53,7 @@ func TestCommit(t *testing.T) {
 	t.Run("003-15 a converged object is never written again", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.After(10 * time.Millisecond) })
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		first := w.await("a", "to be Ready", ready)
 		for range 100 {
@@ -73,7 +73,7 @@ func TestCommit(t *testing.T) {
 			r.Obj.Labels = map[string]string{"seen": "yes"}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.next(a)
 		got := w.await("a", "to be Ready", ready)
@@ -94,7 +94,7 @@ func TestCommit(t *testing.T) {
 			r.Obj.Labels = map[string]string{"seen": "yes"}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		got := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 		if got.Spec.Size != 0 || got.Labels != nil {
@@ -106,7 +106,7 @@ func TestCommit(t *testing.T) {
 	})
 	t.Run("002-24 a conflict overwrites nothing and is no attempt", func(t *testing.T) {
 		t.Parallel()
-		var w *world
+		var w *controllerTest
 		first := true
 		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
 			if first {
@@ -116,7 +116,7 @@ func TestCommit(t *testing.T) {
 			r.Obj.SetLabels(with(r.Obj.Labels, "ours", "yes"))
 			return loop.Done()
 		})
-		w = newWorld(t, a, options{})
+		w = newControllerTest(t, a, options{})
 		w.create("a")
 		got := w.await("a", "to carry both labels", func(p *probe.Probe) bool { return p.Labels["ours"] == "yes" && p.Labels["theirs"] == "yes" && ready(p) })
 		if got.Status.ObservedGeneration != 1 {
@@ -139,7 +139,7 @@ func TestCommit(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{Retry: linear(1)})
+		w := newControllerTest(t, a, options{Retry: linear(1)})
 		w.create("a")
 		got := w.await("a", "to be Ready", ready)
 		if got.Status.ObservedGeneration != 1 || got.Status.AppliedGeneration != 1 {
@@ -162,7 +162,7 @@ func TestCommit(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{Retry: linear(1)})
+		w := newControllerTest(t, a, options{Retry: linear(1)})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		for _, size := range []int{2, 3} {
@@ -185,7 +185,7 @@ func TestCommit(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.resize(2)
@@ -205,7 +205,7 @@ func TestCommit(t *testing.T) {
 	t.Run("002-45 a conflict of the status is repeated without an event", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
-		w := newWorld(t, a, options{}, answerFirst(http.MethodPatch, "/status", http.StatusConflict))
+		w := newControllerTest(t, a, options{}, answerFirst(http.MethodPatch, "/status", http.StatusConflict))
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.next(a)
@@ -222,7 +222,7 @@ func TestCommit(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Spec.Size = 1 })
 		w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 		w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.Now()})
@@ -245,7 +245,7 @@ func TestCommit(t *testing.T) {
 			<-ctx.Done()
 			return loop.Fail(fmt.Errorf("wait for the pump: %w", ctx.Err()))
 		})
-		w := newWorld(t, a, options{Retry: linear(-1), Deadline: 200 * time.Millisecond})
+		w := newControllerTest(t, a, options{Retry: linear(-1), Deadline: 200 * time.Millisecond})
 		for name, reason := range map[string]string{"panics": "Panicked", "hangs": "Timeout"} {
 			w.create(name)
 			got := w.await(name, "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
@@ -257,7 +257,7 @@ func TestCommit(t *testing.T) {
 }
 
 // addCondition writes a condition as another controller would.
-func (w *world) addCondition(c metav1.Condition) {
+func (w *controllerTest) addCondition(c metav1.Condition) {
 	w.t.Helper()
 	p := w.get("a")
 	meta.SetStatusCondition(&p.Status.Conditions, c)
@@ -271,44 +271,44 @@ func TestNews(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		why    string
-		change func(w *world)
+		change func(w *controllerTest)
 		mode   loop.GenerationMode
 		calls  int
 	}{
 		"002-27 a label of somebody else is no news": {
-			why: "generation aware", change: func(w *world) { w.patch("a", `{"metadata":{"labels":{"x":"y"}}}`) },
+			why: "generation aware", change: func(w *controllerTest) { w.patch("a", `{"metadata":{"labels":{"x":"y"}}}`) },
 		},
 		"002-27 an annotation of somebody else is no news": {
-			why: "generation aware", change: func(w *world) { w.patch("a", `{"metadata":{"annotations":{"x":"y"}}}`) },
+			why: "generation aware", change: func(w *controllerTest) { w.patch("a", `{"metadata":{"annotations":{"x":"y"}}}`) },
 		},
 		"002-27 a status that somebody wrote is no news": {
 			why: "and tampering changes nothing that the operator does",
-			change: func(w *world) {
+			change: func(w *controllerTest) {
 				w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because"})
 			},
 		},
 		"002-27 a new spec is": {
-			why: "generation aware", change: func(w *world) { w.resize(5) }, calls: 1,
+			why: "generation aware", change: func(w *controllerTest) { w.resize(5) }, calls: 1,
 		},
 		"002-36 switched off, a foreign status write is news": {
 			why: "EveryChange", mode: loop.EveryChange, calls: 1,
-			change: func(w *world) {
+			change: func(w *controllerTest) {
 				w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because"})
 			},
 		},
 		"an annotation that the author declared is": {
-			why: "WakeOn", change: func(w *world) { w.patch("a", `{"metadata":{"annotations":{"example.org/wake":"now"}}}`) }, calls: 1,
+			why: "WakeOn", change: func(w *controllerTest) { w.patch("a", `{"metadata":{"annotations":{"example.org/wake":"now"}}}`) }, calls: 1,
 		},
 		"a token asks for a pass and is echoed": {
 			why: "trimtab.dev/reconcile", calls: 1,
-			change: func(w *world) { w.patch("a", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"t1"}}}`) },
+			change: func(w *controllerTest) { w.patch("a", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"t1"}}}`) },
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newAuthor(nil)
-			w := newWorld(t, a, options{Generation: tc.mode, WakeOn: []string{"example.org/wake"}})
+			w := newControllerTest(t, a, options{Generation: tc.mode, WakeOn: []string{"example.org/wake"}})
 			w.create("a")
 			w.next(a)
 			w.await("a", "to be Ready", ready)
@@ -328,7 +328,7 @@ func TestNews(t *testing.T) {
 }
 
 // settled asserts that nothing more happens.
-func (w *world) settled(a *author) {
+func (w *controllerTest) settled(a *author) {
 	w.t.Helper()
 	w.quiet(a, time.Second)
 }

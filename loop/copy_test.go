@@ -46,7 +46,7 @@ func (s *scribbler) scribble(ctx context.Context, r *run, method string) {
 func TestPrivateCopy(t *testing.T) {
 	t.Parallel()
 	s := &scribbler{author: newAuthor(nil)}
-	w := newWorld(t, s, options{})
+	w := newControllerTest(t, s, options{})
 	w.create("a", func(p *probe.Probe) { p.Annotations = map[string]string{"note": "as it was"} })
 	w.await("a", "to be Ready", ready)
 	w.resize(2)

@@ -31,7 +31,7 @@ func TestExecution(t *testing.T) {
 	t.Run("002-01 every call is caused by an event", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		if c := w.next(a); c.Name != "a" || c.Generation != 1 {
 			t.Errorf("first call: got %s generation %d, want a generation 1", c.Name, c.Generation)
@@ -57,7 +57,7 @@ func TestExecution(t *testing.T) {
 			mu.Unlock()
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		var last int64
 		for size := range 20 {
@@ -78,7 +78,7 @@ func TestExecution(t *testing.T) {
 			barrier.Wait()
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		for _, name := range []string{"a", "b", "c", "d"} {
 			w.create(name)
 		}
@@ -94,7 +94,7 @@ func TestExecution(t *testing.T) {
 			<-leave
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		<-entered
 		var newest int64
@@ -121,7 +121,7 @@ func TestExecution(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		one, two := w.next(a), w.next(a)
 		if gap := two.At.Sub(one.Ended); gap < 750*time.Millisecond || gap > 3*time.Second {
@@ -134,7 +134,7 @@ func TestExecution(t *testing.T) {
 	t.Run("002-07 Done is silence", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
@@ -157,7 +157,7 @@ func TestExecution(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		<-entered
 		w.resize(2)
@@ -175,7 +175,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-09 the finalizer is the first write, before the author", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		c := w.next(a.author)
 		if diff := cmp.Diff([]string{finalizer}, c.Finalizers); diff != "" {
@@ -192,7 +192,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-11 removed once after one cleanup, others intact", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
 		w.await("a", "to be Ready", ready)
 		w.requests.Reset()
@@ -230,7 +230,7 @@ func TestFinalizers(t *testing.T) {
 			}
 			return loop.CleanedUp()
 		}}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.next(a.author)
@@ -249,7 +249,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-13 a configured finalizer appears as it is", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{Finalizer: "example.org/mine"})
+		w := newControllerTest(t, a, options{Finalizer: "example.org/mine"})
 		w.create("a")
 		if c := w.next(a.author); !cmp.Equal(c.Finalizers, []string{"example.org/mine"}) {
 			t.Errorf("finalizers: %v", c.Finalizers)
@@ -258,7 +258,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-14 no finalizer without something to undo", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
 		got := w.await("a", "to be Ready", ready)
 		if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
@@ -268,7 +268,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-15 without a Cleaner a deletion is no call", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
@@ -279,7 +279,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-16 a deletion during downtime is cleaned up after it", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.stop()
@@ -295,7 +295,7 @@ func TestFinalizers(t *testing.T) {
 		a := cleaner{author: newAuthor(nil), cleanup: func(context.Context, *run) loop.CleanupOutcome {
 			return loop.KeepUntilEvent()
 		}}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.next(a.author)
 		w.await("a", "to be Ready", ready)
@@ -314,7 +314,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("002-37 a finalizer removed by hand comes back", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.patch("a", `{"metadata":{"finalizers":null}}`)
@@ -323,7 +323,7 @@ func TestFinalizers(t *testing.T) {
 	t.Run("one life costs three writes", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.next(a.author)
 		w.delete()

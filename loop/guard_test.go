@@ -103,7 +103,7 @@ func TestGuard(t *testing.T) {
 			t.Run(method+" "+way, func(t *testing.T) {
 				t.Parallel()
 				b := newBreaker(method, how)
-				w := newWorld(t, b, options{Workers: 1, Retry: linear(0), Sources: []trigger.Source[*probe.Probe]{b.source()}})
+				w := newControllerTest(t, b, options{Workers: 1, Retry: linear(0), Sources: []trigger.Source[*probe.Probe]{b.source()}})
 				w.create("a")
 				switch method {
 				case "Cleanup":
@@ -134,7 +134,7 @@ func TestGuard(t *testing.T) {
 	t.Run("a panic of Prepare is retried by the policy", func(t *testing.T) {
 		t.Parallel()
 		b := newBreaker("Prepare", func() { panic("boom") })
-		w := newWorld(t, b, options{Retry: linear(0)})
+		w := newControllerTest(t, b, options{Retry: linear(0)})
 		w.create("a")
 		before := awaitBreak(t, b)
 		for range 4 {
@@ -152,7 +152,7 @@ func TestGuard(t *testing.T) {
 	t.Run("what cannot be told to matter does", func(t *testing.T) {
 		t.Parallel()
 		b := newBreaker("Changed", func() { panic("boom") })
-		w := newWorld(t, b, options{Sources: []trigger.Source[*probe.Probe]{b.source()}})
+		w := newControllerTest(t, b, options{Sources: []trigger.Source[*probe.Probe]{b.source()}})
 		w.create("a")
 		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "a" })
 		w.await("a", "to be Ready", ready)
@@ -170,7 +170,7 @@ func TestGuard(t *testing.T) {
 			var err *nilError
 			return loop.Fail(err)
 		})
-		w := newWorld(t, a, options{Retry: linear(0)})
+		w := newControllerTest(t, a, options{Retry: linear(0)})
 		w.create("a")
 		p := w.await("a", "to have failed", func(p *probe.Probe) bool { return p.Status.State == "Failed" })
 		if m := condition(p, "Ready").Message; !strings.Contains(m, "*loop_test.nilError whose Error method panicked") {

@@ -32,7 +32,7 @@ func TestOthers(t *testing.T) {
 	t.Run("what others left in our part of status goes once, by one write", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(often)
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.mergeStatus(`{"status":{"note":"tampered"}}`)
@@ -53,7 +53,7 @@ func TestOthers(t *testing.T) {
 	t.Run("E0-15 a condition of others stays theirs to write", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/hold"} })
 		w.await("a", "to be Ready", ready)
 		w.apply("True", nil)
@@ -68,12 +68,12 @@ func TestOthers(t *testing.T) {
 	t.Run("002-11 a finalizer list that changed meanwhile loses only our entry", func(t *testing.T) {
 		t.Parallel()
 		const ours, theirs = "probes.probe.trimtab.dev/finalizer", "example.org/theirs"
-		var w *world
+		var w *controllerTest
 		a := cleaner{author: newAuthor(nil), cleanup: func(context.Context, *run) loop.CleanupOutcome {
 			w.patch("a", `{"metadata":{"finalizers":["`+ours+`","`+theirs+`"]}}`) //nolint:contextcheck // it takes the context of the test
 			return loop.CleanedUp()
 		}}
-		w = newWorld(t, a, options{})
+		w = newControllerTest(t, a, options{})
 		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{theirs, ours} })
 		w.await("a", "to be Ready", ready)
 		w.delete()
@@ -93,7 +93,7 @@ func TestFailuresOfWrites(t *testing.T) {
 		a := newAuthor(func(context.Context, *run) loop.Outcome {
 			return loop.Fail(apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "child", errors.New("kubectl owns .data.x")))
 		})
-		w := newWorld(t, a, options{Retry: linear(0)})
+		w := newControllerTest(t, a, options{Retry: linear(0)})
 		w.create("a")
 		got := w.await("a", "to tell", func(p *probe.Probe) bool { return p.Status.State == "Failed" })
 		if m := condition(got, "Ready").Message; !strings.Contains(m, "kubectl owns") {
@@ -107,7 +107,7 @@ func TestFailuresOfWrites(t *testing.T) {
 	t.Run("a pass that stops is repeated until its status is written", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Terminal("Refused", errBroken) })
-		w := newWorld(t, a, options{}, failFirst(http.MethodPatch, "/status"))
+		w := newControllerTest(t, a, options{}, failFirst(http.MethodPatch, "/status"))
 		w.create("a")
 		w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 	})
@@ -116,7 +116,7 @@ func TestFailuresOfWrites(t *testing.T) {
 		a := newAuthor(func(context.Context, *run) loop.Outcome {
 			return loop.Terminal("not found", errors.New(strings.Repeat("x", 3000)))
 		})
-		w := newWorld(t, a, options{})
+		w := newControllerTest(t, a, options{})
 		w.create("a")
 		got := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 		if r := condition(got, "Ready").Reason; r != "NotFound" {
@@ -127,7 +127,7 @@ func TestFailuresOfWrites(t *testing.T) {
 }
 
 // mergeStatus writes into status as a stranger.
-func (w *world) mergeStatus(body string) {
+func (w *controllerTest) mergeStatus(body string) {
 	w.t.Helper()
 	if err := w.admin.Status().Patch(w.t.Context(), w.get("a"), client.RawPatch(types.MergePatchType, []byte(body)), client.FieldOwner("stranger")); err != nil {
 		w.t.Fatal(err)
@@ -136,7 +136,7 @@ func (w *world) mergeStatus(body string) {
 
 // apply sets the condition Billing as the controller that owns it does, without force, after
 // the one on the object was checked by ok.
-func (w *world) apply(is string, ok func(*metav1.Condition) bool) {
+func (w *controllerTest) apply(is string, ok func(*metav1.Condition) bool) {
 	w.t.Helper()
 	if c := condition(w.get("a"), "Billing"); ok != nil && !ok(c) {
 		w.t.Errorf("the condition was changed: %+v", c)
@@ -154,7 +154,7 @@ func (w *world) apply(is string, ok func(*metav1.Condition) bool) {
 }
 
 // awaitEvent waits for an event about the Probe a.
-func (w *world) awaitEvent(reason string) {
+func (w *controllerTest) awaitEvent(reason string) {
 	w.t.Helper()
 	c := testenv.Client(w.t, w.cfg, eventsv1.AddToScheme)
 	tick := time.NewTicker(50 * time.Millisecond)

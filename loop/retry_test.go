@@ -31,7 +31,7 @@ func TestRetry(t *testing.T) {
 	t.Run("002-40 002-41 a limit on attempts, told to each", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(broken)
-		w := newWorld(t, a, options{Retry: linear(3)})
+		w := newControllerTest(t, a, options{Retry: linear(3)})
 		w.create("a")
 		var got []attempt
 		var at []time.Time
@@ -70,7 +70,7 @@ func TestRetry(t *testing.T) {
 			}
 			return loop.Fail(errBroken)
 		})
-		w := newWorld(t, a, options{Retry: linear(0)})
+		w := newControllerTest(t, a, options{Retry: linear(0)})
 		w.create("a")
 		for range 3 {
 			w.next(a)
@@ -84,7 +84,7 @@ func TestRetry(t *testing.T) {
 	t.Run("E0-56 failing again with the same text writes nothing, and the gaps grow", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(broken)
-		w := newWorld(t, a, options{Retry: loop.Retry{Initial: 20 * time.Millisecond, Multiplier: 1.3, Jitter: -1}})
+		w := newControllerTest(t, a, options{Retry: loop.Retry{Initial: 20 * time.Millisecond, Multiplier: 1.3, Jitter: -1}})
 		w.create("a")
 		var passes []call
 		for range 10 {
@@ -110,7 +110,7 @@ func TestRetry(t *testing.T) {
 			r.Obj.Spec.Size = 99
 			return loop.RetryError()
 		}}
-		w := newWorld(t, h, options{Retry: linear(2)})
+		w := newControllerTest(t, h, options{Retry: linear(2)})
 		w.create("a")
 		var got []attempt
 		for len(got) < 3 {
@@ -135,7 +135,7 @@ func TestRetry(t *testing.T) {
 			}
 			return loop.CleanedUp()
 		}}, onError: func(context.Context, *run, error) loop.ErrorOutcome { return loop.RetryError() }}
-		w := newWorld(t, h, options{Retry: linear(0)})
+		w := newControllerTest(t, h, options{Retry: linear(0)})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.delete()
@@ -147,7 +147,7 @@ func TestRetry(t *testing.T) {
 	t.Run("a panicking handler does not replace the error", func(t *testing.T) {
 		t.Parallel()
 		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(context.Context, *run, error) loop.ErrorOutcome { panic("handler") }}
-		w := newWorld(t, h, options{Retry: linear(1)})
+		w := newControllerTest(t, h, options{Retry: linear(1)})
 		w.create("a")
 		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 		if m := condition(p, "Ready").Message; !strings.HasPrefix(m, errBroken.Error()) {
@@ -180,7 +180,7 @@ func TestReferences(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{Sources: []trigger.Source[*probe.Probe]{needs}})
+		w := newControllerTest(t, a, options{Sources: []trigger.Source[*probe.Probe]{needs}})
 		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "a" })
 		w.next(a)
 		p := w.await("b", "to wait", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
@@ -201,7 +201,7 @@ func TestReferences(t *testing.T) {
 }
 
 // drain forgets calls noted so far.
-func (w *world) drain(a *author) {
+func (w *controllerTest) drain(a *author) {
 	w.t.Helper()
 	w.quiet(a, 500*time.Millisecond)
 	for {

@@ -50,7 +50,7 @@ func TestReport(t *testing.T) {
 	first.Conditions = append(first.Conditions, metav1.Condition{Type: "Reconciling", Status: "True", Reason: "Pumping", Message: "the pump runs"})
 	second.Applied = true
 	a := reporter(map[int]conditions.Report{0: first, 1: second, 2: report("Empty", "False", "Leaking", "the tank leaks")})
-	w := newWorld(t, a, options{})
+	w := newControllerTest(t, a, options{})
 	w.create("a")
 	got := w.await("a", "the first report", func(p *probe.Probe) bool { return p.Status.State == "Working" })
 	if got.Status.Message != "the pump runs" || condition(got, "Reconciling") == nil || got.Status.AppliedGeneration != 0 {
@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 
 // told lists the events of the namespace as "Warning Failed it broke", and their repetitions,
 // which are patches of the first, as "again".
-func (w *world) told() []string {
+func (w *controllerTest) told() []string {
 	w.t.Helper()
 	var out []string
 	for _, r := range w.requests.Select(func(r testenv.Request) bool {
@@ -93,7 +93,7 @@ func (w *world) told() []string {
 }
 
 // eventually waits until the events are as ok says.
-func (w *world) eventually(ok func([]string) bool) []string {
+func (w *controllerTest) eventually(ok func([]string) bool) []string {
 	w.t.Helper()
 	poll.Until(func() bool { return ok(w.told()) })
 	return w.told()
@@ -128,7 +128,7 @@ func TestLog(t *testing.T) {
 	failing := report("Failed", "False", "Broken", "cannot pump: no water")
 	other := report("Failed", "False", "Broken", "cannot pump: no power")
 	a := reporter(map[int]conditions.Report{0: failing, 1: failing, 2: other, 3: report("Resting", "True", "Full", "the tank is full")})
-	w := newWorld(t, a, options{})
+	w := newControllerTest(t, a, options{})
 	w.stop()
 	var l lines
 	w.log = funcr.NewJSON(l.write, funcr.Options{})
@@ -185,7 +185,7 @@ func counted(t *testing.T, state string) float64 {
 func TestObjectsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := reporter(map[int]conditions.Report{0: report("CountedA", "False", "A", "a"), 1: report("CountedB", "True", "B", "b")})
-	w := newWorld(t, a, options{})
+	w := newControllerTest(t, a, options{})
 	w.create("a")
 	expect := func(why, state string, want float64) {
 		t.Helper()
@@ -241,7 +241,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			t.Parallel()
 			a := reporter(map[int]conditions.Report{0: report("Resting", "True", "Full", "the tank is full")})
 			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, test.reason, test.code, test.said)
-			w := newWorld(t, a, options{}, answering(test.code, body, func(method, path, _ string) bool {
+			w := newControllerTest(t, a, options{}, answering(test.code, body, func(method, path, _ string) bool {
 				return method == http.MethodPatch && strings.HasSuffix(path, "/status")
 			}))
 			w.create("a")
@@ -260,7 +260,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			r.Report(report("Resting", "True", "Full", "the tank is full"))
 			return loop.Done()
 		})
-		w := newWorld(t, a, options{}, answering(http.StatusUnprocessableEntity,
+		w := newControllerTest(t, a, options{}, answering(http.StatusUnprocessableEntity,
 			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"status.note: Invalid value: bad"}`,
 			func(_, path, body string) bool {
 				return strings.HasSuffix(path, "/status") && strings.Contains(body, `"note":"bad"`)
@@ -294,7 +294,7 @@ func TestLogIsSafe(t *testing.T) {
 		}
 		return loop.Fail(errors.New("dial postgres://app:" + secret + "@db/x: refused"))
 	})
-	w := newWorld(t, a, options{})
+	w := newControllerTest(t, a, options{})
 	w.stop()
 	var mu sync.Mutex
 	var all []string
@@ -340,7 +340,7 @@ func TestMetadataThatCannotBeWritten(t *testing.T) {
 			var refused atomic.Bool
 			refused.Store(true)
 			a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
-			w := newWorld(t, cleaner{author: a}, options{}, refusing(code, refused.Load))
+			w := newControllerTest(t, cleaner{author: a}, options{}, refusing(code, refused.Load))
 			w.create("a")
 			says := func(state string) {
 				t.Helper()
@@ -381,7 +381,7 @@ func TestConflictsThatNeverEnd(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
 	a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
-	w := newWorld(t, cleaner{author: a}, options{}, answering(http.StatusConflict,
+	w := newControllerTest(t, cleaner{author: a}, options{}, answering(http.StatusConflict,
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"denied request: quota is used up"}`,
 		func(method, path, _ string) bool {
 			refused := method == http.MethodPatch && strings.HasSuffix(path, "/probes/a")
@@ -421,7 +421,7 @@ func TestStateBesideConditions(t *testing.T) {
 		tests[r.Obj.Spec.Size].set(r.Conditions())
 		return loop.Done()
 	})
-	w := newWorld(t, a, options{})
+	w := newControllerTest(t, a, options{})
 	w.create("a")
 	for size := range len(tests) {
 		if size > 0 {

@@ -31,11 +31,11 @@ type undone struct {
 	Stored     error // of Persist
 }
 
-// vanishing is a world in which the Probe a is deleted in spite of its finalizer.
-func vanishing(t *testing.T, a cleaner, o options) *world {
+// vanishing is a controllerTest in which the Probe a is deleted despite its finalizer.
+func vanishing(t *testing.T, a cleaner, o options) *controllerTest {
 	t.Helper()
 	deletion := overtake.Of("probes", "a", 1)
-	w := newWorld(t, a, o, deletion.Transport)
+	w := newControllerTest(t, a, o, deletion.Transport)
 	w.create("canary")
 	deletion.Install(t, w.cfg, w.admin, w.get("canary"), "probes")
 	w.create("a")
@@ -166,7 +166,7 @@ func TestDeletedAtOnce(t *testing.T) {
 		},
 	}
 	a.ended = make(chan call, 10000)
-	w := newWorld(t, a, options{})
+	w := newControllerTest(t, a, options{})
 	var rounds sync.WaitGroup
 	for n := range 60 {
 		rounds.Go(func() {

@@ -25,7 +25,7 @@ func TestWaker(t *testing.T) {
 	var waker trigger.Waker
 	waker.All(0) // nobody is there yet
 	a := newAuthor(nil)
-	w := newWorld(t, a, options{
+	w := newControllerTest(t, a, options{
 		MaxInterval: -1,
 		Sources:     []trigger.Source[*probe.Probe]{trigger.External[*probe.Probe]{Waker: &waker}},
 	})
@@ -74,7 +74,7 @@ func TestWakerAndRetries(t *testing.T) {
 	t.Parallel()
 	var waker trigger.Waker
 	a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Fail(errors.New("away")) })
-	w := newWorld(t, a, options{
+	w := newControllerTest(t, a, options{
 		Retry:   loop.Retry{Initial: time.Hour, Max: time.Hour},
 		Sources: []trigger.Source[*probe.Probe]{trigger.External[*probe.Probe]{Waker: &waker}},
 	})

@@ -144,8 +144,8 @@ func (h handler) OnError(ctx context.Context, r *loop.Run[*probe.Probe], err err
 	return h.onError(ctx, r, err)
 }
 
-// world is a namespace of a real API server with one controller of Probes in it.
-type world struct {
+// controllerTest is a namespace of a real API server with one controller of Probes in it.
+type controllerTest struct {
 	t         *testing.T
 	admin     client.WithWatch
 	cfg       *rest.Config
@@ -155,8 +155,8 @@ type world struct {
 	log       logr.Logger
 }
 
-// newWorld starts a controller of r, whose requests pass through wrap.
-func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe], wrap ...transport.WrapperFunc) *world {
+// newControllerTest starts a controller of r, whose requests pass through wrap.
+func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe], wrap ...transport.WrapperFunc) *controllerTest {
 	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, probe.CRDs)
@@ -165,7 +165,7 @@ func newWorld(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*pro
 	for _, f := range wrap {
 		counted.Wrap(f)
 	}
-	w := &world{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
+	w := &controllerTest{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
 	w.start(r, o)
 	return w
 }
@@ -180,7 +180,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 }
 
 // start runs a manager with one controller of r until the test ends or w.stop is called.
-func (w *world) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) {
+func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
 		Scheme: scheme(w.t), Logger: w.log,
@@ -213,7 +213,7 @@ func (w *world) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Pro
 }
 
 // create makes a Probe named name.
-func (w *world) create(name string, change ...func(*probe.Probe)) {
+func (w *controllerTest) create(name string, change ...func(*probe.Probe)) {
 	w.t.Helper()
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	for _, f := range change {
@@ -225,7 +225,7 @@ func (w *world) create(name string, change ...func(*probe.Probe)) {
 }
 
 // get reads a Probe live.
-func (w *world) get(name string) *probe.Probe {
+func (w *controllerTest) get(name string) *probe.Probe {
 	w.t.Helper()
 	p := &probe.Probe{}
 	if err := w.admin.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: name}, p); err != nil {
@@ -235,7 +235,7 @@ func (w *world) get(name string) *probe.Probe {
 }
 
 // patch merges a JSON body into a Probe as a user would.
-func (w *world) patch(name, body string) *probe.Probe {
+func (w *controllerTest) patch(name, body string) *probe.Probe {
 	w.t.Helper()
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	if err := w.admin.Patch(w.t.Context(), p, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
@@ -245,13 +245,13 @@ func (w *world) patch(name, body string) *probe.Probe {
 }
 
 // resize changes the spec of the Probe a.
-func (w *world) resize(size int) *probe.Probe {
+func (w *controllerTest) resize(size int) *probe.Probe {
 	w.t.Helper()
 	return w.patch("a", fmt.Sprintf(`{"spec":{"size":%d}}`, size))
 }
 
 // delete asks for the deletion of the Probe a.
-func (w *world) delete() {
+func (w *controllerTest) delete() {
 	w.t.Helper()
 	if err := w.admin.Delete(w.t.Context(), &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}); err != nil {
 		w.t.Fatal(err)
@@ -259,13 +259,13 @@ func (w *world) delete() {
 }
 
 // await waits until the Probe is as ok says.
-func (w *world) await(name, why string, ok func(*probe.Probe) bool) *probe.Probe {
+func (w *controllerTest) await(name, why string, ok func(*probe.Probe) bool) *probe.Probe {
 	w.t.Helper()
 	return testenv.Wait(w.t, w.admin, w.get(name), why, ok)
 }
 
 // next waits for the end of the next call of the author.
-func (w *world) next(a *author) call {
+func (w *controllerTest) next(a *author) call {
 	w.t.Helper()
 	return receive(w.t, a.ended)
 }
@@ -282,7 +282,7 @@ func receive(t *testing.T, from <-chan call) call {
 }
 
 // quiet asserts that for d nobody calls the author and nothing is written.
-func (w *world) quiet(a *author, d time.Duration) {
+func (w *controllerTest) quiet(a *author, d time.Duration) {
 	w.t.Helper()
 	before, begun := len(w.probeWrites()), a.begun.Load()
 	<-time.After(d) // a silence can only be listened to
@@ -295,7 +295,7 @@ func (w *world) quiet(a *author, d time.Duration) {
 }
 
 // writes lists the writes to the Probe a as "verb subresource", in order.
-func (w *world) writes() []string {
+func (w *controllerTest) writes() []string {
 	var out []string
 	for _, r := range w.requests.Writes("probes", w.namespace, "a") {
 		out = append(out, strings.TrimSpace(r.Verb+" "+r.Subresource))
@@ -304,7 +304,7 @@ func (w *world) writes() []string {
 }
 
 // probeWrites lists the writes to all Probes.
-func (w *world) probeWrites() []testenv.Request {
+func (w *controllerTest) probeWrites() []testenv.Request {
 	return w.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource == "probes" })
 }
 

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 
 type options = external.Options[*thing.Thing, *cloudClient]
 
-// world is a namespace of a real API server, a cloud, and an operator between them.
-type world struct {
+// operatorTest is a namespace of a real API server, a cloud, and an operator between them.
+type operatorTest struct {
 	t         *testing.T
 	cloud     *cloud
 	admin     client.WithWatch
@@ -96,21 +96,21 @@ func (r *recorder) ends(name string) []trace.End { return events[trace.End](r, n
 // drift is every difference that was traced.
 func (r *recorder) drift() []trace.Drift { return events[trace.Drift](r, "") }
 
-// newWorld starts an operator of things, quick to retry and without routine looks unless
+// newOperatorTest starts an operator of things, quick to retry and without routine looks unless
 // the options ask for them.
-func newWorld(t *testing.T, d driver[*thing.Thing], change ...func(*options)) *world {
+func newOperatorTest(t *testing.T, d driver[*thing.Thing], change ...func(*options)) *operatorTest {
 	t.Helper()
-	w := prepareWorld(t, d, change...)
+	w := prepareOperatorTest(t, d, change...)
 	w.start()
 	return w
 }
 
-func prepareWorld(t *testing.T, d driver[*thing.Thing], change ...func(*options)) *world {
+func prepareOperatorTest(t *testing.T, d driver[*thing.Thing], change ...func(*options)) *operatorTest {
 	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, thing.CRDs)
 	counted, requests := testenv.Requests(cfg)
-	w := &world{
+	w := &operatorTest{
 		t: t, cloud: newCloud(t), admin: testenv.Client(t, cfg, thing.AddToScheme),
 		cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), driver: d, trace: &recorder{},
 	}
@@ -144,7 +144,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 // start runs the operator until the test ends or w.stop is called. Starting it again after
 // that is a new process as far as external can tell.
-func (w *world) start() {
+func (w *operatorTest) start() {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
 		Scheme: scheme(w.t), Logger: logr.Discard(),
@@ -181,12 +181,12 @@ func annotated(key, value string) func(*thing.Thing) {
 }
 
 // create makes the object "a" and returns it as the server has it.
-func (w *world) create(change ...func(*thing.Thing)) *thing.Thing {
+func (w *operatorTest) create(change ...func(*thing.Thing)) *thing.Thing {
 	w.t.Helper()
 	return w.createAs("a", change...)
 }
 
-func (w *world) createAs(name string, change ...func(*thing.Thing)) *thing.Thing {
+func (w *operatorTest) createAs(name string, change ...func(*thing.Thing)) *thing.Thing {
 	w.t.Helper()
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: thing.Spec{Size: 1}}
 	for _, f := range change {
@@ -198,7 +198,7 @@ func (w *world) createAs(name string, change ...func(*thing.Thing)) *thing.Thing
 	return obj
 }
 
-func (w *world) get(name string) *thing.Thing {
+func (w *operatorTest) get(name string) *thing.Thing {
 	w.t.Helper()
 	obj := &thing.Thing{}
 	if err := w.admin.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: name}, obj); err != nil {
@@ -208,7 +208,7 @@ func (w *world) get(name string) *thing.Thing {
 }
 
 // patch merges a JSON body into the object "a", as a user would.
-func (w *world) patch(body string) *thing.Thing {
+func (w *operatorTest) patch(body string) *thing.Thing {
 	w.t.Helper()
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}
 	if err := w.admin.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
@@ -217,18 +217,21 @@ func (w *world) patch(body string) *thing.Thing {
 	return obj
 }
 
-func (w *world) resize(size int) { w.t.Helper(); w.patch(fmt.Sprintf(`{"spec":{"size":%d}}`, size)) }
+func (w *operatorTest) resize(size int) {
+	w.t.Helper()
+	w.patch(fmt.Sprintf(`{"spec":{"size":%d}}`, size))
+}
 
 // annotate sets an annotation of the object "a".
-func (w *world) annotate(key, value string) {
+func (w *operatorTest) annotate(key, value string) {
 	w.t.Helper()
 	w.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
 }
 
 // poke asks for a pass now.
-func (w *world) poke(token string) { w.t.Helper(); w.annotate("trimtab.dev/reconcile", token) }
+func (w *operatorTest) poke(token string) { w.t.Helper(); w.annotate("trimtab.dev/reconcile", token) }
 
-func (w *world) delete() {
+func (w *operatorTest) delete() {
 	w.t.Helper()
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}
 	if err := w.admin.Delete(w.t.Context(), obj); err != nil {
@@ -237,24 +240,24 @@ func (w *world) delete() {
 }
 
 // await waits until the object "a" is as ok says.
-func (w *world) await(why string, ok func(*thing.Thing) bool) *thing.Thing {
+func (w *operatorTest) await(why string, ok func(*thing.Thing) bool) *thing.Thing {
 	w.t.Helper()
 	return w.awaitAs("a", why, ok)
 }
 
-func (w *world) awaitAs(name, why string, ok func(*thing.Thing) bool) *thing.Thing {
+func (w *operatorTest) awaitAs(name, why string, ok func(*thing.Thing) bool) *thing.Thing {
 	w.t.Helper()
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	return testenv.Wait(w.t, w.admin, obj, why, ok)
 }
 
-func (w *world) gone() {
+func (w *operatorTest) gone() {
 	w.t.Helper()
 	testenv.Gone(w.t, w.admin, &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}, "the object to go")
 }
 
 // ready waits for the object "a" to be Ready for its present generation.
-func (w *world) ready() *thing.Thing {
+func (w *operatorTest) ready() *thing.Thing {
 	w.t.Helper()
 	return w.await("Ready=True for the present generation", func(o *thing.Thing) bool {
 		return is(o, "Ready", "True") && condition(o, "Ready").ObservedGeneration == o.Generation && o.Status.State == "Succeeded"
@@ -262,7 +265,7 @@ func (w *world) ready() *thing.Thing {
 }
 
 // awaitCalls waits until the cloud has had n calls of a method.
-func (w *world) awaitCalls(method string, n int) {
+func (w *operatorTest) awaitCalls(method string, n int) {
 	w.t.Helper()
 	deadline := time.After(20 * time.Second)
 	for w.cloud.count(method) < n {
@@ -275,7 +278,7 @@ func (w *world) awaitCalls(method string, n int) {
 }
 
 // quiet wants silence for d: no call of the cloud, no write to Kubernetes.
-func (w *world) quiet(d time.Duration) {
+func (w *operatorTest) quiet(d time.Duration) {
 	w.t.Helper()
 	calls, writes := len(w.cloud.calls(true)), len(w.writes("a"))
 	<-time.After(d) // a silence can only be listened to
@@ -288,7 +291,7 @@ func (w *world) quiet(d time.Duration) {
 }
 
 // writes lists the operator's writes to an object as "verb subresource".
-func (w *world) writes(name string) []string {
+func (w *operatorTest) writes(name string) []string {
 	var out []string
 	for _, r := range w.requests.Writes("things", w.namespace, name) {
 		out = append(out, strings.TrimSpace(r.Verb+" "+r.Subresource))
@@ -297,7 +300,7 @@ func (w *world) writes(name string) []string {
 }
 
 // events lists the reasons of Kubernetes events about objects of the namespace.
-func (w *world) events() []string {
+func (w *operatorTest) events() []string {
 	w.t.Helper()
 	var out []string
 	for _, r := range w.requests.Select(func(r testenv.Request) bool {
@@ -309,7 +312,7 @@ func (w *world) events() []string {
 }
 
 // awaitEvent waits for an event that holds text.
-func (w *world) awaitEvent(text string) {
+func (w *operatorTest) awaitEvent(text string) {
 	w.t.Helper()
 	if !w.until(func() bool {
 		return slices.ContainsFunc(w.events(), func(e string) bool { return strings.Contains(e, text) })
@@ -319,7 +322,7 @@ func (w *world) awaitEvent(text string) {
 }
 
 // until waits for what cannot be watched, and tells whether it came.
-func (w *world) until(ok func() bool) bool { return poll.Until(ok) }
+func (w *operatorTest) until(ok func() bool) bool { return poll.Until(ok) }
 
 func condition(o *thing.Thing, t string) metav1.Condition {
 	if c := apimeta.FindStatusCondition(o.Status.Conditions, t); c != nil {
