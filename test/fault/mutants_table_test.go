@@ -168,7 +168,7 @@ func callMutants() []mutant {
 		},
 		{
 			what: "the resource is updated without a difference",
-			file: "external/internal/engine/state.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
+			file: "external/internal/engine/resource.go", old: "	if !p.facts.Differs.Any() && (p.seen.Phase", mutated: "	p.facts.Differs.InPlace = p.facts.Differs.InPlace || !p.facts.Did.Update\n	if !p.facts.Differs.Any() && (p.seen.Phase",
 			scenario: "nats-bucket", invariants: []string{"I5", "I13", "I1"},
 		},
 		{
@@ -298,7 +298,7 @@ func panicMutants() []mutant {
 	return []mutant{
 		{
 			what: "a panic in ExternalName is reported as an invalid name",
-			file: "external/internal/engine/pass.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
+			file: "external/internal/engine/identity.go", old: "		if unasked(err) && p.obj.GetDeletionTimestamp().IsZero() {\n", mutated: "		if false {\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@5+until@1",
 		},
 		{
@@ -329,7 +329,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "after a crash, a created but unmarked resource is not ours",
-			file: "external/internal/engine/calls.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
+			file: "external/internal/engine/identity.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
 			scenario: "cloud-later", invariants: []string{"I1"}, token: "crash-after@5+until@1",
 		},
 		{

@@ -261,10 +261,10 @@ const (
 
 // Seen is what an observation showed.
 type Seen struct {
-	// Looked is false until the resource was observed.
-	Looked bool
 	// Phase is the resource's phase.
 	Phase Phase
+	// Looked is false until the resource was observed.
+	Looked bool
 	// Source is where this state comes from.
 	Source Source
 	// Recoverable reports, for PhaseFailed, whether trying again can help.
@@ -404,11 +404,11 @@ type Did struct {
 
 // Answer is the outcome of a call.
 type Answer struct {
+	// Failed reports an error; Class is what it means.
+	Class  Class
+	Failed bool
 	// Of is the call; ActionNone before the first.
 	Of Action
-	// Failed reports an error; Class is what it means.
-	Failed bool
-	Class  Class
 	// Timeout reports whether the call exceeded its deadline.
 	Timeout bool
 }

@@ -4,17 +4,28 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
-	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
+// caller calls the external API and takes in the answers.
+type caller struct {
+	resource
+
+	// refused is why the create was refused in this pass.
+	refused string
+	// created reports whether this pass created the resource, or may have.
+	created bool
+}
+
 // call makes one call of the external API and turns its answer into facts.
-func (p *pass) call(ctx context.Context, d decide.Decision) {
+func (p *caller) call(ctx context.Context, d decide.Decision) {
 	switch d.Action {
 	case decide.ActionObserve:
 		p.observe(ctx)
@@ -61,7 +72,7 @@ func (a answer) after() time.Duration {
 // change the external resource is not cut short by the end of the pass or of the process: its
 // answer is worth the few seconds. A call that does not return in time is abandoned together with
 // the copy of the object that it was given; it has failed, and may still take effect.
-func (p *pass) ask(ctx context.Context, a decide.Action, f func(context.Context, Object) (string, error)) decide.Class {
+func (p *caller) ask(ctx context.Context, a decide.Action, f func(context.Context, Object) (string, error)) decide.Class {
 	if a.Mutates() {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -110,7 +121,7 @@ func (e *Engine) explain(err error, a decide.Action) answer {
 }
 
 // leave abandons a call.
-func (p *pass) leave(a decide.Action, late <-chan answer) answer {
+func (p *caller) leave(a decide.Action, late <-chan answer) answer {
 	left := &abroad{method: methodOf(a), action: a}
 	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
 		got := <-late
@@ -126,7 +137,7 @@ func (p *pass) leave(a decide.Action, late <-chan answer) answer {
 
 // learn passes on to the other users of the client what an answer shows about it and about the
 // API.
-func (p *pass) learn(a decide.Action, began time.Time, got answer) {
+func (p *caller) learn(a decide.Action, began time.Time, got answer) {
 	p.client.answered(got.failure)
 	kind, away := tells(a, got.failure), ""
 	if p.hangs != nil { // the driver hangs, not the API
@@ -158,15 +169,8 @@ func tells(a decide.Action, failure *classification) answerKind {
 	return answerNothing
 }
 
-// logPanic logs a panic of the driver, if there was one.
-func (p *pass) logPanic(crash *guard.PanicError) {
-	if crash != nil {
-		p.run.Log().Error(crash, "the driver panicked", "method", crash.Method, "stack", string(crash.Stack))
-	}
-}
-
 // take turns an answer into a fact, and logs mistakes of the driver.
-func (p *pass) take(a decide.Action, got answer) {
+func (p *caller) take(a decide.Action, got answer) {
 	p.facts.Last, p.last = decide.Answer{Of: a}, got
 	c := got.failure
 	if c == nil {
@@ -198,48 +202,39 @@ func methodOf(a decide.Action) string {
 	}
 }
 
-// lend returns a copy of the object for the driver, which may keep it beyond the end of the pass.
-// Calls of one pass share it as long as the object does not change.
-func (p *pass) lend() Object {
-	if !p.lent {
-		p.copy, _ = p.obj.DeepCopyObject().(Object)
-		p.lent = true
-	}
-	return p.copy
-}
-
-func (p *pass) claimant() decide.Claimant {
-	c := decide.Claimant{
-		Mark: p.mark(), Record: p.record, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
-		Untried: p.facts.Creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
-	}
-	if p.inherited != nil {
-		c.Inherited = *p.inherited
-	}
-	if p.startsOver {
-		c.Record = record.Record{}
-	}
-	return c
-}
-
-func (p *pass) mark() record.Mark { return p.markOf(p.obj, p.record.Incarnation) }
-
-func (p *pass) markOf(obj Object, incarnation int64) record.Mark {
-	gvk, err := p.run.Client().GroupVersionKindFor(obj)
-	if err != nil {
-		gvk.Kind = p.e.kind
-	}
-	return record.MarkFor(obj, gvk, p.here.Cluster, max(1, incarnation))
-}
-
 // request returns the request of a call; the caller fills in the object.
-func (p *pass) request() Request {
+func (p *caller) request() Request {
 	return Request{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
+}
+
+// observe reads the external resource.
+func (p *caller) observe(ctx context.Context) {
+	p.forget()
+	p.looked = time.Now()
+	var got state
+	compare := p.comparer()
+	driver, r := &p.e.driver, p.request()
+	p.ask(ctx, decide.ActionObserve, func(ctx context.Context, obj Object) (string, error) {
+		r.Object = obj
+		o, err := driver.Observe(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		got, err = compare(obj, o)
+		return string(o.Phase), err
+	})
+	if p.facts.Last.Failed { // an abandoned call may still write to got
+		return
+	}
+	if p.last.absent {
+		got.Observation, got.changes = missing(), nil
+	}
+	p.know(ctx, got, decide.SourceRead)
 }
 
 // create creates the resource. The call is noted before it is made: whatever the driver does, a
 // create is not forgotten.
-func (p *pass) create(ctx context.Context) {
+func (p *caller) create(ctx context.Context) {
 	p.facts.Did.Create = true
 	driver, r := &p.e.driver, p.request()
 	r.Mark = p.mark().Labels()
@@ -261,14 +256,14 @@ func (p *pass) create(ctx context.Context) {
 	if p.facts.Last.Failed && decide.NoEffect(class) {
 		p.facts.Create, p.refused = p.facts.Last, p.last.text()
 	}
-	p.did.created = p.did.created || !p.facts.Last.Failed || !decide.NoEffect(class)
+	p.created = p.created || !p.facts.Last.Failed || !decide.NoEffect(class)
 	if !p.facts.Last.Failed { // a call that was left behind may still write got
 		p.answered(ctx, got)
 	}
 }
 
 // update changes the resource.
-func (p *pass) update(ctx context.Context) {
+func (p *caller) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
 	driver, r := &p.e.driver, p.request()
@@ -297,7 +292,7 @@ func (p *pass) update(ctx context.Context) {
 }
 
 // remove deletes the resource.
-func (p *pass) remove(ctx context.Context) {
+func (p *caller) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
 	driver, r := &p.e.driver, p.request()
@@ -323,7 +318,7 @@ func (p *pass) remove(ctx context.Context) {
 }
 
 // putMark sets our mark.
-func (p *pass) putMark(ctx context.Context) {
+func (p *caller) putMark(ctx context.Context) {
 	p.facts.Did.Mark = true
 	driver, r := &p.e.driver, p.request()
 	r.Mark = p.mark().Labels()
@@ -337,7 +332,7 @@ func (p *pass) putMark(ctx context.Context) {
 }
 
 // unmark removes our mark.
-func (p *pass) unmark(ctx context.Context) {
+func (p *caller) unmark(ctx context.Context) {
 	p.facts.Did.Unmark = true
 	driver, r := &p.e.driver, p.request()
 	p.change(ctx, decide.ActionUnmark, func(ctx context.Context, obj Object) error {
@@ -348,7 +343,7 @@ func (p *pass) unmark(ctx context.Context) {
 
 // change makes a call that may change the external resource, which invalidates what was observed
 // before.
-func (p *pass) change(ctx context.Context, a decide.Action, f func(context.Context, Object) error) decide.Class {
+func (p *caller) change(ctx context.Context, a decide.Action, f func(context.Context, Object) error) decide.Class {
 	p.e.memory.drop(p.uid())
 	class := p.ask(ctx, a, func(ctx context.Context, obj Object) (string, error) { return "ok", f(ctx, obj) })
 	p.facts.Seen, p.facts.Found = decide.Seen{}, decide.FoundNotAsked
@@ -359,4 +354,61 @@ func (p *pass) change(ctx context.Context, a decide.Action, f func(context.Conte
 		p.track.refuse(a, p.basis(), class, errors.New(p.last.text()))
 	}
 	return class
+}
+
+// connected obtains the client of the external API and reports whether the pass can use it.
+func (p *caller) connected(ctx context.Context) bool {
+	began := time.Now()
+	if p.client == nil {
+		p.client, p.connect = p.e.clientOf(ctx, p.shared, p.lend)
+	}
+	if p.connect != nil {
+		p.shared.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
+		p.facts.Scope = decide.ScopeUnconnectable
+		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
+		return false
+	}
+	return p.located(p.client.endpoint)
+}
+
+// located records the endpoint that the client talks to and reports whether the resource is there.
+func (p *caller) located(endpoint string) bool {
+	if p.here.Endpoint == endpoint {
+		return p.facts.Record.Trouble != decide.TroubleEndpoint
+	}
+	p.here.Endpoint = endpoint
+	before := p.id
+	if p.inherited != nil && !p.inherited.Vouches(p.here) {
+		p.inherited = nil
+		p.identify()
+	}
+	p.gather()
+	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) { // it was there, not here
+		p.forget()
+		return false
+	}
+	return p.facts.Record.Trouble != decide.TroubleEndpoint && p.id == before
+}
+
+// note makes durable what a call has shown.
+func (p *caller) note(ctx context.Context, a decide.Action) error {
+	switch a {
+	case decide.ActionObserve:
+		return p.pin(ctx)
+	case decide.ActionUpdate:
+		return p.keepGiven(ctx)
+	case decide.ActionCreate:
+		return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
+	default:
+		return nil
+	}
+}
+
+// repaired emits an event if somebody else had changed the resource: it differed although this
+// process had seen it match this very spec, and what is wanted has not changed since.
+func (p *caller) repaired(differed change.List) {
+	if p.facts.Deleting || p.created || !p.track.wish.same(p.wanted) || !differed.Visible() {
+		return
+	}
+	p.event("Normal", "DriftRepaired", fmt.Sprintf("%s was changed outside the operator; corrected: %s", p.what(), differed))
 }

@@ -50,7 +50,7 @@ func ownRecord(obj Object) record.Record {
 }
 
 // standingOf returns what obj's claim to its resource rests on, as far as the cache shows.
-func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
+func (p *resource) standingOf(obj Object, found map[string]string) decide.Standing {
 	r := ownRecord(obj)
 	s := decide.Standing{
 		UID: string(obj.GetUID()), Since: obj.GetCreationTimestamp().Time, Asked: r.Asked(), Place: r.Place,
@@ -76,7 +76,7 @@ func (p *pass) standingOf(obj Object, found map[string]string) decide.Standing {
 // contest looks for another living object with a better or an equal claim to the resource, or to
 // its name if there is none: one whose mark the resource bears, or that claims the same resource.
 // It reads only the cache.
-func (p *pass) contest(ctx context.Context) error {
+func (p *resource) contest(ctx context.Context) error {
 	p.holder = ""
 	if uid := p.seen.Mark[record.MarkUID]; uid != "" && uid != string(p.obj.GetUID()) {
 		living, err := p.run.Sharing(ctx, objectClaim(uid))
@@ -107,9 +107,9 @@ func (p *pass) contest(ctx context.Context) error {
 }
 
 // missing reports whether this pass's observation found no resource.
-func (p *pass) missing() bool { return p.seen.Phase == decide.PhaseMissing }
+func (p *resource) missing() bool { return p.seen.Phase == decide.PhaseMissing }
 
 // objectName names an object for users.
-func (p *pass) objectName(o Object) string {
+func (p *resource) objectName(o Object) string {
 	return p.e.kind + " " + strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/")
 }

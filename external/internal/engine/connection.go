@@ -3,11 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
@@ -256,49 +253,4 @@ func (c *connection) discard() bool {
 		k.endIfUnused()
 	}
 	return true
-}
-
-// tracks are what this process remembers, by UID. The zero value is empty.
-type tracks struct {
-	mu    sync.Mutex
-	byUID map[types.UID]*track
-	swept time.Time
-}
-
-const (
-	// trackKept is how long the track of an object that is not reconciled is kept: somebody else
-	// may have removed its finalizer.
-	trackKept = 48 * time.Hour
-	// releasedKept is how long the track of an object is kept after its finalizer was removed.
-	releasedKept = 10 * time.Minute
-)
-
-// of returns the track of an object. Only the pass over that object uses it.
-func (t *tracks) of(uid types.UID) *track {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	if t.byUID == nil {
-		t.byUID = map[types.UID]*track{}
-	}
-	if now.Sub(t.swept) > releasedKept {
-		t.swept = now
-		maps.DeleteFunc(t.byUID, func(_ types.UID, x *track) bool { return x.idle(now) })
-	}
-	x, ok := t.byUID[uid]
-	if !ok {
-		x = &track{begun: now}
-		t.byUID[uid] = x
-	}
-	x.visited = now
-	return x
-}
-
-// idle reports whether t will not be used again.
-func (t *track) idle(now time.Time) bool {
-	kept := trackKept
-	if t.released {
-		kept = releasedKept
-	}
-	return now.Sub(t.visited) > kept
 }

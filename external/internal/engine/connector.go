@@ -3,9 +3,93 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 
-	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
+
+// attached is a client of the external API, with the endpoint that it talks to.
+type attached struct {
+	client any
+	// endpoint is empty if the driver does not distinguish endpoints.
+	endpoint string
+	// end cancels the context that Connect received for the client.
+	end context.CancelFunc
+}
+
+// close ends a client, and closes it if it implements io.Closer.
+func (a *attached) close() {
+	a.end()
+	if closer, ok := a.client.(io.Closer); ok {
+		_, _ = guarded("Close", func() (struct{}, error) { return struct{}{}, closer.Close() })
+	}
+}
+
+// attach returns a function that makes clients whose endpoint is known. The context that Connect
+// receives lives as long as the client, and ends earlier only if ctx ends while Connect runs. A
+// client whose endpoint cannot be determined yet is kept for the next try, unless it was denied.
+func attach(connect func(context.Context) (any, error), endpoint func(context.Context, any) (string, error), errs Errors) func(context.Context) (attached, error) {
+	var kept *attached // there is one call of Connect at a time
+	return func(ctx context.Context) (attached, error) {
+		if kept == nil {
+			a, err := live(ctx, connect)
+			if err != nil || endpoint == nil {
+				return a, err
+			}
+			kept = &a
+		}
+		name, err := guarded("Endpoint", func() (string, error) { return endpoint(ctx, kept.client) })
+		if err == nil {
+			err = fitEndpoint("Options.Endpoint", name)
+		}
+		if err != nil {
+			if classify(err, errs, false).class == decide.ClassDenied {
+				kept.close()
+				kept = nil
+			}
+			return attached{}, fmt.Errorf("ask which endpoint this is: %w", err)
+		}
+		a := *kept
+		kept, a.endpoint = nil, name
+		return a, nil
+	}
+}
+
+// longestEndpoint bounds the name of an endpoint in a record.
+const longestEndpoint = 512
+
+// fitEndpoint returns what is wrong with the name of an endpoint; nil if it is valid. The name is
+// recorded on every object, where everyone who may read objects can read it.
+func fitEndpoint(of, name string) error {
+	switch safe := plain.Safe(name); {
+	case strings.Contains(safe, plain.Hidden) && !strings.Contains(name, plain.Hidden):
+		return fmt.Errorf("the driver's %s returns what looks like credentials for an endpoint (%q); it must return a name without credentials", of, safe)
+	case safe != name:
+		return fmt.Errorf("the driver's %s returns the endpoint %q, which is no text", of, safe)
+	case len(name) > longestEndpoint:
+		return fmt.Errorf("the driver's %s returns the name of an endpoint of %d bytes; %d can be recorded", of, len(name), longestEndpoint)
+	}
+	return nil
+}
+
+// live calls Connect.
+func live(ctx context.Context, connect func(context.Context) (any, error)) (attached, error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	inTime := context.AfterFunc(ctx, end)
+	client, err := guarded("Connect", func() (any, error) { return connect(life) })
+	a := attached{client: client, end: end}
+	switch {
+	case err != nil:
+		end()
+	case !inTime():
+		a.close()
+		err = errors.New("the driver took too long to connect")
+	}
+	return a, err
+}
 
 // connecting calls Connect of a connector, for an object of a scope.
 func connecting(by *Connector, scope string, obj Object) func(context.Context) (attached, error) {
@@ -54,22 +138,6 @@ func (e *Engine) clientOf(ctx context.Context, s *shared, lend func() Object) (*
 		return s.connection.get(ctx, e.callDeadline())
 	}
 	return s.connection.getBy(ctx, e.callDeadline(), connecting(e.options.Connector, s.name, lend()))
-}
-
-// findScope determines which client the object needs. An error counts as one of connecting.
-func (p *pass) findScope() {
-	if p.hangs != nil && p.e.options.Connector != nil { // the driver cannot be asked for the scope, nor can anything be called
-		return
-	}
-	var err error
-	p.shared, err = p.e.scopeOf(subjectOf(p.obj), p.lend)
-	if isUnreturned(err) {
-		p.hangs = err
-	} else if err != nil {
-		crash, _ := errors.AsType[*guard.PanicError](err)
-		p.logPanic(crash)
-		p.connect = toldOnce(err)
-	}
 }
 
 // endpointOf returns the endpoint that a new object is pinned to; empty if that is not known yet,

@@ -128,6 +128,31 @@ func (e *Engine) Prepare(ctx context.Context, r Run) error {
 	return nil
 }
 
+// Selects reports whether this installation of the operator is responsible for the object; false
+// if another one is.
+func (e *Engine) Selects(ctx context.Context, r Run) bool {
+	ours, value := r.Terms().Installation, r.Object().GetAnnotations()[api.AnnotationExternal]
+	if ours == "" || !strings.Contains(value, `"installation":`) || strings.Contains(value, fmt.Sprintf(`"installation":%q`, ours)) {
+		return true
+	}
+	there, err := record.Parse(value)
+	if err != nil || there.Installation == "" || there.Installation == ours {
+		return true
+	}
+	if there.UID != string(r.Object().GetUID()) {
+		here, err := e.here(ctx, r)
+		if err != nil || there.Cluster != here.Cluster || there.Object != here.Object {
+			return true // a copy from another place
+		}
+	}
+	t := e.tracks.of(r.Object().GetUID())
+	if !t.warned {
+		t.warned = true
+		r.Log().Info("left alone: another installation of the operator works on the object", "installation", there.Installation, "ours", ours)
+	}
+	return false
+}
+
 // Reconcile makes the resource match the object's spec.
 func (e *Engine) Reconcile(ctx context.Context, r Run) loop.Outcome {
 	p := e.open(r)

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // texts gathers the strings of the pass. It sanitizes those from outside the process.
-func (p *pass) texts() decide.Texts {
+func (p *reporter) texts() decide.Texts {
 	t := decide.Texts{
 		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
 		Error: p.last.text(), CreateError: p.refused, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
@@ -46,11 +48,72 @@ func waitingFor(deps []loop.Dep) string {
 	return strings.Join(parts, ", ")
 }
 
-// what names the resource for users.
-func (p *pass) what() string {
-	kind := strings.ToLower(p.e.kind)
-	if p.id == "" {
-		return "the " + kind
+// ownership gathers the texts about who owns a resource, and how to get it. They name only ways
+// that this object's namespace really allows.
+func (p *reporter) ownership(t *decide.Texts) {
+	found := p.seen.Mark
+	t.Holder, t.Grant = p.holder, p.grant()
+	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.here.Endpoint)
+	if p.facts.Seen.Owner != decide.OwnerUs || p.facts.Record.Marker == record.MarkerNone { // otherwise it is certainly ours
+		t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
 	}
-	return fmt.Sprintf("%s %q", kind, plain.Text(p.id))
+	if p.facts.Seen.Owner != decide.OwnerUs {
+		t.Owner, t.OwnerUID, t.OwnerCluster = ownerIn(found), plain.Text(found[record.MarkUID]), plain.Text(found[record.MarkCluster])
+		t.AdoptFrom = p.adoptBy(api.AdoptionFrom + t.OwnerUID)
+	}
+	t.Adopted = p.record.Adopted
+	if p.created && len(found) == 0 {
+		t.Unmarked = p.e.driver.Type
+	}
+}
+
+// ownerIn names the object whose mark was found.
+func ownerIn(found map[string]string) string {
+	name := found[record.MarkName]
+	if ns := found[record.MarkNamespace]; ns != "" {
+		name = ns + "/" + name
+	}
+	return plain.Text(found[record.MarkKind] + " " + name)
+}
+
+// adoptBy says how to adopt a resource with a value of the adoption annotation.
+func (p *reporter) adoptBy(value string) string {
+	if p.settings.limits.adoption < decide.AdoptAlways {
+		return fmt.Sprintf("whoever runs the operator can allow annotation %s=%s, which adopts it, with %s",
+			api.AnnotationAdoption, value, decide.Flag("adoption-limit", p.settings.limits.namespace, api.AdoptionAlways))
+	}
+	return decide.AdoptBy(value)
+}
+
+// grant describes who withholds a permission.
+func (p *reporter) grant() decide.Grant {
+	policy := p.settings.policy
+	return decide.Grant{
+		Author: granted(p.e.options.Limits.Access), Operator: granted(p.run.Terms().Access.In(p.settings.limits.namespace)),
+		Annotation: letters(policy.Create, policy.Update, policy.Delete), Namespace: p.settings.limits.namespace,
+	}
+}
+
+// granted returns the letters of a limit. An empty limit grants all.
+func granted(limit string) string {
+	if limit == "" {
+		return "cud"
+	}
+	l, _ := api.AccessLetters(limit)
+	return l
+}
+
+// letters is the inverse of lettersOf.
+func letters(create, update, remove bool) string {
+	c, u, d := "c", "u", "d"
+	if !create {
+		c = ""
+	}
+	if !update {
+		u = ""
+	}
+	if !remove {
+		d = ""
+	}
+	return c + u + d
 }

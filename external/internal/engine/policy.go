@@ -14,8 +14,8 @@ import (
 
 // settings is what the annotations of an object ask for.
 type settings struct {
-	pause  decide.Pause
 	until  time.Time // when pause ends; zero: never
+	pause  decide.Pause
 	policy decide.Policy
 	// from is the UID of the owner from which to adopt; empty if none is named.
 	from string

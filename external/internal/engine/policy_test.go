@@ -106,7 +106,8 @@ func (r *runOf) Terms() loop.Terms { return r.terms }
 func TestGrant(t *testing.T) {
 	l := limits{namespace: "shop", create: true, remove: true}
 	run := &runOf{terms: loop.Terms{Access: loop.Limit{"shop": "read-only", "": "cud"}}}
-	p := &pass{
+	p := &reporter{}
+	p.managed = managed{
 		e: &Engine{options: Options{Limits: Limits{Access: "CU"}}}, run: run,
 		settings: readSettings(map[string]string{api.AnnotationAccess: "dc"}, time.Now(), l),
 	}

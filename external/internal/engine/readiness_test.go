@@ -58,7 +58,10 @@ func TestChangedForTheAuthor(t *testing.T) {
 // visit returns the parts of a pass that a call needs.
 func visit() *pass {
 	e := &Engine{}
-	return &pass{obj: &thingv1.Thing{}, e: e, shared: e.clients.of(objectKey{}, ""), track: &track{}}
+	p := &pass{}
+	p.managed = managed{e: e, obj: &thingv1.Thing{}, track: &track{}}
+	p.shared = e.clients.of(objectKey{}, "")
+	return p
 }
 
 // TestCallsAtTheEnd covers calls during which the process stops.

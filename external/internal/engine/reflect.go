@@ -11,7 +11,7 @@ import (
 
 // reflect shows in status what was observed: the resource, if it exists and is ours, or else
 // nothing. What an earlier pass or somebody else wrote there does not describe the present.
-func (p *pass) reflect() {
+func (p *resource) reflect() {
 	if p.seen.Phase == decide.PhaseMissing || !p.facts.Seen.Ours() {
 		p.showNothing()
 		return
@@ -42,18 +42,12 @@ func (p *pass) reflect() {
 	p.shown = true
 }
 
-func (p *pass) observed() *api.ExternalObservation {
+func (p *resource) observed() *api.ExternalObservation {
 	return observed(p.id, plain.Text(p.seen.External), p.record.Incarnation)
 }
 
-// use continues with another object in place of obj.
-func (p *pass) use(obj Object) {
-	p.obj = obj
-	p.run.SetObject(obj)
-}
-
 // showNothing empties the status except for the fields that every kind has.
-func (p *pass) showNothing() {
+func (p *resource) showNothing() {
 	p.shown = true
 	common := *p.obj.TrimtabExternal()
 	common.External = nil

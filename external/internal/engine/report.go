@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,22 +12,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
+// reporter tells users, and package loop, what came of a pass.
+type reporter struct {
+	caller
+
+	// reason and message are what was reported.
+	reason, message string
+}
+
 func observed(id, word string, incarnation int64) *api.ExternalObservation {
 	return &api.ExternalObservation{ID: id, Status: word, Incarnation: max(1, incarnation)}
 }
 
-func (p *pass) event(kind, reason, note string) { p.run.Event(kind, reason, note) }
-
 // announce shows the states of a pass in trace and status while it runs. An observation changes
 // nothing yet, and what ends the pass is in its report.
-func (p *pass) announce(ctx context.Context, d decide.Decision) error {
+func (p *reporter) announce(ctx context.Context, d decide.Decision) error {
 	reported := d.Action == decide.ActionNone || d.Action == decide.ActionStop
 	if d.State != "" && d.Action != decide.ActionObserve && d.Action != decide.ActionConfirm && !reported {
 		t := p.texts()
@@ -46,38 +50,22 @@ func (p *pass) announce(ctx context.Context, d decide.Decision) error {
 	return nil
 }
 
-// repaired emits an event if somebody else had changed the resource: it differed although this
-// process had seen it match this very spec, and what is wanted has not changed since.
-func (p *pass) repaired(differed change.List) {
-	if p.facts.Deleting || p.did.created || !p.track.wish.same(p.wanted) || !differed.Visible() {
-		return
-	}
-	p.event("Normal", "DriftRepaired", fmt.Sprintf("%s was changed outside the operator; corrected: %s", p.what(), differed))
-}
-
 // report passes to the loop what is reported of d.
-func (p *pass) report(ctx context.Context, d decide.Decision) error {
+func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 	if generation, known := p.facts.ReadyAfter(d); generation == 0 && !known || d.Show.Ready == decide.ShowTrue && p.facts.Differs.Any() {
 		if err := p.recallReady(ctx); err != nil {
 			return err
 		}
 	}
 	r := decide.Report(d, p.facts, p.texts())
-	p.told = told{r.Reason, r.Message}
+	p.reason, p.message = r.Reason, r.Message
 	p.track.tells(r, d, p.facts)
 	p.run.Report(r)
 	return nil
 }
 
-// gatherTold updates the facts that every report needs, even that of a pass that decides nothing.
-func (p *pass) gatherTold() {
-	f := &p.facts
-	f.Deleting, f.Generation = !p.obj.GetDeletionTimestamp().IsZero(), p.obj.GetGeneration()
-	f.Told, f.ReadyFor = p.track.said.Told, p.track.said.ReadyFor
-}
-
 // broken reports a pass that came to no decision.
-func (p *pass) broken(ctx context.Context, cause error) error {
+func (p *reporter) broken(ctx context.Context, cause error) error {
 	p.gatherTold()
 	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
 	if p.facts.Deleting {
@@ -90,7 +78,7 @@ func (p *pass) broken(ctx context.Context, cause error) error {
 // recallReady finds out, once per process and object, the generation for which another process
 // last reported Ready. Only what our own field manager wrote is believed, and only for generations
 // that this object has had.
-func (p *pass) recallReady(ctx context.Context) error {
+func (p *reporter) recallReady(ctx context.Context) error {
 	if p.track.said.Told.State != "" || p.track.recalled {
 		return nil
 	}
@@ -111,7 +99,7 @@ func (p *pass) recallReady(ctx context.Context) error {
 }
 
 // outcome returns to the loop when the next pass is due.
-func (p *pass) outcome(d decide.Decision) loop.Outcome {
+func (p *reporter) outcome(d decide.Decision) loop.Outcome {
 	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon && d.Wake != decide.WakeDependency && p.unreflected == nil {
 		p.track.rest()
 	}
@@ -120,9 +108,9 @@ func (p *pass) outcome(d decide.Decision) loop.Outcome {
 	}
 	switch d.Wake {
 	case decide.WakeEvent:
-		return loop.Terminal(p.told.reason, errors.New(p.told.message))
+		return loop.Terminal(p.reason, errors.New(p.message))
 	case decide.WakeBackoff:
-		return loop.Fail(errors.New(p.told.message)).Because(p.told.reason)
+		return loop.Fail(errors.New(p.message)).Because(p.reason)
 	case decide.WakePoll:
 		return loop.AgainAfter(p.pollDelay(d))
 	case decide.WakeSoon, decide.WakeNow:
@@ -142,10 +130,10 @@ func (p *pass) outcome(d decide.Decision) loop.Outcome {
 }
 
 // settled is the outcome of a decision that stands until the drift interval.
-func (p *pass) settled(d decide.Decision) loop.Outcome {
+func (p *reporter) settled(d decide.Decision) loop.Outcome {
 	switch {
 	case d.Action == decide.ActionStop:
-		return loop.Terminal(p.told.reason, errors.New(p.told.message))
+		return loop.Terminal(p.reason, errors.New(p.message))
 	case d.Row == 1 && !p.settings.until.IsZero():
 		return loop.AgainAfter(max(time.Second, min(time.Until(p.settings.until), 10*time.Minute)))
 	case d.Row == 1:
@@ -158,13 +146,13 @@ func (p *pass) settled(d decide.Decision) loop.Outcome {
 
 // cleanupOutcome returns to the loop when the next pass over an object that is being deleted is
 // due.
-func (p *pass) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
+func (p *reporter) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon {
 		p.track.rest()
 	}
 	switch d.Wake {
 	case decide.WakeBackoff:
-		return loop.CleanupFailed(errors.New(p.told.message)).Because(p.told.reason)
+		return loop.CleanupFailed(errors.New(p.message)).Because(p.reason)
 	case decide.WakePoll:
 		return loop.Keep(p.pollDelay(d))
 	case decide.WakeSoon, decide.WakeNow:
@@ -178,7 +166,7 @@ func (p *pass) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 
 // pollDelay returns what the API suggested, within limits, or a delay that doubles from 1 s to 30
 // s.
-func (p *pass) pollDelay(d decide.Decision) time.Duration {
+func (p *reporter) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
 	most := cmp.Or(p.e.DriftInterval(), mostPoll)
 	for _, hint := range []time.Duration{p.last.after(), p.seen.PollAfter} {
@@ -199,12 +187,12 @@ func soonest(polls int) time.Duration {
 
 // scopeDelay makes the object wait until the external API can be called again, and returns for how
 // long.
-func (p *pass) scopeDelay() time.Duration {
+func (p *reporter) scopeDelay() time.Duration {
 	return p.shared.scope.park(subjectOf(p.obj).key, time.Now())
 }
 
 // around varies a delay by up to a tenth, so that objects created together are not reconciled
 // together.
-func (p *pass) around(d time.Duration) time.Duration {
+func (p *reporter) around(d time.Duration) time.Duration {
 	return spread.Around(d, client.ObjectKeyFromObject(p.obj))
 }

@@ -12,9 +12,54 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
+
+// resource is the external resource as far as this pass has seen it.
+type resource struct {
+	recording
+
+	looked  time.Time
+	seen    Observation
+	changes change.List
+	wanted  wish // when the resource was observed
+	// holder names, for users, the object that has the better claim.
+	holder string
+	// rememberedAt is the endpoint of what is known from memory.
+	rememberedAt string
+	// unreflected is why status does not show what was observed.
+	unreflected error
+	// shown reports whether the status of obj describes what this pass observed.
+	shown bool
+}
+
+// gather brings the facts up to date.
+func (p *resource) gather() decide.Facts {
+	p.gatherTold()
+	f := &p.facts
+	f.Paused, f.Policy = p.settings.pause, p.settings.policy
+	f.Dependencies = decide.DependenciesReady
+	if len(p.waiting) > 0 {
+		f.Dependencies = decide.DependenciesUnready
+	}
+	f.Depends, f.LastTry = p.e.driver.DependsOn != nil, p.run.Retry().Last
+	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
+	f.MarkLater = p.e.options.MarkLater
+	f.CanMark, f.CanUnmark = p.e.driver.Mark != nil && !p.e.options.Unmarked, p.e.driver.Unmark != nil
+	p.gatherScope()
+	now := time.Now()
+	if f.Seen.Looked {
+		now = p.looked
+	}
+	p.track.facts(f, now)
+	p.gatherRecord()
+	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
+	f.Unconfirmed = p.track.unconfirmed(p.obj.GetGeneration())
+	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.ToRemove().Hash())
+	return *f
+}
 
 // state is an external resource as it was observed, or as the API returned it, and how it differs
 // from the spec.
@@ -25,38 +70,13 @@ type state struct {
 	wanted  wish
 }
 
-// observe reads the external resource.
-func (p *pass) observe(ctx context.Context) {
-	p.forget()
-	p.looked = time.Now()
-	var got state
-	compare := p.comparer()
-	driver, r := &p.e.driver, p.request()
-	p.ask(ctx, decide.ActionObserve, func(ctx context.Context, obj Object) (string, error) {
-		r.Object = obj
-		o, err := driver.Observe(ctx, r)
-		if err != nil {
-			return "", err
-		}
-		got, err = compare(obj, o)
-		return string(o.Phase), err
-	})
-	if p.facts.Last.Failed { // an abandoned call may still write to got
-		return
-	}
-	if p.last.absent {
-		got.Observation, got.changes = missing(), nil
-	}
-	p.know(ctx, got, decide.SourceRead)
-}
-
 // forget drops what is known about the state of the resource.
-func (p *pass) forget() {
+func (p *resource) forget() {
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation{}, nil, decide.Seen{}, decide.Differs{}
 }
 
 // know records the state of the resource.
-func (p *pass) know(ctx context.Context, s state, from decide.Source) {
+func (p *resource) know(ctx context.Context, s state, from decide.Source) {
 	p.forget()
 	p.seen, p.changes, p.wanted = s.Observation, s.changes, s.wanted
 	p.facts.Seen = decide.Seen{Looked: true, Phase: s.Phase, Source: from, Recoverable: s.Recoverable}
@@ -85,7 +105,7 @@ func (p *pass) know(ctx context.Context, s state, from decide.Source) {
 
 // answered records the state that the API returned with its answer to a change, if it returned one,
 // and logs what is wrong with it.
-func (p *pass) answered(ctx context.Context, a returnedState) {
+func (p *resource) answered(ctx context.Context, a returnedState) {
 	if a.flaw != nil {
 		p.run.Log().Error(a.flaw, "Observed in the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
 	}
@@ -98,7 +118,7 @@ func (p *pass) answered(ctx context.Context, a returnedState) {
 
 // comparer returns the function that turns an observation into a state. It may be called after the
 // pass.
-func (p *pass) comparer() func(obj Object, o Observation) (state, error) {
+func (p *resource) comparer() func(obj Object, o Observation) (state, error) {
 	e, wanted, known := p.e, wish{generation: p.obj.GetGeneration()}, p.track.wish.generation
 	return func(obj Object, o Observation) (state, error) {
 		changes, err := e.understand(obj, o)
@@ -149,7 +169,7 @@ func (e *Engine) understand(obj Object, o Observation) (change.List, error) {
 
 // meetRivals finds out who else claims the resource, unless its mark proves that it is ours or
 // nothing depends on the answer.
-func (p *pass) meetRivals(ctx context.Context) error {
+func (p *resource) meetRivals(ctx context.Context) error {
 	if p.facts.Seen.Owner == decide.OwnerUs || p.facts.Deleting && p.seen.Phase == decide.PhaseMissing {
 		return nil
 	}
@@ -157,7 +177,7 @@ func (p *pass) meetRivals(ctx context.Context) error {
 }
 
 // recognise determines how the resource relates to us and how it differs.
-func (p *pass) recognise(from decide.Source) {
+func (p *resource) recognise(from decide.Source) {
 	if p.facts.Seen.Owner == decide.OwnerUs {
 		p.track.marks = markCount{}
 	}
@@ -185,7 +205,7 @@ func (p *pass) recognise(from decide.Source) {
 }
 
 // wished remembers what was wanted of a resource that matches the spec.
-func (p *pass) wished() {
+func (p *resource) wished() {
 	if p.track.wish.generation != p.obj.GetGeneration() {
 		p.track.wish = p.wanted
 	}
@@ -258,7 +278,7 @@ const moment = 10 * time.Second
 func (e *Engine) moment() time.Duration { return min(e.callDeadline(), moment) }
 
 // memorize stores what the API returned.
-func (p *pass) memorize(o Observation, from decide.Source) {
+func (p *resource) memorize(o Observation, from decide.Source) {
 	if p.e.grace() > 0 {
 		return
 	}
@@ -271,7 +291,7 @@ func (p *pass) memorize(o Observation, from decide.Source) {
 
 // recall uses what the API returned a moment ago if the user has changed the spec or deleted the
 // object since: the change then needs no observation of its own.
-func (p *pass) recall(ctx context.Context) {
+func (p *resource) recall(ctx context.Context) {
 	m, known := p.e.memory.of(p.uid())
 	asked := m.generation != p.obj.GetGeneration() || !p.obj.GetDeletionTimestamp().IsZero()
 	if !known || !asked || time.Since(m.at) >= p.e.moment() || p.hangs != nil {
@@ -281,7 +301,7 @@ func (p *pass) recall(ctx context.Context) {
 }
 
 // goBy uses what the API returned a moment ago.
-func (p *pass) goBy(ctx context.Context, m memorized) {
+func (p *resource) goBy(ctx context.Context, m memorized) {
 	p.gather()
 	obj, compare := p.lend(), p.comparer()
 	s, err := pure(&p.e.left, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
@@ -290,4 +310,35 @@ func (p *pass) goBy(ctx context.Context, m memorized) {
 	}
 	p.looked, p.rememberedAt = m.at, m.endpoint
 	p.know(ctx, s, decide.SourceMemory)
+}
+
+// adopt makes durable that the observed resource is ours.
+func (p *resource) adopt(ctx context.Context) error {
+	if p.record.Given != "" {
+		return p.sawGiven(ctx)
+	}
+	made := p.e.options.MarkLater && p.record.Exists() && p.facts.Seen.Owner == decide.OwnerUs
+	r, _, err := p.e.newRecord(p.obj, p.here, p.id, max(1, p.record.Incarnation))
+	if err != nil {
+		return err
+	}
+	r = r.Follows(p.record)
+	r.Done = time.Now()
+	if p.facts.Seen.Owner != decide.OwnerUs {
+		r.Adopted = record.AdoptedFrom(p.seen.Mark)
+	}
+	r, value, err := record.Settle(r)
+	if err != nil {
+		return err
+	}
+	if err := p.persist(ctx, value); err != nil {
+		return fmt.Errorf("record that the resource is ours: %w", err)
+	}
+	p.record, p.inherited = r, nil
+	p.track.adopted(r.Create, r.Incarnation, time.Now())
+	p.facts.Seen = decide.Seen{}
+	if !made {
+		p.event("Normal", "Adopted", "adopted "+p.what())
+	}
+	return nil
 }
