@@ -195,7 +195,9 @@ func (v *voice) progress() {
 	creating, updating := v.f.Told.Creating, v.f.Told.Updating
 	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating ")
 	v.going(api.ConditionUpdating, v.d.Show.Updating, updating, ReasonUpdating, "updating ")
-	v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting ")
+	if v.f.Deleting || v.d.Show.Deleting == ShowTrue { // no object has a past in which it was deleted
+		v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting ")
+	}
 }
 
 func (v *voice) going(kind string, s Shown, before bool, was Reason, doing string) {
