@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/bits"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,24 +16,21 @@ func OfMetadata(object metav1.Object, manager string, operation metav1.ManagedFi
 		if entry.Manager != manager || entry.Operation != operation || entry.Subresource != "" {
 			continue
 		}
-		written := ""
-		if !entry.Time.IsZero() {
-			written = entry.Time.UTC().Format(time.RFC3339)
-		}
 		var fields uint64
 		if entry.FieldsV1 != nil {
 			fields = rawFields(entry.FieldsV1.GetRawBytes())
 		}
-		return ownedHash(entry.APIVersion, written, fields), true
+		return ownedHash(entry.APIVersion, fields), true
 	}
 	return Hash{}, false
 }
 
-// ownedHash need not resist forgery: who can write managedFields can as well write the old ones.
-func ownedHash(apiVersion, written string, fields uint64) Hash {
-	sum := mix(text(apiVersion)) ^ bits.RotateLeft64(mix(text(written)), 1)
+// ownedHash need not resist forgery: who can write managedFields can as well write the old ones. When the
+// entry was written is left out: the values tell whether they are ours, and so an object is the same
+// after a repair as it was before the drift.
+func ownedHash(apiVersion string, fields uint64) Hash {
 	var h Hash
-	binary.BigEndian.PutUint64(h[:], mix(sum+bits.RotateLeft64(mix(fields), 2)))
+	binary.BigEndian.PutUint64(h[:], mix(mix(text(apiVersion))+bits.RotateLeft64(mix(fields), 2)))
 	return h
 }
 

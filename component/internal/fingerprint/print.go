@@ -7,8 +7,7 @@ import (
 
 // Print identifies what one manager owns of an object.
 type Print struct {
-	// Owned identifies the owned fields and when the manager last changed them. It is zero if the
-	// object has no managedFields at all.
+	// Owned identifies the owned fields. It is zero if the object has no managedFields at all.
 	Owned Hash
 	// Values identifies the live values at these fields. It is zero if they are not known. Of a Secret
 	// it keeps 16 bits.

@@ -24,10 +24,9 @@ func Of(live map[string]any, manager string, operation metav1.ManagedFieldsOpera
 	}
 	set, _ := own["fieldsV1"].(map[string]any)
 	apiVersion, _ := own["apiVersion"].(string)
-	written, _ := own["time"].(string)
 	w := newWalker(others)
 	w.fields(set, live)
-	return Print{Owned: ownedHash(apiVersion, written, setHash(set)), Values: w.sumFor(live)}, true
+	return Print{Owned: ownedHash(apiVersion, setHash(set)), Values: w.sumFor(live)}, true
 }
 
 // entries returns the manager's entry of managedFields, or nil, and the fields of all others.
