@@ -69,6 +69,7 @@ func (d *Dependent) Policies(p api.Policies) *Dependent {
 	for name, value := range map[string]string{
 		"adoption-policy": string(p.AdoptionPolicy), "reconcile-policy": string(p.ReconcilePolicy),
 		"update-policy": string(p.UpdatePolicy), "delete-policy": string(p.DeletePolicy),
+		"conflict-policy": string(p.ConflictPolicy), "immutable-policy": string(p.ImmutablePolicy), "mode": string(p.Mode),
 	} {
 		if value != "" {
 			d.settings[name] = value

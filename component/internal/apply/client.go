@@ -94,6 +94,9 @@ type Options struct {
 	Override bool
 	// Adopt: the object was not the manager's before.
 	Adopt bool
+	// Reset: the object was without managedFields once, and the manifest is not the one that was
+	// applied last.
+	Reset bool
 }
 
 // Apply brings an object to a manifest by server-side apply. The error is [ErrReplaced] if the object is
@@ -101,6 +104,11 @@ type Options struct {
 func (c *Client) Apply(ctx context.Context, m *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
 	m = m.DeepCopy()
 	m.SetUID(o.UID)
+	if o.Reset {
+		if err := c.disown(ctx, RefOf(m), o.UID); err != nil {
+			return nil, err
+		}
+	}
 	live, err := c.apply(ctx, m, o)
 	if apierrors.IsInvalid(err) && !isUIDRefused(err) {
 		live, err = c.mend(ctx, m, o, err)

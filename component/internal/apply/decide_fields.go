@@ -233,10 +233,6 @@ const (
 // everything is all of a set.
 func everything(set fields) fields { return set }
 
-// beforeFirstApply is the manager to which the API server attributes all fields of an object without
-// managedFields when something is applied to it.
-const beforeFirstApply = "before-first-apply"
-
 // tool reports whether a manager is kubectl or Helm. What "kubectl rollout restart" writes stays: its
 // removal would restart the Pods once more.
 func tool(manager any) bool {

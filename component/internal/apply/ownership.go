@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 )
@@ -19,7 +21,7 @@ func (c *Client) settle(ctx context.Context, m, live *unstructured.Unstructured,
 	applied := own.ours()
 	theirs := func(e entry) bool {
 		return e.is(c.manager, opUpdate) || o.Override && e.whole() && tool(e["manager"]) ||
-			o.Override && o.Adopt && e.is(beforeFirstApply, opUpdate)
+			o.Override && o.Adopt && e.is(fingerprint.BeforeFirstApply, opUpdate)
 	}
 	if moved := own.take(theirs, everything); exceeds(moved, applied) {
 		if _, err := c.reassign(ctx, live, func(own *owners) { own.take(theirs, everything) }); err != nil {
@@ -27,15 +29,26 @@ func (c *Client) settle(ctx context.Context, m, live *unstructured.Unstructured,
 		}
 		return c.apply(ctx, m, o)
 	}
-	// After somebody removed managedFields, what the operator applied would stay when it is no longer
-	// in the manifest.
-	before := func(e entry) bool { return e.is(beforeFirstApply, opUpdate) }
-	for _, e := range own.entries {
-		if before(e) && meets(e.fields(), applied) {
-			return c.reassign(ctx, live, func(own *owners) { own.drop(before, own.ours()) })
-		}
-	}
 	return live, nil
+}
+
+// disown has nobody but the manager own what the manager applied, after somebody removed managedFields.
+// Without that, what is no longer in the manifest would stay.
+func (c *Client) disown(ctx context.Context, ref Ref, uid types.UID) error {
+	live, err := c.Get(ctx, ref)
+	if err != nil {
+		return replaced(err)
+	}
+	if live.GetUID() != uid {
+		return fmt.Errorf("%w: it has another uid", ErrReplaced)
+	}
+	before := func(e entry) bool { return e.is(fingerprint.BeforeFirstApply, opUpdate) }
+	own := ownersOf(live.Object, c.manager)
+	if !slices.ContainsFunc(own.entries, func(e entry) bool { return before(e) && meets(e.fields(), own.ours()) }) {
+		return nil
+	}
+	_, err = c.reassign(ctx, live, func(own *owners) { own.drop(before, own.ours()) })
+	return err
 }
 
 // mend applies a manifest that the API server refused because it would be invalid together with what

@@ -154,7 +154,11 @@ func (p *pass) write(ctx context.Context, m *member, seen apply.Seen, adopt bool
 
 // send sends the request that changes an object.
 func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool) (*unstructured.Unstructured, error) {
-	o := apply.Options{UID: seen.UID, Adopt: adopt, Yield: m.item.ConflictPolicy == api.ConflictPolicyFail}
+	live, found := p.Target.Cache.Get(liveKey(m.item))
+	o := apply.Options{
+		UID: seen.UID, Adopt: adopt, Yield: m.item.ConflictPolicy == api.ConflictPolicyFail,
+		Reset: found && live.Reset && live.Digest != m.wanted.Item.Digest,
+	}
 	switch m.item.UpdatePolicy {
 	case api.UpdatePolicyReplace:
 		return p.Target.Client.Replace(ctx, m.wanted.Manifest, seen)

@@ -93,6 +93,8 @@ type member struct {
 	// event comes.
 	refused string
 	again   time.Duration
+	// altered: somebody changed a value, which only a read could tell.
+	altered bool
 	// recreate: the object must be created again to get its manifest.
 	recreate bool
 }
@@ -176,6 +178,7 @@ func (p *pass) run(ctx context.Context) Result {
 	if err := p.watch(ctx); err != nil {
 		return Result{Err: err}
 	}
+	p.verify(ctx)
 	nodes := make([]graph.Node, 0, len(p.members))
 	for key, m := range p.members {
 		nodes = append(nodes, p.node(key, m))
@@ -217,8 +220,8 @@ func liveKey(item api.InventoryItem) projection.Key {
 // note takes over the answer to a write.
 func (p *pass) note(m *member, live *unstructured.Unstructured) projection.Object {
 	o := p.Target.Cache.Note(live)
-	m.item.UID, m.item.Fingerprint = string(o.UID), fingerprintOf(liveKey(m.item), o)
-	m.recreate = false
+	m.item.UID, m.item.Fingerprint = string(o.UID), baselineOf(m, live, o)
+	m.recreate, m.altered = false, false
 	if m.wanted != nil {
 		m.item.Digest = m.wanted.Item.Digest
 	}

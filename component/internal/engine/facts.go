@@ -97,24 +97,6 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 	return graph.NoChange
 }
 
-// drifted reports whether what the operator applied to an object is not there any more.
-func (p *pass) drifted(m *member, live projection.Object) bool {
-	print, version := parseFingerprint(m.item.Fingerprint)
-	if projection.MetadataOnly(liveKey(m.item).GroupKind) {
-		return live.Print.Owned != print.Owned || live.Version != version
-	}
-	return live.Print != print
-}
-
-// fingerprintOf is what is recorded of an object after it was applied. Of an object that is watched
-// without its contents, the version tells whether anybody wrote to it since.
-func fingerprintOf(kind projection.Key, o projection.Object) string {
-	if projection.MetadataOnly(kind.GroupKind) {
-		return o.Print.String() + "@" + o.Version
-	}
-	return o.Print.String()
-}
-
 func parseFingerprint(text string) (fingerprint.Print, string) {
 	text, version, _ := strings.Cut(text, "@")
 	print, err := fingerprint.Parse(text)

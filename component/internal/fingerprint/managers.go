@@ -7,6 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// BeforeFirstApply is the field manager to which the API server attributes all fields of an object
+// without managedFields when something is applied to it.
+const BeforeFirstApply = "before-first-apply"
+
 // Writer is who wrote fields of an object.
 type Writer struct {
 	Manager   string

@@ -164,7 +164,11 @@ func (c *Cache) Note(live *unstructured.Unstructured) Object {
 	defer c.mu.Unlock()
 	k := c.objects[key]
 	if older(c.horizon[key.GroupKind], o.Version) {
-		k.noted, k.gone = &o, ""
+		noted := o
+		if MetadataOnly(key.GroupKind) { // as the informer will see it
+			noted.Print.Values, noted.Content = fingerprint.Hash{}, fingerprint.Hash{}
+		}
+		k.noted, k.gone = &noted, ""
 		c.objects[key] = k
 	}
 	return o
@@ -258,7 +262,7 @@ func (c *Cache) tell(key Key, before, after *Object) {
 // differs reports whether an object changed in anything that matters to its component.
 func (o Object) differs(other Object) bool {
 	return o.UID != other.UID || o.Leaving != other.Leaving || o.Owner != other.Owner || o.Digest != other.Digest ||
-		o.Print != other.Print || o.Health != other.Health || o.Leaving && len(o.Finalizers) != len(other.Finalizers) ||
+		o.Print != other.Print || o.Content != other.Content || o.Health != other.Health || o.Leaving && len(o.Finalizers) != len(other.Finalizers) ||
 		o.Print.Values == (fingerprint.Hash{}) && o.Version != other.Version
 }
 

@@ -41,7 +41,13 @@ type Object struct {
 	Digest string
 	// Print identifies what we own of it, with our values unless the object is watched without them.
 	Print  fingerprint.Print
-	Health health.Result
+	// Reset: managedFields were removed once, so that what the operator applied before counts as
+	// another's, too.
+	Reset bool
+	// Content identifies all that users wrote, of an object that the operator did not apply or not
+	// only. It is zero of others.
+	Content fingerprint.Hash
+	Health  health.Result
 }
 
 // entry is an object in an informer.
@@ -96,6 +102,7 @@ func MetadataOnly(kind schema.GroupKind) bool { return metadataOnly[kind] }
 func (n Names) Of(u *unstructured.Unstructured) Object {
 	o := n.metadata(u)
 	o.Print, _ = fingerprint.Of(u.Object, n.Manager, metav1.ManagedFieldsOperationApply)
+	o.Content, _ = fingerprint.OfContent(u.Object, n.Manager)
 	if MetadataOnly(u.GroupVersionKind().GroupKind()) {
 		o.Health = present(o)
 	} else {
@@ -116,8 +123,22 @@ func (n Names) metadata(m metav1.Object) Object {
 	return Object{
 		UID: m.GetUID(), Version: m.GetResourceVersion(), Generation: m.GetGeneration(),
 		Leaving: m.GetDeletionTimestamp() != nil, Finalizers: slices.Clone(m.GetFinalizers()),
-		Owner: m.GetAnnotations()[n.Owner], Digest: m.GetAnnotations()[n.Digest],
+		Owner: m.GetAnnotations()[n.Owner], Digest: m.GetAnnotations()[n.Digest], Reset: reset(m),
 	}
+}
+
+// reset reports whether an object was without managedFields when something was applied to it.
+func reset(m metav1.Object) bool {
+	u, ok := m.(*unstructured.Unstructured)
+	if !ok {
+		return slices.ContainsFunc(m.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == fingerprint.BeforeFirstApply })
+	}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	return slices.ContainsFunc(list, func(item any) bool {
+		entry, _ := item.(map[string]any)
+		return entry["manager"] == fingerprint.BeforeFirstApply
+	})
 }
 
 // present is the health of an object that is ready as soon as it exists.

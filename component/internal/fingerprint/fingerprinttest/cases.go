@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,6 +47,8 @@ type Object struct {
 	// Manager applied the object.
 	Manager         string
 	Namespace, Name string
+	// Labels and Annotations are what the manager applies in addition to the manifest.
+	Labels, Annotations map[string]string
 }
 
 // Get reads the object.
@@ -95,7 +98,16 @@ func (o Object) put(ctx context.Context, manager string, changes ...change) erro
 }
 
 func (o Object) apply(ctx context.Context, manager string, changes ...change) error {
-	return Apply(ctx, o.Client, manager, o.Kind.with(o.Namespace, o.Name, changes...))
+	u := o.Kind.with(o.Namespace, o.Name, changes...)
+	u.SetLabels(merged(u.GetLabels(), o.Labels))
+	u.SetAnnotations(merged(u.GetAnnotations(), o.Annotations))
+	return Apply(ctx, o.Client, manager, u)
+}
+
+func merged(a, b map[string]string) map[string]string {
+	a = maps.Clone(a)
+	maps.Copy(a, b)
+	return a
 }
 
 // applyOnly applies nothing but the changes, as another manager.
