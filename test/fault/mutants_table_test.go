@@ -246,12 +246,12 @@ func answerMutants() []mutant {
 	return []mutant{
 		{
 			what: "what the API returned in one account is acted on in another",
-			file: "external/internal/engine/pass.go", old: "	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) {", mutated: "	if false {",
+			file: "external/internal/engine/calls.go", old: "	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) {", mutated: "	if false {",
 			scenario: "cloud-moves", invariants: []string{"I1", "I10"},
 		},
 		{
 			what: "an object is deleted by what the API returned in another account",
-			file: "external/internal/engine/pass.go", old: "	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) {", mutated: "	if false && p.id != \"\" {",
+			file: "external/internal/engine/calls.go", old: "	if p.facts.Seen.Source == decide.SourceMemory && (p.startsOver || endpoint != p.rememberedAt) {", mutated: "	if false && p.id != \"\" {",
 			scenario: "cloud-left", invariants: []string{"I1", "I10"},
 		},
 		{
