@@ -46,7 +46,9 @@ type InventoryItem struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// UID is that of the object as it was created or adopted. It is empty before that.
+	// UID is that of the object as it was created or adopted, and empty before that. If others
+	// deleted the object and it was created again, the UID changes with the next change of the
+	// status: that repair is not worth a write.
 	// +optional
 	UID string `json:"uid,omitempty"`
 

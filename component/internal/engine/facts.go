@@ -91,7 +91,7 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 		return graph.NeedsUpdate
 	case m.recreate, changed && live.Digest != wanted && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
 		return graph.NeedsRecreate
-	case changed, live.Digest != wanted, string(live.UID) != m.item.UID, p.drifted(m, live):
+	case changed, live.Digest != wanted, p.drifted(m, live):
 		return graph.NeedsUpdate
 	}
 	return graph.NoChange
