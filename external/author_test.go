@@ -168,6 +168,7 @@ func misbehave(t *testing.T, d *wild) {
 		creates = 0
 		w.cloud.put("a", item{Size: 1, State: "ONLINE"})
 	}
+	history := w.follow("a") // a message stands only until the next pass
 	obj := w.create(annotated(api.AnnotationAdoption, "always"))
 	told := func() {
 		t.Helper()
@@ -175,7 +176,7 @@ func misbehave(t *testing.T, d *wild) {
 			t.Fatalf("%s was never called; add it to the driver of this test, and guard it", d.method)
 		}
 		if d.method != "Classify" && strings.Contains(t.Name(), "panics") {
-			w.await("a status that names "+d.method, func(o *thing.Thing) bool {
+			history.until("a status that names "+d.method, func(o *thing.Thing) bool {
 				return strings.Contains(o.Status.Message, d.method) || slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, d.method) })
 			})
 		}

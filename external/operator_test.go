@@ -267,12 +267,12 @@ func (w *operatorTest) ready() *thing.Thing {
 // awaitCalls waits until the cloud has had n calls of a method.
 func (w *operatorTest) awaitCalls(method string, n int) {
 	w.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for w.cloud.count(method) < n {
 		select {
 		case <-w.cloud.called:
 		case <-deadline:
-			w.t.Fatalf("%d calls of %s within 20 s, want %d; the cloud had %v", w.cloud.count(method), method, n, w.cloud.calls(true))
+			w.t.Fatalf("%d calls of %s within a minute, want %d; the cloud had %v", w.cloud.count(method), method, n, w.cloud.calls(true))
 		}
 	}
 }

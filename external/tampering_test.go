@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,28 +109,29 @@ func TestTampering(t *testing.T) {
 	})
 }
 
-// restfulLife lets tamper act whenever the operator rests, and answers all calls.
+// restfulLife lets tamper act whenever the operator has nothing left to do, and returns all calls.
+// A token that tamper does not write shows which pass has ended.
 func restfulLife(t *testing.T, tamper func(*operatorTest)) []string {
 	t.Helper()
-	w := newOperatorTest(t, named{})
-	rest := func() {
+	w := newOperatorTest(t, named{}, func(o *options) { o.CallDeadline = time.Minute })
+	rest := func(token string) {
 		t.Helper()
+		w.await("the end of the pass for "+token, func(o *thing.Thing) bool {
+			return o.Status.HandledReconcile == token && o.Status.State == string(decide.StateSucceeded) &&
+				is(o, "Ready", "True") && condition(o, "Ready").ObservedGeneration == o.Generation
+		})
 		if !w.until(func() bool { return w.trace.rests("a") }) {
 			t.Fatal("the pass does not end")
 		}
 		tamper(w)
 	}
-	w.create()
-	w.ready()
-	rest()
-	w.resize(2)
-	w.awaitCalls(http.MethodPut, 1)
-	w.awaitCalls(http.MethodGet, 4)
-	rest()
-	w.resize(3)
-	w.awaitCalls(http.MethodPut, 2)
-	w.awaitCalls(http.MethodGet, 6)
-	rest()
+	w.create(annotated(api.AnnotationReconcile, "created"))
+	rest("created")
+	for _, size := range []int{2, 3} {
+		token := fmt.Sprintf("size %d", size)
+		w.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"size":%d}}`, api.AnnotationReconcile, token, size))
+		rest(token)
+	}
 	w.delete()
 	w.gone()
 	return w.cloud.calls(true)

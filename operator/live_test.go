@@ -265,11 +265,17 @@ func TestStandbyTakesOver(t *testing.T) {
 // A pass that is under way when the process is told to stop finishes, its status included.
 func TestPassUnderWayFinishes(t *testing.T) {
 	in := install(t, "graceful", nil)
-	op := startOperator(t, in, "--takes", "1s")
+	end := filepath.Join(t.TempDir(), "end")
+	op := startOperator(t, in, "--until", end, "--shutdown-timeout", "1m")
 	op.awaitReady(t)
 	p := in.probe(t, "slow")
 	op.awaitTrace(t, `"event":"start"`)
-	op.stop(t, 0)
+	op.terminate(t)
+	op.poll(t, "the operator to stop", func() bool { return strings.Contains(op.log(), "Stopping and waiting for leader election runnables") })
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	op.stopped(t, 0)
 	if err := in.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
@@ -430,13 +436,24 @@ func (r ran) errors(t *testing.T) []string {
 // stop sends SIGTERM and waits for the exit code.
 func (o *running) stop(t *testing.T, code int) {
 	t.Helper()
+	o.terminate(t)
+	o.stopped(t, code)
+}
+
+func (o *running) terminate(t *testing.T) {
+	t.Helper()
 	if err := o.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// stopped waits until the process has ended, and checks its exit code.
+func (o *running) stopped(t *testing.T, code int) {
+	t.Helper()
 	select {
 	case <-o.ended:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("still running 20 s after SIGTERM; log:\n%s", o.log())
+	case <-time.After(time.Minute):
+		t.Fatalf("still running a minute after SIGTERM; log:\n%s", o.log())
 	}
 	if got := o.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("exit code %d, want %d; log:\n%s", got, code, o.log())

@@ -45,7 +45,7 @@ const (
 // host greets as its flags say.
 type host struct {
 	word       string
-	takes      time.Duration
+	until      string
 	hang       bool
 	fromSecret bool
 }
@@ -62,15 +62,28 @@ func (h *host) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Ou
 		}
 		word = string(secret.Data["word"])
 	}
-	select {
-	case <-time.After(h.takes):
-	case <-ctx.Done():
-		return loop.Fail(ctx.Err())
+	if err := exists(ctx, h.until); err != nil {
+		return loop.Fail(err)
 	}
 	r.Obj.Status.Note = word + ", " + r.Obj.Name
 	r.Conditions().True("Ready", "Greeted", "")
 	r.SetState("Greeted", "", "")
 	return loop.Done()
+}
+
+// exists waits for a file, unless its name is empty.
+func exists(ctx context.Context, file string) error {
+	for file != "" {
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // testOperator is what the processes of these tests run.
@@ -82,7 +95,7 @@ func testOperator(name string) operator.Options {
 		CRDs:        probe.CRDs,
 		Flags: func(f *pflag.FlagSet) {
 			f.StringVar(&h.word, "greeting", "hello", "what to say")
-			f.DurationVar(&h.takes, "takes", 0, "how long a pass takes")
+			f.StringVar(&h.until, "until", "", "the file whose creation ends each pass")
 			f.BoolVar(&h.hang, "hang", false, "never end a pass")
 			f.BoolVar(&h.fromSecret, "from-secret", false, "say what the Secret of the object's name holds")
 		},
@@ -220,7 +233,7 @@ func runOperator(t *testing.T, in installed, args ...string) ran {
 	o := startOperator(t, in, args...)
 	select {
 	case <-o.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("the operator did not give up; log:\n%s", o.log())
 	}
 	return ran{o.cmd.ProcessState.ExitCode(), o.out(), o.log()}
@@ -294,12 +307,12 @@ func (o *running) awaitTrace(t *testing.T, want string) {
 // poll looks again and again until ok, because HTTP has no watch.
 func (o *running) poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited 30 s for %s; log:\n%s", what, o.log())
+			t.Fatalf("waited a minute for %s; log:\n%s", what, o.log())
 		case <-o.ended:
 			if !ok() {
 				t.Fatalf("the operator ended before %s; log:\n%s", what, o.log())

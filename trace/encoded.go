@@ -31,7 +31,7 @@ func appendRecord(b []byte, r Record) []byte {
 	for _, s := range fields {
 		b = appendText(b, s)
 	}
-	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start)) //nolint:gosec // texts are at most 4 KiB
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start)) // texts are at most 4 KiB
 	return b
 }
 
@@ -83,7 +83,7 @@ func (d *decoder) uvarint() (n uint64) {
 
 func (d *decoder) varint() int64 {
 	u := d.uvarint()
-	return int64(u>>1) ^ -int64(u&1) //nolint:gosec // the zigzag of package binary
+	return int64(u>>1) ^ -int64(u&1) // the zigzag of package binary
 }
 
 func (d *decoder) text() string {

@@ -27,7 +27,7 @@ func TestEncoded(t *testing.T) {
 				f.SetInt([]int64{1, math.MinInt64, math.MaxInt64}[i%3])
 			}
 		}
-		whole, _ := full.Interface().(Event)
+		whole, _ := reflect.TypeAssert[Event](full)
 		var b []byte
 		var want, got []Record
 		for i, e := range []Event{empty, whole, empty} {

@@ -136,7 +136,7 @@ func (a Action) String() string {
 		"find owned", "adopt", "publish", "prepare delete", "mark", "unmark", "remove finalizer", "confirm",
 		"stop",
 	}
-	if a < 0 || int(a) >= len(names) {
+	if int(a) >= len(names) {
 		return fmt.Sprintf("Action(%d)", int(a))
 	}
 	return names[a]

@@ -15,23 +15,33 @@ func TestGrant(t *testing.T) {
 		want    string
 	}{
 		"annotation": {
-			"only the annotation is in the way, and keeps its letters", Grant{Author: "cud", Operator: "cud", Annotation: "c"}, "u",
+			"only the annotation is in the way, and keeps its letters",
+			Grant{Author: "cud", Operator: "cud", Annotation: "c"},
+			"u",
 			`; set annotation trimtab.dev/access-permissions to "cu" to allow it`,
 		},
 		"two letters": {
-			"a recreation is a deletion and a create", Grant{Author: "cud", Operator: "cud"}, "cd",
+			"a recreation is a deletion and a create",
+			Grant{Author: "cud", Operator: "cud"},
+			"cd",
 			`; set annotation trimtab.dev/access-permissions to "cd" to allow it`,
 		},
 		"operator": {
-			"no annotation can allow more than the operator", Grant{Author: "cud", Operator: "u", Namespace: "shop"}, "cd",
+			"no annotation can allow more than the operator",
+			Grant{Author: "cud", Operator: "u", Namespace: "shop"},
+			"cd",
 			"; whoever runs the operator can allow it with --access-limit shop=cud",
 		},
 		"operator, without namespaces": {
-			"the flag then has no namespace", Grant{Author: "cud", Operator: "c"}, "u",
+			"the flag then has no namespace",
+			Grant{Author: "cud", Operator: "c"},
+			"u",
 			"; whoever runs the operator can allow it with --access-limit cu",
 		},
 		"author": {
-			"no flag can allow more than the author", Grant{Author: "c", Operator: "c", Annotation: "c"}, "u",
+			"no flag can allow more than the author",
+			Grant{Author: "c", Operator: "c", Annotation: "c"},
+			"u",
 			"; this operator is built without that permission",
 		},
 	}
