@@ -22,6 +22,9 @@ const attempts = 3
 // unwatched is when an object is looked at again that nothing wakes the component for.
 const unwatched = 5 * time.Second
 
+// soon is when a pass follows one whose record has to be durable first.
+const soon = time.Millisecond
+
 // create creates an object, or takes over the one that exists.
 func (p *pass) create(ctx context.Context, m *member) error {
 	if err := p.Target.Cache.Watch(ctx, ref(m.item).GroupVersionKind); err != nil {

@@ -27,17 +27,17 @@ func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (grap
 func (p *pass) perform(ctx context.Context, m *member, action graph.Action) error {
 	switch action {
 	case graph.Create:
-		m.item.Phase = api.PhaseCreating
+		m.item.Phase, m.completed = api.PhaseCreating, false
 		return p.create(ctx, m)
 	case graph.Update:
-		m.item.Phase = api.PhaseUpdating
+		m.item.Phase, m.completed = api.PhaseUpdating, false
 		return p.update(ctx, m)
 	case graph.Recreate:
 		m.item.Phase = api.PhaseUpdating
 		return p.delete(ctx, m)
 	case graph.Complete:
-		m.item.Phase = api.PhaseCompleting
-		m.recorded = false
+		// The phase is durable when this pass has ended. The next one purges.
+		m.item.Phase, m.again = api.PhaseCompleting, soon
 	case graph.Purge:
 		return p.delete(ctx, m)
 	case graph.Delete:

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,8 +33,11 @@ type Engine struct {
 	Policies api.Policies // complete
 	// Namespaces says what happens if a namespace is missing. Empty means that it is created.
 	Namespaces api.NamespacePolicy
-	Scheme     *runtime.Scheme
-	Target     Target
+	// ManagedTypes are types that components add to the API in other ways than by a definition among
+	// their dependents.
+	ManagedTypes []api.TypeInfo
+	Scheme       *runtime.Scheme
+	Target       Target
 
 	memory memory
 }
@@ -85,8 +87,13 @@ type member struct {
 	// what is recorded only after it was applied.
 	item   api.InventoryItem
 	wanted *desired.Object // nil if it is to go
-	// recorded: the item is in the inventory as it was read.
+	// recorded: the item is in the inventory as it was read, and says there how it goes.
 	recorded bool
+	// completed: the inventory as it was read says that the object has done its work.
+	completed bool
+	stage     int
+	// unobserved is why nothing is known of the object, and failed what is to be reported of that.
+	unobserved, failed error
 	// forgotten: it is gone, or no longer the component's, and leaves the inventory.
 	forgotten bool
 	// refused says why nothing may be done to the object, and again when to look again although no
@@ -95,6 +102,8 @@ type member struct {
 	again   time.Duration
 	// altered: somebody changed a value, which only a read could tell.
 	altered bool
+	// holder is what keeps the object although it is being deleted.
+	holder string
 	// recreate: the object must be created again to get its manifest.
 	recreate bool
 }
@@ -104,6 +113,9 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 	p := &pass{Engine: e, c: c}
 	objects, err := p.render(ctx)
 	if err != nil {
+		return Result{Err: err}
+	}
+	if err := desired.CheckRemovals(c.Status.Inventory, objects); err != nil {
 		return Result{Err: err}
 	}
 	if p.merge(objects); p.unrecorded() {
@@ -128,6 +140,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	}
 	return desired.Normalize(objects, desired.Options{
 		Name: p.Name, OwnerID: p.c.Owner, Generation: p.c.Generation, Namespace: p.c.In, Policies: p.Policies, Scope: p.scope, Scheme: p.Scheme,
+		ManagedTypes: p.ManagedTypes,
 	})
 }
 
@@ -144,7 +157,8 @@ func (p *pass) scope(kind schema.GroupKind, version string) (namespaced, known b
 func (p *pass) merge(objects []desired.Object) {
 	p.members = make(map[graph.Key]*member, len(objects))
 	for _, item := range p.memory.recall(p.c.UID, p.c.Status.Inventory) {
-		p.members[graph.Key(item.Key())] = &member{item: item, recorded: true}
+		completed := item.Phase == api.PhaseCompleting || item.Phase == api.PhaseCompleted
+		p.members[graph.Key(item.Key())] = &member{item: item, recorded: true, completed: completed}
 	}
 	for i := range objects {
 		o := &objects[i]
@@ -156,6 +170,7 @@ func (p *pass) merge(objects []desired.Object) {
 		}
 		before := m.item
 		m.item, m.wanted = o.Item, o
+		m.recorded = m.recorded && leavesAlike(before, o.Item)
 		m.item.UID, m.item.Digest, m.item.Fingerprint = before.UID, before.Digest, before.Fingerprint
 		m.item.Phase, m.item.Status = before.Phase, before.Status
 		if m.item.Phase == "" || m.item.Phase == api.PhaseScheduledForDeletion {
@@ -175,9 +190,8 @@ func (p *pass) unrecorded() bool {
 
 // run does what can be done now.
 func (p *pass) run(ctx context.Context) Result {
-	if err := p.watch(ctx); err != nil {
-		return Result{Err: err}
-	}
+	p.arrange()
+	p.watch(ctx)
 	p.verify(ctx)
 	nodes := make([]graph.Node, 0, len(p.members))
 	for key, m := range p.members {
@@ -187,21 +201,10 @@ func (p *pass) run(ctx context.Context) Result {
 		return Result{Err: err}
 	}
 	result := graph.Run(ctx, nodes, p.do, graph.Options{})
+	p.holders(ctx, result.Plan)
 	p.phases(result)
 	p.record()
 	return p.conclude(result)
-}
-
-// watch sees to it that all dependents are known. Of a kind that the target does not serve there are none.
-func (p *pass) watch(ctx context.Context) error {
-	var problems []error
-	for _, m := range p.members {
-		kind := schema.GroupVersionKind{Group: m.item.Group, Version: m.item.Version, Kind: m.item.Kind}
-		if err := p.Target.Cache.Watch(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
-			problems = append(problems, err)
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // ref is the object of an item.

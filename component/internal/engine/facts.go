@@ -17,7 +17,7 @@ import (
 func (p *pass) node(key graph.Key, m *member) graph.Node {
 	n := graph.Node{
 		Key: key, Wanted: m.wanted != nil,
-		Apply: int(m.item.ApplyOrder), Delete: int(m.item.DeleteOrder),
+		Apply: m.applyWave(), Delete: m.deleteWave(),
 		DeleteRank: desired.DeleteRank(m.item), Orphan: p.orphaned(m), Facts: p.facts(m),
 	}
 	for _, need := range m.item.DependsOn {
@@ -26,7 +26,7 @@ func (p *pass) node(key graph.Key, m *member) graph.Node {
 	if m.wanted != nil {
 		n.Rank = m.wanted.Rank
 		if m.wanted.Purge != nil {
-			n.Purge = new(int(*m.wanted.Purge))
+			n.Purge = new(purgeWave(*m.wanted.Purge))
 		}
 	}
 	return n
@@ -61,8 +61,10 @@ func (p *pass) facts(m *member) graph.Facts {
 		}
 	}
 	f.Refused = m.refused
-	f.Completed = m.item.Phase == api.PhaseCompleted || m.item.Phase == api.PhaseCompleting
+	f.Completed = m.completed
 	switch {
+	case m.unobserved != nil:
+		f.Presence = graph.Unknown
 	case !found:
 		f.Presence = graph.Absent
 	case live.Leaving:

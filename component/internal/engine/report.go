@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,6 +61,9 @@ func (p *pass) conclude(result graph.Result) Result {
 // refusals adds the members to which nothing may be done to what went wrong.
 func (p *pass) refusals(failed map[graph.Key]error) map[graph.Key]error {
 	for key, m := range p.members {
+		if m.failed != nil && failed[key] == nil {
+			failed[key] = m.failed
+		}
 		if m.refused != "" && m.again == 0 && failed[key] == nil {
 			failed[key] = fmt.Errorf("%s %s", ref(m.item), m.refused)
 		}
@@ -101,21 +103,32 @@ type failuresError struct {
 func (e *failuresError) Error() string   { return e.text }
 func (e *failuresError) Unwrap() []error { return e.all }
 
-// waiting says what is waited for: the causes, each once.
-func (p *pass) waiting(plan graph.Plan) string {
-	causes := map[graph.Key]string{}
+// causes are the members that are waited for, and why.
+func causes(plan graph.Plan) map[graph.Key]string {
+	all := map[graph.Key]string{}
 	for _, step := range plan.Waiting {
 		for _, wait := range step.On {
-			causes[wait.Key] = wait.Why
+			all[wait.Key] = wait.Why
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(causes), cmp.Compare)
-	var named []string
-	for _, key := range keys[:min(len(keys), mostNamed)] {
-		named = append(named, p.waitFor(key, causes[key]))
+	return all
+}
+
+// named returns the members that a message names.
+func named(causes map[graph.Key]string) []graph.Key {
+	keys := slices.Sorted(maps.Keys(causes))
+	return keys[:min(len(keys), mostNamed)]
+}
+
+// waiting says what is waited for: the causes, each once.
+func (p *pass) waiting(plan graph.Plan) string {
+	all := causes(plan)
+	var texts []string
+	for _, key := range named(all) {
+		texts = append(texts, p.waitFor(key, all[key]))
 	}
-	text := "waiting for " + strings.Join(named, ", ")
-	if more := len(keys) - mostNamed; more > 0 {
+	text := "waiting for " + strings.Join(texts, ", ")
+	if more := len(all) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -124,7 +137,12 @@ func (p *pass) waiting(plan graph.Plan) string {
 // waitFor says what is waited for of one member, in the words of its health if that is the cause.
 func (p *pass) waitFor(key graph.Key, why string) string {
 	m := p.members[key]
-	if live, found := p.Target.Cache.Get(liveKey(m.item)); found && live.Health.Why != "" {
+	switch live, found := p.Target.Cache.Get(liveKey(m.item)); {
+	case m.unobserved != nil:
+		why = fmt.Sprintf("cannot be observed: %v", m.unobserved)
+	case m.holder != "":
+		why = "is being deleted, held by " + m.holder
+	case found && live.Health.Why != "":
 		why = live.Health.Why
 	}
 	return fmt.Sprintf("%s: it %s", ref(m.item), why)
