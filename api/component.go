@@ -26,6 +26,10 @@ type ComponentStatus struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// ProcessingDigest identifies the component and the manifests that the work is about.
+	// +optional
+	ProcessingDigest string `json:"processingDigest,omitempty"`
+
 	// Inventory lists the dependents. An object is listed before it is created and until it
 	// is gone.
 	// +optional

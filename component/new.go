@@ -2,9 +2,9 @@ package component
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -41,11 +40,22 @@ type Options[T Object] struct {
 	// Namespaces says what happens if the namespace of a dependent does not exist and is not a
 	// dependent itself. Empty means that it is created; it is never deleted.
 	Namespaces api.NamespacePolicy
-	// RequeueInterval is when a component that is ready is looked at again although nothing
-	// changed. Zero means 10 minutes.
+	// Scheme adds types that the renderer returns to those that the manager's scheme knows. Nil adds
+	// none. A [Renderer] can implement SchemeBuilder instead.
+	Scheme SchemeBuilder
+	// Singleton allows one component in the namespaces that the operator watches: the oldest. The
+	// others are left alone, and their status names it.
+	Singleton bool
+	// RequeueInterval is when a component that is ready is reconciled again although nothing changed,
+	// plus one to five percent. Zero means 10 minutes. A component can say otherwise, see
+	// [RequeueConfiguration].
 	RequeueInterval time.Duration
+	// LastObservedAtEvery is how often status.lastObservedAt is written at least. Zero means only
+	// together with another change of the status.
+	LastObservedAtEvery time.Duration
 	// Timeout is how long dependents may take to become ready before the component's state is
-	// Error. Zero means RequeueInterval.
+	// Error. Zero means the requeue interval. A component can say otherwise, see
+	// [TimeoutConfiguration].
 	Timeout time.Duration
 	// Loop tunes the loop. Its Name defaults to the kind in lower case.
 	Loop loop.Options[T]
@@ -68,16 +78,31 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
 	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces}
-	w := &worker[T]{renderer: r, engine: e, options: o}
+	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
-	options.Sources = append(slices.Clone(options.Sources), trigger.External[T]{Waker: waker})
-	options.Needs = append(slices.Clone(options.Needs), o.needs()...)
+	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
+	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs())
 	options.Problem = errors.Join(options.Problem, o.problem())
-	if options.Finalizer == "" && o.Name != "" {
-		options.Finalizer = o.Name + "/finalizer"
+	options.Finalizer = o.finalizer()
+	var author loop.Reconciler[T] = w
+	if o.Singleton {
+		author = &singleton[T]{w}
 	}
-	return &Controller[T]{Controller: loop.New(w, options), engine: e, waker: waker, worker: w}
+	return &Controller[T]{Controller: loop.New(author, options), engine: e, waker: waker, worker: w}
+}
+
+// finalizer is the finalizer of components; empty if the options have no name.
+func (o Options[T]) finalizer() string {
+	if o.Loop.Finalizer != "" || o.Name == "" {
+		return o.Loop.Finalizer
+	}
+	return o.Name + "/finalizer"
+}
+
+// Trigger has a component reconciled now, if it exists.
+func (c *Controller[T]) Trigger(namespace, name string) {
+	c.waker.Objects(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // SetupWithManager adds the controller to mgr.
@@ -100,7 +125,10 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	c.engine.Scheme = mgr.GetScheme()
+	if c.engine.Scheme, err = c.worker.scheme(mgr.GetScheme()); err != nil {
+		return err
+	}
+	c.worker.references.cache = mgr.GetCache()
 	c.engine.Target = engine.Target{Client: writes, Cache: cache, Mapper: mgr.GetRESTMapper()}
 	return mgr.Add(cache)
 }
@@ -149,63 +177,15 @@ func (o Options[T]) problem() error {
 	if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
 		return fmt.Errorf("component: Options.Name %q must be a DNS name such as shop.example.org: %s", o.Name, strings.Join(wrong, "; "))
 	}
-	return nil
+	negative := func(name string, d time.Duration) error {
+		if d < 0 {
+			return fmt.Errorf("component: Options.%s %s is negative; leave it zero for the default", name, d)
+		}
+		return nil
+	}
+	p := o.policies()
+	return errors.Join(negative("RequeueInterval", o.RequeueInterval), negative("Timeout", o.Timeout),
+		negative("LastObservedAtEvery", o.LastObservedAtEvery), checkPolicies(p, o.Namespaces))
 }
 
 func (o Options[T]) requeue() time.Duration { return cmp.Or(o.RequeueInterval, 10*time.Minute) }
-func (o Options[T]) timeout() time.Duration { return cmp.Or(o.Timeout, o.requeue()) }
-
-// worker is the [loop.Reconciler] of a kind of components.
-type worker[T Object] struct {
-	renderer Renderer[T]
-	engine   *engine.Engine
-	options  Options[T]
-	cluster  cluster
-}
-
-// Reconcile implements [loop.Reconciler].
-func (w *worker[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcome {
-	c, err := w.component(ctx, run)
-	if err != nil {
-		return w.fail(run, err)
-	}
-	return w.conclude(run, w.engine.Apply(ctx, c))
-}
-
-// Cleanup implements [loop.Cleaner].
-func (w *worker[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupOutcome {
-	c, err := w.component(ctx, run)
-	if err != nil {
-		return loop.CleanupFailed(err)
-	}
-	result := w.engine.Delete(ctx, c)
-	switch {
-	case result.Err != nil:
-		return loop.CleanupFailed(result.Err)
-	case result.Ready:
-		return loop.CleanedUp()
-	}
-	run.Report(deleting(result))
-	return loop.KeepUntilEvent()
-}
-
-// component shows an object to the engine.
-func (w *worker[T]) component(ctx context.Context, run *loop.Run[T]) (engine.Component, error) {
-	cluster, err := w.cluster.get(ctx, run.Live())
-	if err != nil {
-		return engine.Component{}, err
-	}
-	key := client.ObjectKeyFromObject(run.Obj)
-	return engine.Component{
-		NamespacedName: key, UID: run.Obj.GetUID(), Generation: run.Obj.GetGeneration(), Owner: cluster + "/" + key.String(), In: key.Namespace,
-		Status: run.Obj.GetStatus(),
-		Render: func(ctx context.Context) ([]client.Object, error) {
-			copied, _ := run.Obj.DeepCopyObject().(T)
-			set, err := w.renderer.Render(ctx, RenderRequest[T]{Component: copied, NamespacedName: key})
-			if err != nil {
-				return nil, err
-			}
-			return set.objects(w.engine.Name, w.engine.Scheme)
-		},
-	}, nil
-}

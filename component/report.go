@@ -1,70 +1,108 @@
 package component
 
 import (
-	"fmt"
+	"crypto/sha256"
+	"encoding/hex"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// soon is when a pass follows one that only recorded.
-const soon = time.Millisecond
-
-// conclude reports on a pass and says when the next one comes.
-func (w *worker[T]) conclude(run *loop.Run[T], result engine.Result) loop.Outcome {
-	status := run.Obj.GetStatus()
-	first := status.ObservedGeneration == 0
-	switch {
-	case result.Err != nil:
-		return w.fail(run, result.Err)
-	case result.Recorded && first:
-		run.Report(report(StatePending, metav1.ConditionUnknown, "FirstSeen", "the dependents are recorded; they are created next", true))
-		return loop.AgainAfter(soon)
-	case result.Recorded:
-		run.Report(report(StateProcessing, metav1.ConditionUnknown, "Restarting", "the dependents changed; they are applied next", true))
-		return loop.AgainAfter(soon)
-	case result.Ready:
-		r := report(StateReady, metav1.ConditionTrue, "Ready", fmt.Sprintf("all %d dependents are applied and ready", len(status.Inventory)), false)
-		r.Applied = true
-		run.Report(r)
-		return loop.After(w.options.requeue())
+// report writes a conclusion into the status.
+func (p *pass[T]) report(c conclusion) conclusion {
+	if any(p.obj) != any(p.run.Obj) {
+		copyStatus(p.run.Obj, p.obj)
 	}
-	run.Report(report(StateProcessing, metav1.ConditionUnknown, "Processing", result.Waiting, true))
-	if result.Again > 0 {
-		return loop.AgainAfter(min(result.Again, w.options.timeout()))
-	}
-	return loop.AgainAfter(w.options.timeout())
-}
-
-// fail reports a failure.
-func (w *worker[T]) fail(run *loop.Run[T], err error) loop.Outcome {
-	r := report(StateError, metav1.ConditionFalse, "Error", err.Error(), true)
-	r.Event.Warning = true
-	run.Report(r)
-	return loop.Fail(err)
-}
-
-// deleting reports on a deletion under way.
-func deleting(result engine.Result) conditions.Report {
-	return report(StateDeleting, metav1.ConditionUnknown, "DeletionProcessing", result.Waiting, true)
-}
-
-// report is what the status says.
-func report(state string, ready metav1.ConditionStatus, reason, message string, reconciling bool) conditions.Report {
 	r := conditions.Report{
-		State: state, Reason: reason, Message: message,
-		Conditions: []metav1.Condition{{Type: api.ConditionReady, Status: ready, Reason: reason, Message: message}},
-		Event:      conditions.Event{Reason: reason, Note: message},
+		State: c.State, Reason: c.Reason, Message: c.Message, Applied: c.State == StateReady,
+		Conditions: []metav1.Condition{{Type: api.ConditionReady, Status: c.Ready, Reason: c.Reason, Message: c.Message}},
+		Event:      conditions.Event{Warning: c.Warning, Reason: c.Reason, Note: c.Message},
 	}
-	if reconciling {
-		r.Conditions = append(r.Conditions, metav1.Condition{
-			Type: api.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reason, Message: message,
-		})
+	for condition, is := range map[string]bool{api.ConditionReconciling: c.Reconciling, api.ConditionStalled: c.Stalled} {
+		if is {
+			r.Conditions = append(r.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: c.Reason, Message: c.Message})
+		}
 	}
-	return r
+	p.run.Report(r)
+	return p.observe(c)
+}
+
+// observe keeps status.lastObservedAt at the pace that the options ask for. Otherwise the loop sets it with
+// each change of the status.
+func (p *pass[T]) observe(c conclusion) conclusion {
+	every := p.options.LastObservedAtEvery
+	if every == 0 || c.Next == nextBackoff || c.Next == nextRelease {
+		return c
+	}
+	status := p.run.Obj.GetStatus()
+	if last := status.LastObservedAt; last == nil || p.now.Sub(last.Time) >= every {
+		status.LastObservedAt = new(metav1.NewTime(p.now.Truncate(time.Second)))
+	}
+	if c.After == 0 || c.After > every {
+		c.After = every
+	}
+	if c.Next == nextEvent {
+		c.Next = nextAgain
+	}
+	return c
+}
+
+// outcome is what the loop is told.
+func (c conclusion) outcome(err error) loop.Outcome {
+	switch c.Next {
+	case nextSuccess:
+		return loop.After(c.After)
+	case nextBackoff:
+		return loop.Fail(err).Because(c.Reason)
+	case nextEvent:
+		return loop.Terminal(c.Reason, err)
+	case nextAgain, nextRelease:
+	}
+	return loop.AgainAfter(max(c.After, soon))
+}
+
+// cleanupOutcome is what the loop is told of a deletion.
+func (c conclusion) cleanupOutcome(err error) loop.CleanupOutcome {
+	switch c.Next {
+	case nextRelease:
+		return loop.CleanedUp()
+	case nextBackoff:
+		return loop.CleanupFailed(err).Because(c.Reason)
+	case nextSuccess, nextAgain:
+		return loop.Keep(max(c.After, soon))
+	case nextEvent:
+	}
+	if c.After > 0 {
+		return loop.Keep(c.After)
+	}
+	return loop.KeepUntilEvent()
+}
+
+// copyStatus gives an object the status of another of its kind.
+func copyStatus[T Object](to, from T) {
+	a, b := reflect.ValueOf(to), reflect.ValueOf(from)
+	if a.Kind() == reflect.Pointer && a.Elem().Kind() == reflect.Struct {
+		if status := a.Elem().FieldByName("Status"); status.IsValid() && status.CanSet() {
+			status.Set(b.Elem().FieldByName("Status"))
+			return
+		}
+	}
+	*to.GetStatus() = *from.GetStatus()
+}
+
+// spreadOf spreads the passes over components that are ready: by one to five percent of their interval.
+func spreadOf(key types.NamespacedName, interval time.Duration) time.Duration {
+	return time.Duration(float64(interval) * (0.01 + 0.04*spread.Share(key, 0)))
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }

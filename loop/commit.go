@@ -86,7 +86,7 @@ func (p *pass[T]) report(v verdict) conditions.Report {
 		if p.stateSet {
 			state = p.state
 		}
-		return v.report(&p.conditions, state)
+		return v.report(&p.conditions, stateOf(p.run.Obj, state))
 	}
 	return report.Normalize(*p.reported)
 }
@@ -108,6 +108,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 		p.remember(r, observed, false)
 		return nil
 	}
+	stamp(p.run.Obj)
 	if err := write.apply(ctx); err != nil {
 		return err
 	}

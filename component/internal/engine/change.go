@@ -77,7 +77,7 @@ func (p *pass) createNamespace(ctx context.Context, m *member, missing error) er
 	if ns := p.members[graph.Key("/Namespace//"+m.item.Namespace)]; ns != nil {
 		return missing
 	}
-	if p.Namespaces == api.NamespacePolicyDoNotCreate {
+	if p.c.Namespaces == api.NamespacePolicyDoNotCreate {
 		return fmt.Errorf("namespace %s does not exist, and the operator does not create namespaces; create it", m.item.Namespace)
 	}
 	ns := &unstructured.Unstructured{}

@@ -17,7 +17,10 @@ import (
 // members at a time, never for one.
 func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (graph.Facts, error) {
 	m := p.members[key]
-	err := p.perform(ctx, m, action)
+	err := p.complete(key, m, action)
+	if err == nil {
+		err = p.perform(ctx, m, action)
+	}
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", action, ref(m.item), err)
 	}

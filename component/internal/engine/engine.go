@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,7 +38,8 @@ type Engine struct {
 	Scheme       *runtime.Scheme
 	Target       Target
 
-	memory memory
+	memory   memory
+	rendered renderings
 }
 
 // Component is one component in one pass.
@@ -54,8 +54,22 @@ type Component struct {
 	In string
 	// Status has the inventory. The pass changes it.
 	Status *api.ComponentStatus
+	// Policies are the component's, complete, and Namespaces says what happens if a namespace is
+	// missing. Without an update policy both are the operator's.
+	Policies   api.Policies
+	Namespaces api.NamespacePolicy
+	// Inputs identifies all that the result of Render depends on. As long as it is the same, Render is
+	// called only for a manifest that has to be applied. Empty means that it is not known.
+	Inputs string
 	// Render returns the dependents. It is not called for a component that is deleted.
-	Render func(ctx context.Context) ([]client.Object, error)
+	Render func(ctx context.Context) (Rendered, error)
+}
+
+// Rendered is what a component renders.
+type Rendered struct {
+	Objects []client.Object
+	// Volatile: the objects depend on more than Inputs.
+	Volatile bool
 }
 
 // Result is how a pass over a component ended.
@@ -71,6 +85,10 @@ type Result struct {
 	Err error
 	// Again is when to look again without an event; zero means never.
 	Again time.Duration
+	// Blocked says what a deletion has to wait for before anything is deleted.
+	Blocked string
+	// Digest identifies all manifests. It is empty if they are not known.
+	Digest string
 }
 
 // pass is one pass over one component.
@@ -79,6 +97,8 @@ type pass struct {
 	c        Component
 	deleting bool
 	members  map[graph.Key]*member
+	// manifests returns the rendered manifests of a pass that did not need them so far.
+	manifests func() (map[graph.Key]*unstructured.Unstructured, error)
 }
 
 // member is a dependent in a pass.
@@ -110,38 +130,37 @@ type member struct {
 
 // Apply brings the dependents to what the component renders.
 func (e *Engine) Apply(ctx context.Context, c Component) Result {
-	p := &pass{Engine: e, c: c}
-	objects, err := p.render(ctx)
+	p := e.pass(c, false)
+	objects, err := p.wanted(ctx)
 	if err != nil {
 		return Result{Err: err}
 	}
 	if err := desired.CheckRemovals(c.Status.Inventory, objects); err != nil {
 		return Result{Err: err}
 	}
+	digest := digestOf(objects)
 	if p.merge(objects); p.unrecorded() {
 		p.record()
-		return Result{Recorded: true}
+		return Result{Recorded: true, Digest: digest}
 	}
-	return p.run(ctx)
+	result := p.run(ctx)
+	result.Digest = digest
+	return result
+}
+
+// pass begins a pass over a component.
+func (e *Engine) pass(c Component, deleting bool) *pass {
+	if c.Policies.UpdatePolicy == "" {
+		c.Policies, c.Namespaces = e.Policies, e.Namespaces
+	}
+	return &pass{Engine: e, c: c, deleting: deleting}
 }
 
 // Delete deletes the dependents.
 func (e *Engine) Delete(ctx context.Context, c Component) Result {
-	p := &pass{Engine: e, c: c, deleting: true}
+	p := e.pass(c, true)
 	p.merge(nil)
 	return p.run(ctx)
-}
-
-// render returns the checked dependents.
-func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
-	objects, err := p.c.Render(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("render: %w", err)
-	}
-	return desired.Normalize(objects, desired.Options{
-		Name: p.Name, OwnerID: p.c.Owner, Generation: p.c.Generation, Namespace: p.c.In, Policies: p.Policies, Scope: p.scope, Scheme: p.Scheme,
-		ManagedTypes: p.ManagedTypes,
-	})
 }
 
 // scope reports whether objects of a kind have a namespace, if the target serves it.

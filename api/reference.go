@@ -1,0 +1,163 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Reference is a field of a component's spec that names a Secret or a ConfigMap in the component's
+// namespace: a *[SecretReference], *[SecretKeyReference], *[ConfigMapReference] or
+// *[ConfigMapKeyReference]. Package component finds references wherever they are in a spec, watches what
+// they name, and loads it before the component is rendered. What was loaded is in no JSON.
+type Reference interface {
+	// Refers returns what the reference names: "Secret" or "ConfigMap", and the object's name. An
+	// empty name refers to nothing.
+	Refers() (kind, name string)
+	// Load hands the content of the object to the reference. It returns what identifies the part
+	// that the reference uses.
+	Load(content map[string][]byte) (digest string, err error)
+
+	reference()
+}
+
+// SecretReference names a Secret, all of it.
+//
+// +k8s:deepcopy-gen=true
+type SecretReference struct {
+	// Name is the Secret's, which is in the namespace of the object.
+	Name string `json:"name"`
+
+	data map[string][]byte `json:"-"`
+}
+
+// Data returns the Secret's data. It is nil until the reference was loaded.
+func (r *SecretReference) Data() map[string][]byte { return r.data }
+
+// Refers implements [Reference].
+func (r *SecretReference) Refers() (kind, name string) { return kindSecret, r.Name }
+
+// Load implements [Reference].
+func (r *SecretReference) Load(content map[string][]byte) (string, error) {
+	r.data = content
+	return digestOf(content), nil
+}
+
+func (*SecretReference) reference() {}
+
+// SecretKeyReference names a key of a Secret.
+//
+// +k8s:deepcopy-gen=true
+type SecretKeyReference struct {
+	// Name is the Secret's, which is in the namespace of the object.
+	Name string `json:"name"`
+
+	// Key is a key of the Secret. Without one it is the first of value, value.yaml and value.yml
+	// that there is.
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	value []byte `json:"-"`
+}
+
+// Value returns the value of the key. It is nil until the reference was loaded.
+func (r *SecretKeyReference) Value() []byte { return r.value }
+
+// Refers implements [Reference].
+func (r *SecretKeyReference) Refers() (kind, name string) { return kindSecret, r.Name }
+
+// Load implements [Reference].
+func (r *SecretKeyReference) Load(content map[string][]byte) (digest string, err error) {
+	r.value, digest, err = valueOf(content, r.Key)
+	return digest, err
+}
+
+func (*SecretKeyReference) reference() {}
+
+// ConfigMapReference names a ConfigMap, all of it.
+//
+// +k8s:deepcopy-gen=true
+type ConfigMapReference struct {
+	// Name is the ConfigMap's, which is in the namespace of the object.
+	Name string `json:"name"`
+
+	data map[string]string `json:"-"`
+}
+
+// Data returns the ConfigMap's data. It is nil until the reference was loaded.
+func (r *ConfigMapReference) Data() map[string]string { return r.data }
+
+// Refers implements [Reference].
+func (r *ConfigMapReference) Refers() (kind, name string) { return kindConfigMap, r.Name }
+
+// Load implements [Reference].
+func (r *ConfigMapReference) Load(content map[string][]byte) (string, error) {
+	r.data = make(map[string]string, len(content))
+	for key, value := range content {
+		r.data[key] = string(value)
+	}
+	return digestOf(content), nil
+}
+
+func (*ConfigMapReference) reference() {}
+
+// ConfigMapKeyReference names a key of a ConfigMap.
+//
+// +k8s:deepcopy-gen=true
+type ConfigMapKeyReference struct {
+	// Name is the ConfigMap's, which is in the namespace of the object.
+	Name string `json:"name"`
+
+	// Key is a key of the ConfigMap. Without one it is the first of value, value.yaml and
+	// value.yml that there is.
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	value string `json:"-"`
+}
+
+// Value returns the value of the key. It is empty until the reference was loaded.
+func (r *ConfigMapKeyReference) Value() string { return r.value }
+
+// Refers implements [Reference].
+func (r *ConfigMapKeyReference) Refers() (kind, name string) { return kindConfigMap, r.Name }
+
+// Load implements [Reference].
+func (r *ConfigMapKeyReference) Load(content map[string][]byte) (string, error) {
+	value, digest, err := valueOf(content, r.Key)
+	r.value = string(value)
+	return digest, err
+}
+
+func (*ConfigMapKeyReference) reference() {}
+
+const (
+	kindSecret    = "Secret"
+	kindConfigMap = "ConfigMap"
+)
+
+// valueOf returns the value of a key.
+func valueOf(content map[string][]byte, key string) (value []byte, digest string, err error) {
+	keys := []string{key}
+	if key == "" {
+		keys = []string{"value", "value.yaml", "value.yml"}
+	}
+	for _, k := range keys {
+		if value, ok := content[k]; ok {
+			return value, digestOf(map[string][]byte{k: value}), nil
+		}
+	}
+	return nil, "", fmt.Errorf("has no key %q", strings.Join(keys, `" or "`))
+}
+
+// digestOf identifies content.
+func digestOf(content map[string][]byte) string {
+	text, err := json.Marshal(content) // sorts keys
+	if err != nil {
+		panic("bytes are not JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,222 @@
+package component
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of the condition Ready of components. They are those of component-operator-runtime.
+const (
+	reasonFirstSeen          = "FirstSeen"
+	reasonSuspended          = "Suspended"
+	reasonRestarting         = "Restarting"
+	reasonProcessing         = "Processing"
+	reasonReady              = "Ready"
+	reasonRetrying           = "Retrying"
+	reasonError              = "Error"
+	reasonTimeout            = "Timeout"
+	reasonDeletionRetrying   = "DeletionRetrying"
+	reasonDeletionBlocked    = "DeletionBlocked"
+	reasonDeletionProcessing = "DeletionProcessing"
+)
+
+// situation is what a pass found out about a component.
+type situation struct {
+	// First: no pass has reported on the component before.
+	First bool
+	// Invalid: the component cannot be worked on before it is changed, for the reason Failure.
+	Invalid bool
+	// Suspended: the component is to be left alone.
+	Suspended bool
+	// Failure is what went wrong. Retriable failures come with their delay.
+	Failure    string
+	Retriable  bool
+	RetryAfter time.Duration
+	// Recorded: dependents were added to the inventory, and are applied in the next pass.
+	Recorded bool
+	// Ready: all dependents are applied and ready; or, of a deletion, gone. There are so many.
+	Ready      bool
+	Dependents int
+	// Waiting says what is not ready. Again is when to look at it without an event, if not zero.
+	Waiting string
+	Again   time.Duration
+	// Missing says which references cannot be resolved.
+	Missing string
+	// Blocked says what a deletion has to wait for before anything is deleted.
+	Blocked string
+
+	// Since is when the work on the present manifests began, zero if there is none; Now is after it.
+	Since, Now time.Time
+	// Timeout, Retry and Requeue are intervals; Spread is how much later than Requeue the next pass
+	// comes.
+	Timeout, Retry, Requeue, Spread time.Duration
+}
+
+// conclusion is what the status says of a situation, and what comes next.
+type conclusion struct {
+	State, Reason, Message string
+	Ready                  metav1.ConditionStatus
+	// Warning: the event is one. Reconciling and Stalled are the conditions.
+	Warning, Reconciling, Stalled bool
+	// Next is what comes next, After when.
+	Next  next
+	After time.Duration
+}
+
+// next is what comes after a pass.
+type next int
+
+const (
+	// nextSuccess is a pass after an interval that nobody waits for.
+	nextSuccess next = iota
+	// nextAgain is a pass after a delay.
+	nextAgain
+	// nextBackoff is a pass after a delay that grows.
+	nextBackoff
+	// nextEvent is a pass when something changes.
+	nextEvent
+	// nextRelease is the end: the finalizer goes.
+	nextRelease
+)
+
+// soon is when a pass follows one that only recorded.
+const soon = time.Millisecond
+
+// blockedInterval is how often a blocked deletion is looked at.
+const blockedInterval = time.Second
+
+// conclude decides on a component that is not being deleted. The first case that applies counts.
+func conclude(s situation) conclusion {
+	switch {
+	case s.Invalid:
+		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Stalled: true, Next: nextEvent}
+	case s.Suspended:
+		return pending(reasonSuspended, "suspended: the dependents are left as they are", nextAgain, s.Requeue)
+	case s.Failure != "" && s.Retriable:
+		c := pending(reasonRetrying, s.Failure+"; retrying", nextAgain, s.RetryAfter)
+		return s.overdue(c)
+	case s.Failure != "":
+		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
+	case s.Missing != "":
+		return s.overdue(pending(reasonRetrying, "waiting for "+s.Missing, nextAgain, s.Retry))
+	case s.Recorded && s.First:
+		return pending(reasonFirstSeen, "the dependents are recorded; they are created next", nextAgain, soon)
+	case s.Recorded:
+		return processing(reasonRestarting, "the dependents changed; they are applied next", soon)
+	case s.Ready:
+		return conclusion{
+			State: StateReady, Reason: reasonReady, Message: readyMessage(s.Dependents), Ready: metav1.ConditionTrue,
+			Next: nextSuccess, After: s.Requeue + s.Spread,
+		}
+	case s.timedOut():
+		return conclusion{
+			State: StateError, Reason: reasonTimeout, Message: fmt.Sprintf("not ready after %s: %s", s.Timeout, s.Waiting),
+			Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: s.again(s.Requeue),
+		}
+	}
+	return processing(reasonProcessing, s.Waiting, s.again(s.untilTimeout()))
+}
+
+// concludeDeletion decides on a component that is being deleted. The first case that applies counts.
+func concludeDeletion(s situation) conclusion {
+	switch {
+	case s.Blocked != "":
+		return conclusion{
+			State: StateDeleting, Reason: reasonDeletionBlocked, Message: s.Blocked, Ready: metav1.ConditionUnknown,
+			Warning: true, Reconciling: true, Next: nextAgain, After: blockedInterval,
+		}
+	case s.Failure != "" && s.Retriable:
+		return conclusion{
+			State: StateDeletionPending, Reason: reasonDeletionRetrying, Message: s.Failure + "; retrying", Ready: metav1.ConditionUnknown,
+			Warning: true, Reconciling: true, Next: nextAgain, After: s.RetryAfter,
+		}
+	case s.Failure != "":
+		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
+	case s.Ready:
+		return conclusion{
+			State: StateDeleting, Reason: reasonDeletionProcessing, Message: "all dependents are gone", Ready: metav1.ConditionUnknown,
+			Reconciling: true, Next: nextRelease,
+		}
+	}
+	return conclusion{
+		State: StateDeleting, Reason: reasonDeletionProcessing, Message: s.Waiting, Ready: metav1.ConditionUnknown, Reconciling: true,
+		Next: nextEvent, After: s.Again,
+	}
+}
+
+func pending(reason, message string, n next, after time.Duration) conclusion {
+	return conclusion{State: StatePending, Reason: reason, Message: message, Ready: metav1.ConditionUnknown, Reconciling: true, Next: n, After: after}
+}
+
+func processing(reason, message string, after time.Duration) conclusion {
+	return conclusion{State: StateProcessing, Reason: reason, Message: message, Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: after}
+}
+
+// overdue gives a conclusion the reason Timeout if the work has taken too long.
+func (s situation) overdue(c conclusion) conclusion {
+	if c.Warning = true; s.timedOut() {
+		c.Reason = reasonTimeout
+	}
+	return c
+}
+
+// timedOut reports whether the work has taken as long as it may.
+func (s situation) timedOut() bool { return !s.Since.IsZero() && s.Now.Sub(s.Since) >= s.Timeout }
+
+// untilTimeout is how long the work may still take.
+func (s situation) untilTimeout() time.Duration {
+	if s.Since.IsZero() {
+		return s.Timeout
+	}
+	return max(s.Timeout-s.Now.Sub(s.Since), soon)
+}
+
+// again is when to look again: after limit, or earlier if something asked for that.
+func (s situation) again(limit time.Duration) time.Duration {
+	if s.Again > 0 {
+		return min(s.Again, limit)
+	}
+	return limit
+}
+
+func readyMessage(dependents int) string {
+	if dependents == 0 {
+		return "the component has no dependents"
+	}
+	return fmt.Sprintf("all %d dependents are applied and ready", dependents)
+}
+
+// progress is what the status records of the work on the manifests of a component.
+type progress struct {
+	// Digest identifies the manifests, Generation is the component's. Without a digest nothing is known.
+	Digest     string
+	Generation int64
+	// Since is when the work began; zero means that there is none.
+	Since time.Time
+	// Revision counts the manifests.
+	Revision int64
+}
+
+// advance returns the progress after a pass that wants the manifests digest, and whether all dependents
+// were applied for the first time since the work began. The timer starts again if the component or the
+// manifests changed.
+func advance(p progress, digest string, generation int64, ready bool, now time.Time) (after progress, applied bool) {
+	changed := digest != "" && (digest != p.Digest || generation != p.Generation)
+	if changed {
+		if digest != p.Digest {
+			p.Revision++
+		}
+		p.Digest, p.Generation = digest, generation
+	}
+	working := !p.Since.IsZero()
+	switch {
+	case ready:
+		p.Since = time.Time{}
+		return p, working || changed
+	case changed, digest != "" && !working:
+		p.Since = now
+	}
+	return p, false
+}

@@ -1,0 +1,66 @@
+package component
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// HookFunc is called at a point of a pass over a component, with the client of the manager and the
+// component as it is known. What a hook changes in the component is seen by later hooks and by the
+// generator of the same pass; only changes of the status are written. An error ends the pass as an error
+// of the generator does; see [NewRetriableError].
+type HookFunc[T Component] func(ctx context.Context, client client.Client, component T) error
+
+// hook is the point of a pass at which hooks are called.
+type hook int
+
+const (
+	postRead hook = iota
+	preReconcile
+	postReconcile
+	preDelete
+	postDelete
+	points
+)
+
+func (h hook) String() string {
+	switch h {
+	case postRead:
+		return "post-read hook"
+	case preReconcile:
+		return "pre-reconcile hook"
+	case postReconcile:
+		return "post-reconcile hook"
+	case preDelete:
+		return "pre-delete hook"
+	case postDelete:
+		return "post-delete hook"
+	case points:
+	}
+	return "hook"
+}
+
+// hooks are the hooks of a kind of components, in the order of their registration.
+type hooks[T Object] [points][]func(ctx context.Context, client client.Client, component T) error
+
+// any reports whether there is a hook at one of these points.
+func (h *hooks[T]) any(at ...hook) bool {
+	for _, point := range at {
+		if len(h[point]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// call calls the hooks of a point. The first error ends that.
+func (h *hooks[T]) call(ctx context.Context, at hook, c client.Client, component T) error {
+	for _, f := range h[at] {
+		if err := f(ctx, c, component); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return nil
+}

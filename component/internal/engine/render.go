@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/graph"
+)
+
+// renderings remembers what components rendered, without the manifests: these are only needed where
+// something is to be applied, and are rendered again then.
+type renderings struct {
+	mu         sync.Mutex
+	components map[types.UID]rendering
+}
+
+type rendering struct {
+	inputs  string
+	objects []desired.Object
+}
+
+// recall returns what a component rendered from the same inputs.
+func (r *renderings) recall(component types.UID, inputs string) ([]desired.Object, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.components[component]
+	return known.objects, ok && inputs != "" && known.inputs == inputs
+}
+
+// keep remembers what a component rendered. Without inputs it forgets the component.
+func (r *renderings) keep(component types.UID, inputs string, objects []desired.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if inputs == "" {
+		delete(r.components, component)
+		return
+	}
+	if r.components == nil {
+		r.components = map[types.UID]rendering{}
+	}
+	without := slices.Clone(objects)
+	for i := range without {
+		without[i].Manifest = nil
+	}
+	r.components[component] = rendering{inputs: inputs, objects: without}
+}
+
+// Forget drops what is known of a component that is gone.
+func (e *Engine) Forget(component types.UID) {
+	e.memory.forget(component)
+	e.rendered.keep(component, "", nil)
+}
+
+// wanted returns what the component is to have. If its inputs are those of an earlier pass, the objects
+// have no manifests.
+func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
+	if objects, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
+		p.manifests = sync.OnceValues(func() (map[graph.Key]*unstructured.Unstructured, error) {
+			return p.again(ctx, objects)
+		})
+		return objects, nil
+	}
+	return p.render(ctx)
+}
+
+// render returns the checked dependents.
+func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
+	rendered, err := p.c.Render(ctx)
+	if err != nil {
+		p.rendered.keep(p.c.UID, "", nil)
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	objects, err := desired.Normalize(rendered.Objects, desired.Options{
+		Name: p.Name, OwnerID: p.c.Owner, Generation: p.c.Generation, Namespace: p.c.In, Policies: p.c.Policies, Scope: p.scope, Scheme: p.Scheme,
+		ManagedTypes: p.ManagedTypes,
+	})
+	// What the target does not serve yet may become something else when it does.
+	changing := func(o desired.Object) bool { return o.Unserved }
+	if inputs := p.c.Inputs; err != nil || rendered.Volatile || slices.ContainsFunc(objects, changing) {
+		p.rendered.keep(p.c.UID, "", nil)
+	} else {
+		p.rendered.keep(p.c.UID, inputs, objects)
+	}
+	return objects, err
+}
+
+// errUnstable is the error of a component that renders something else from the same inputs.
+var errUnstable = errors.New("render: the same component was rendered differently the second time; " +
+	"what is rendered must depend on the component and its references alone")
+
+// again renders the manifests of objects that are known without.
+func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.Key]*unstructured.Unstructured, error) {
+	now, err := p.render(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if digestOf(now) != digestOf(objects) {
+		p.rendered.keep(p.c.UID, "", nil)
+		return nil, errUnstable
+	}
+	manifests := make(map[graph.Key]*unstructured.Unstructured, len(now))
+	for _, o := range now {
+		manifests[graph.Key(o.Item.Key())] = o.Manifest
+	}
+	return manifests, nil
+}
+
+// complete renders the manifest of a member that an action needs.
+func (p *pass) complete(key graph.Key, m *member, action graph.Action) error {
+	needed := action == graph.Create || action == graph.Update || action == graph.Recreate
+	if !needed || m.wanted == nil || m.wanted.Manifest != nil {
+		return nil
+	}
+	manifests, err := p.manifests()
+	if err != nil {
+		return err
+	}
+	wanted := *m.wanted
+	wanted.Manifest = manifests[key]
+	m.wanted = &wanted
+	return nil
+}
+
+// digestOf identifies the manifests of a component and how they are applied.
+func digestOf(objects []desired.Object) string {
+	h := sha256.New()
+	for i := range objects {
+		describe(h, &objects[i])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func describe(h hash.Hash, o *desired.Object) {
+	purge := "-"
+	if o.Purge != nil {
+		purge = fmt.Sprint(*o.Purge)
+	}
+	i := o.Item
+	text := fmt.Sprintln(i.Key(), i.Version, i.Digest, i.Policies, i.ApplyOrder, i.DeleteOrder, purge, strings.Join(i.DependsOn, ","))
+	_, _ = io.WriteString(h, text) // a hash never fails
+}

@@ -1,0 +1,348 @@
+package component
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trimtab-dev/trimtab/component/internal/engine"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// worker is the [loop.Reconciler] of a kind of components.
+type worker[T Object] struct {
+	renderer   Renderer[T]
+	engine     *engine.Engine
+	options    Options[T]
+	hooks      hooks[T]
+	references references
+	cluster    cluster
+	timers     timers
+}
+
+// pass is one pass over one component.
+type pass[T Object] struct {
+	*worker[T]
+
+	run *loop.Run[T]
+	// obj is the component as hooks and the renderer see it. Its status becomes that of run.Obj.
+	obj     T
+	refs    *resolving
+	config  configuration
+	context passing
+	now     time.Time
+}
+
+// open begins a pass.
+func (w *worker[T]) open(run *loop.Run[T]) *pass[T] {
+	p := &pass[T]{worker: w, run: run, obj: run.Obj, now: time.Now()}
+	if w.hooks.any(postRead, preReconcile, postReconcile, preDelete, postDelete) {
+		p.obj, _ = run.Obj.DeepCopyObject().(T)
+	}
+	p.context.name, p.context.local, p.context.component = w.options.Name, run.Client(), p.obj
+	p.context.placement = client.ObjectKeyFromObject(p.obj)
+	return p
+}
+
+// call calls the hooks of a point.
+func (p *pass[T]) call(ctx context.Context, at hook) error {
+	return p.hooks.call(p.context.into(ctx), at, p.run.Client(), p.obj)
+}
+
+// Reconcile implements [loop.Reconciler].
+func (w *worker[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcome {
+	p := w.open(run)
+	s, err := p.reconcile(ctx)
+	p.failed(&s, err)
+	return p.report(conclude(s)).outcome(err)
+}
+
+// reconcile does the work of a pass over a component that is not being deleted.
+func (p *pass[T]) reconcile(ctx context.Context) (situation, error) {
+	s := situation{First: p.obj.GetStatus().ObservedGeneration == 0, Now: p.now}
+	if err := p.call(ctx, postRead); err != nil {
+		return s, err
+	}
+	config, err := p.options.configurationOf(p.obj)
+	p.configure(&s, config)
+	switch {
+	case err != nil:
+		s.Invalid, s.Failure = true, err.Error()
+		return s, err
+	case config.Suspended:
+		s.Suspended = true
+		return s, nil
+	}
+	if p.refs, err = p.references.resolve(ctx, p.obj, p.run.Live()); err != nil {
+		return s, err
+	}
+	if s.Missing = strings.Join(p.refs.missing, ", "); s.Missing != "" {
+		return s, nil
+	}
+	return s, p.apply(ctx, &s)
+}
+
+// configure takes over what the component says of how it is treated.
+func (p *pass[T]) configure(s *situation, c configuration) {
+	p.config = c
+	p.context.placement = client.ObjectKey{Namespace: c.Namespace, Name: c.Name}
+	s.Timeout, s.Retry, s.Requeue = c.Timeout, c.Retry, c.Requeue
+	s.Spread = spreadOf(client.ObjectKeyFromObject(p.obj), c.Requeue)
+	s.Since = p.timers.since(p.obj)
+	for _, text := range p.timers.warnings(p.obj, c.short) {
+		p.run.Event(corev1.EventTypeWarning, "ShortInterval", text+": it is meant for tests")
+	}
+}
+
+// apply has the engine bring the dependents to what is rendered.
+func (p *pass[T]) apply(ctx context.Context, s *situation) error {
+	p.context.target = p.run.Client()
+	if p.hooks.any(preReconcile, postReconcile) {
+		if err := p.refs.loadAll(ctx, p.obj); err != nil {
+			return err
+		}
+	}
+	if err := p.call(ctx, preReconcile); err != nil {
+		return err
+	}
+	c, err := p.component(ctx)
+	if err != nil {
+		return err
+	}
+	result := p.engine.Apply(ctx, c)
+	if result.Ready {
+		if err := p.call(ctx, postReconcile); err != nil {
+			result.Ready = false
+			p.advance(s, result)
+			return err
+		}
+	}
+	p.advance(s, result)
+	s.Recorded, s.Ready, s.Waiting, s.Again = result.Recorded, result.Ready, result.Waiting, result.Again
+	s.Dependents = len(p.obj.GetStatus().Inventory)
+	return result.Err
+}
+
+// advance notes the progress of the work on the present manifests.
+func (p *pass[T]) advance(s *situation, r engine.Result) {
+	status := p.obj.GetStatus()
+	before := progress{Since: s.Since, Revision: status.Revision}
+	before.Digest, before.Generation = parseProcessing(status.ProcessingDigest)
+	after, applied := advance(before, r.Digest, p.obj.GetGeneration(), r.Ready && r.Err == nil, p.now)
+	s.Since = after.Since
+	p.timers.note(p.obj, after.Since)
+	status.Revision = after.Revision
+	if after.Digest != "" {
+		status.ProcessingDigest = fmt.Sprintf("%s@%d", after.Digest, after.Generation)
+	}
+	if status.ProcessingSince = nil; !after.Since.IsZero() {
+		status.ProcessingSince = new(metav1.NewTime(after.Since.Truncate(time.Second)))
+	}
+	if applied {
+		status.LastAppliedAt = new(metav1.NewTime(p.now.Truncate(time.Second)))
+	}
+}
+
+func parseProcessing(text string) (digest string, generation int64) {
+	if n, err := fmt.Sscanf(strings.ReplaceAll(text, "@", " "), "%s %d", &digest, &generation); err != nil || n != 2 {
+		return "", 0
+	}
+	return digest, generation
+}
+
+// Cleanup implements [loop.Cleaner].
+func (w *worker[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupOutcome {
+	p := w.open(run)
+	s, err := p.cleanup(ctx)
+	p.failed(&s, err)
+	c := p.report(concludeDeletion(s))
+	if c.Next == nextRelease {
+		w.forget(run.Obj.GetUID())
+	}
+	return c.cleanupOutcome(err)
+}
+
+// cleanup does the work of a pass over a component that is being deleted. It needs no rendering.
+func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
+	s := situation{Now: p.now}
+	if err := p.call(ctx, postRead); err != nil {
+		return s, err
+	}
+	config, _ := p.options.configurationOf(p.obj) // what is wrong does not matter any more
+	p.configure(&s, config)
+	if others := p.foreignFinalizers(); len(others) > 0 && !p.run.Vanished() {
+		s.Blocked = "nothing is deleted before these finalizers are gone: " + strings.Join(others, ", ")
+		return s, nil
+	}
+	p.context.target = p.run.Client()
+	if err := p.call(ctx, preDelete); err != nil {
+		return s, err
+	}
+	c, err := p.component(ctx)
+	if err != nil {
+		return s, err
+	}
+	result := p.engine.Delete(ctx, c)
+	s.Blocked, s.Ready, s.Waiting, s.Again = result.Blocked, result.Ready, result.Waiting, result.Again
+	if result.Err != nil || !result.Ready {
+		return s, result.Err
+	}
+	return s, p.call(ctx, postDelete)
+}
+
+// foreignFinalizers are the finalizers of others.
+func (p *pass[T]) foreignFinalizers() []string {
+	own := p.options.finalizer()
+	return slices.DeleteFunc(slices.Clone(p.obj.GetFinalizers()), func(f string) bool { return f == own })
+}
+
+// failed notes a failure.
+func (p *pass[T]) failed(s *situation, err error) {
+	if err == nil {
+		return
+	}
+	s.Failure = err.Error()
+	if e, ok := retriable(err); ok {
+		s.Retriable, s.RetryAfter = true, s.Retry
+		if after := e.RetryAfter(); after != nil {
+			s.RetryAfter = *after
+		}
+	}
+}
+
+// component shows the object to the engine.
+func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
+	cluster, err := p.cluster.get(ctx, p.run.Live())
+	if err != nil {
+		return engine.Component{}, err
+	}
+	key := client.ObjectKeyFromObject(p.obj)
+	c := engine.Component{
+		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
+		In: p.config.Namespace, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
+		Render: p.render,
+	}
+	if p.refs != nil {
+		c.Inputs, err = p.inputs()
+	}
+	return c, err
+}
+
+// render calls the renderer with a copy of the component whose references are loaded.
+func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
+	copied, _ := p.obj.DeepCopyObject().(T)
+	if err := p.refs.loadAll(ctx, copied); err != nil {
+		return engine.Rendered{}, err
+	}
+	in := p.context.with(copied)
+	set, err := p.renderer.Render(in.into(ctx), RenderRequest[T]{Component: copied, NamespacedName: p.context.placement})
+	if err != nil {
+		return engine.Rendered{}, err
+	}
+	objects, err := set.objects(p.engine.Name, p.engine.Scheme)
+	return engine.Rendered{Objects: objects, Volatile: in.asked.Load()}, err
+}
+
+// inputs identifies what the renderer's result depends on.
+func (p *pass[T]) inputs() (string, error) {
+	in := struct {
+		Generation          int64
+		Labels, Annotations map[string]string
+		Namespace, Name     string
+		References, Version string
+		Policies, Spec      any
+	}{
+		Generation: p.obj.GetGeneration(), Labels: p.obj.GetLabels(), Annotations: p.obj.GetAnnotations(),
+		Namespace: p.config.Namespace, Name: p.config.Name, References: p.refs.digest, Policies: p.config.Policies,
+	}
+	if v, ok := p.renderer.(Versioned); ok {
+		in.Version = v.Version()
+	}
+	switch o := any(p.obj).(type) {
+	case interface{ GetSpec() Unstructurable }: // may be anything
+		in.Spec = o.GetSpec().ToUnstructured()
+	default:
+		if p.hooks.any(postRead, preReconcile) {
+			in.Spec = specOf(p.obj)
+		}
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return "", fmt.Errorf("encode the spec: %w", err)
+	}
+	return hashOf(text), nil
+}
+
+// forget drops what is known of a component that is gone.
+func (w *worker[T]) forget(uid types.UID) {
+	w.engine.Forget(uid)
+	w.references.remember(uid, nil)
+	w.timers.forget(uid)
+}
+
+// timers know when the work on components began, better than their statuses: to the nanosecond. They also
+// know which warnings were given.
+type timers struct {
+	mu     sync.Mutex
+	began  map[types.UID]time.Time
+	warned map[types.UID]string
+}
+
+// since returns when the work on a component began; zero if there is none.
+func (t *timers) since(obj Object) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	said := obj.GetStatus().ProcessingSince
+	began, known := t.began[obj.GetUID()]
+	switch {
+	case known:
+		return began
+	case said == nil || said.After(time.Now()): // of a backup, or of somebody's making
+		return time.Time{}
+	}
+	return said.Time
+}
+
+// note keeps when the work on a component began.
+func (t *timers) note(obj Object, began time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.began == nil {
+		t.began = map[types.UID]time.Time{}
+	}
+	t.began[obj.GetUID()] = began
+}
+
+// warnings returns those that were not given yet.
+func (t *timers) warnings(obj Object, texts []string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.Join(texts, "\n")
+	if t.warned[obj.GetUID()] == text {
+		return nil
+	}
+	if t.warned == nil {
+		t.warned = map[types.UID]string{}
+	}
+	t.warned = maps.Clone(t.warned)
+	t.warned[obj.GetUID()] = text
+	return texts
+}
+
+func (t *timers) forget(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.began, uid)
+	delete(t.warned, uid)
+}

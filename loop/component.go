@@ -1,0 +1,43 @@
+package loop
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+)
+
+// What is different in the status of components is here.
+
+// stamp notes in the status of a component when it is written.
+func stamp(obj client.Object) {
+	o, ok := obj.(api.ComponentObject)
+	if !ok {
+		return
+	}
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	if s := o.GetStatus(); s.LastObservedAt.Before(&now) {
+		s.LastObservedAt = &now
+	}
+}
+
+// stateOf is the name that an object's kind has for one of the loop's own states. Components have the
+// states of component-operator-runtime and no others.
+func stateOf(obj client.Object, state string) string {
+	if _, ok := obj.(api.ComponentObject); !ok {
+		return state
+	}
+	switch state {
+	case stateFailed:
+		return "Error"
+	case stateTerminating:
+		return "Deleting"
+	case stateReconciling:
+		return "Processing"
+	case stateSucceeded:
+		return "Ready"
+	}
+	return state
+}
