@@ -88,7 +88,7 @@ func ownershipMutants() []mutant {
 	return []mutant{
 		{
 			what: "after a failed delete, the object is let go",
-			file: "external/internal/decide/deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return letGo(30, ReasonAbsent)\n",
+			file: "external/internal/decide/deletion.go", old: "		return decideFailedDeletion(f)\n", mutated: "		return removeFinalizer(30, ReasonAbsent)\n",
 			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
 		},
 		{
@@ -202,7 +202,7 @@ func statusMutants() []mutant {
 		},
 		{
 			what: "a failed observation is not repeated while waiting",
-			file: "external/internal/decide/life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Looked:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Looked:",
+			file: "external/internal/decide/life.go", old: "	case f.Last.Failed:\n		d.Wake = WakePoll\n	case !f.Seen.Observed:", mutated: "	case f.Last.Failed:\n	case !f.Seen.Observed:",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "failed@38+until@4",
 		},
 		{
@@ -212,8 +212,8 @@ func statusMutants() []mutant {
 		},
 		{
 			what: "conditions that are False describe the past",
-			file: "external/internal/decide/report.go", old: "	default:\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
-			mutated:  "	case v.f.Told.State != \"\":\n		v.isNot(kind, \"NotInProgress\", \"\")\n",
+			file: "external/internal/decide/report.go", old: "	default:\n		b.setFalse(kind, \"NotInProgress\", \"\")\n",
+			mutated:  "	case b.f.LastReport.State != \"\":\n		b.setFalse(kind, \"NotInProgress\", \"\")\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I5"},
 		},
 		{
@@ -235,7 +235,7 @@ func hangMutants() []mutant {
 	return []mutant{
 		{
 			what: "a pass waits for a call that does not return",
-			file: "external/internal/engine/calls.go", old: "		got = p.leave(a, late)\n", mutated: "		got = <-late\n",
+			file: "external/internal/engine/calls.go", old: "		got = p.abandon(a, late)\n", mutated: "		got = <-late\n",
 			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@6",
 		},
 	}
@@ -266,7 +266,7 @@ func answerMutants() []mutant {
 		},
 		{
 			what: "what is said to be gone and is not is deleted for ever",
-			file: "external/internal/decide/life.go", old: "	case f.SameUpdates >= NotConvergingAfter, f.VainDeletes >= NotConvergingAfter:\n", mutated: "	case f.SameUpdates >= NotConvergingAfter:\n",
+			file: "external/internal/decide/life.go", old: "	case f.SameUpdates >= NotConvergingAfter, f.FutileDeletes >= NotConvergingAfter:\n", mutated: "	case f.SameUpdates >= NotConvergingAfter:\n",
 			scenario: "cloud-kept", invariants: []string{"I1", "I13"},
 		},
 		{
@@ -319,7 +319,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "a dependency is ready whoever wrote its Ready",
-			file: "external/internal/engine/vouched.go", old: "	return status && generation\n", mutated: "	return status || generation || true\n",
+			file: "external/internal/engine/ownready.go", old: "	return status && generation\n", mutated: "	return status || generation || true\n",
 			scenario: "nats-forged", invariants: []string{"I1"},
 		},
 		{
@@ -344,7 +344,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "each attempt during an outage is reported",
-			file: "external/internal/decide/life.go", old: "{ return cmp.Or(f.Told.Look, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.Told.Look) }",
+			file: "external/internal/decide/life.go", old: "{ return cmp.Or(f.LastReport.ObserveFailure, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.LastReport.ObserveFailure) }",
 			scenario: "cloud-outage", invariants: []string{"I1"},
 		},
 	}

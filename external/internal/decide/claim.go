@@ -54,10 +54,10 @@ func notOurs(f Facts) Decision {
 	return stopped(15, ReasonNotOurs)
 }
 
-// lookedBehind observes a resource that seems to belong to another once more, if the observation
+// observeAgain observes a resource that seems to belong to another once more, if the observation
 // may still show what belonged to an earlier object of the same name. A resource of a living
 // object needs no second observation.
-func lookedBehind(f Facts, d Decision) Decision {
+func observeAgain(f Facts, d Decision) Decision {
 	if f.Seen.Rival == RivalNone && f.SinceMet < f.Grace {
 		d.Wake = WakeSoon
 	}
@@ -79,7 +79,7 @@ func decideMark(f Facts) Decision {
 	switch {
 	case f.Refused == ActionMark:
 		return refused(f, ActionMark)
-	case f.VainMarks >= NotConvergingAfter && f.SinceMark >= f.Grace:
+	case f.FutileMarks >= NotConvergingAfter && f.SinceMark >= f.Grace:
 		return stopped(9, ReasonNotConverging)
 	}
 	d := Decision{
@@ -123,25 +123,25 @@ type Standing struct {
 	UID string
 	// Since is the object's creation time, to the second. Asked is the time of its first record
 	// for the resource, zero if there is none.
-	Since, Asked time.Time
-	Place        record.Place
+	Since, Claimed time.Time
+	Place          record.Place
 	// Holds reports whether the object's record says that the resource is its own, without proof,
 	// or, if the resource does not exist, that the object was about to create it.
 	Holds bool
 	// Had reports whether the object's record says that the resource existed.
 	Had bool
-	// Ends reports whether the object is being deleted, and Leaves whether its resource then
+	// Deleting reports whether the object is being deleted, and Orphans whether its resource then
 	// stays.
-	Ends, Leaves bool
+	Deleting, Orphans bool
 }
 
-// against returns how the claim o stands against s. A record that may be true precedes a mere
+// compare returns the standing of the claim o beside s. A record that may be true precedes a mere
 // wish, and an older wish precedes a younger one. Two records of one resource block each other:
 // one of them is wrong, and nothing shows which. If both objects are being deleted, the older one
 // deletes the resource.
-func (s Standing) against(o Standing) Rival {
+func (s Standing) compare(o Standing) Rival {
 	switch {
-	case !s.Place.Reaches(o.Place), s.Ends && o.Ends && !o.Leaves && s.before(o):
+	case !s.Place.Reaches(o.Place), s.Deleting && o.Deleting && !o.Orphans && s.before(o):
 		return RivalNone
 	case s.Holds && o.Holds:
 		return RivalEqual
@@ -155,12 +155,12 @@ func (s Standing) against(o Standing) Rival {
 // it, or was about to create it, and precedes one that only wishes for it. Of two such objects the
 // one that had it earlier comes first if marks show the owner later; without marks nothing shows
 // which record is true.
-func Rivalry(ours, theirs Standing, markTells bool) Rival {
-	if markTells && ours.Holds && theirs.Holds {
+func Rivalry(ours, theirs Standing, markProves bool) Rival {
+	if markProves && ours.Holds && theirs.Holds {
 		theirs.Holds = theirs.earlier(ours)
 		ours.Holds = !theirs.Holds
 	}
-	return ours.against(theirs)
+	return ours.compare(theirs)
 }
 
 // earlier reports whether the record of s, rather than that of o, is likely to be the one of the
@@ -169,8 +169,8 @@ func (s Standing) earlier(o Standing) bool {
 	switch {
 	case s.Had != o.Had:
 		return s.Had
-	case !s.Asked.Equal(o.Asked):
-		return s.Asked.Before(o.Asked)
+	case !s.Claimed.Equal(o.Claimed):
+		return s.Claimed.Before(o.Claimed)
 	}
 	return s.before(o)
 }
@@ -179,10 +179,10 @@ func (s Standing) before(o Standing) bool {
 	switch {
 	case !s.Since.Equal(o.Since):
 		return s.Since.Before(o.Since)
-	case s.Asked.IsZero() != o.Asked.IsZero():
-		return o.Asked.IsZero()
-	case !s.Asked.Equal(o.Asked):
-		return s.Asked.Before(o.Asked)
+	case s.Claimed.IsZero() != o.Claimed.IsZero():
+		return o.Claimed.IsZero()
+	case !s.Claimed.Equal(o.Claimed):
+		return s.Claimed.Before(o.Claimed)
 	}
 	return s.UID < o.UID
 }

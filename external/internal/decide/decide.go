@@ -22,7 +22,7 @@ func Next(f Facts) Decision {
 		f.Seen, f.Differs = Seen{}, Differs{}
 		d = decide(f)
 	}
-	return certain(f, d)
+	return confirmFirst(f, d)
 }
 
 func decide(f Facts) Decision {
@@ -49,10 +49,10 @@ func (f Facts) suffice(d Decision) bool {
 	return true
 }
 
-// certain makes sure, before the external resource is changed, that the object still exists as it
+// confirmFirst makes sure, before the external resource is changed, that the object still exists as it
 // was read. A process that has just started may read a stale copy of a deleted object, whose name
 // or resource belongs to another by now, or of one whose record was removed and restored since.
-func certain(f Facts, d Decision) Decision {
+func confirmFirst(f Facts, d Decision) Decision {
 	blind := d.Action == ActionRemoveFinalizer && d.Row == 27 && f.Record.Marker == record.MarkerNone
 	if (d.Action.Mutates() || blind) && !f.Fresh {
 		d.Action = ActionConfirm

@@ -21,7 +21,7 @@ func given(change ...func(*Facts)) Facts {
 		Fresh:    true,
 		Record:   RecordFacts{KnownID: true, Incarnation: 1, Marker: record.MarkerPending},
 		Creation: CreationSeen, SinceCreate: time.Hour, SinceMet: time.Hour, Grace: 10 * time.Second,
-		Seen: Seen{Looked: true, Phase: PhaseAvailable, Owner: OwnerUs},
+		Seen: Seen{Observed: true, Phase: PhaseAvailable, Owner: OwnerUs},
 	}
 	for _, c := range change {
 		c(&f)
@@ -35,8 +35,8 @@ func owner(o Owner) func(*Facts)         { return func(f *Facts) { f.Seen.Owner 
 func creation(c Creation) func(*Facts)   { return func(f *Facts) { f.Creation = c } }
 func since(d time.Duration) func(*Facts) { return func(f *Facts) { f.SinceCreate = d } }
 func canMark(f *Facts)                   { f.CanMark = true }
-func vainMarks(n int, d time.Duration) func(*Facts) {
-	return func(f *Facts) { f.VainMarks, f.SinceMark = n, d }
+func futileMarks(n int, d time.Duration) func(*Facts) {
+	return func(f *Facts) { f.FutileMarks, f.SinceMark = n, d }
 }
 func met(d time.Duration) func(*Facts)        { return func(f *Facts) { f.SinceMet = d } }
 func identity(i Identity) func(*Facts)        { return func(f *Facts) { f.Identity = i } }
@@ -49,7 +49,7 @@ func op(s OpState, of Action) func(*Facts)    { return func(f *Facts) { f.Op.Sta
 func did(d Did) func(*Facts)                  { return func(f *Facts) { f.Did = d } }
 func approval(a Approval) func(*Facts)        { return func(f *Facts) { f.Approval = a } }
 func updates(n int) func(*Facts)              { return func(f *Facts) { f.SameUpdates = n } }
-func vainDeletes(n int) func(*Facts)          { return func(f *Facts) { f.VainDeletes = n } }
+func futileDeletes(n int) func(*Facts)        { return func(f *Facts) { f.FutileDeletes = n } }
 func alreadyRefused(a Action) func(*Facts)    { return func(f *Facts) { f.Refused = a } }
 func differing(d Differs) func(*Facts)        { return func(f *Facts) { f.Differs = d } }
 func allowed(c, u, d bool) func(*Facts) {
@@ -68,7 +68,7 @@ func expired(f *Facts)     { f.Record.Expired = true }
 func doubtful(f *Facts)    { f.Record.Doubtful, f.Record.Marker = true, record.MarkerNone }
 func uniqueNames(f *Facts) { f.UniqueNames = true }
 func deleting(f *Facts)    { f.Deleting = true }
-func notLooked(f *Facts)   { f.Seen = Seen{} }
+func notObserved(f *Facts) { f.Seen = Seen{} }
 func unknownID(f *Facts)   { f.Record.KnownID, f.Seen = false, Seen{} }
 func notFresh(f *Facts)    { f.Fresh = false }
 func unready(f *Facts)     { f.Dependencies, f.SinceUnready = DependenciesUnready, time.Minute }
@@ -92,7 +92,7 @@ var (
 	inPlace     = differing(Differs{InPlace: true})
 	recreate    = differing(Differs{Recreate: true})
 	unsupported = differing(Differs{Unsupported: true})
-	missing     = func(f *Facts) { f.Seen = Seen{Looked: true, Phase: PhaseMissing} }
+	missing     = func(f *Facts) { f.Seen = Seen{Observed: true, Phase: PhaseMissing} }
 )
 
 // brief returns what a row promises, on one line.
@@ -137,25 +137,25 @@ type situated struct {
 // table is the decision table, by example; docs/decisions.md shows it.
 func table() map[string]situated {
 	return map[string]situated{
-		"D-01 paused observes first":             {"observing and reporting go on", given(paused(PauseChanges), notLooked), "D-01 observe same Paused +Paused"},
+		"D-01 paused observes first":             {"observing and reporting go on", given(paused(PauseChanges), notObserved), "D-01 observe same Paused +Paused"},
 		"D-01 paused changes nothing":            {"drift is shown, not repaired", given(paused(PauseChanges), inPlace), "D-01 wait same Paused +Ready +Paused drift"},
 		"D-01 paused creates nothing":            {"a pause stops every change", given(paused(PauseChanges), missing), "D-01 wait same Paused -Ready +Paused drift"},
-		"D-01 paused without a client":           {"nothing can be observed, which the message says", given(paused(PauseAll), notLooked, scoped(ScopeUnconnectable)), "D-01 wait same Paused +Paused poll"},
+		"D-01 paused without a client":           {"nothing can be observed, which the message says", given(paused(PauseAll), notObserved, scoped(ScopeUnconnectable)), "D-01 wait same Paused +Paused poll"},
 		"D-01 paused and the observation failed": {"the observation is retried", given(paused(PauseChanges), failed(ActionObserve, ClassTransient)), "D-01 wait same Paused +Paused poll"},
 		"D-01 all pauses deletion":               {"only a pause of all stops a deletion", given(paused(PauseAll), deleting), "D-01 wait Terminating Paused -Ready -Creating -Updating +Deleting +Paused event"},
 		"D-01 paused, still deletes":             {"only a pause of all stops a deletion", given(paused(PauseChanges), deleting), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 
-		"D-02 no client": {"there is nothing to call with", given(scoped(ScopeUnconnectable), notLooked), "D-02 wait Pending ConnectFailed +Failed backoff"},
+		"D-02 no client": {"there is nothing to call with", given(scoped(ScopeUnconnectable), notObserved), "D-02 wait Pending ConnectFailed +Failed backoff"},
 		"D-02 nothing is called without a client": {"without a client there is no call", given(scoped(ScopeUnconnectable), unknownID, recorded(record.MarkerNone)), "D-02 wait Pending ConnectFailed +Failed backoff"},
 		"D-03 closed scope":                       {"throttling is not a failure", given(scoped(ScopeThrottled)), "D-03 wait same Throttled scope"},
 		"D-03 throttled call":                     {"throttling is not a failure", given(failed(ActionUpdate, ClassThrottled)), "D-03 wait same Throttled scope"},
 		"D-03 throttled deletion":                 {"the finalizer stays", given(deleting, failed(ActionDelete, ClassThrottled)), "D-03 wait Terminating Throttled -Ready -Creating -Updating +Deleting scope"},
 
-		"D-04 nothing created yet":                 {"nothing is called before the dependencies are ready", given(unready, creation(CreationNone), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
-		"D-04 a first record":                      {"nothing is called before the dependencies are ready", given(unready, creation(CreationUntold), notLooked), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
+		"D-04 nothing created yet":                 {"nothing is called before the dependencies are ready", given(unready, creation(CreationNone), notObserved), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
+		"D-04 a first record":                      {"nothing is called before the dependencies are ready", given(unready, creation(CreationUnrecorded), notObserved), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-04 created and lost":                    {"it is not created again before the dependencies are ready", given(unready, missing), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-04 the API is not ready for it":         {"waiting helps, so it is not a failure", given(failed(ActionCreate, ClassNotReady)), "D-04 wait Pending NotReady -Ready -Creating -Updating -Failed poll"},
-		"D-05 observes":                            {"its state is still worth reporting", given(unready, notLooked), "D-05 observe Pending DependenciesNotReady -Creating -Updating -Failed"},
+		"D-05 observes":                            {"its state is still worth reporting", given(unready, notObserved), "D-05 observe Pending DependenciesNotReady -Creating -Updating -Failed"},
 		"D-05 changes nothing":                     {"dependents read Ready", given(unready, inPlace), "D-05 wait Pending DependenciesNotReady +Ready -Creating -Updating -Failed dependency"},
 		"D-05 a deleted resource may still show":   {"a read may lag behind the loss of both", given(unreadyNow), "D-05 wait Pending DependenciesNotReady +Ready -Creating -Updating -Failed grace"},
 		"D-05 a deleted resource is gone":          {"there is nothing left to observe", given(unreadyNow, missing), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
@@ -185,7 +185,7 @@ func table() map[string]situated {
 		"D-29 deletes what was seen a moment ago":         {"no read is needed first", given(deleting, remembered), "D-29 delete Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-30 gone by the API's answer":                   {"no read is needed", given(deleting, missing, answered, accepted), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 
-		"D-08 by name, observes":            {"the name finds it", given(creation(CreationPossible), notLooked), "D-08 observe Creating Observing"},
+		"D-08 by name, observes":            {"the name finds it", given(creation(CreationPossible), notObserved), "D-08 observe Creating Observing"},
 		"D-08 by token, repeats":            {"the API returns the first resource", given(identity(IdentityToken), creation(CreationPossible), unknownID), "D-08 create Creating Verifying -Ready +Creating"},
 		"D-08 by token, once per pass":      {"each call is made at most once per pass", given(identity(IdentityToken), creation(CreationPossible), unknownID, did(Did{Create: true})), "D-08 wait Creating Verifying -Ready +Creating soon"},
 		"D-08 a stale copy does not create": {"after a restart the object may be gone", given(identity(IdentityToken), creation(CreationPossible), unknownID, notFresh), "D-08 confirm Creating Verifying -Ready +Creating"},
@@ -195,7 +195,7 @@ func table() map[string]situated {
 		"D-09 finds none yet":               {"it may still appear", given(identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundNothing), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
 		"D-09 finds none for good":          {"a new incarnation, so that a late result is not taken for it", given(identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundNothing)), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
 		"D-10 cannot find it":               {"the operator never guesses", given(identity(IdentityNone), creation(CreationPossible), unknownID), "D-10 stop Failed CreateUnknown -Ready -Creating -Updating +Failed event"},
-		"D-10 corrupt record":               {"the operator never guesses", given(troubled(TroubleCorrupt), notLooked), "D-10 stop Failed RecordCorrupt -Ready -Creating -Updating +Failed event"},
+		"D-10 corrupt record":               {"the operator never guesses", given(troubled(TroubleCorrupt), notObserved), "D-10 stop Failed RecordCorrupt -Ready -Creating -Updating +Failed event"},
 
 		"D-11 not seen since its create":      {"reads may lag behind", given(missing, creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
 		"D-11 seen, and gone at once":         {"a read may lag behind", given(missing, since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
@@ -210,7 +210,7 @@ func table() map[string]situated {
 		"D-11 does not repeat at once":        {"it may still appear, and the API allows duplicate names", given(missing, creation(CreationPossible), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
 		"D-13 repeats after the grace period": {"an earlier create would be visible by now", given(missing, creation(CreationPossible)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 repeats a lost create":          {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second), uniqueNames), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-13 with a first record":            {"no resource has the name", given(missing, creation(CreationUntold)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 with a first record":            {"no resource has the name", given(missing, creation(CreationUnrecorded)), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 a stale copy does not create":   {"after a restart the object may be gone", given(missing, creation(CreationPossible), notFresh), "D-13 confirm Creating Creating -Ready +Creating -Updating"},
 		"D-13 after our own deletion":         {"a recreation continues in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
 		"D-13 not with an expired marker":     {"the marker's age shows others when no create is in flight", given(missing, creation(CreationNone), expired), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
@@ -222,8 +222,8 @@ func table() map[string]situated {
 		"D-14 agreed":                         {"the user has agreed to the loss of its contents", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 
 		"D-15 unmarked":                            {"not adopted by default", given(owner(OwnerNobody)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-09 marks that do not stay":              {"a user has to act", given(owner(OwnerRecorded), canMark, vainMarks(3, time.Minute)), "D-09 stop Failed NotConverging -Ready -Creating -Updating +Failed event"},
-		"D-09 marks that do not show yet":          {"a read may lag behind", given(owner(OwnerRecorded), canMark, vainMarks(3, time.Second)), "D-09 mark Verifying Adopting -Ready -Creating -Updating -Failed"},
+		"D-09 marks that do not stay":              {"a user has to act", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Minute)), "D-09 stop Failed NotConverging -Ready -Creating -Updating +Failed event"},
+		"D-09 marks that do not show yet":          {"a read may lag behind", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Second)), "D-09 mark Verifying Adopting -Ready -Creating -Updating -Failed"},
 		"D-15 a new object":                        {"a read may lag behind the deletion of an earlier object", given(owner(OwnerNamesake), met(time.Second)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed soon"},
 		"D-15 belongs to a living object":          {"another observation shows nothing new", given(owner(OwnerOther), met(time.Second), rival(RivalHolds)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
 		"D-15 belongs to another":                  {"never adopted, whatever the policy", given(owner(OwnerOther), adoption(AdoptAlways)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
@@ -247,8 +247,8 @@ func table() map[string]situated {
 		"D-19 read-only and out of sync":    {"read-only reports drift and changes nothing", given(inPlace, allowed(false, false, false)), "D-19 stop Failed UpdateNotPermitted +Ready -Creating -Updating +Failed drift"},
 		"D-20 gives up":                     {"changing it back and forth helps nobody", given(inPlace, updates(3)), "D-20 stop Failed NotConverging +Ready -Creating -Updating +Failed event"},
 		"D-20 not yet":                      {"an API may need more than one update", given(inPlace, updates(2)), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
-		"D-20 gives up on deletions":        {"it is said to be gone, and is not", given(recreate, vainDeletes(3)), "D-20 stop Failed NotConverging +Ready -Creating -Updating +Failed event"},
-		"D-20 deletes once more":            {"it may be gone the next time", given(recreate, vainDeletes(2)), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
+		"D-20 gives up on deletions":        {"it is said to be gone, and is not", given(recreate, futileDeletes(3)), "D-20 stop Failed NotConverging +Ready -Creating -Updating +Failed event"},
+		"D-20 deletes once more":            {"it may be gone the next time", given(recreate, futileDeletes(2)), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
 		"D-21 deletes first":                {"only then is the name free", given(recreate), "D-21 delete Recreating Recreating -Ready -Creating +Updating -Failed"},
 		"D-21 prepares":                     {"the driver must do something before a deletion", given(recreate, unprepared), "D-21 prepare delete Recreating Recreating -Ready -Creating +Updating -Failed"},
 		"D-21 waits for the deletion":       {"never two deletes without a delay", given(recreate, did(Did{Delete: true})), "D-21 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
@@ -258,7 +258,7 @@ func table() map[string]situated {
 		"D-22 not approved":                 {"the contents would be lost", given(recreate, approval(ApprovalMissing)), "D-22 stop Failed ApprovalRequired +Ready -Creating -Updating +Failed event"},
 		"D-23 immutable":                    {"no call can make the change", given(unsupported), "D-23 stop Failed Immutable +Ready -Creating -Updating +Failed event"},
 		"D-23 before all other changes":     {"half an update is worse than none", given(differing(Differs{InPlace: true, Recreate: true, Unsupported: true})), "D-23 stop Failed Immutable +Ready -Creating -Updating +Failed event"},
-		"D-23 no valid name":                {"without a name nothing can be found again", given(troubled(TroubleName), notLooked), "D-23 stop Failed InvalidName -Ready -Creating -Updating +Failed event"},
+		"D-23 no valid name":                {"without a name nothing can be found again", given(troubled(TroubleName), notObserved), "D-23 stop Failed InvalidName -Ready -Creating -Updating +Failed event"},
 		"D-23 renamed":                      {"a resource keeps the name it was created under", given(troubled(TroubleRenamed)), "D-23 stop Failed Renamed -Ready -Creating -Updating +Failed event"},
 		"D-24 deleted externally":           {"what is being changed is not Ready", given(phase(PhaseDeleting)), "D-24 wait Verifying DeletedExternally -Ready -Creating -Updating -Failed poll"},
 		"D-24 being deleted by us":          {"it is the first half of a recreation", given(phase(PhaseDeleting), accepted), "D-24 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
@@ -280,23 +280,23 @@ func table() map[string]situated {
 
 		"D-26 no permission to delete":        {"the resource is left alone", given(deleting, allowed(true, true, false)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
 		"D-26 orphan":                         {"there is no mark to remove", given(deleting, orphan), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
-		"D-26 orphan observes first":          {"only our own mark is removed", given(deleting, orphan, canUnmark, notLooked), "D-26 observe Terminating Observing"},
+		"D-26 orphan observes first":          {"only our own mark is removed", given(deleting, orphan, canUnmark, notObserved), "D-26 observe Terminating Observing"},
 		"D-26 orphan removes the mark":        {"others can then adopt it", given(deleting, orphan, canUnmark), "D-26 unmark Terminating Orphaned -Ready -Creating -Updating +Deleting"},
 		"D-26 orphan of another":              {"a resource that is not ours is left alone", given(deleting, orphan, canUnmark, owner(OwnerOther)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
-		"D-26 orphan, mark is removed":        {"there is nothing left to do", given(deleting, orphan, canUnmark, did(Did{Unmark: true}), notLooked), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan, mark is removed":        {"there is nothing left to do", given(deleting, orphan, canUnmark, did(Did{Unmark: true}), notObserved), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
 		"D-26 orphan, mark stays for now":     {"removing the mark is retried", given(deleting, orphan, canUnmark, failed(ActionUnmark, ClassTransient)), "D-31 wait Terminating UnmarkFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-26 orphan, mark cannot be removed": {"that does not hold back the object", given(deleting, orphan, canUnmark, failed(ActionUnmark, ClassDenied)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
-		"D-26 orphan, no client":              {"the credentials may be gone", given(deleting, orphan, canUnmark, scoped(ScopeUnconnectable), notLooked), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan, no client":              {"the credentials may be gone", given(deleting, orphan, canUnmark, scoped(ScopeUnconnectable), notObserved), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
 
-		"D-27 never created":                {"no call is needed", given(deleting, creation(CreationNone), notLooked), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
-		"D-27 not after a refusal":          {"the API may have created it although it refused", given(deleting, creation(CreationRefused), notLooked), "D-00 observe Terminating Observing"},
+		"D-27 never created":                {"no call is needed", given(deleting, creation(CreationNone), notObserved), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 not after a refusal":          {"the API may have created it although it refused", given(deleting, creation(CreationRefused), notObserved), "D-00 observe Terminating Observing"},
 		"D-28 refused, and it exists":       {"nothing shows who owns it", given(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), "D-28 wait Terminating CreateDoubtful -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-27 never prepared":               {"without a record no create was called", given(deleting, creation(CreationNone), recorded(record.MarkerNone), unknownID), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 not by a stale copy":          {"the record may have been restored", given(deleting, creation(CreationNone), recorded(record.MarkerNone), unknownID, notFresh), "D-27 confirm Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
-		"D-27 never, and no client":         {"the object must not be undeletable for lack of credentials", given(deleting, creation(CreationNone), notLooked, scoped(ScopeUnconnectable)), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
-		"D-27 not without an observation":   {"the name may be ours although the record is lost", given(deleting, creation(CreationNone), recorded(record.MarkerNone), notLooked), "D-00 observe Terminating Observing"},
-		"D-27 not by a first record":        {"an earlier record may be lost", given(deleting, creation(CreationUntold), notLooked), "D-00 observe Terminating Observing"},
-		"D-27 not without a client":         {"nothing can be observed", given(deleting, creation(CreationUntold), notLooked, scoped(ScopeUnconnectable)), "D-31 wait Terminating ConnectFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
+		"D-27 never, and no client":         {"the object must not be undeletable for lack of credentials", given(deleting, creation(CreationNone), notObserved, scoped(ScopeUnconnectable)), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
+		"D-27 not without an observation":   {"the name may be ours although the record is lost", given(deleting, creation(CreationNone), recorded(record.MarkerNone), notObserved), "D-00 observe Terminating Observing"},
+		"D-27 not by a first record":        {"an earlier record may be lost", given(deleting, creation(CreationUnrecorded), notObserved), "D-00 observe Terminating Observing"},
+		"D-27 not without a client":         {"nothing can be observed", given(deleting, creation(CreationUnrecorded), notObserved, scoped(ScopeUnconnectable)), "D-31 wait Terminating ConnectFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-28 by token":                     {"what is found can be deleted", given(deleting, identity(IdentityToken), creation(CreationPossible), unknownID), "D-28 create Terminating Verifying -Ready -Creating -Updating +Deleting"},
 		"D-28 by mark":                      {"only the mark shows what the lost create made", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID), "D-28 find owned Terminating Verifying -Ready -Creating -Updating +Deleting"},
 		"D-28 by mark, found":               {"its id must be recorded before it is deleted by that id", given(deleting, identity(IdentityMark), creation(CreationPossible), unknownID, found(FoundOne)), "D-28 adopt Terminating Verifying -Ready -Creating -Updating +Deleting"},
@@ -315,7 +315,7 @@ func table() map[string]situated {
 		"D-29 a stale copy does not delete": {"after a restart the object may be gone", given(deleting, notFresh), "D-29 confirm Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-30 gone":                         {"absence is proven", given(deleting, missing), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-30 deleted by us":                {"the finalizer is removed in the same pass", given(deleting, missing, accepted, since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
-		"D-30 never existed":                {"observed although no create is known", given(deleting, missing, creation(CreationUntold), since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
+		"D-30 never existed":                {"observed although no create is known", given(deleting, missing, creation(CreationUnrecorded), since(time.Second)), "D-30 remove finalizer Terminating Absent -Ready -Creating -Updating +Deleting"},
 		"D-28 id, no mark":                  {"only the record says that it is ours", given(deleting, troubled(TroubleGiven), owner(OwnerNobody)), "D-28 wait Terminating IDNotSupported -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-30 belongs to another":           {"ours does not exist", given(deleting, owner(OwnerOther)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
 		"D-30 unmarked, not adopted":        {"ours does not exist", given(deleting, owner(OwnerNobody), adoption(AdoptAlways), creation(CreationNone), recorded(record.MarkerNone)), "D-30 remove finalizer Terminating NotOurs -Ready -Creating -Updating +Deleting"},
@@ -384,8 +384,8 @@ func violations(f Facts, d Decision) map[string]bool {
 		"creates without permission":     d.Action == ActionCreate && !f.Policy.Create,
 		"updates without permission":     d.Action == ActionUpdate && !f.Policy.Update,
 		"deletes without permission":     d.Action == ActionDelete && (!f.Policy.Delete || !f.Deleting && !f.Policy.Create || f.Deleting && f.Policy.Orphan),
-		"creates what is there":          d.Action == ActionCreate && f.Seen.Looked && f.Seen.Phase != PhaseMissing && f.Record.KnownID,
-		"changes what is not ours":       (d.Action == ActionUpdate || d.Action == ActionDelete) && (!f.Seen.Looked || f.Seen.Owner == OwnerOther || f.Seen.Owner == OwnerNobody || f.Seen.Owner == OwnerNamesake),
+		"creates what is there":          d.Action == ActionCreate && f.Seen.Observed && f.Seen.Phase != PhaseMissing && f.Record.KnownID,
+		"changes what is not ours":       (d.Action == ActionUpdate || d.Action == ActionDelete) && (!f.Seen.Observed || f.Seen.Owner == OwnerOther || f.Seen.Owner == OwnerNobody || f.Seen.Owner == OwnerNamesake),
 		"changes while paused":           called && (f.Paused == PauseAll || f.Paused == PauseChanges && !f.Deleting),
 		"changes without dependencies":   called && !f.Deleting && f.Dependencies == DependenciesUnready,
 		"lets go of a living object":     d.Action == ActionRemoveFinalizer && !f.Deleting,
@@ -408,7 +408,7 @@ func randomFacts(rng *rand.Rand) Facts {
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
 		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
-		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), VainMarks: rng.IntN(5), SinceMark: time.Duration(rng.IntN(20)) * time.Second, NewSpec: coin(20),
+		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), FutileMarks: rng.IntN(5), SinceMark: time.Duration(rng.IntN(20)) * time.Second, NewSpec: coin(20),
 		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
 		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Mark: coin(15), Unmark: coin(15)},
@@ -436,7 +436,7 @@ func randomFacts(rng *rand.Rand) Facts {
 		f.Refused = calls[1+rng.IntN(4)]
 	}
 	if coin(70) {
-		f.Seen = Seen{Looked: true, Phase: phases[rng.IntN(len(phases))], Recoverable: coin(50)}
+		f.Seen = Seen{Observed: true, Phase: phases[rng.IntN(len(phases))], Recoverable: coin(50)}
 		if coin(30) {
 			f.Seen.Source, f.Unconfirmed = Source(rng.IntN(3)), coin(30)
 		}

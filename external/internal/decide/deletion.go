@@ -11,16 +11,16 @@ func decideDeletion(f Facts) Decision {
 		d.Show.Paused = ShowTrue
 		return d
 	case f.Policy.DeletionUnclear:
-		return heldBack(31, ReasonPolicyInvalid)
+		return keepFinalizer(31, ReasonPolicyInvalid)
 	case f.Policy.Orphan || !f.Policy.Delete:
 		return decideOrphan(f)
 	case f.Record.Trouble == TroubleCorrupt:
-		return heldBack(28, ReasonRecordCorrupt)
+		return keepFinalizer(28, ReasonRecordCorrupt)
 	case neverCreated(f):
-		return letGo(27, ReasonNeverCreated)
+		return removeFinalizer(27, ReasonNeverCreated)
 	}
 	if f.Record.Trouble == TroubleEndpoint {
-		return heldBack(31, ReasonEndpointChanged)
+		return keepFinalizer(31, ReasonEndpointChanged)
 	}
 	if d, stop := decideDeletionScope(f); stop {
 		return d
@@ -34,8 +34,8 @@ func decideDeletion(f Facts) Decision {
 	if !f.Record.KnownID {
 		return decideDeletionUnknownID(f)
 	}
-	if !f.Seen.Looked {
-		d := look(f)
+	if !f.Seen.Observed {
+		d := observe(f)
 		d.State = StateTerminating
 		return d
 	}
@@ -49,13 +49,13 @@ func Terminating(d Decision) Decision {
 	return d
 }
 
-// letGo removes the finalizer.
-func letGo(row Row, reason Reason) Decision {
+// removeFinalizer removes the finalizer.
+func removeFinalizer(row Row, reason Reason) Decision {
 	return Terminating(Decision{Row: row, Action: ActionRemoveFinalizer, Reason: reason})
 }
 
-// heldBack keeps the finalizer until something changes.
-func heldBack(row Row, reason Reason) Decision {
+// keepFinalizer keeps the finalizer until something changes.
+func keepFinalizer(row Row, reason Reason) Decision {
 	d := Terminating(Decision{Row: row, Action: ActionStop, Reason: reason, Wake: WakeEvent})
 	d.Show.Failed = ShowTrue
 	return d
@@ -64,7 +64,7 @@ func heldBack(row Row, reason Reason) Decision {
 // decideOrphan is row 26: the resource stays. Its mark is removed if the API allows that, so that
 // others can adopt it; an API that refuses does not hold back the object.
 func decideOrphan(f Facts) Decision {
-	done := letGo(26, ReasonOrphaned)
+	done := removeFinalizer(26, ReasonOrphaned)
 	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable &&
 		f.Record.Trouble != TroubleEndpoint && !neverCreated(f)
 	switch {
@@ -77,8 +77,8 @@ func decideOrphan(f Facts) Decision {
 		return deletionFailed(f)
 	case f.Last.Failed || f.Did.Unmark:
 		return done
-	case !f.Seen.Looked:
-		d := look(f)
+	case !f.Seen.Observed:
+		d := observe(f)
 		d.Row, d.State = 26, StateTerminating
 		return d
 	case f.Seen.Phase != PhaseMissing && ownsForDeletion(f):
@@ -113,20 +113,20 @@ func neverCreated(f Facts) bool {
 func decideDeletionScope(f Facts) (d Decision, stop bool) {
 	switch f.Scope {
 	case ScopeUnconnectable:
-		return deletionAway(ReasonConnectFailed, WakeBackoff), true
+		return deletionUnavailable(ReasonConnectFailed, WakeBackoff), true
 	case ScopeThrottled:
 		return Terminating(Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}), true
 	case ScopeDown:
-		return deletionAway(f.unreachable(), WakeScope), true
+		return deletionUnavailable(f.unreachable(), WakeScope), true
 	case ScopeOccupied:
-		return deletionAway(ReasonCallHangs, WakeBackoff), true
+		return deletionUnavailable(ReasonCallHangs, WakeBackoff), true
 	case ScopeOpen:
 	}
 	return Decision{}, false
 }
 
-// deletionAway is row 31 for an API that cannot be called for this object now.
-func deletionAway(reason Reason, wake Wake) Decision {
+// deletionUnavailable is row 31 for an API that cannot be called for this object now.
+func deletionUnavailable(reason Reason, wake Wake) Decision {
 	d := Terminating(Decision{Row: 31, Reason: reason, Wake: wake})
 	d.Show.Failed = ShowTrue
 	return d
@@ -180,11 +180,11 @@ func decideDeletionOp(f Facts) Decision {
 func decideDeletionUnknownID(f Facts) Decision {
 	d := decideLost(f)
 	if d.Action == ActionStop {
-		return heldBack(28, d.Reason)
+		return keepFinalizer(28, d.Reason)
 	}
 	if f.Identity == IdentityMark && f.Found == FoundNothing {
 		if f.SinceCreate >= f.Grace {
-			return letGo(30, ReasonAbsent)
+			return removeFinalizer(30, ReasonAbsent)
 		}
 		return Terminating(Decision{Row: 28, Reason: ReasonVerifying, Wake: WakeSoon})
 	}
@@ -197,19 +197,19 @@ func decideDeletionSeen(f Facts) Decision {
 	missing := f.Seen.Phase == PhaseMissing
 	switch {
 	case f.givenUnseen() && (missing || f.Seen.Owner == OwnerNobody) && f.goneForGood():
-		return heldGiven()
+		return keepUnseenID()
 	case f.givenUnseen() && !missing && ownsForDeletion(f):
 		return Terminating(Decision{Row: 28, Action: ActionAdopt, Reason: ReasonDeleting})
 	case (missing || !ownsForDeletion(f)) && !f.goneForGood():
 		return Terminating(Decision{Row: 11, Reason: ReasonVerifying, Wake: WakeSoon})
 	case missing:
-		return letGo(30, ReasonAbsent)
+		return removeFinalizer(30, ReasonAbsent)
 	case !ownsForDeletion(f) && f.Record.Doubtful && f.Seen.Owner == OwnerNobody:
 		d := Terminating(Decision{Row: 28, Reason: ReasonCreateDoubtful, Wake: WakeBackoff})
 		d.Show.Failed = ShowTrue
 		return d
 	case !ownsForDeletion(f):
-		return letGo(30, ReasonNotOurs)
+		return removeFinalizer(30, ReasonNotOurs)
 	}
 	d := Terminating(Decision{Row: 29, Action: ActionDelete, Reason: ReasonDeleting, Wake: WakePoll})
 	d.Show.Failed = ShowFalse
@@ -229,9 +229,9 @@ func (f Facts) givenUnseen() bool {
 	return f.Record.Trouble == TroubleGiven && f.Record.Marker != record.MarkerDone
 }
 
-// heldGiven keeps an object whose resource no observation shows by its identity, or whose
+// keepUnseenID keeps an object whose resource no observation shows by its identity, or whose
 // ownership only the record states.
-func heldGiven() Decision {
+func keepUnseenID() Decision {
 	d := Terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
 	d.Show.Failed = ShowTrue
 	return d
@@ -241,7 +241,7 @@ func heldGiven() Decision {
 // creates.
 func (f Facts) goneForGood() bool {
 	switch f.Creation {
-	case CreationNone, CreationRefused, CreationUntold, CreationSettled:
+	case CreationNone, CreationRefused, CreationUnrecorded, CreationSettled:
 		return true
 	case CreationSeen:
 		return f.DeleteAccepted || f.SinceCreate >= f.Grace

@@ -14,7 +14,7 @@ func ExampleNext() {
 		Policy:   decide.Policy{Create: true, Update: true, Delete: true},
 		Record:   decide.RecordFacts{KnownID: true, Incarnation: 1, Marker: record.MarkerPending},
 		Creation: decide.CreationSeen,
-		Seen:     decide.Seen{Looked: true, Phase: decide.PhaseMissing},
+		Seen:     decide.Seen{Observed: true, Phase: decide.PhaseMissing},
 	}
 	d := decide.Next(facts)
 	fmt.Println(d.Row, d.Action, d.Incarnation, d.Reason)

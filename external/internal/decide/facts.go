@@ -54,13 +54,13 @@ type Facts struct {
 	// differences as the last one, without any observation since that shows that it did, or whether a
 	// read contradicted an earlier answer that the resource is gone.
 	Unconfirmed bool
-	// VainDeletes counts the deletions for this generation after which the resource was gone, according
+	// FutileDeletes counts the deletions for this generation after which the resource was gone, according
 	// to the driver, and a read showed it nevertheless, although nothing was created meanwhile.
-	VainDeletes int
-	// VainMarks counts the marks that the API accepted for this generation and that no observation
+	FutileDeletes int
+	// FutileMarks counts the marks that the API accepted for this generation and that no observation
 	// shows; SinceMark is the time since the first of them.
-	VainMarks int
-	SinceMark time.Duration
+	FutileMarks int
+	SinceMark   time.Duration
 	// Refused is the call that the API permanently refused for this very spec and policy.
 	Refused Action
 	// RefusedAs is the class of that refusal.
@@ -102,19 +102,19 @@ type Facts struct {
 	Depends bool
 	// LastTry reports whether no retry follows if this pass fails.
 	LastTry bool
-	// Told is what this process reported last.
-	Told Told
+	// LastReport is what this process reported last.
+	LastReport LastReport
 }
 
-// Told is what this process last reported about a resource. Its zero value means that nothing was
+// LastReport is what this process last reported about a resource. Its zero value means that nothing was
 // reported yet.
-type Told struct {
+type LastReport struct {
 	// State is empty if nothing was reported.
 	State State
 	// Creating, Updating and Failed are the last reported conditions.
 	Creating, Updating, Failed bool
-	// Look is the reason of a failed observation, if that was reported; otherwise empty.
-	Look Reason
+	// ObserveFailure is the reason of a failed observation, if that was reported; otherwise empty.
+	ObserveFailure Reason
 }
 
 // Pause is what the pause annotation stops.
@@ -244,10 +244,10 @@ const (
 	// CreationRefused means that this process called it, and every answer meant that nothing was
 	// made. Drivers may misclassify an error as such an answer.
 	CreationRefused
-	// CreationUntold means that the record is the first on this object, as far as the object
+	// CreationUnrecorded means that the record is the first on this object, as far as the object
 	// shows. Its metadata may have been lost, so only an observation shows whether anything was
 	// ever created.
-	CreationUntold
+	CreationUnrecorded
 	// CreationPossible means that create may have been called, and its effect may still appear.
 	CreationPossible
 	// CreationSettled means that an earlier process may have called it, but so long ago that its
@@ -263,8 +263,8 @@ const (
 type Seen struct {
 	// Phase is the resource's phase.
 	Phase Phase
-	// Looked is false until the resource was observed.
-	Looked bool
+	// Observed is false until the resource was observed.
+	Observed bool
 	// Source is where this state comes from.
 	Source Source
 	// Recoverable reports, for PhaseFailed, whether trying again can help.

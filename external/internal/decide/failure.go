@@ -6,16 +6,16 @@ func decideFailedCall(f Facts) Decision {
 		return d
 	}
 	switch {
-	case f.Last.Of == ActionUpdate && f.Refused == ActionUpdate && forGood(f.Last.Class):
-		return look(f) // so that the report describes the resource as it is, now and after the next observation
+	case f.Last.Of == ActionUpdate && f.Refused == ActionUpdate && isPermanent(f.Last.Class):
+		return observe(f) // so that the report describes the resource as it is, now and after the next observation
 	case f.Last.Of == ActionCreate && f.Last.Class == ClassConflict && f.Record.KnownID:
-		return look(f) // the resource that has the name may be ours
+		return observe(f) // the resource that has the name may be ours
 	}
 	return failedCall(f.Last)
 }
 
-// forGood reports whether only a different request can succeed after an error of class c.
-func forGood(c Class) bool { return c == ClassInvalid || c == ClassTerminal }
+// isPermanent reports whether only a different request can succeed after an error of class c.
+func isPermanent(c Class) bool { return c == ClassInvalid || c == ClassTerminal }
 
 // failedCall is the decision after an error that leaves nothing to find out.
 func failedCall(a Answer) Decision {

@@ -29,8 +29,8 @@ func decideLife(f Facts) Decision {
 	if !f.Record.KnownID {
 		return decideUnknownID(f)
 	}
-	if !f.Seen.Looked {
-		return look(f)
+	if !f.Seen.Observed {
+		return observe(f)
 	}
 	if f.Seen.Phase == PhaseMissing {
 		return decideMissing(f)
@@ -38,8 +38,8 @@ func decideLife(f Facts) Decision {
 	return decideExisting(f)
 }
 
-// look is the observation that precedes every decision about the resource itself.
-func look(f Facts) Decision {
+// observe is the observation that precedes every decision about the resource itself.
+func observe(f Facts) Decision {
 	d := Decision{Action: ActionObserve, Reason: ReasonObserving}
 	if f.Record.Marker == record.MarkerPending && f.Uncertain() {
 		d.Row, d.State = 8, StateCreating
@@ -62,7 +62,7 @@ func decidePaused(f Facts) Decision {
 		d.Wake = WakePoll
 		return d
 	}
-	if !f.Seen.Looked {
+	if !f.Seen.Observed {
 		d.Action = ActionObserve
 		return d
 	}
@@ -105,9 +105,9 @@ func decideScope(f Facts) (d Decision, stop bool) {
 	case ScopeThrottled:
 		return Decision{Row: 3, Reason: ReasonThrottled, Wake: WakeScope}, true
 	case ScopeDown:
-		return away(f.unreachable(), WakeScope), true
+		return unavailable(f.unreachable(), WakeScope), true
 	case ScopeOccupied:
-		return away(ReasonCallHangs, WakeBackoff), true
+		return unavailable(ReasonCallHangs, WakeBackoff), true
 	case ScopeOpen:
 	}
 	return Decision{}, false
@@ -115,10 +115,10 @@ func decideScope(f Facts) (d Decision, stop bool) {
 
 // unreachable is the reason to report while the API is down and not called. An object whose own
 // observation failed keeps that reason; otherwise its status would change with every try.
-func (f Facts) unreachable() Reason { return cmp.Or(f.Told.Look, ReasonUnreachable) }
+func (f Facts) unreachable() Reason { return cmp.Or(f.LastReport.ObserveFailure, ReasonUnreachable) }
 
-// away is row 2 for an API that cannot be called for this object now.
-func away(reason Reason, wake Wake) Decision {
+// unavailable is row 2 for an API that cannot be called for this object now.
+func unavailable(reason Reason, wake Wake) Decision {
 	return Decision{Row: 2, State: StateFailed, Reason: reason, Wake: wake, Show: Show{Failed: ShowTrue}}
 }
 
@@ -130,14 +130,14 @@ func decideUnready(f Facts) Decision {
 		Row: 5, State: StatePending, Reason: ReasonDependenciesNotReady, Wake: WakeDependency,
 		Show: Show{DependenciesReady: ShowFalse, Failed: ShowFalse, Creating: ShowFalse, Updating: ShowFalse},
 	}
-	made := f.Creation > CreationUntold && f.Record.KnownID
-	missing := f.Seen.Looked && f.Seen.Phase == PhaseMissing
+	made := f.Creation > CreationUnrecorded && f.Record.KnownID
+	missing := f.Seen.Observed && f.Seen.Phase == PhaseMissing
 	switch {
 	case !made || missing:
 		d.Row, d.Show.Ready = 4, ShowFalse
 	case f.Last.Failed:
 		d.Wake = WakePoll
-	case !f.Seen.Looked:
+	case !f.Seen.Observed:
 		d.Action = ActionObserve
 	default:
 		d.Show.Ready = readiness(f)
@@ -249,7 +249,7 @@ func decideMissing(f Facts) Decision {
 		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, DependenciesReady: ShowTrue},
 	}
 	switch {
-	case f.Create.Failed && !f.comesLate():
+	case f.Create.Failed && !f.maybeTakenByUs():
 		return failedCall(f.Create)
 	case !f.absenceProven():
 		d = unseen()
@@ -287,15 +287,15 @@ func unseen() Decision {
 	}
 }
 
-// createdLately reports whether this process created the resource so recently that the API may
+// createdRecently reports whether this process created the resource so recently that the API may
 // still show the state before the create.
-func (f Facts) createdLately() bool {
+func (f Facts) createdRecently() bool {
 	return f.SinceCreate < f.Grace && (f.Creation == CreationCalled || f.Creation == CreationSeen)
 }
 
-// comesLate reports whether a create was refused because the name is taken, possibly by an earlier
+// maybeTakenByUs reports whether a create was refused because the name is taken, possibly by an earlier
 // create that the API does not show yet.
-func (f Facts) comesLate() bool {
+func (f Facts) maybeTakenByUs() bool {
 	return f.Create.Class == ClassConflict && f.Creation == CreationPossible && f.SinceCreate < f.Grace
 }
 
@@ -326,7 +326,7 @@ func (f Facts) absenceProven() bool {
 	}
 	recent := f.SinceCreate < f.Grace
 	switch f.Creation {
-	case CreationNone, CreationRefused, CreationUntold, CreationSettled:
+	case CreationNone, CreationRefused, CreationUnrecorded, CreationSettled:
 		return true
 	case CreationPossible:
 		return !recent || f.UniqueNames && !f.MarkLater
@@ -341,10 +341,10 @@ func (f Facts) absenceProven() bool {
 // decideExisting is rows 15 and 24 and the rows that depend on the resource's phase.
 func decideExisting(f Facts) Decision {
 	switch c := claimed(f); {
-	case c != claimOurs && f.createdLately(), c == claimAdopt && f.Uncertain() && f.SinceCreate < f.Grace:
+	case c != claimOurs && f.createdRecently(), c == claimAdopt && f.Uncertain() && f.SinceCreate < f.Grace:
 		return unseen()
 	case c == claimRefused:
-		return lookedBehind(f, notOurs(f))
+		return observeAgain(f, notOurs(f))
 	case f.madeUnmarked() && f.Seen.Owner == OwnerUs && f.Seen.Marked:
 		return Decision{Row: 9, Action: ActionAdopt, State: StateCreating, Reason: ReasonCreating}
 	case c == claimAdopt:
@@ -360,7 +360,7 @@ func decideExisting(f Facts) Decision {
 	case PhaseDeleting:
 		return decideVanishing(f)
 	case PhaseFailed:
-		return decideFailedThing(f)
+		return decideFailedResource(f)
 	case PhaseAvailable, PhaseDegraded, PhaseMissing:
 	}
 	return decideChanges(f)
@@ -378,9 +378,9 @@ func decideVanishing(f Facts) Decision {
 	return d
 }
 
-// decideFailedThing is the first half of row 25: the external system reports that the resource
+// decideFailedResource is the first half of row 25: the external system reports that the resource
 // failed. A difference may be the cause, so a change is tried if that can help.
-func decideFailedThing(f Facts) Decision {
+func decideFailedResource(f Facts) Decision {
 	if f.Differs.Any() && (f.Seen.Recoverable || f.NewSpec) {
 		d := decideChanges(f)
 		d.Show.Failed = ShowTrue
@@ -440,7 +440,7 @@ func decideRecreate(f Facts) Decision {
 		return d
 	case f.Approval == ApprovalMissing:
 		return keepReady(f, stopped(22, ReasonApprovalRequired))
-	case f.SameUpdates >= NotConvergingAfter, f.VainDeletes >= NotConvergingAfter:
+	case f.SameUpdates >= NotConvergingAfter, f.FutileDeletes >= NotConvergingAfter:
 		return keepReady(f, stopped(20, ReasonNotConverging))
 	case f.Refused == ActionDelete:
 		return keepReady(f, refused(f, ActionDelete))

@@ -20,22 +20,22 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 		State: string(stateOf(d, f)), Reason: t.Reason(d), Message: message,
 		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
 	}
-	v := voice{d: d, f: f, t: t, reason: r.Reason, message: message}
+	b := reportBuilder{d: d, f: f, t: t, reason: r.Reason, message: message}
 	stalled, reconciling := stalled(d, f), reconciling(d, f)
-	v.conditions = make([]metav1.Condition, 0, usualConditions(f, stalled || reconciling))
-	v.ready()
-	v.progress()
-	v.failed()
-	v.circumstances()
+	b.conditions = make([]metav1.Condition, 0, usualConditions(f, stalled || reconciling))
+	b.ready()
+	b.progress()
+	b.failed()
+	b.circumstances()
 	if stalled {
-		v.is(api.ConditionStalled, r.Reason, message)
+		b.setTrue(api.ConditionStalled, r.Reason, message)
 	} else if reconciling {
-		v.is(api.ConditionReconciling, r.Reason, message)
+		b.setTrue(api.ConditionReconciling, r.Reason, message)
 	}
 	// Sorted by type, so that Normalize has nothing to copy.
-	slices.SortStableFunc(v.conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	r.Conditions = v.conditions
-	r.Event = conditions.Event{Warning: alarming(d, f), Reason: r.Reason, Note: message}
+	slices.SortStableFunc(b.conditions, func(x, y metav1.Condition) int { return strings.Compare(x.Type, y.Type) })
+	r.Conditions = b.conditions
+	r.Event = conditions.Event{Warning: isWarning(d, f), Reason: r.Reason, Note: message}
 	if !r.Event.Warning && t.Problems != "" {
 		r.Event = conditions.Event{Warning: true, Reason: string(ReasonPolicyInvalid), Note: t.Problems}
 	}
@@ -53,7 +53,7 @@ func stateOf(d Decision, f Facts) State {
 	switch {
 	case s != StateSucceeded || !stalled(d, f) && !reconciling(d, f):
 		return s
-	case f.Seen.Looked:
+	case f.Seen.Observed:
 		return StatePending
 	}
 	return StateVerifying
@@ -65,10 +65,10 @@ func lastState(f Facts) State {
 		return StateTerminating
 	case f.inSync():
 		return StateSucceeded
-	case f.Seen.Looked:
+	case f.Seen.Observed:
 		return StatePending
-	case f.Told.State != "":
-		return f.Told.State
+	case f.LastReport.State != "":
+		return f.LastReport.State
 	case f.ReadyFor > 0 && f.ReadyFor == f.Generation:
 		return StateSucceeded
 	case f.Last.Of == ActionCreate, f.ReadyFor == 0 && f.Uncertain():
@@ -77,21 +77,21 @@ func lastState(f Facts) State {
 	return StatePending
 }
 
-// saidBefore reports whether d repeats how the last observation failed.
-func (f Facts) saidBefore(d Decision) bool {
-	return f.Scope == ScopeDown && f.Told.Look != "" && d.Reason == f.Told.Look
+// repeatsFailure reports whether d repeats how the last observation failed.
+func (f Facts) repeatsFailure(d Decision) bool {
+	return f.Scope == ScopeDown && f.LastReport.ObserveFailure != "" && d.Reason == f.LastReport.ObserveFailure
 }
 
-// lookFailed reports whether d says that an observation failed, now or before, and is retried.
-func (f Facts) lookFailed(d Decision) bool {
+// observeFailed reports whether d says that an observation failed, now or before, and is retried.
+func (f Facts) observeFailed(d Decision) bool {
 	now := f.Last.Failed && f.Last.Of == ActionObserve && d.Reason == failureReason(f.Last)
-	return f.saidBefore(d) || now && !stalled(d, f)
+	return f.repeatsFailure(d) || now && !stalled(d, f)
 }
 
 // inSync reports whether the last observation of this pass showed that the resource is ours, is
 // available and matches the spec.
 func (f Facts) inSync() bool {
-	return f.Seen.Looked && readiness(f) == ShowTrue && !f.Differs.Any()
+	return f.Seen.Observed && readiness(f) == ShowTrue && !f.Differs.Any()
 }
 
 // stalled reports whether only a user, or a change, can make progress.
@@ -111,8 +111,8 @@ func reconciling(d Decision, f Facts) bool {
 	return true
 }
 
-// alarming reports whether something failed, or a user has to act.
-func alarming(d Decision, f Facts) bool {
+// isWarning reports whether something failed, or a user has to act.
+func isWarning(d Decision, f Facts) bool {
 	switch {
 	case d.Show.Failed == ShowTrue, stalled(d, f):
 		return true
@@ -135,8 +135,8 @@ func usualConditions(f Facts, unsettled bool) int {
 	return n
 }
 
-// voice builds the conditions of a report.
-type voice struct {
+// reportBuilder builds the conditions of a report.
+type reportBuilder struct {
 	d               Decision
 	f               Facts
 	t               Texts
@@ -144,18 +144,18 @@ type voice struct {
 	conditions      []metav1.Condition
 }
 
-func (v *voice) say(kind string, is metav1.ConditionStatus, reason, message string, generation int64) {
-	v.conditions = append(v.conditions, metav1.Condition{
+func (b *reportBuilder) add(kind string, is metav1.ConditionStatus, reason, message string, generation int64) {
+	b.conditions = append(b.conditions, metav1.Condition{
 		Type: kind, Status: is, Reason: reason, Message: message, ObservedGeneration: generation,
 	})
 }
 
-func (v *voice) is(kind, reason, message string) {
-	v.say(kind, metav1.ConditionTrue, reason, message, 0)
+func (b *reportBuilder) setTrue(kind, reason, message string) {
+	b.add(kind, metav1.ConditionTrue, reason, message, 0)
 }
 
-func (v *voice) isNot(kind, reason, message string) {
-	v.say(kind, metav1.ConditionFalse, reason, message, 0)
+func (b *reportBuilder) setFalse(kind, reason, message string) {
+	b.add(kind, metav1.ConditionFalse, reason, message, 0)
 }
 
 // ready sets condition Ready: whether the resource can be used. A resource that works but does not
@@ -163,17 +163,17 @@ func (v *voice) isNot(kind, reason, message string) {
 // current generation, sees that in the condition's observedGeneration. A resource that never
 // matched a spec is not ready. One that cannot be observed keeps its readiness until more is
 // known.
-func (v *voice) ready() {
-	generation, known := v.f.ReadyAfter(v.d)
+func (b *reportBuilder) ready() {
+	generation, known := b.f.ReadyAfter(b.d)
 	switch {
-	case generation > 0 && v.d.Show.Ready == ShowTrue && !v.f.Differs.Any():
-		v.say(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), v.t.matches(), generation)
+	case generation > 0 && b.d.Show.Ready == ShowTrue && !b.f.Differs.Any():
+		b.add(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), b.t.matches(), generation)
 	case generation > 0:
-		v.say(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), v.t.matched(v.f, generation), generation)
+		b.add(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), b.t.matched(b.f, generation), generation)
 	case known:
-		v.isNot(api.ConditionReady, v.reason, v.message)
+		b.setFalse(api.ConditionReady, b.reason, b.message)
 	default:
-		v.say(api.ConditionReady, metav1.ConditionUnknown, v.reason, v.message, 0)
+		b.add(api.ConditionReady, metav1.ConditionUnknown, b.reason, b.message, 0)
 	}
 }
 
@@ -191,68 +191,68 @@ func (f Facts) ReadyAfter(d Decision) (generation int64, known bool) {
 
 // progress sets the conditions for what is in progress. If the decision leaves one open, the last
 // report of this process stands.
-func (v *voice) progress() {
-	creating, updating := v.f.Told.Creating, v.f.Told.Updating
-	v.going(api.ConditionCreating, v.d.Show.Creating, creating, ReasonCreating, "creating ")
-	v.going(api.ConditionUpdating, v.d.Show.Updating, updating, ReasonUpdating, "updating ")
-	if v.f.Deleting || v.d.Show.Deleting == ShowTrue { // no object has a past in which it was deleted
-		v.going(api.ConditionDeleting, v.d.Show.Deleting, v.f.Deleting, ReasonDeleting, "deleting ")
+func (b *reportBuilder) progress() {
+	creating, updating := b.f.LastReport.Creating, b.f.LastReport.Updating
+	b.setProgress(api.ConditionCreating, b.d.Show.Creating, creating, ReasonCreating, "creating ")
+	b.setProgress(api.ConditionUpdating, b.d.Show.Updating, updating, ReasonUpdating, "updating ")
+	if b.f.Deleting || b.d.Show.Deleting == ShowTrue { // no object has a past in which it was deleted
+		b.setProgress(api.ConditionDeleting, b.d.Show.Deleting, b.f.Deleting, ReasonDeleting, "deleting ")
 	}
 }
 
-func (v *voice) going(kind string, s Shown, before bool, was Reason, doing string) {
+func (b *reportBuilder) setProgress(kind string, s Shown, before bool, was Reason, doing string) {
 	switch {
 	case s == ShowTrue:
-		v.is(kind, v.reason, v.message)
+		b.setTrue(kind, b.reason, b.message)
 	case s == ShowSame && before:
-		v.is(kind, string(was), doing+v.t.Thing)
+		b.setTrue(kind, string(was), doing+b.t.Resource)
 	default:
-		v.isNot(kind, "NotInProgress", "")
+		b.setFalse(kind, "NotInProgress", "")
 	}
 }
 
 // failed sets condition Failed to the outcome of the last call. If the decision leaves it open,
 // the last report stands.
-func (v *voice) failed() {
+func (b *reportBuilder) failed() {
 	switch {
-	case v.d.Show.Failed == ShowTrue:
-		v.is(api.ConditionFailed, v.reason, v.message)
-	case v.d.Show.Failed == ShowSame && v.f.Told.Failed && !v.isOver():
-		v.is(api.ConditionFailed, v.t.FailedReason, v.t.Failed)
+	case b.d.Show.Failed == ShowTrue:
+		b.setTrue(api.ConditionFailed, b.reason, b.message)
+	case b.d.Show.Failed == ShowSame && b.f.LastReport.Failed && !b.hasRecovered():
+		b.setTrue(api.ConditionFailed, b.t.FailedReason, b.t.Failed)
 	default:
-		v.isNot(api.ConditionFailed, "NoFailure", "")
+		b.setFalse(api.ConditionFailed, "NoFailure", "")
 	}
 }
 
-// isOver reports whether this pass got past the failure reported before, which had kept a pass
+// hasRecovered reports whether this pass got past the failure reported before, which had kept a pass
 // from a decision or from an observation.
-func (v *voice) isOver() bool {
-	before := Reason(v.t.FailedReason)
+func (b *reportBuilder) hasRecovered() bool {
+	before := Reason(b.t.FailedReason)
 	blind := before == ReasonConnectFailed || before == ReasonCallHangs || before == ReasonUnreachable
-	return before == ReasonReconcileFailed || blind && v.f.Seen.Looked
+	return before == ReasonReconcileFailed || blind && b.f.Seen.Observed
 }
 
 // circumstances sets the conditions about what surrounds the resource.
-func (v *voice) circumstances() {
+func (b *reportBuilder) circumstances() {
 	switch {
-	case !v.f.Depends || v.f.Deleting:
-	case v.f.Dependencies == DependenciesUnready:
-		v.isNot(api.ConditionDependenciesReady, string(ReasonDependenciesNotReady), v.t.waiting())
+	case !b.f.Depends || b.f.Deleting:
+	case b.f.Dependencies == DependenciesUnready:
+		b.setFalse(api.ConditionDependenciesReady, string(ReasonDependenciesNotReady), b.t.waiting())
 	default:
-		v.is(api.ConditionDependenciesReady, "Ready", "")
+		b.setTrue(api.ConditionDependenciesReady, "Ready", "")
 	}
-	if v.d.Show.Paused == ShowTrue {
-		v.is(api.ConditionPaused, string(ReasonPaused), v.t.paused(v.f))
+	if b.d.Show.Paused == ShowTrue {
+		b.setTrue(api.ConditionPaused, string(ReasonPaused), b.t.paused(b.f))
 	}
-	if v.t.Problems != "" {
-		v.is(api.ConditionPolicyInvalid, string(ReasonPolicyInvalid), v.t.Problems)
+	if b.t.Problems != "" {
+		b.setTrue(api.ConditionPolicyInvalid, string(ReasonPolicyInvalid), b.t.Problems)
 	}
 }
 
 // Reported is what the next decision and report need of the last report. The zero value means that
 // this process has reported nothing yet.
 type Reported struct {
-	Told Told
+	LastReport LastReport
 	// FailedReason and FailedText are the reason and message of condition Failed.
 	FailedReason, FailedText string
 	// ReadyFor is the generation for which the resource was last Ready; 0 if for none.
@@ -261,20 +261,20 @@ type Reported struct {
 
 // Remember returns what the next report needs of the report r on d.
 func Remember(r conditions.Report, d Decision, f Facts) Reported {
-	s := Reported{Told: Told{State: State(r.State)}}
+	s := Reported{LastReport: LastReport{State: State(r.State)}}
 	s.ReadyFor, _ = f.ReadyAfter(d)
-	if f.lookFailed(d) {
-		s.Told.Look = d.Reason
+	if f.observeFailed(d) {
+		s.LastReport.ObserveFailure = d.Reason
 	}
 	for _, c := range r.Conditions {
 		is := c.Status == metav1.ConditionTrue
 		switch c.Type {
 		case api.ConditionCreating:
-			s.Told.Creating = is
+			s.LastReport.Creating = is
 		case api.ConditionUpdating:
-			s.Told.Updating = is
+			s.LastReport.Updating = is
 		case api.ConditionFailed:
-			s.Told.Failed, s.FailedReason, s.FailedText = is, c.Reason, c.Message
+			s.LastReport.Failed, s.FailedReason, s.FailedText = is, c.Reason, c.Message
 		}
 	}
 	return s

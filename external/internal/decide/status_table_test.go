@@ -34,19 +34,19 @@ func of(change ...func(*Facts)) Facts {
 	return f
 }
 
-func readyFor(g int64) func(*Facts)     { return func(f *Facts) { f.ReadyFor = g } }
-func depends(f *Facts)                  { f.Depends = true }
-func lastTry(f *Facts)                  { f.LastTry = true }
-func ignored(f *Facts)                  { f.Differs.Ignored = true }
-func told(t Told) func(*Facts)          { return func(f *Facts) { f.Told = t } }
-func rival(r Rival) func(*Facts)        { return func(f *Facts) { f.Seen.Rival = r } }
-func refusedAs(c Class) func(*Facts)    { return func(f *Facts) { f.RefusedAs = c } }
-func andDiffers(d Differs) func(*Facts) { return func(f *Facts) { f.Differs = d } }
+func readyFor(g int64) func(*Facts)            { return func(f *Facts) { f.ReadyFor = g } }
+func depends(f *Facts)                         { f.Depends = true }
+func lastTry(f *Facts)                         { f.LastTry = true }
+func ignored(f *Facts)                         { f.Differs.Ignored = true }
+func reportedBefore(t LastReport) func(*Facts) { return func(f *Facts) { f.LastReport = t } }
+func rival(r Rival) func(*Facts)               { return func(f *Facts) { f.Seen.Rival = r } }
+func refusedAs(c Class) func(*Facts)           { return func(f *Facts) { f.RefusedAs = c } }
+func andDiffers(d Differs) func(*Facts)        { return func(f *Facts) { f.Differs = d } }
 
 // words returns the texts of a stream; change adds to them.
 func words(change ...func(*Texts)) Texts {
 	t := Texts{
-		Thing: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it again",
+		Resource: `stream "orders"`, ID: "orders", Phase: "Available", Remedy: "delete the object and create it again",
 		Paused:      PausedText(PauseChanges, time.Time{}),
 		GaveUp:      "gave up after 5 retries, change the object to try again",
 		Holder:      "Stream shop/older",
@@ -60,11 +60,13 @@ func words(change ...func(*Texts)) Texts {
 	return t
 }
 
-func granting(g Grant) func(*Texts)     { return func(t *Texts) { t.Grant = g } }
-func called(s string) func(*Texts)      { return func(t *Texts) { t.Thing = s } }
-func saying(s string) func(*Texts)      { return func(t *Texts) { t.Error = s } }
-func waitsFor(s string) func(*Texts)    { return func(t *Texts) { t.Waiting = s } }
-func vendor(r, s string) func(*Texts)   { return func(t *Texts) { t.VendorReason, t.Vendor = r, s } }
+func granting(g Grant) func(*Texts)  { return func(t *Texts) { t.Grant = g } }
+func called(s string) func(*Texts)   { return func(t *Texts) { t.Resource = s } }
+func saying(s string) func(*Texts)   { return func(t *Texts) { t.Error = s } }
+func waitsFor(s string) func(*Texts) { return func(t *Texts) { t.Waiting = s } }
+func external(r, s string) func(*Texts) {
+	return func(t *Texts) { t.ExternalReason, t.External = r, s }
+}
 func owned(by, uid string) func(*Texts) { return func(t *Texts) { t.Owner, t.OwnerUID = by, uid } }
 func wants(s string) func(*Texts) {
 	return func(t *Texts) { t.Changes, t.InPlace, t.Recreate, t.Unsupported = s, s, s, s }
@@ -88,10 +90,10 @@ func situations() []situation {
 func beginnings(nothing func(*Facts)) []situation {
 	byMark, unsure := identity(IdentityMark), creation(CreationPossible)
 	return []situation{
-		{"a new object: the first observation", of(nothing, recorded(record.MarkerNone), notLooked), words()},
-		{"a dependency does not exist", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
+		{"a new object: the first observation", of(nothing, recorded(record.MarkerNone), notObserved), words()},
+		{"a dependency does not exist", of(unready, nothing, notObserved, depends), words(called(`consumer "billing"`), waitsFor(notThere))},
 		{"the resource works, but a dependency is not ready", of(unready, depends, readyFor(3)), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it is not ready"))},
-		{"the Ready condition of a dependency was not written by its operator", of(unready, nothing, notLooked, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it "+Unvouched))},
+		{"the Ready condition of a dependency was not written by its operator", of(unready, nothing, notObserved, depends), words(called(`consumer "billing"`), waitsFor("Stream shop/orders: it "+Unverified))},
 		{"the API is not ready for the call", of(failed(ActionCreate, ClassNotReady)), words(saying("the account is being set up"))},
 		{"about to create, before the record is durable", of(missing, nothing, recorded(record.MarkerNone)), words()},
 		{"creating", of(missing, nothing), words()},
@@ -102,11 +104,11 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
 		{"an operation is in progress", of(op(OpRunning, ActionCreate), polled), words()},
 		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
-		{"the operator was killed during a create: it observes by name", of(unsure, notLooked), words()},
+		{"the operator was killed during a create: it observes by name", of(unsure, notObserved), words()},
 		{"the answer to a create was lost: it searches for the mark", of(byMark, unsure, unknownID), words()},
 		{"several resources carry the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
 		{"a resource that may have been created cannot be found", of(identity(IdentityNone), unsure, unknownID), words()},
-		{"the record cannot be read", of(troubled(TroubleCorrupt), notLooked), words(func(t *Texts) {
+		{"the record cannot be read", of(troubled(TroubleCorrupt), notObserved), words(func(t *Texts) {
 			t.Trouble = "annotation trimtab.dev/external cannot be read (it is cut off); nothing is created or deleted until it is restored"
 		})},
 		{"adopting a resource that matches the spec", of(owner(OwnerNobody), adoption(AdoptIfIdentical), nothing), words()},
@@ -122,13 +124,13 @@ func settledOnes() []situation {
 		{"in sync, but an annotation is not valid", of(), words(func(t *Texts) {
 			t.Problems = InvalidAdoption("yes")
 		})},
-		{"degraded", of(phase(PhaseDegraded)), words(vendor("MirrorFails", `cannot copy from stream "nowhere": not found`))},
+		{"degraded", of(phase(PhaseDegraded)), words(external("MirrorFails", `cannot copy from stream "nowhere": not found`))},
 		{"a new spec is applied", of(inPlace, readyFor(2)), words(wants(bigger))},
 		{"the update was accepted but is not visible yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},
 		{"the change requires a new resource: the old one is deleted", of(recreate, did(Did{Delete: true}), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
-		{"paused, in sync", of(paused(PauseChanges), told(Told{State: StateSucceeded}), readyFor(3)), words()},
-		{"paused, after a restart, and the API does not answer", of(paused(PauseChanges), scoped(ScopeDown), notLooked, creation(CreationPossible), readyFor(3)), words()},
-		{"paused, with a change pending", of(paused(PauseChanges), inPlace, told(Told{State: StateSucceeded}), readyFor(2)), words(wants(bigger))},
+		{"paused, in sync", of(paused(PauseChanges), reportedBefore(LastReport{State: StateSucceeded}), readyFor(3)), words()},
+		{"paused, after a restart, and the API does not answer", of(paused(PauseChanges), scoped(ScopeDown), notObserved, creation(CreationPossible), readyFor(3)), words()},
+		{"paused, with a change pending", of(paused(PauseChanges), inPlace, reportedBefore(LastReport{State: StateSucceeded}), readyFor(2)), words(wants(bigger))},
 	}
 }
 
@@ -138,19 +140,19 @@ func failures() []situation {
 		{"the API does not answer, spec unchanged", of(failed(ActionObserve, ClassTransient), readyFor(3)), words(refused)},
 		{"the API does not answer, new spec pending", of(failed(ActionObserve, ClassTransient), readyFor(2)), words(refused)},
 		{"the API does not answer, and nothing was ever observed", of(failed(ActionObserve, ClassTransient)), words(refused)},
-		{"the API does not answer while it creates the resource", of(failed(ActionObserve, ClassTransient), told(Told{State: StateCreating, Creating: true})), words(refused)},
+		{"the API does not answer while it creates the resource", of(failed(ActionObserve, ClassTransient), reportedBefore(LastReport{State: StateCreating, Creating: true})), words(refused)},
 		{"the observation times out", of(failed(ActionObserve, ClassTransient), timeout, readyFor(3)), words(saying("context deadline exceeded"))},
 		{"the credentials are refused", of(failed(ActionObserve, ClassDenied), readyFor(3)), words(saying("Authorization Violation"))},
-		{"no client can be created", of(scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
-		{"the API answers no object", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Connect = "connection refused" })},
-		{"the API answers no object, and this one has tried", of(scoped(ScopeDown), notLooked, readyFor(3), told(Told{State: StateFailed, Failed: true, Look: "ObserveFailed"})), words(func(t *Texts) {
+		{"no client can be created", of(scoped(ScopeUnconnectable), notObserved), words(func(t *Texts) { t.Connect = "no servers available" })},
+		{"the API answers no object", of(scoped(ScopeDown), notObserved, readyFor(3)), words(func(t *Texts) { t.Connect = "connection refused" })},
+		{"the API answers no object, and this one has tried", of(scoped(ScopeDown), notObserved, readyFor(3), reportedBefore(LastReport{State: StateFailed, Failed: true, ObserveFailure: "ObserveFailed"})), words(func(t *Texts) {
 			t.Failed = `cannot observe stream "orders": connection refused; retrying`
 		})},
-		{"no object can connect", of(scoped(ScopeDown), notLooked, readyFor(3)), words(func(t *Texts) { t.Shut = "connect: the certificate has expired" })},
-		{"a call has not returned", of(scoped(ScopeOccupied), notLooked, readyFor(3)), words(func(t *Texts) {
+		{"no object can connect", of(scoped(ScopeDown), notObserved, readyFor(3)), words(func(t *Texts) { t.Shut = "connect: the certificate has expired" })},
+		{"a call has not returned", of(scoped(ScopeOccupied), notObserved, readyFor(3)), words(func(t *Texts) {
 			t.Hangs = "the driver has not returned from Update after its deadline; nothing is called for this object until it does"
 		})},
-		{"the API throttles requests", of(scoped(ScopeThrottled), notLooked, readyFor(3), told(Told{State: StateSucceeded})), words()},
+		{"the API throttles requests", of(scoped(ScopeThrottled), notObserved, readyFor(3), reportedBefore(LastReport{State: StateSucceeded})), words()},
 		{"the create fails, and may succeed later", of(failed(ActionCreate, ClassTransient)), words(saying("insufficient resources (10023)"))},
 		{"the update fails, and may succeed later", of(failed(ActionUpdate, ClassTransient), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("insufficient resources (10023)"), wants(bigger))},
 		{"it is unknown whether the update took effect", of(failed(ActionUpdate, ClassAmbiguous), andDiffers(Differs{InPlace: true}), readyFor(2)), words(saying("connection reset"), wants(bigger))},
@@ -166,11 +168,11 @@ func refusals(nothing func(*Facts)) []situation {
 		{"the create is refused for good", of(failed(ActionCreate, ClassTerminal)), words(saying("the account is closed"))},
 		{"a new spec is refused", of(inPlace, alreadyRefused(ActionUpdate), refusedAs(ClassInvalid), readyFor(2)), words(wants(bigger), func(t *Texts) { t.Refusal = overlap })},
 		{"updates are accepted and change nothing", of(inPlace, updates(3), readyFor(2)), words(wants(bigger))},
-		{"a deleted resource is said to be gone and is not", of(recreate, vainDeletes(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
+		{"a deleted resource is said to be gone and is not", of(recreate, futileDeletes(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"a recreated resource has the same difference", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"the change is not supported", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
 		{"the spec yields another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},
-		{"the spec yields no valid name", of(troubled(TroubleName), notLooked), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
+		{"the spec yields no valid name", of(troubled(TroubleName), notObserved), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
 		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words(granting(Grant{Author: "cud", Operator: "cud", Annotation: "ud"}))},
 		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger), granting(Grant{Author: "cud", Operator: "cd", Namespace: "shop"}))},
 		{"it may not be recreated", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`), granting(Grant{Author: "cud", Operator: "cud", Annotation: "cu"}))},
@@ -182,7 +184,7 @@ func refusals(nothing func(*Facts)) []situation {
 		{"not ours: an older object names it, too", of(owner(OwnerNobody), rival(RivalHolds)), words()},
 		{"two objects have a record of the resource", of(owner(OwnerRecorded), rival(RivalEqual)), words()},
 		{"created at another endpoint", of(troubled(TroubleEndpoint)), words()},
-		{"the resource has failed", of(phase(PhaseFailed)), words(vendor("QuotaExceeded", "10 of 10 streams are in use"))},
+		{"the resource has failed", of(phase(PhaseFailed)), words(external("QuotaExceeded", "10 of 10 streams are in use"))},
 		{"the resource has failed and may recover", of(phase(PhaseFailed), recoverable), words(func(t *Texts) { t.Phase = "Failed" })},
 	}
 }
@@ -207,7 +209,7 @@ func ends() []situation {
 		{"the delete must wait", of(deleting, failed(ActionDelete, ClassNotReady)), words(role, saying("a backup is running"))},
 		{"the delete fails", of(deleting, failed(ActionDelete, ClassTransient)), words(role, saying("connection refused"))},
 		{"deleted, and the API does not answer", of(deleting, failed(ActionObserve, ClassTransient)), words(saying("connection refused"))},
-		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notLooked), words(func(t *Texts) { t.Connect = "no servers available" })},
+		{"deleted, and there is no client", of(deleting, scoped(ScopeUnconnectable), notObserved), words(func(t *Texts) { t.Connect = "no servers available" })},
 		{"deleted, and it is unknown what was created", of(deleting, identity(IdentityNone), creation(CreationPossible), unknownID), words()},
 		{"deleted, and the assigned id is not found", of(deleting, missing, creation(CreationPossible), troubled(TroubleGiven)), words(func(t *Texts) { t.ID = "i-0b1c" })},
 		{"deleted, and a refused create may have created it", of(deleting, creation(CreationNone), doubtful, owner(OwnerNobody)), words()},
@@ -219,7 +221,7 @@ func ends() []situation {
 		})},
 		{"deleted, and a create may still take effect", of(deleting, missing, creation(CreationPossible), since(time.Second)), words()},
 		{"orphaned: the mark is removed", of(deleting, orphan, canUnmark), words()},
-		{"never created", of(deleting, creation(CreationNone), notLooked), words()},
+		{"never created", of(deleting, creation(CreationNone), notObserved), words()},
 		{"gone: the finalizer is removed", of(deleting, missing), words()},
 	}
 }

@@ -11,8 +11,8 @@ import (
 // Texts are the strings that the messages of one pass are made of. Those from outside the process
 // are already sanitized.
 type Texts struct {
-	// Thing names the resource: `stream "orders"`.
-	Thing string
+	// Resource names the resource: `stream "orders"`.
+	Resource string
 	// Error is the error of the last failed call.
 	Error string
 	// CreateError is the error of this pass's create, if it was refused.
@@ -29,9 +29,9 @@ type Texts struct {
 	Refusal string
 	// Trouble is why the record or the name cannot be used.
 	Trouble string
-	// VendorReason and Vendor are what the external system reports about an unhealthy resource;
+	// ExternalReason and External are what the external system reports about an unhealthy resource;
 	// Phase is its phase.
-	VendorReason, Vendor, Phase string
+	ExternalReason, External, Phase string
 	// Changes are all differences to act on; InPlace, Recreate and Unsupported those of one
 	// effect. Ignored are those that are not acted on.
 	Changes, InPlace, Recreate, Unsupported, Ignored string
@@ -69,8 +69,8 @@ type Texts struct {
 
 // Reason returns the decision's reason, or the external system's own for an unhealthy resource.
 func (t Texts) Reason(d Decision) string {
-	if (d.Reason == ReasonExternalFailed || d.Reason == ReasonDegraded) && t.VendorReason != "" {
-		return t.VendorReason
+	if (d.Reason == ReasonExternalFailed || d.Reason == ReasonDegraded) && t.ExternalReason != "" {
+		return t.ExternalReason
 	}
 	return string(d.Reason)
 }
@@ -94,7 +94,7 @@ func (t Texts) sentence(d Decision, f Facts) string {
 		return t.failure(d, f, f.Last, t.Error)
 	case f.Create.Failed && d.Reason == failureReason(f.Create):
 		return t.failure(d, f, f.Create, t.CreateError)
-	case f.saidBefore(d):
+	case f.repeatsFailure(d):
 		return t.Failed
 	}
 	for _, about := range []func(Decision, Facts) string{t.trouble, t.change, t.ownership, t.progress} {
@@ -102,12 +102,12 @@ func (t Texts) sentence(d Decision, f Facts) string {
 			return text
 		}
 	}
-	return t.Thing + ": " + string(d.Reason)
+	return t.Resource + ": " + string(d.Reason)
 }
 
 // failure is about a call that has just failed.
 func (t Texts) failure(d Decision, f Facts, a Answer, said string) string {
-	return fmt.Sprintf("cannot %s %s: %s; %s", verb(a.Of), t.Thing, said, t.next(d, a.Class, f))
+	return fmt.Sprintf("cannot %s %s: %s; %s", verb(a.Of), t.Resource, said, t.next(d, a.Class, f))
 }
 
 // next is what happens after a failure.
@@ -154,23 +154,23 @@ func (t Texts) trouble(d Decision, f Facts) string {
 	case ReasonConnectFailed:
 		return "cannot connect to the external API: " + t.Connect + "; " + t.retry(d, f)
 	case ReasonReconcileFailed:
-		return "cannot reconcile " + t.Thing + ": " + t.Error + "; " + t.retry(d, f)
+		return "cannot reconcile " + t.Resource + ": " + t.Error + "; " + t.retry(d, f)
 	case ReasonCallHangs:
 		return t.Hangs
 	case ReasonThrottled:
-		return "the external API throttles requests; " + t.Thing + " is reconciled when it accepts requests again"
+		return "the external API throttles requests; " + t.Resource + " is reconciled when it accepts requests again"
 	case ReasonUnreachable:
 		return t.unreachable() + "; retrying"
 	case ReasonDependenciesNotReady:
 		return t.waiting()
 	case ReasonNotReady:
-		return fmt.Sprintf("cannot %s %s yet: %s; retrying", verb(f.Last.Of), t.Thing, t.Error)
+		return fmt.Sprintf("cannot %s %s yet: %s; retrying", verb(f.Last.Of), t.Resource, t.Error)
 	case ReasonRecordCorrupt, ReasonInvalidName:
 		return t.Trouble
 	case ReasonIDNotSupported:
 		return t.given(f)
 	case ReasonRenamed:
-		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it again", t.Thing, t.Named)
+		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it again", t.Resource, t.Named)
 	case ReasonPaused:
 		return t.paused(f)
 	case ReasonPolicyInvalid:
@@ -180,7 +180,7 @@ func (t Texts) trouble(d Decision, f Facts) string {
 		return fmt.Sprintf("annotation %s is not valid; set it to \"delete\" or \"orphan\"", api.AnnotationDeletion)
 	case ReasonCreateDoubtful:
 		return fmt.Sprintf("%s exists although the API refused to create it, and nothing shows who owns it; delete it in the external system, "+
-			"or set annotation %s to \"orphan\" to keep it", t.Thing, api.AnnotationDeletion)
+			"or set annotation %s to \"orphan\" to keep it", t.Resource, api.AnnotationDeletion)
 	case ReasonDuplicate:
 		return "several external resources carry the ownership mark of this object; delete all but one of them"
 	case ReasonCreateUnknown:
@@ -208,7 +208,7 @@ func (t Texts) unreachable() string {
 // given is about an identity that the API assigned.
 func (t Texts) given(f Facts) string {
 	switch {
-	case f.Deleting && f.Seen.Looked && f.Seen.Phase != PhaseMissing:
+	case f.Deleting && f.Seen.Observed && f.Seen.Phase != PhaseMissing:
 		return fmt.Sprintf("the resource with the id %q, which the API assigned, carries no ownership mark, so it is not deleted; "+
 			"delete it in the external system if it belongs to this object, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
 	case f.Deleting:
@@ -223,29 +223,29 @@ func (t Texts) given(f Facts) string {
 func (t Texts) change(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonCreateNotPermitted:
-		return "permission to create external resource is not set: " + t.Thing + " does not exist" + t.Grant.to("c")
+		return "permission to create external resource is not set: " + t.Resource + " does not exist" + t.Grant.to("c")
 	case ReasonUpdateNotPermitted:
 		return "permission to update external resource is not set: " + t.InPlace + t.Grant.to("u")
 	case ReasonRecreateNotPermitted:
 		return "permission to delete or recreate external resource is not set: " + t.Recreate + t.Grant.to("cd")
 	case ReasonApprovalRequired:
-		return "recreating " + t.Thing + " loses its content and needs approval; " + approveBy(f)
+		return "recreating " + t.Resource + " loses its content and needs approval; " + approveBy(f)
 	case ReasonImmutable:
-		return fmt.Sprintf("%s cannot be changed: %s; revert the spec, or %s", t.Thing, t.Unsupported, t.Remedy)
+		return fmt.Sprintf("%s cannot be changed: %s; revert the spec, or %s", t.Resource, t.Unsupported, t.Remedy)
 	case ReasonNotConverging:
 		if d.Row == 9 {
 			return fmt.Sprintf("%d calls of Mark for %s were accepted, but no observation shows the ownership mark; the external system must keep it, "+
-				"and the driver must return it in Observation.Mark", NotConvergingAfter, t.Thing)
+				"and the driver must return it in Observation.Mark", NotConvergingAfter, t.Resource)
 		}
 		return t.restless(f)
 	case ReasonUpdating:
-		return "updating " + t.Thing + t.listed()
+		return "updating " + t.Resource + t.listed()
 	case ReasonRecreating:
-		return "recreating " + t.Thing + t.listed()
+		return "recreating " + t.Resource + t.listed()
 	default:
 	}
 	if d.Row == 25 && t.Refusal != "" && f.Refused != ActionNone {
-		return fmt.Sprintf("cannot %s %s: %s; %s", verb(f.Refused), t.Thing, t.Refusal, t.next(d, f.RefusedAs, f))
+		return fmt.Sprintf("cannot %s %s: %s; %s", verb(f.Refused), t.Resource, t.Refusal, t.next(d, f.RefusedAs, f))
 	}
 	return ""
 }
@@ -253,15 +253,15 @@ func (t Texts) change(d Decision, f Facts) string {
 // restless is about changes that were made and left the same difference.
 func (t Texts) restless(f Facts) string {
 	const wayOut = "change the spec to what the external system reports"
-	if f.Differs.Recreate && f.VainDeletes >= NotConvergingAfter {
+	if f.Differs.Recreate && f.FutileDeletes >= NotConvergingAfter {
 		return fmt.Sprintf("%d calls of Delete returned that %s is gone, but Observe still shows it, so it cannot be recreated: %s; "+
 			"delete it in the external system; the driver must set DeleteResponse.Gone only if no observation shows the resource again",
-			NotConvergingAfter, t.Thing, t.Recreate)
+			NotConvergingAfter, t.Resource, t.Recreate)
 	}
 	if f.Differs.Recreate {
-		return fmt.Sprintf("%s was recreated %d times and still differs: %s; %s", t.Thing, NotConvergingAfter, t.Recreate, wayOut)
+		return fmt.Sprintf("%s was recreated %d times and still differs: %s; %s", t.Resource, NotConvergingAfter, t.Recreate, wayOut)
 	}
-	return fmt.Sprintf("%d updates of %s were accepted, and it still differs: %s; %s", NotConvergingAfter, t.Thing, t.InPlace, wayOut)
+	return fmt.Sprintf("%d updates of %s were accepted, and it still differs: %s; %s", NotConvergingAfter, t.Resource, t.InPlace, wayOut)
 }
 
 func (t Texts) listed() string {
@@ -277,9 +277,9 @@ func (t Texts) listed() string {
 // Loss is the event's text about a resource that no longer exists.
 func (t Texts) Loss(d Decision) string {
 	if d.Reason == ReasonMissingAfterRestart {
-		return t.Thing + " existed when the operator last ran and does not exist any more; recreating it"
+		return t.Resource + " existed when the operator last ran and does not exist any more; recreating it"
 	}
-	return t.Thing + " was deleted outside the operator; recreating it"
+	return t.Resource + " was deleted outside the operator; recreating it"
 }
 
 // ownership says who owns the resource, and how to get it; empty for other reasons.
@@ -287,51 +287,51 @@ func (t Texts) ownership(d Decision, f Facts) string {
 	switch d.Reason {
 	case ReasonContested:
 		return fmt.Sprintf("this object and %s both have a record of %s, and nothing proves which is right; "+
-			"neither changes or deletes it until one of them is deleted with annotation %s=orphan", t.Holder, t.Thing, api.AnnotationDeletion)
+			"neither changes or deletes it until one of them is deleted with annotation %s=orphan", t.Holder, t.Resource, api.AnnotationDeletion)
 	case ReasonEndpointChanged:
 		return fmt.Sprintf("%s was created at %s, but the operator now connects to %s; connect to the former again, or set annotation %s to %q to leave the resource there",
-			t.Thing, t.MadeAt, t.Here, api.AnnotationEndpoint, t.Here)
+			t.Resource, t.MadeAt, t.Here, api.AnnotationEndpoint, t.Here)
 	case ReasonAdopting:
-		return "adopting " + t.Thing + ": setting the ownership mark of this object"
+		return "adopting " + t.Resource + ": setting the ownership mark of this object"
 	case ReasonNotOurs:
 	default:
 		return ""
 	}
 	if f.Seen.Rival != RivalNone {
-		return t.heldBy(t.Holder)
+		return t.belongsTo(t.Holder)
 	}
 	return t.notOurs(f)
 }
 
-func (t Texts) heldBy(owner string) string {
+func (t Texts) belongsTo(owner string) string {
 	return fmt.Sprintf("%s belongs to %s; choose another name, or delete that object with annotation %s=orphan first",
-		t.Thing, owner, api.AnnotationDeletion)
+		t.Resource, owner, api.AnnotationDeletion)
 }
 
 // notOurs says who owns the resource according to its mark.
 func (t Texts) notOurs(f Facts) string {
 	switch f.Seen.Owner {
 	case OwnerOther:
-		return t.heldBy(t.Owner) + "; if that object is gone for good, " + t.AdoptFrom
+		return t.belongsTo(t.Owner) + "; if that object is gone for good, " + t.AdoptFrom
 	case OwnerForeign:
 		cluster := t.OwnerCluster
 		if cluster == "" {
 			cluster = "its mark does not say which"
 		}
 		return fmt.Sprintf("%s belongs to %s in another cluster (%s); choose another name, or, if that object is gone for good, %s",
-			t.Thing, t.Owner, cluster, t.AdoptFrom)
+			t.Resource, t.Owner, cluster, t.AdoptFrom)
 	case OwnerNamesake, OwnerRestored, OwnerStated:
-		return fmt.Sprintf("%s belongs to an earlier %s with UID %s; %s", t.Thing, t.Owner, t.OwnerUID, t.AdoptAlways)
+		return fmt.Sprintf("%s belongs to an earlier %s with UID %s; %s", t.Resource, t.Owner, t.OwnerUID, t.AdoptAlways)
 	case OwnerNobody, OwnerUs, OwnerRecorded:
 	}
 	switch {
 	case t.Unmarked != "":
 		return fmt.Sprintf("%s was just created and carries no ownership mark; %s must store CreateRequest.Mark on the resource and return it in "+
-			"Observation.Mark, or set Options.Unmarked; until then the resource is kept when the object is deleted", t.Thing, t.Unmarked)
+			"Observation.Mark, or set Options.Unmarked; until then the resource is kept when the object is deleted", t.Resource, t.Unmarked)
 	case t.Adopted != "":
-		return fmt.Sprintf("%s was adopted, which the adoption policy no longer allows; %s", t.Thing, t.AdoptAlways)
+		return fmt.Sprintf("%s was adopted, which the adoption policy no longer allows; %s", t.Resource, t.AdoptAlways)
 	}
-	return fmt.Sprintf("%s exists, and nothing shows that it belongs to this object; %s", t.Thing, t.AdoptAlways)
+	return fmt.Sprintf("%s exists, and nothing shows that it belongs to this object; %s", t.Resource, t.AdoptAlways)
 }
 
 // progress is about what is in progress or well; empty for other reasons.
@@ -340,31 +340,31 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonAvailable:
 		return t.matches()
 	case ReasonObserving:
-		return "observing " + t.Thing
+		return "observing " + t.Resource
 	case ReasonCreating:
-		return "creating " + t.Thing
+		return "creating " + t.Resource
 	case ReasonRecreatedAfterLoss:
-		return "recreating " + t.Thing + ", which was deleted outside the operator"
+		return "recreating " + t.Resource + ", which was deleted outside the operator"
 	case ReasonMissingAfterRestart:
-		return "creating " + t.Thing + ", which an earlier run of the operator may have created and which does not exist"
+		return "creating " + t.Resource + ", which an earlier run of the operator may have created and which does not exist"
 	case ReasonCompleting:
-		return "publishing the outputs of " + t.Thing
+		return "publishing the outputs of " + t.Resource
 	case ReasonVerifying:
 		return t.verifying(d, f)
 	case ReasonDeleting:
-		return "deleting " + t.Thing
+		return "deleting " + t.Resource
 	case ReasonExternalDeletion:
-		return t.Thing + " is being deleted outside the operator; it will be recreated"
+		return t.Resource + " is being deleted outside the operator; it will be recreated"
 	case ReasonExternalFailed, ReasonDegraded:
-		return t.unwell(d, f)
+		return t.unhealthy(d, f)
 	case ReasonTimeout:
-		return "an operation on " + t.Thing + " exceeded its deadline; retrying"
+		return "an operation on " + t.Resource + " exceeded its deadline; retrying"
 	case ReasonOrphaned:
-		return t.Thing + " is kept, as the deletion policy or the permissions require"
+		return t.Resource + " is kept, as the deletion policy or the permissions require"
 	case ReasonNeverCreated:
-		return t.Thing + " was never created"
+		return t.Resource + " was never created"
 	case ReasonAbsent:
-		return t.Thing + " is gone"
+		return t.Resource + " is gone"
 	default:
 	}
 	return ""
@@ -374,26 +374,26 @@ func (t Texts) progress(d Decision, f Facts) string {
 func (t Texts) verifying(d Decision, f Facts) string {
 	switch {
 	case f.Last.Failed && f.Last.Of.Mutates():
-		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; observing", f.Last.Of, t.Thing, t.Error)
+		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; observing", f.Last.Of, t.Resource, t.Error)
 	case f.Deleting:
-		return "making sure that " + t.Thing + " does not appear after all"
+		return "making sure that " + t.Resource + " does not appear after all"
 	case d.Action == ActionAdopt:
-		return "adopting " + t.Thing
+		return "adopting " + t.Resource
 	case d.Row == 8, d.Row == 9, d.Row == 10:
-		return "finding out whether " + t.Thing + " was created"
+		return "finding out whether " + t.Resource + " was created"
 	case f.Creation == CreationPossible:
-		return "making sure that " + t.Thing + " does not appear after all before creating it again"
+		return "making sure that " + t.Resource + " does not appear after all before creating it again"
 	}
-	return t.Thing + " was created but is not visible yet"
+	return t.Resource + " was created but is not visible yet"
 }
 
-// unwell passes on what the external system reports about a resource.
-func (t Texts) unwell(d Decision, f Facts) string {
-	said := t.Vendor
+// unhealthy passes on what the external system reports about a resource.
+func (t Texts) unhealthy(d Decision, f Facts) string {
+	said := t.External
 	if said == "" {
 		said = "the external system reports " + t.Phase
 	}
-	text := t.Thing + ": " + said
+	text := t.Resource + ": " + said
 	switch {
 	case d.Action == ActionStop:
 		return text + "; change the spec, or delete it in the external system to have it recreated"
@@ -405,7 +405,7 @@ func (t Texts) unwell(d Decision, f Facts) string {
 
 // matches says that the resource matches the spec, and which differences are not enforced.
 func (t Texts) matches() string {
-	text := t.Thing + " matches the spec"
+	text := t.Resource + " matches the spec"
 	if t.Ignored != "" {
 		text += "; not enforced: " + t.Ignored
 	}
@@ -414,10 +414,10 @@ func (t Texts) matches() string {
 
 // matched says for which generation the resource last matched the spec.
 func (t Texts) matched(f Facts, generation int64) string {
-	if f.Seen.Looked {
-		return fmt.Sprintf("%s works; it last matched the spec of generation %d", t.Thing, generation)
+	if f.Seen.Observed {
+		return fmt.Sprintf("%s works; it last matched the spec of generation %d", t.Resource, generation)
 	}
-	return fmt.Sprintf("%s matched the spec of generation %d when it was last observed", t.Thing, generation)
+	return fmt.Sprintf("%s matched the spec of generation %d when it was last observed", t.Resource, generation)
 }
 
 func (t Texts) waiting() string { return "waiting for " + t.Waiting }
@@ -425,7 +425,7 @@ func (t Texts) waiting() string { return "waiting for " + t.Waiting }
 func (t Texts) paused(f Facts) string {
 	switch {
 	case f.Last.Failed:
-		return fmt.Sprintf("%s; cannot %s %s: %s; retrying", t.Paused, verb(f.Last.Of), t.Thing, t.Error)
+		return fmt.Sprintf("%s; cannot %s %s: %s; retrying", t.Paused, verb(f.Last.Of), t.Resource, t.Error)
 	case f.Scope != ScopeOpen:
 		return t.Paused + "; " + t.unseen(f)
 	case t.Changes != "":

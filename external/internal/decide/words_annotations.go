@@ -54,9 +54,9 @@ func AdoptBy(value string) string {
 	return fmt.Sprintf("set annotation %s to %q to adopt it", api.AnnotationAdoption, value)
 }
 
-// Unvouched is what a dependency lacks whose condition Ready somebody else wrote. If its operator
+// Unverified is what a dependency lacks whose condition Ready somebody else wrote. If its operator
 // then writes the same value, no cache shows a change, so the dependency has to be polled.
-const Unvouched = "has a condition Ready that its operator did not write"
+const Unverified = "has a condition Ready that its operator did not write"
 
 // Grant is the way to a missing permission. It names the first obstacle: what the driver author
 // allows, what whoever runs the operator allows, or the object's annotation. Author,

@@ -46,7 +46,7 @@ func (p *access) gatherScope() {
 	switch {
 	case p.hangs != nil, p.shared == nil && p.connect == nil:
 		f.Scope = decide.ScopeOccupied
-		if p.out != nil && p.out.action == decide.ActionCreate {
+		if p.abandoned != nil && p.abandoned.action == decide.ActionCreate {
 			p.track.createHangs(time.Now())
 		}
 	case p.connect != nil:
@@ -62,7 +62,7 @@ func (p *access) gatherScope() {
 
 // admitted takes the object's turn to call the external API, and reports whether it has one.
 func (p *access) admitted() bool {
-	if p.hangs = p.e.left.stuck(p.uid()); p.hangs != nil {
+	if p.hangs = p.e.abandoned.stuck(p.uid()); p.hangs != nil {
 		return false
 	}
 	if p.shared == nil {

@@ -97,7 +97,7 @@ type result[R any] struct {
 
 // pure calls a driver's method that calls no API and therefore should return at once. If it does
 // not, the call is abandoned, and nothing more is called for its object.
-func pure[R any](l *leftBehind, who subject, method string, f func() (R, error)) (R, error) {
+func pure[R any](l *abandonedCalls, who subject, method string, f func() (R, error)) (R, error) {
 	var none R
 	if err := l.stuck(who.uid); err != nil {
 		return none, err
@@ -113,7 +113,7 @@ func pure[R any](l *leftBehind, who subject, method string, f func() (R, error))
 		return answer.value, answer.err
 	case <-over.C:
 	}
-	left := &abroad{method: method}
-	l.leave(who, left, func() lateAnswer { <-answers; return lateAnswer{} })
+	left := &abandonedCall{method: method}
+	l.add(who, left, func() lateAnswer { <-answers; return lateAnswer{} })
 	return none, left.err()
 }

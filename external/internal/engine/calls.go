@@ -89,7 +89,7 @@ func (p *caller) ask(ctx context.Context, a decide.Action, f func(context.Contex
 		return answer{result: result}
 	})
 	if late != nil {
-		got = p.leave(a, late)
+		got = p.abandon(a, late)
 	}
 	p.take(a, got)
 	p.learn(a, start, got)
@@ -120,10 +120,10 @@ func (e *Engine) explain(err error, a decide.Action) answer {
 	return answer{failure: &c, absent: c.absent}
 }
 
-// leave abandons a call.
-func (p *caller) leave(a decide.Action, late <-chan answer) answer {
-	left := &abroad{method: methodOf(a), action: a}
-	p.e.left.leave(subjectOf(p.obj), left, func() lateAnswer {
+// abandon abandons a call.
+func (p *caller) abandon(a decide.Action, late <-chan answer) answer {
+	left := &abandonedCall{method: methodOf(a), action: a}
+	p.e.abandoned.add(subjectOf(p.obj), left, func() lateAnswer {
 		got := <-late
 		late := lateAnswer{failed: got.failure != nil || got.absent, at: time.Now()}
 		if got.failure != nil {
@@ -131,7 +131,7 @@ func (p *caller) leave(a decide.Action, late <-chan answer) answer {
 		}
 		return late
 	})
-	p.out, p.hangs = left, left.err()
+	p.abandoned, p.hangs = left, left.err()
 	return answer{failure: &classification{class: openEnded(a.Mutates()), timeout: true, text: p.hangs.Error()}}
 }
 
@@ -139,18 +139,18 @@ func (p *caller) leave(a decide.Action, late <-chan answer) answer {
 // API.
 func (p *caller) learn(a decide.Action, began time.Time, got answer) {
 	p.client.answered(got.failure)
-	kind, away := tells(a, got.failure), ""
+	kind, away := answerKindOf(a, got.failure), ""
 	if p.hangs != nil { // the driver hangs, not the API
 		kind = answerNothing
 	}
 	if got.failure != nil {
-		away = cmp.Or(got.failure.away, "its calls fail")
+		away = cmp.Or(got.failure.unreachable, "its calls fail")
 	}
 	p.shared.scope.answered(subjectOf(p.obj).key, kind, began, time.Now(), got.after(), away)
 }
 
-// tells returns what an answer shows about the API as a whole.
-func tells(a decide.Action, failure *classification) answerKind {
+// answerKindOf returns what an answer shows about the API as a whole.
+func answerKindOf(a decide.Action, failure *classification) answerKind {
 	if failure == nil {
 		return answerWorks
 	}
@@ -164,7 +164,7 @@ func tells(a decide.Action, failure *classification) answerKind {
 	case decide.ClassUnknown, decide.ClassTransient, decide.ClassAmbiguous:
 	}
 	if a == decide.ActionObserve && failure.crash == nil {
-		return answerAway
+		return answerUnreachable
 	}
 	return answerNothing
 }
@@ -210,7 +210,7 @@ func (p *caller) request() Request {
 // observe reads the external resource.
 func (p *caller) observe(ctx context.Context) {
 	p.forget()
-	p.looked = time.Now()
+	p.observedAt = time.Now()
 	var got state
 	compare := p.comparer()
 	driver, r := &p.e.driver, p.request()
@@ -257,7 +257,7 @@ func (p *caller) create(ctx context.Context) {
 		p.facts.Create, p.refused = p.facts.Last, p.last.text()
 	}
 	p.created = p.created || !p.facts.Last.Failed || !decide.NoEffect(class)
-	if !p.facts.Last.Failed { // a call that was left behind may still write got
+	if !p.facts.Last.Failed { // an abandoned call may still write got
 		p.answered(ctx, got)
 	}
 }
@@ -363,7 +363,7 @@ func (p *caller) connected(ctx context.Context) bool {
 		p.client, p.connect = p.e.clientOf(ctx, p.shared, p.lend)
 	}
 	if p.connect != nil {
-		p.shared.scope.answered(subjectOf(p.obj).key, answerAway, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
+		p.shared.scope.answered(subjectOf(p.obj).key, answerUnreachable, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
 		p.facts.Scope = decide.ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false
@@ -373,12 +373,12 @@ func (p *caller) connected(ctx context.Context) bool {
 
 // located records the endpoint that the client talks to and reports whether the resource is there.
 func (p *caller) located(endpoint string) bool {
-	if p.here.Endpoint == endpoint {
+	if p.place.Endpoint == endpoint {
 		return p.facts.Record.Trouble != decide.TroubleEndpoint
 	}
-	p.here.Endpoint = endpoint
+	p.place.Endpoint = endpoint
 	before := p.id
-	if p.inherited != nil && !p.inherited.Vouches(p.here) {
+	if p.inherited != nil && !p.inherited.AppliesAt(p.place) {
 		p.inherited = nil
 		p.identify()
 	}

@@ -16,20 +16,20 @@ import (
 // intended name and by the identity that the API assigned, as far as obj shows, and obj itself.
 func (e *Engine) IndexKeys(obj Object) []string {
 	keys, r := []string{objectClaim(string(obj.GetUID()))}, ownRecord(obj)
-	if id := e.standsFor(obj, r); id != "" {
-		keys = append(keys, thingClaim(id))
+	if id := e.resourceID(obj, r); id != "" {
+		keys = append(keys, resourceClaim(id))
 	}
 	if r.Given != "" {
-		keys = append(keys, thingClaim(r.Given))
+		keys = append(keys, resourceClaim(r.Given))
 	}
 	return keys
 }
 
-func thingClaim(id string) string   { return "thing/" + id }
-func objectClaim(uid string) string { return "object/" + uid }
+func resourceClaim(id string) string { return "resource/" + id }
+func objectClaim(uid string) string  { return "object/" + uid }
 
-// standsFor returns the identity of the resource that obj, whose record is r, has or wants.
-func (e *Engine) standsFor(obj Object, r record.Record) string {
+// resourceID returns the identity of the resource that obj, whose record is r, has or wants.
+func (e *Engine) resourceID(obj Object, r record.Record) string {
 	if r.ID != "" {
 		return r.ID
 	}
@@ -53,14 +53,14 @@ func ownRecord(obj Object) record.Record {
 func (p *resource) standingOf(obj Object, found map[string]string) decide.Standing {
 	r := ownRecord(obj)
 	s := decide.Standing{
-		UID: string(obj.GetUID()), Since: obj.GetCreationTimestamp().Time, Asked: r.Asked(), Place: r.Place,
-		Had: r.Had(), Ends: !obj.GetDeletionTimestamp().IsZero(),
+		UID: string(obj.GetUID()), Since: obj.GetCreationTimestamp().Time, Claimed: r.Claimed(), Place: r.Place,
+		Had: r.Had(), Deleting: !obj.GetDeletionTimestamp().IsZero(),
 	}
 	if !r.Exists() { // it will be reconciled here
-		s.Place = p.here
+		s.Place = p.place
 	}
 	asks := readSettings(obj.GetAnnotations(), time.Now(), p.e.limits(p.run.Terms(), obj.GetNamespace()))
-	s.Leaves = s.Ends && asks.policy.Orphan
+	s.Orphans = s.Deleting && asks.policy.Orphan
 	if p.e.options.Unmarked || p.missing() { // a resource that the policy no longer grants obj must not go to others either
 		s.Holds = r.Exists() && !r.Refused && (r.ID == p.id || r.Given == p.id)
 		return s
@@ -88,12 +88,12 @@ func (p *resource) contest(ctx context.Context) error {
 			return nil
 		}
 	}
-	others, err := p.run.Sharing(ctx, thingClaim(p.id))
+	others, err := p.run.Sharing(ctx, resourceClaim(p.id))
 	if err != nil {
 		return err
 	}
 	ours := p.standingOf(p.obj, p.seen.Mark)
-	ours.Place, ours.Holds = p.here, ours.Holds && p.missing() && !p.startsOver || p.facts.Seen.Owner == decide.OwnerRecorded
+	ours.Place, ours.Holds = p.place, ours.Holds && p.missing() && !p.startsOver || p.facts.Seen.Owner == decide.OwnerRecorded
 	for _, o := range others {
 		if o.GetUID() == p.obj.GetUID() {
 			continue

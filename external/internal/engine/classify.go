@@ -23,10 +23,10 @@ type classification struct {
 	absent bool
 	// credentials reports whether the API says that it does not know the credentials.
 	credentials bool
-	// away says in the words of this package why the API cannot be reached; empty if the error
+	// unreachable says in the words of this package why the API cannot be reached; empty if the error
 	// does not show that. It is safe to report for every object.
-	away string
-	text string
+	unreachable string
+	text        string
 	// broken are panics of the error's own methods, and of the driver's Classify.
 	broken []*guard.PanicError
 	// crash is the panic of the driver in the call itself; nil if it did not panic there.
@@ -73,11 +73,11 @@ func (c *classification) byMaker(err error, by Errors) {
 	c.timeout = errors.Is(err, context.DeadlineExceeded) || timedOut(err)
 	switch {
 	case c.timeout:
-		c.away = "it does not answer in time"
+		c.unreachable = "it does not answer in time"
 	case refusedConnection(err):
-		c.away = "it refuses connections"
+		c.unreachable = "it refuses connections"
 	case isNetwork(err):
-		c.away = "the network fails"
+		c.unreachable = "the network fails"
 	}
 	if _, ok := errors.AsType[mistake](err); ok {
 		c.class = decide.ClassTerminal
@@ -125,8 +125,8 @@ func (c *classification) byDefault(err error, mutating bool) {
 func (c *classification) byStatus(code int, open decide.Class) {
 	c.class = decide.ClassTransient
 	c.credentials = code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired
-	if code >= http.StatusInternalServerError && c.away == "" {
-		c.away = "it answers with status " + strconv.Itoa(code)
+	if code >= http.StatusInternalServerError && c.unreachable == "" {
+		c.unreachable = "it answers with status " + strconv.Itoa(code)
 	}
 	switch code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge,

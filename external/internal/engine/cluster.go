@@ -91,7 +91,7 @@ func readCluster(ctx context.Context, live client.Reader) (string, error) {
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	switch err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, ns); {
 	case apierrors.IsNotFound(err):
-		return "", errors.New("the cluster has no namespace " + metav1.NamespaceSystem + ", whose UID tells clusters apart; create it, nothing outside is touched until then")
+		return "", errors.New("the cluster has no namespace " + metav1.NamespaceSystem + ", whose UID identifies the cluster; create it, nothing outside is touched until then")
 	case err != nil:
 		return "", fmt.Errorf("ask which cluster this is: read namespace %s: %w", metav1.NamespaceSystem, err)
 	}

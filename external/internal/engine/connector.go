@@ -125,7 +125,7 @@ func (e *Engine) scopeOf(who subject, lend func() Object) (*shared, error) {
 		return e.clients.of(who.key, ""), nil
 	}
 	obj := lend()
-	name, err := pure(&e.left, who, "Scope", func() (string, error) { return e.options.Connector.Scope(obj) })
+	name, err := pure(&e.abandoned, who, "Scope", func() (string, error) { return e.options.Connector.Scope(obj) })
 	if err != nil {
 		return nil, err
 	}

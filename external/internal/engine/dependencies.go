@@ -28,13 +28,13 @@ type objectKey = types.NamespacedName
 // dependencyKind is a kind that objects of kind Object may need.
 type dependencyKind struct {
 	to client.Object
-	// asked is what was learned about the kind when its objects were read.
-	asked *asked
+	// facts is what was learned about the kind when its objects were read.
+	facts *kindFacts
 }
 
-// asked is what the dependents of a kind have shown about it. It is noted before an object is
+// kindFacts is what the dependents of a kind have shown about it. It is noted before an object is
 // read, so that whoever has read one is woken by its next change.
-type asked struct {
+type kindFacts struct {
 	// gvk is the kind's name; nil until an object is read.
 	gvk atomic.Pointer[schema.GroupVersionKind]
 	// judged reports whether some objects are judged by a Dependency.Ready function.
@@ -50,7 +50,7 @@ func (e *Engine) namedByEmpty() ([]dependencyKind, error) {
 	}
 	kinds := make([]dependencyKind, 0, len(named))
 	for _, n := range named {
-		kinds = append(kinds, dependencyKind{to: n.To, asked: &asked{}})
+		kinds = append(kinds, dependencyKind{to: n.To, facts: &kindFacts{}})
 	}
 	return kinds, nil
 }
@@ -76,7 +76,7 @@ func (k dependencyKind) is(to client.Object) bool {
 
 // dependsOn asks the driver what obj, a copy for the driver, depends on.
 func (e *Engine) dependsOn(obj Object) ([]Dependency, error) {
-	return pure(&e.left, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
+	return pure(&e.abandoned, subjectOf(obj), "DependsOn", func() ([]Dependency, error) {
 		return slices.Clone(e.driver.DependsOn(obj)), nil
 	})
 }
@@ -150,7 +150,7 @@ func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, k
 	if err != nil {
 		return "", fmt.Errorf("tell the kind of a %T: %w", d.To, err)
 	}
-	e.dependencies[i].asked.by(d, gvk)
+	e.dependencies[i].facts.learn(d, gvk)
 	to, _ := d.To.DeepCopyObject().(client.Object)
 	err = r.Client().Get(ctx, key, to)
 	switch {
@@ -170,15 +170,15 @@ func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, k
 	if why != "" {
 		return why, nil
 	}
-	if believed, err := e.believed(ctx, r.Live(), to); err != nil || !believed {
-		return decide.Unvouched, err
+	if believed, err := e.isReadyVerified(ctx, r.Live(), to); err != nil || !believed {
+		return decide.Unverified, err
 	}
 	return "", nil
 }
 
 // judged asks the driver what a dependency lacks.
 func (e *Engine) judged(obj Object, d Dependency, to client.Object) (string, error) {
-	return pure(&e.left, subjectOf(obj), "Dependency.Ready", func() (string, error) {
+	return pure(&e.abandoned, subjectOf(obj), "Dependency.Ready", func() (string, error) {
 		ready, why := d.Ready(to)
 		if ready {
 			return "", nil
@@ -187,8 +187,8 @@ func (e *Engine) judged(obj Object, d Dependency, to client.Object) (string, err
 	})
 }
 
-// by notes that an object of the kind is read as d.
-func (a *asked) by(d Dependency, gvk schema.GroupVersionKind) {
+// learn notes that an object of the kind is read as d.
+func (a *kindFacts) learn(d Dependency, gvk schema.GroupVersionKind) {
 	if a.gvk.Load() == nil {
 		a.gvk.Store(&gvk)
 	}
@@ -204,33 +204,33 @@ func kindOf(k client.Client, obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }
 
-// believed reports whether condition Ready of a dependency was written by its operator, and not by
+// isReadyVerified reports whether condition Ready of a dependency was written by its operator, and not by
 // somebody else who may write status. It is true for kinds that trimtab does not manage.
-func (e *Engine) believed(ctx context.Context, live client.Reader, to client.Object) (bool, error) {
+func (e *Engine) isReadyVerified(ctx context.Context, live client.Reader, to client.Object) (bool, error) {
 	o, ours := to.(statusObject)
 	if !ours {
 		return true, nil
 	}
 	version := to.GetResourceVersion()
-	if e.beliefs.holds(to.GetUID(), version) {
+	if e.verified.has(to.GetUID(), version) {
 		return true, nil
 	}
-	c, err := e.vouched(ctx, live, o)
+	c, err := e.ownReady(ctx, live, o)
 	if err != nil || c == nil || c.Status != metav1.ConditionTrue {
 		return false, err
 	}
-	e.beliefs.hold(to.GetUID(), version)
+	e.verified.add(to.GetUID(), version)
 	return true, nil
 }
 
 // changed reports whether an update of an object of the kind can matter. Any update may matter to
 // a Ready function, and, until the kind's name is known, to kstatus.
 func (k dependencyKind) changed(before, after client.Object) bool {
-	if k.asked.judged.Load() {
+	if k.facts.judged.Load() {
 		return true
 	}
 	var gvk schema.GroupVersionKind
-	if known := k.asked.gvk.Load(); known != nil {
+	if known := k.facts.gvk.Load(); known != nil {
 		gvk = *known
 	} else if _, ours := after.(api.Object); !ours {
 		return true

@@ -26,16 +26,16 @@ type Engine struct {
 	driver  Driver
 	options Options
 	// self distinguishes this process's markers from those of others.
-	self    string
-	kind    string
-	clients clients
-	tracks  tracks
-	memory  memory
-	cluster cluster
-	left    leftBehind
-	beliefs beliefs
-	calls   *prometheus.CounterVec
-	waker   *trigger.Waker
+	self      string
+	kind      string
+	clients   clients
+	tracks    tracks
+	memory    memory
+	cluster   cluster
+	abandoned abandonedCalls
+	verified  verifiedVersions
+	calls     *prometheus.CounterVec
+	waker     *trigger.Waker
 
 	dependencies []dependencyKind
 	// problem is why the driver cannot be used; nil if it can.
@@ -46,14 +46,14 @@ type Engine struct {
 func New(d Driver, o Options) *Engine {
 	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, calls: newCallsTotal()}
 	left := newLeftBehind().WithLabelValues(e.kind)
-	e.left.changed = func(by int) { left.Add(float64(by)) }
+	e.abandoned.changed = func(by int) { left.Add(float64(by)) }
 	if e.clients.connector = o.Connector; o.Connector == nil {
 		e.clients.connect = attach(o.Connect, o.Endpoint, Errors{Declared: d.Errors.Declared})
 	}
 	e.dependencies = e.dependencyKinds()
 	e.waker = &trigger.Waker{OnAttach: e.clients.endWith}
 	e.clients.wake = e.waker.Later
-	e.left.returned = func(key objectKey) { e.waker.Objects(key) }
+	e.abandoned.returned = func(key objectKey) { e.waker.Objects(key) }
 	return e
 }
 
@@ -85,21 +85,21 @@ func (e *Engine) dependencyKinds() []dependencyKind {
 		e.problem = fmt.Errorf("tell which kinds a %s depends on: %w; let DependsOn answer for an empty object, or name them in Options.DependencyKinds", e.driver.Type, err)
 	}
 	for _, to := range e.options.DependencyKinds {
-		kinds = append(kinds, dependencyKind{to: to, asked: &asked{}})
+		kinds = append(kinds, dependencyKind{to: to, facts: &kindFacts{}})
 	}
 	return unique(kinds)
 }
 
 // Prepare puts the first marker on an object whose API can hold ownership marks, so that the
 // marker becomes durable together with the finalizer. Without marks, an existing resource must be
-// looked for first. A record that arrived with the object stays if it may be the object's own from
+// observed first. A record that arrived with the object stays if it may be the object's own from
 // before a restore; a copied one is replaced.
 func (e *Engine) Prepare(ctx context.Context, r Run) error {
-	here, err := e.here(ctx, r)
+	here, err := e.place(ctx, r)
 	if err != nil {
 		return err
 	}
-	if e.looksFirst() {
+	if e.observesFirst() {
 		return nil
 	}
 	if e.options.Endpoint != nil || e.options.Connector != nil {
@@ -140,7 +140,7 @@ func (e *Engine) Selects(ctx context.Context, r Run) bool {
 		return true
 	}
 	if there.UID != string(r.Object().GetUID()) {
-		here, err := e.here(ctx, r)
+		here, err := e.place(ctx, r)
 		if err != nil || there.Cluster != here.Cluster || there.Object != here.Object {
 			return true // a copy from another place
 		}
@@ -194,7 +194,7 @@ func (e *Engine) name(who subject, lend func() Object) (string, error) {
 		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
 	}
 	obj := lend()
-	name, err := pure(&e.left, who, "ExternalName", func() (string, error) {
+	name, err := pure(&e.abandoned, who, "ExternalName", func() (string, error) {
 		name, err := e.driver.ExternalName(obj)
 		if err != nil {
 			err = errors.New(classify(err, Errors{}, false).text) // the error's methods are the author's code, too
@@ -292,7 +292,7 @@ func (e *Engine) settled() time.Duration {
 	return record.MarkerLife + e.callDeadline() + e.grace() + record.ClockSkew
 }
 
-// looksFirst reports whether the first record is written only after an observation that found
+// observesFirst reports whether the first record is written only after an observation that found
 // nothing: a resource that has the name before the first create is not ours, and no mark would
 // show that later.
-func (e *Engine) looksFirst() bool { return e.options.Unmarked || e.options.MarkLater }
+func (e *Engine) observesFirst() bool { return e.options.Unmarked || e.options.MarkLater }

@@ -21,9 +21,9 @@ import (
 type identity struct {
 	access
 
-	// here is the place of the operator and the object. Its endpoint is empty until there is a
+	// place is the place of the operator and the object. Its endpoint is empty until there is a
 	// client.
-	here record.Place
+	place record.Place
 	// record is the durable record; inherited is that of another object, copied or restored.
 	record    record.Record
 	inherited *record.Record // nil if there is none
@@ -35,8 +35,8 @@ type identity struct {
 	startsOver bool
 }
 
-// here returns the place of the operator and the object, without the endpoint.
-func (e *Engine) here(ctx context.Context, r Run) (record.Place, error) {
+// place returns the place of the operator and the object, without the endpoint.
+func (e *Engine) place(ctx context.Context, r Run) (record.Place, error) {
 	uid, err := e.cluster.get(ctx, r.Live())
 	if err != nil {
 		return record.Place{}, err
@@ -54,7 +54,7 @@ func (p *identity) readRecord() error {
 		return nil //nolint:nilerr // it is a fact for the decision
 	}
 	if r.Exists() && r.UID != string(p.obj.GetUID()) {
-		if r.Stays("", p.here) { // otherwise it is a copy
+		if r.Stays("", p.place) { // otherwise it is a copy
 			p.inherited = new(r)
 		}
 		r = record.Record{}
@@ -97,7 +97,7 @@ func (p *identity) gatherRecord() {
 	f := &p.facts
 	f.Record.Incarnation, f.Record.Marker = p.record.Incarnation, p.record.Progress()
 	f.Record.KnownID = p.id != ""
-	f.Record.Expired, f.Record.Doubtful = p.record.Create.Expired(time.Now(), record.MarkerLife), p.e.looksFirst() && (p.record.Doubt || p.track.doubtful)
+	f.Record.Expired, f.Record.Doubtful = p.record.Create.Expired(time.Now(), record.MarkerLife), p.e.observesFirst() && (p.record.Doubt || p.track.doubtful)
 	if p.e.options.Unmarked && f.Deleting && !p.record.Exists() {
 		f.Record.KnownID = false // without a record no create was called
 	}
@@ -119,9 +119,9 @@ func (p *identity) gatherRecord() {
 // that was not known when the record was written is pinned before the first create.
 func (p *identity) gatherEndpoint() bool {
 	f := &p.facts
-	pinned, here := p.record.Endpoint, p.here.Endpoint
+	pinned, here := p.record.Endpoint, p.place.Endpoint
 	p.startsOver = here != "" && pinned != "" && pinned != here && p.obj.GetAnnotations()[api.AnnotationEndpoint] == here
-	missing := f.Seen.Looked && f.Seen.Phase == decide.PhaseMissing && f.Creation <= decide.CreationPossible && p.record.ID == p.named
+	missing := f.Seen.Observed && f.Seen.Phase == decide.PhaseMissing && f.Creation <= decide.CreationPossible && p.record.ID == p.named
 	unpinned := here != "" && pinned == "" && p.record.Exists() && (f.Creation == decide.CreationNone || missing)
 	switch {
 	case p.startsOver:
@@ -146,9 +146,9 @@ func (p *identity) gatherEndpoint() bool {
 func (p *identity) rename() {
 	f := &p.facts
 	switch f.Creation {
-	case decide.CreationUntold: // observed by the old name first
+	case decide.CreationUnrecorded: // observed by the old name first
 	case decide.CreationRefused:
-		if p.id == p.named || f.Seen.Looked && !f.Seen.Ours() {
+		if p.id == p.named || f.Seen.Observed && !f.Seen.Ours() {
 			p.takeName()
 		}
 	case decide.CreationNone:
@@ -193,7 +193,7 @@ func (p *identity) markOf(obj Object, incarnation int64) record.Mark {
 	if err != nil {
 		gvk.Kind = p.e.kind
 	}
-	return record.MarkFor(obj, gvk, p.here.Cluster, max(1, incarnation))
+	return record.MarkFor(obj, gvk, p.place.Cluster, max(1, incarnation))
 }
 
 // what names the resource for users.

@@ -28,8 +28,8 @@ type managed struct {
 	copy Object
 	// hangs is why nothing may be called for the object. out is the object's own abandoned call,
 	// if that is why.
-	hangs error
-	out   *abroad
+	hangs     error
+	abandoned *abandonedCall
 	// waiting are the dependencies that are not ready.
 	waiting []loop.Dep
 
@@ -58,15 +58,15 @@ func (p *managed) use(obj Object) {
 func (p *managed) basis() basis {
 	return basis{
 		generation: p.obj.GetGeneration(), policy: p.settings.policy,
-		asked: p.obj.GetAnnotations()[api.AnnotationReconcile],
+		requested: p.obj.GetAnnotations()[api.AnnotationReconcile],
 	}
 }
 
-// gatherTold updates the facts that every report needs, even that of a pass that decides nothing.
-func (p *managed) gatherTold() {
+// gatherReport updates the facts that every report needs, even that of a pass that decides nothing.
+func (p *managed) gatherReport() {
 	f := &p.facts
 	f.Deleting, f.Generation = !p.obj.GetDeletionTimestamp().IsZero(), p.obj.GetGeneration()
-	f.Told, f.ReadyFor = p.track.said.Told, p.track.said.ReadyFor
+	f.LastReport, f.ReadyFor = p.track.lastReport.LastReport, p.track.lastReport.ReadyFor
 }
 
 func (p *managed) event(kind, reason, note string) { p.run.Event(kind, reason, note) }

@@ -15,14 +15,14 @@ import (
 // texts gathers the strings of the pass. It sanitizes those from outside the process.
 func (p *reporter) texts() decide.Texts {
 	t := decide.Texts{
-		Thing: p.what(), ID: p.id, Named: plain.Text(p.named),
+		Resource: p.what(), ID: p.id, Named: plain.Text(p.named),
 		Error: p.last.text(), CreateError: p.refused, Connect: plain.Error(p.connect), Refusal: plain.Error(p.track.refusal.err), Trouble: plain.Error(p.trouble),
-		Vendor: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
+		External: plain.Text(p.seen.Message), Phase: string(p.seen.Phase),
 		Changes: p.changes.Acted().String(), InPlace: p.changes.With(change.InPlace).String(),
 		Recreate: p.changes.With(change.Recreate).String(), Unsupported: p.changes.With(change.Unsupported).String(),
 		Ignored: p.changes.NotEnforced(), Remedy: p.changes.Remedy(), Changing: p.track.changing,
 		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
-		FailedReason: p.track.said.FailedReason, Failed: p.track.said.FailedText,
+		FailedReason: p.track.lastReport.FailedReason, Failed: p.track.lastReport.FailedText,
 		GaveUp: "change the object to try again",
 	}
 	if n := p.run.Retry().Attempt; n > 0 {
@@ -31,7 +31,7 @@ func (p *reporter) texts() decide.Texts {
 	t.Shut = plain.Text(p.shut)
 	t.Hangs, t.Unreflected = plain.Error(p.hangs), plain.Error(p.unreflected)
 	if p.seen.Reason != "" {
-		t.VendorReason = plain.Reason(p.seen.Reason)
+		t.ExternalReason = plain.Reason(p.seen.Reason)
 	}
 	if p.settings.pause != decide.PauseNone {
 		t.Paused = decide.PausedText(p.settings.pause, p.settings.until)
@@ -53,7 +53,7 @@ func waitingFor(deps []loop.Dep) string {
 func (p *reporter) ownership(t *decide.Texts) {
 	found := p.seen.Mark
 	t.Holder, t.Grant = p.holder, p.grant()
-	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.here.Endpoint)
+	t.MadeAt, t.Here = plain.Text(p.record.Endpoint), plain.Text(p.place.Endpoint)
 	if p.facts.Seen.Owner != decide.OwnerUs || p.facts.Record.Marker == record.MarkerNone { // otherwise it is certainly ours
 		t.AdoptAlways = p.adoptBy(api.AdoptionAlways)
 	}

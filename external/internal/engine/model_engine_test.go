@@ -10,7 +10,7 @@ import (
 )
 
 // read returns some version of a slot that a cache may hold.
-func (w *world) read(i int) (object, int) {
+func (w *model) read(i int) (object, int) {
 	s := &w.slots[i]
 	v := len(s.versions) - 1
 	if w.chance(30) {
@@ -21,7 +21,7 @@ func (w *world) read(i int) (object, int) {
 
 // write changes the current object, if uid still exists and, if locked, the object is still at the
 // version that was read.
-func (w *world) write(p *modelPass, locked bool, change func(*object)) bool {
+func (w *model) write(p *modelPass, locked bool, change func(*object)) bool {
 	s := &w.slots[p.slot]
 	if s.now().uid != p.o.uid || locked && s.version()-1 != p.version {
 		return false
@@ -36,18 +36,18 @@ func (w *world) write(p *modelPass, locked bool, change func(*object)) bool {
 
 // modelPass is one pass of the engine.
 type modelPass struct {
-	w       *world
-	slot    int
-	o       object
-	version int
-	t       *track
-	f       decide.Facts
-	have    *thing
-	value   int
-	looked  time.Time
+	w          *model
+	slot       int
+	o          object
+	version    int
+	t          *track
+	f          decide.Facts
+	have       *thing
+	value      int
+	observedAt time.Time
 }
 
-func (w *world) pass(i int) {
+func (w *model) pass(i int) {
 	o, version := w.read(i)
 	if o.uid == 0 || w.released[o.uid] {
 		return
@@ -76,7 +76,7 @@ func (w *world) pass(i int) {
 	if w.m.believesNo && p.t.creation == decide.CreationRefused {
 		p.t.creation = decide.CreationNone
 	}
-	if w.m.believesFirst && p.t.creation == decide.CreationUntold {
+	if w.m.believesFirst && p.t.creation == decide.CreationUnrecorded {
 		p.t.creation = decide.CreationNone
 	}
 	p.hangs()
@@ -88,50 +88,50 @@ func (w *world) pass(i int) {
 			return
 		}
 		d := w.m.decide(p.facts())
-		p.heedsLag(d)
+		p.checkLag(d)
 		w.rows[d.Row]++
 		w.slots[i].last = d
 		if w.v.consistent && !w.v.falseGone && d.Reason == decide.ReasonNotConverging && d.Row == 20 {
 			w.fail("gives up on changes that were made")
 		}
-		p.tell(d)
+		p.record(d)
 		if !p.act(d) || w.broken != "" {
 			return
 		}
 		if w.chance(3) {
-			w.person(w.rng.IntN(2))
+			w.user(w.rng.IntN(2))
 		}
 	}
 	w.fail("a pass does not end")
 }
 
 // undone makes somebody else undo what was changed in this pass.
-func (w *world) undone() {
+func (w *model) undone() {
 	for _, t := range w.undo {
 		t.set(w.now, t.old)
 	}
 	w.undo = nil
 }
 
-// heedsLag fails the model if a stale observation is final: nothing wakes an object when the
+// checkLag fails the model if a stale observation is final: nothing wakes an object when the
 // resource of an earlier object is no longer visible, so it must observe again by itself.
-func (p *modelPass) heedsLag(d decide.Decision) {
+func (p *modelPass) checkLag(d decide.Decision) {
 	if t := p.have; d.Reason == decide.ReasonNotOurs && d.Wake == decide.WakeEvent && t != nil && t.owner == 0 && t.deleted != 0 && t.gone <= p.w.born[p.o.uid] {
 		p.w.fail("takes what a look that is behind shows of an earlier object's thing for the last word")
 	}
 }
 
-func (p *modelPass) tell(d decide.Decision) {
+func (p *modelPass) record(d decide.Decision) {
 	if !p.w.tracing {
 		return
 	}
 	f := p.facts()
-	p.w.tell("slot %d v%d uid %d: %s %s (%s)  creation %d since %s fresh %t accepted %t, record %d id %q done %t adopted %q, seen %+v, last %s %s, value %d want %d",
+	p.w.log("slot %d v%d uid %d: %s %s (%s)  creation %d since %s fresh %t accepted %t, record %d id %q done %t adopted %q, seen %+v, last %s %s, value %d want %d",
 		p.slot, p.version, p.o.uid, d.Row, d.Action, d.Reason, f.Creation, min(f.SinceCreate, time.Hour), f.Fresh, f.DeleteAccepted,
 		p.o.rec.Incarnation, p.o.rec.ID, !p.o.rec.Done.IsZero(), p.o.rec.Adopted, f.Seen, f.Last.Of, f.Last.Class, p.value, p.o.want)
 }
 
-func (w *world) track(uid int64) *track {
+func (w *model) track(uid int64) *track {
 	t := w.tracks[uid]
 	if t == nil {
 		t = &track{begun: w.clock()}
@@ -146,14 +146,14 @@ func (p *modelPass) prepare() bool {
 	if known := p.t.known; !first.Exists() && !p.w.m.forgetsRecords {
 		first = known
 	}
-	if (!p.w.v.looksFirst() || p.w.m.firstMarker) && !first.Exists() {
+	if (!p.w.v.observesFirst() || p.w.m.firstMarker) && !first.Exists() {
 		first = p.w.record(p.o.uid, 1)
 		p.t.prepared = first.Create
 	}
 	return p.w.write(p, true, func(o *object) { o.finalizer, o.rec = true, first })
 }
 
-func (w *world) record(uid, incarnation int64) record.Record {
+func (w *model) record(uid, incarnation int64) record.Record {
 	w.ids++
 	return record.Record{
 		Incarnation: incarnation, UID: strconv.FormatInt(uid, 10),
@@ -169,7 +169,7 @@ func (p *modelPass) ownMark() map[string]string {
 }
 
 // settled is the age from which on a record has no effects still to appear.
-func (w *world) settled() time.Duration {
+func (w *model) settled() time.Duration {
 	if w.m.eager {
 		return 0
 	}
@@ -183,12 +183,12 @@ func (p *modelPass) facts() decide.Facts {
 	f.Generation = o.generation
 	f.Grace, f.Unprepared, f.CanMark, f.MarkLater = modelGrace*time.Second, o.unprepared, v.marker, v.late
 	f.UniqueNames = v.byName() && !v.twofold || p.w.m.hasty
-	f.Record = decide.RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.Progress(), Doubtful: v.looksFirst() && (o.rec.Doubt || p.t.doubtful)}
+	f.Record = decide.RecordFacts{Incarnation: o.rec.Incarnation, Marker: o.rec.Progress(), Doubtful: v.observesFirst() && (o.rec.Doubt || p.t.doubtful)}
 	f.Record.Expired = o.rec.Create.Expired(p.w.clock(), modelLife*time.Second) && !p.w.m.oldMarkers
 	f.Record.KnownID = o.rec.ID != "" || v.byName() && (!v.unmarked || !o.deleting || o.rec.Exists())
 	now := p.w.clock()
-	if f.Seen.Looked || f.Found != decide.FoundNotAsked {
-		now = p.looked
+	if f.Seen.Observed || f.Found != decide.FoundNotAsked {
+		now = p.observedAt
 	}
 	p.t.facts(&f, now)
 	if p.w.m.doubtless {
@@ -245,14 +245,14 @@ func (p *modelPass) answered(a decide.Action, c decide.Class) decide.Answer {
 // observe reads a resource as it was a moment ago.
 func (p *modelPass) observe() {
 	w := p.w
-	p.looked = w.clock()
+	p.observedAt = w.clock()
 	if w.chance(5) {
 		p.answered(decide.ActionObserve, decide.ClassTransient)
 		return
 	}
 	p.answered(decide.ActionObserve, decide.ClassUnknown)
 	at := w.readTime()
-	p.f.Seen, p.f.Differs, p.have = decide.Seen{Looked: true, Phase: decide.PhaseMissing}, decide.Differs{}, nil
+	p.f.Seen, p.f.Differs, p.have = decide.Seen{Observed: true, Phase: decide.PhaseMissing}, decide.Differs{}, nil
 	for _, t := range w.things {
 		if t.exists(at) && t.slot == p.slot && (w.v.byName() || strconv.Itoa(t.id) == p.o.rec.ID) {
 			p.have = t
@@ -273,7 +273,7 @@ func (p *modelPass) observe() {
 func (p *modelPass) know(phase decide.Phase, value int, from decide.Source) {
 	w := p.w
 	p.value = value
-	p.f.Seen = decide.Seen{Looked: true, Phase: phase, Source: from}
+	p.f.Seen = decide.Seen{Observed: true, Phase: phase, Source: from}
 	who := decide.Claimant{Mark: markIn(w.marks[p.o.uid]), Record: p.o.rec, Unmarked: w.v.unmarked, Late: w.v.late, Untried: p.t.creation <= decide.CreationRefused, Adoption: p.o.policy.Adoption}
 	p.f.Seen.Owner = who.OwnerOf(p.have.mark)
 	p.f.Seen.Marked = w.m.anyMark || p.have.mark[record.MarkIncarnation] == p.ownMark()[record.MarkIncarnation]
@@ -307,7 +307,7 @@ func (p *modelPass) recall() {
 	if !known || p.w.now-m.at > modelLag && !p.w.m.elephant || m.generation == p.o.generation && !p.o.deleting {
 		return
 	}
-	p.have, p.looked = m.have, p.w.clock()
+	p.have, p.observedAt = m.have, p.w.clock()
 	p.know(decide.PhaseAvailable, m.value, decide.SourceMemory)
 }
 
@@ -317,7 +317,7 @@ func (p *modelPass) returns(t *thing) {
 	if !w.v.answers || t == nil || p.f.Last.Failed {
 		return
 	}
-	p.have, p.looked = t, w.clock()
+	p.have, p.observedAt = t, w.clock()
 	value := t.value
 	if w.v.echoes {
 		value = p.o.want
@@ -325,7 +325,7 @@ func (p *modelPass) returns(t *thing) {
 	p.know(t.phase(w.now), value, decide.SourceAnswer)
 }
 
-func (w *world) readTime() int {
+func (w *model) readTime() int {
 	if !w.v.consistent && w.chance(30) {
 		return w.now - w.rng.IntN(modelLag+1)
 	}
@@ -374,7 +374,7 @@ func (p *modelPass) create(d decide.Decision) bool {
 	p.f.Did.Create, p.f.Seen = true, decide.Seen{}
 	p.f.Found = decide.FoundNotAsked
 	x := thing{slot: p.slot, owner: p.o.uid, incarnation: p.o.rec.Incarnation, value: p.o.want}
-	if !w.v.looksFirst() {
+	if !w.v.observesFirst() {
 		x.mark = p.ownMark()
 	}
 	if w.chance(20) {
@@ -442,7 +442,7 @@ func (p *modelPass) hangs() {
 
 // withdraw records that a create was refused.
 func (p *modelPass) withdraw() bool {
-	if !p.w.v.looksFirst() || !p.t.withdraws(p.o.rec) {
+	if !p.w.v.observesFirst() || !p.t.withdraws(p.o.rec) {
 		return true
 	}
 	return p.w.write(p, true, func(o *object) { o.rec.Refused, o.rec.Doubt = true, p.t.doubtful })
@@ -564,9 +564,9 @@ func (p *modelPass) remove() {
 
 // isGone takes the answer to a delete that the resource is gone.
 func (p *modelPass) isGone() {
-	p.looked = p.w.clock()
+	p.observedAt = p.w.clock()
 	p.t.answeredGone()
-	p.f.Seen, p.f.Differs = decide.Seen{Looked: true, Phase: decide.PhaseMissing, Source: decide.SourceAnswer}, decide.Differs{}
+	p.f.Seen, p.f.Differs = decide.Seen{Observed: true, Phase: decide.PhaseMissing, Source: decide.SourceAnswer}, decide.Differs{}
 	p.t.sawNothing()
 }
 
@@ -579,16 +579,16 @@ func (p *modelPass) pretendGone() {
 	p.t.recreating(p.o.generation, p.o.rec.Incarnation, strconv.Itoa(p.o.want))
 	p.isGone()
 	if w.falseGone[p.o.uid].generation != p.o.generation {
-		w.falseGone[p.o.uid] = vainCount{generation: p.o.generation}
+		w.falseGone[p.o.uid] = futileCount{generation: p.o.generation}
 	}
 	n := w.falseGone[p.o.uid].count + 1
-	w.falseGone[p.o.uid] = vainCount{p.o.generation, n}
+	w.falseGone[p.o.uid] = futileCount{p.o.generation, n}
 	if n > 2*decide.NotConvergingAfter { // a create whose answer is lost may have made it
 		w.fail("deletes again and again what stays")
 	}
 }
 
-func (w *world) anyFault() decide.Class {
+func (w *model) anyFault() decide.Class {
 	if !w.chance(20) {
 		return decide.ClassUnknown
 	}
@@ -597,7 +597,7 @@ func (w *world) anyFault() decide.Class {
 
 func (p *modelPass) find() {
 	w := p.w
-	p.looked = w.clock()
+	p.observedAt = w.clock()
 	at, n := w.readTime(), 0
 	for _, t := range w.things {
 		if t.exists(at) && t.owner == p.o.uid && t.incarnation == p.o.rec.Incarnation {
@@ -696,12 +696,12 @@ func (p *modelPass) release() {
 
 // answered reports whether a create with this token was answered before, so that another one makes
 // nothing.
-func (w *world) answered(t thing) bool {
+func (w *model) answered(t thing) bool {
 	return w.v.identity == decide.IdentityToken && w.tokens[token{t.owner, t.incarnation}] != nil
 }
 
 // checkReleased checks that nothing of the object is left or still to appear.
-func (w *world) checkReleased(uid int64) {
+func (w *model) checkReleased(uid int64) {
 	for _, t := range w.things {
 		if t.owner == uid && t.deleted == 0 {
 			w.fail("the finalizer went while the thing lives")

@@ -170,7 +170,7 @@ func TestModelTeeth(t *testing.T) {
 		"deletes what is said to be gone for ever": {
 			why: "a driver whose Gone is wrong is asked to delete again and again",
 			api: "name and mark, said to be gone",
-			m:   with(func(f *decide.Facts) { f.VainDeletes = 0 }, nil),
+			m:   with(func(f *decide.Facts) { f.FutileDeletes = 0 }, nil),
 		},
 		"does not look after changes that do not last": {
 			why: "changes that others undo are given up",

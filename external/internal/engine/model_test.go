@@ -47,8 +47,8 @@ type variant struct {
 	consistent bool
 }
 
-// looksFirst reports whether no mark shows what existed before a create.
-func (v variant) looksFirst() bool { return v.unmarked || v.late }
+// observesFirst reports whether no mark shows what existed before a create.
+func (v variant) observesFirst() bool { return v.unmarked || v.late }
 
 // byName reports whether we choose a resource's name.
 func (v variant) byName() bool { return v.identity == decide.IdentityDeterministic }
@@ -137,7 +137,7 @@ type late struct {
 // token identifies a create that is repeated.
 type token struct{ owner, incarnation int64 }
 
-type world struct {
+type model struct {
 	v        variant
 	m        mutant
 	rng      *rand.Rand
@@ -157,7 +157,7 @@ type world struct {
 	vain     map[int64]int // updates accepted since a read last showed nothing to update
 	born     map[int64]int
 	// falseGone counts deletions of this process that were answered with Gone and did nothing.
-	falseGone map[int64]vainCount
+	falseGone map[int64]futileCount
 	process   int
 	skew      int // of the process's clock
 	uids      int64
@@ -169,11 +169,11 @@ type world struct {
 	story     []string
 }
 
-func newWorld(v variant, m mutant, seed uint64) *world {
+func newWorld(v variant, m mutant, seed uint64) *model {
 	if m.decide == nil {
 		m.decide = decide.Next
 	}
-	w := &world{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]map[string]string{}, born: map[int64]int{}, tokens: map[token]*thing{}, vain: map[int64]int{}}
+	w := &model{v: v, m: m, rng: rand.New(rand.NewPCG(seed, 1)), now: 1000, orphaned: map[int64]bool{}, marks: map[int64]map[string]string{}, born: map[int64]int{}, tokens: map[token]*thing{}, vain: map[int64]int{}}
 	w.crash()
 	for i := range w.slots {
 		w.slots[i].put(object{})
@@ -181,15 +181,15 @@ func newWorld(v variant, m mutant, seed uint64) *world {
 	return w
 }
 
-func (w *world) chance(percent int) bool { return !w.calm && w.rng.IntN(100) < percent }
-func (w *world) fail(what string) {
+func (w *model) chance(percent int) bool { return !w.calm && w.rng.IntN(100) < percent }
+func (w *model) fail(what string) {
 	if w.broken == "" {
 		w.broken = what
 	}
 }
 
-// tell keeps the latest events for the failure message.
-func (w *world) tell(format string, args ...any) {
+// log keeps the latest events for the failure message.
+func (w *model) log(format string, args ...any) {
 	if !w.tracing {
 		return
 	}
@@ -200,13 +200,13 @@ func (w *world) tell(format string, args ...any) {
 }
 
 // clock is the clock of the current process.
-func (w *world) clock() time.Time { return time.Unix(int64(w.now+w.skew), 0) }
+func (w *model) clock() time.Time { return time.Unix(int64(w.now+w.skew), 0) }
 
-func (w *world) crash() {
-	w.tell("crash")
+func (w *model) crash() {
+	w.log("crash")
 	w.process++
 	w.tracks, w.released, w.out = map[int64]*track{}, map[int64]bool{}, map[int64]int{}
-	w.memory, w.falseGone = map[int64]memorizedThing{}, map[int64]vainCount{}
+	w.memory, w.falseGone = map[int64]memorizedThing{}, map[int64]futileCount{}
 	w.skew = w.rng.IntN(2*modelSkew+1) - modelSkew
 	for i := range w.slots {
 		w.slots[i].seen = 0
@@ -217,7 +217,7 @@ func (w *world) crash() {
 }
 
 // walk makes n steps. After each hundred events there is a calm in which everything must settle.
-func (w *world) walk(n int) {
+func (w *model) walk(n int) {
 	for w.steps < n && w.broken == "" {
 		for range 100 {
 			w.event()
@@ -231,12 +231,12 @@ func (w *world) walk(n int) {
 }
 
 // event makes a user, the external system or time act.
-func (w *world) event() {
+func (w *model) event() {
 	w.tick(w.rng.IntN(3))
 	i := w.rng.IntN(len(w.slots))
 	switch w.rng.IntN(10) {
 	case 0, 1, 2:
-		w.person(i)
+		w.user(i)
 	case 7:
 		if w.chance(20) {
 			w.strip(i)
@@ -260,7 +260,7 @@ func (w *world) event() {
 }
 
 // tick lets time pass and late creates take effect.
-func (w *world) tick(n int) {
+func (w *model) tick(n int) {
 	for range n {
 		w.now++
 		for k := 0; k < len(w.pending); k++ {
@@ -279,7 +279,7 @@ func (w *world) tick(n int) {
 }
 
 // forget drops resources deleted so long ago that no read shows them.
-func (w *world) forget() {
+func (w *model) forget() {
 	kept := w.things[:0]
 	for _, t := range w.things {
 		if t.deleted == 0 || t.gone+2*modelLag > w.now {
@@ -290,7 +290,7 @@ func (w *world) forget() {
 }
 
 // named returns the resource that exists in a slot now.
-func (w *world) named(i int) *thing {
+func (w *model) named(i int) *thing {
 	for _, t := range w.things {
 		if t.slot == i && t.exists(w.now) {
 			return t
@@ -300,11 +300,11 @@ func (w *world) named(i int) *thing {
 }
 
 // land makes a resource exist.
-func (w *world) land(t thing) *thing {
+func (w *model) land(t thing) *thing {
 	if w.v.byName() && !w.v.twofold && w.named(t.slot) != nil {
 		return nil
 	}
-	if w.v.looksFirst() && w.orphaned[t.owner] && w.slots[t.slot].now().rec.Exists() {
+	if w.v.observesFirst() && w.orphaned[t.owner] && w.slots[t.slot].now().rec.Exists() {
 		return nil // appears while another object observes it, which no engine could detect
 	}
 	if w.v.identity == decide.IdentityToken {
@@ -331,27 +331,27 @@ func (w *world) land(t thing) *thing {
 	if w.v.identity == decide.IdentityToken {
 		w.tokens[token{t.owner, t.incarnation}] = &t
 	}
-	w.tell("landed: slot %d thing %d of uid %d inc %d", t.slot, t.id, t.owner, t.incarnation)
+	w.log("landed: slot %d thing %d of uid %d inc %d", t.slot, t.id, t.owner, t.incarnation)
 	return &t
 }
 
 // alive reports whether an object exists now.
-func (w *world) alive(uid int64) bool {
+func (w *model) alive(uid int64) bool {
 	return w.slots[0].now().uid == uid || w.slots[1].now().uid == uid
 }
 
-func (w *world) person(i int) {
+func (w *model) user(i int) {
 	s := &w.slots[i]
 	o := *s.now()
 	if o.uid == 0 {
-		if w.v.looksFirst() || w.v.twofold {
+		if w.v.observesFirst() || w.v.twofold {
 			w.tick(modelHang + modelLag) // until what the last object orphaned is visible
 		}
 		w.uids++
 		o = object{uid: w.uids, generation: 1, want: w.rng.IntN(40), policy: w.policy()}
 		w.marks[o.uid], w.born[o.uid] = w.mark(o.uid, i), w.now
 		s.put(o)
-		w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
+		w.log("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
 		return
 	}
 	switch w.rng.IntN(6) {
@@ -371,29 +371,29 @@ func (w *world) person(i int) {
 		o.pause = decide.Pause(w.rng.IntN(3))
 	}
 	s.put(o)
-	w.tell("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
+	w.log("person: slot %d uid %d want %d deleting %t pause %d policy %+v", i, o.uid, o.want, o.deleting, o.pause, o.policy)
 }
 
 // strip removes finalizer and record from a live object, as replacing the whole object does. Only
 // where we choose the name and resources bear marks can it be known afterwards what was created
 // for it, and for an adopted resource only the record shows that. It happens where no stale copy
 // is read any more, and what was created becomes visible before the next observation.
-func (w *world) strip(i int) {
+func (w *model) strip(i int) {
 	s := &w.slots[i]
 	o := *s.now()
-	if o.uid == 0 || o.deleting || !w.v.byName() || w.v.looksFirst() || o.rec.Adopted != "" {
+	if o.uid == 0 || o.deleting || !w.v.byName() || w.v.observesFirst() || o.rec.Adopted != "" {
 		return
 	}
 	o.finalizer, o.rec = false, record.Record{}
 	s.put(o)
 	s.seen = s.version() - 1
-	w.tell("person: slot %d uid %d loses its metadata", i, o.uid)
+	w.log("person: slot %d uid %d loses its metadata", i, o.uid)
 	w.tick(modelHang + modelGrace)
 }
 
 // takeOff removes the record of a resource that bears no mark, while the process that knows it
 // lives on.
-func (w *world) takeOff(i int) {
+func (w *model) takeOff(i int) {
 	s := &w.slots[i]
 	o := *s.now()
 	if t := w.tracks[o.uid]; o.uid == 0 || !w.v.unmarked || !w.v.byName() || t == nil || t.known != o.rec {
@@ -402,13 +402,13 @@ func (w *world) takeOff(i int) {
 	o.rec = record.Record{}
 	s.put(o)
 	s.seen = s.version() - 1
-	w.tell("person: slot %d uid %d loses its record", i, o.uid)
+	w.log("person: slot %d uid %d loses its record", i, o.uid)
 	w.calm = true
 	w.pass(i)
 	w.calm = false
 }
 
-func (w *world) policy() decide.Policy {
+func (w *model) policy() decide.Policy {
 	p := decide.Policy{Create: !w.chance(20), Update: !w.chance(20), Delete: !w.chance(20), Adoption: decide.AdoptIfMarked}
 	p.Orphan = w.chance(10)
 	if w.chance(30) {
@@ -417,23 +417,23 @@ func (w *world) policy() decide.Policy {
 	return p
 }
 
-func (w *world) mark(uid int64, slot int) map[string]string {
+func (w *model) mark(uid int64, slot int) map[string]string {
 	return map[string]string{record.MarkUID: strconv.FormatInt(uid, 10), record.MarkKind: "Thing.example.org", record.MarkName: strconv.Itoa(slot)}
 }
 
 // drift changes or deletes resources outside the operator.
-func (w *world) drift(i int) {
+func (w *model) drift(i int) {
 	for _, t := range w.things {
 		if t.slot != i || !t.exists(w.now) || !w.chance(60) {
 			continue
 		}
 		if w.chance(40) {
 			t.deleted, t.gone = w.now, w.now
-			w.tell("drift: slot %d thing %d deleted", i, t.id)
+			w.log("drift: slot %d thing %d deleted", i, t.id)
 			continue
 		}
 		t.set(w.now, w.rng.IntN(40))
-		w.tell("drift: slot %d thing %d is %d", i, t.id, t.value)
+		w.log("drift: slot %d thing %d is %d", i, t.id, t.value)
 	}
 }
 
@@ -442,7 +442,7 @@ func (t *thing) set(now, value int) { t.old, t.value, t.changed = t.value, value
 // intruder puts a foreign resource under one of our names, or removes a mark. Both happen only
 // where no read can still show the earlier state: no API allows acting on what was read without
 // any chance of a change in between.
-func (w *world) intruder(i int) {
+func (w *model) intruder(i int) {
 	t := w.named(i)
 	switch {
 	case !w.v.byName():
@@ -461,13 +461,13 @@ func (w *world) intruder(i int) {
 
 // byRecord reports whether only a record shows who owns the resource in a slot, so that no engine
 // could recognise an intruder.
-func (w *world) byRecord(i int) bool {
+func (w *model) byRecord(i int) bool {
 	r := w.slots[i].now().rec
 	return r.Exists() && (w.v.unmarked || r.Adopted != "" || w.v.late && r.Done.IsZero())
 }
 
 // quiet reports whether nothing of the slot is visible or still to appear.
-func (w *world) quiet(i int) bool {
+func (w *model) quiet(i int) bool {
 	for _, l := range w.pending {
 		if w.v.twofold && l.t.slot == i {
 			return false
@@ -482,7 +482,7 @@ func (w *world) quiet(i int) bool {
 }
 
 // settle ends all faults and requires everything to settle.
-func (w *world) settle() {
+func (w *model) settle() {
 	w.calm = true
 	defer func() { w.calm = false }()
 	for i := range w.slots {
@@ -504,7 +504,7 @@ func (w *world) settle() {
 }
 
 // rests runs passes until the slot is as it should be.
-func (w *world) rests(i int) bool {
+func (w *model) rests(i int) bool {
 	for range 60 {
 		w.tick(2)
 		w.pass(i)
@@ -515,7 +515,7 @@ func (w *world) rests(i int) bool {
 	return w.excused(i)
 }
 
-func (w *world) atRest(i int) bool {
+func (w *model) atRest(i int) bool {
 	s := &w.slots[i]
 	o := s.now()
 	if o.uid == 0 {
@@ -533,7 +533,7 @@ func (w *world) atRest(i int) bool {
 }
 
 // excused handles the stops that only a user can end; the model acts as that user.
-func (w *world) excused(i int) bool {
+func (w *model) excused(i int) bool {
 	s := &w.slots[i]
 	o := *s.now()
 	switch s.last.Reason {

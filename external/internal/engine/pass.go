@@ -28,8 +28,8 @@ func (e *Engine) open(r Run) *pass {
 		e: e, obj: r.Object(), run: r, track: e.tracks.of(r.Object().GetUID()),
 		settings: readSettings(r.Object().GetAnnotations(), time.Now(), e.limits(r.Terms(), r.Object().GetNamespace())),
 	}
-	if left, still := e.left.of(p.uid()); still {
-		p.out, p.hangs = left, left.err()
+	if left, still := e.abandoned.of(p.uid()); still {
+		p.abandoned, p.hangs = left, left.err()
 	} else if left != nil {
 		p.track.takeBack(left.action, left.answer)
 	}
@@ -71,7 +71,7 @@ func (p *pass) converge(ctx context.Context) (decide.Decision, error) {
 // load reads what does not change within a pass.
 func (p *pass) load(ctx context.Context) error {
 	var err error
-	if p.here, err = p.e.here(ctx, p.run); err != nil {
+	if p.place, err = p.e.place(ctx, p.run); err != nil {
 		return err
 	}
 	if err := p.readRecord(); err != nil {

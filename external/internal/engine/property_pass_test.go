@@ -51,7 +51,7 @@ func (w *commons) visit(h *holder) {
 		}
 		d := decide.Next(p.facts())
 		h.last = d
-		w.tell("%s: %s uid %s: %s %s %s, seen %+v, creation %d, record %s", h.c.id, h.key(), h.uid, d.Row, d.Action, d.Reason, p.f.Seen, p.f.Creation, h.rec)
+		w.log("%s: %s uid %s: %s %s %s, seen %+v, creation %d, record %s", h.c.id, h.key(), h.uid, d.Row, d.Action, d.Reason, p.f.Seen, p.f.Creation, h.rec)
 		if !p.act(d) || w.broken != "" {
 			return
 		}
@@ -118,7 +118,7 @@ func (p *commonsPass) identify() {
 
 func (p *commonsPass) facts() decide.Facts {
 	f, k := &p.f, p.w.k
-	f.Deleting, f.Policy = p.h.deleting, p.w.asks(p.h).policy
+	f.Deleting, f.Policy = p.h.deleting, p.w.settingsOf(p.h).policy
 	f.CanMark, f.CanUnmark = k.marker && !p.w.m.noMarks, !k.unmarked
 	p.t.facts(f, p.w.clock())
 	f.Fresh = true
@@ -239,7 +239,7 @@ func (w *commons) markOf(h *holder) map[string]string {
 }
 
 func (w *commons) claimant(h *holder, r, inherited record.Record, untried bool) decide.Claimant {
-	s := w.asks(h)
+	s := w.settingsOf(h)
 	c := decide.Claimant{
 		Mark: markIn(w.markOf(h)), Record: r, Inherited: inherited, Unmarked: w.k.unmarked, Untried: untried,
 		Adoption: s.policy.Adoption, From: s.from,
@@ -256,7 +256,7 @@ func (w *commons) claimant(h *holder, r, inherited record.Record, untried bool) 
 
 // observe observes the resource and who else claims it.
 func (p *commonsPass) observe(t *deed) {
-	p.seen, p.f.Seen, p.f.Differs, p.f.Last = t, decide.Seen{Looked: true, Phase: decide.PhaseMissing}, decide.Differs{}, decide.Answer{Of: decide.ActionObserve}
+	p.seen, p.f.Seen, p.f.Differs, p.f.Last = t, decide.Seen{Observed: true, Phase: decide.PhaseMissing}, decide.Differs{}, decide.Answer{Of: decide.ActionObserve}
 	var found map[string]string
 	if t == nil {
 		p.t.sawNothing()
@@ -309,7 +309,7 @@ func (p *commonsPass) standing(o *holder, found map[string]string) decide.Standi
 	if r.UID != o.uid {
 		r = record.Record{}
 	}
-	s := decide.Standing{UID: o.uid, Since: o.created, Asked: r.Asked(), Had: r.Had(), Place: r.Place, Ends: o.deleting, Leaves: o.deleting && o.annotations.deletion == "orphan"}
+	s := decide.Standing{UID: o.uid, Since: o.created, Claimed: r.Claimed(), Had: r.Had(), Place: r.Place, Deleting: o.deleting, Orphans: o.deleting && o.annotations.deletion == "orphan"}
 	if !r.Exists() {
 		s.Place = p.here
 	}

@@ -41,15 +41,15 @@ func TestWaits(t *testing.T) {
 // object was read and the kind's name is unknown.
 func TestChangedForTheAuthor(t *testing.T) {
 	claim, busy := &corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}
-	k := dependencyKind{to: claim, asked: &asked{}}
+	k := dependencyKind{to: claim, facts: &kindFacts{}}
 	if !k.changed(claim, busy) {
 		t.Error("an update is lost before the kind is known")
 	}
-	k.asked.by(Dependency{To: claim}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	k.facts.learn(Dependency{To: claim}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	if k.changed(claim, busy) {
 		t.Error("a busy dependency wakes those for which it is there")
 	}
-	k.asked.by(Dependency{To: claim, Ready: func(client.Object) (bool, string) { return true, "" }}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	k.facts.learn(Dependency{To: claim, Ready: func(client.Object) (bool, string) { return true, "" }}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	if !k.changed(claim, busy) {
 		t.Error("an update is lost that the author may judge by")
 	}
@@ -105,8 +105,8 @@ func TestMetadataLostInOneProcess(t *testing.T) {
 	var tr track
 	tr.prepared = first.Create
 	tr.read(first, now, time.Hour)
-	if tr.creation != decide.CreationUntold {
-		t.Fatalf("creation %d of a first record, want %d", tr.creation, decide.CreationUntold)
+	if tr.creation != decide.CreationUnrecorded {
+		t.Fatalf("creation %d of a first record, want %d", tr.creation, decide.CreationUnrecorded)
 	}
 	tr.sawNothing()
 	tr.createAnswered(false, decide.ClassUnknown, now)

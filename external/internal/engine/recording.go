@@ -20,7 +20,7 @@ type recording struct{ identity }
 
 // writeMarker makes durable that a create may be called.
 func (p *recording) writeMarker(ctx context.Context, incarnation int64) error {
-	r, _, err := p.e.newRecord(p.obj, p.here, p.named, incarnation)
+	r, _, err := p.e.newRecord(p.obj, p.place, p.named, incarnation)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (p *recording) writeMarker(ctx context.Context, incarnation int64) error {
 // withdraw makes durable that a create was certainly refused, if no mark could show later that the
 // resource with that name is not ours.
 func (p *recording) withdraw(ctx context.Context) error {
-	if !p.e.looksFirst() || !p.track.withdraws(p.record) {
+	if !p.e.observesFirst() || !p.track.withdraws(p.record) {
 		return nil
 	}
 	r := p.record
@@ -87,7 +87,7 @@ func (p *recording) sawGiven(ctx context.Context) error {
 // operator wrote it that did not distinguish endpoints or installations.
 func (p *recording) pin(ctx context.Context) error {
 	r := p.record
-	r.Place = r.Or(p.here)
+	r.Place = r.Or(p.place)
 	if r.Place == p.record.Place || !r.Exists() || !p.facts.Seen.Ours() || p.facts.Deleting || p.facts.Paused != decide.PauseNone {
 		return nil
 	}

@@ -25,13 +25,13 @@ func (p *resource) reflect() {
 		before, shown = p.obj, copyOf(p.obj)
 	}
 	reflects, have := p.e.driver.Reflect, p.seen.Have
-	_, err := pure(&p.e.left, subjectOf(p.obj), "Reflect", func() (struct{}, error) {
+	_, err := pure(&p.e.abandoned, subjectOf(p.obj), "Reflect", func() (struct{}, error) {
 		reflects(shown, have)
 		return struct{}{}, nil
 	})
 	if err != nil {
 		p.run.Log().Error(err, "Reflect did not come to its end; status is not complete")
-		p.unreflected, p.hangs = err, p.e.left.stuck(p.uid())
+		p.unreflected, p.hangs = err, p.e.abandoned.stuck(p.uid())
 		if !p.shown { // what Reflect wrote is incomplete, or is still changing
 			p.use(copyOf(before))
 			p.obj.TrimtabExternal().External = p.observed()

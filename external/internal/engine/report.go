@@ -59,14 +59,14 @@ func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 	}
 	r := decide.Report(d, p.facts, p.texts())
 	p.reason, p.message = r.Reason, r.Message
-	p.track.tells(r, d, p.facts)
+	p.track.reported(r, d, p.facts)
 	p.run.Report(r)
 	return nil
 }
 
 // broken reports a pass that came to no decision.
 func (p *reporter) broken(ctx context.Context, cause error) error {
-	p.gatherTold()
+	p.gatherReport()
 	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
 	if p.facts.Deleting {
 		d = decide.Terminating(d)
@@ -76,10 +76,10 @@ func (p *reporter) broken(ctx context.Context, cause error) error {
 }
 
 // recallReady finds out, once per process and object, the generation for which another process
-// last reported Ready. Only what our own field manager wrote is believed, and only for generations
+// last reported Ready. Only what our own field manager wrote counts, and only for generations
 // that this object has had.
 func (p *reporter) recallReady(ctx context.Context) error {
-	if p.track.said.Told.State != "" || p.track.recalled {
+	if p.track.lastReport.LastReport.State != "" || p.track.recalled {
 		return nil
 	}
 	ready := meta.FindStatusCondition(p.obj.TrimtabStatus().Conditions, api.ConditionReady)
@@ -87,13 +87,13 @@ func (p *reporter) recallReady(ctx context.Context) error {
 		p.track.recalled = true
 		return nil
 	}
-	c, err := p.e.vouched(ctx, p.run.Live(), p.obj)
+	c, err := p.e.ownReady(ctx, p.run.Live(), p.obj)
 	if err != nil {
 		return err
 	}
 	p.track.recalled = true
 	if c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration <= p.obj.GetGeneration() {
-		p.track.said.ReadyFor, p.facts.ReadyFor = c.ObservedGeneration, c.ObservedGeneration
+		p.track.lastReport.ReadyFor, p.facts.ReadyFor = c.ObservedGeneration, c.ObservedGeneration
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (p *reporter) outcome(d decide.Decision) loop.Outcome {
 	case decide.WakeScope:
 		return loop.AgainAfter(p.scopeDelay())
 	case decide.WakeDependency:
-		if slices.ContainsFunc(p.waiting, func(d loop.Dep) bool { return d.Why == decide.Unvouched }) {
+		if slices.ContainsFunc(p.waiting, func(d loop.Dep) bool { return d.Why == decide.Unverified }) {
 			return loop.AgainAfter(p.track.poll(d.Row, 30*time.Second))
 		}
 		return loop.WaitFor(string(d.Reason), p.waiting...)

@@ -21,10 +21,10 @@ import (
 type resource struct {
 	recording
 
-	looked  time.Time
-	seen    Observation
-	changes change.List
-	wanted  wish // when the resource was observed
+	observedAt time.Time
+	seen       Observation
+	changes    change.List
+	wanted     wish // when the resource was observed
 	// holder names, for users, the object that has the better claim.
 	holder string
 	// rememberedAt is the endpoint of what is known from memory.
@@ -37,7 +37,7 @@ type resource struct {
 
 // gather brings the facts up to date.
 func (p *resource) gather() decide.Facts {
-	p.gatherTold()
+	p.gatherReport()
 	f := &p.facts
 	f.Paused, f.Policy = p.settings.pause, p.settings.policy
 	f.Dependencies = decide.DependenciesReady
@@ -50,8 +50,8 @@ func (p *resource) gather() decide.Facts {
 	f.CanMark, f.CanUnmark = p.e.driver.Mark != nil && !p.e.options.Unmarked, p.e.driver.Unmark != nil
 	p.gatherScope()
 	now := time.Now()
-	if f.Seen.Looked {
-		now = p.looked
+	if f.Seen.Observed {
+		now = p.observedAt
 	}
 	p.track.facts(f, now)
 	p.gatherRecord()
@@ -79,7 +79,7 @@ func (p *resource) forget() {
 func (p *resource) know(ctx context.Context, s state, from decide.Source) {
 	p.forget()
 	p.seen, p.changes, p.wanted = s.Observation, s.changes, s.wanted
-	p.facts.Seen = decide.Seen{Looked: true, Phase: s.Phase, Source: from, Recoverable: s.Recoverable}
+	p.facts.Seen = decide.Seen{Observed: true, Phase: s.Phase, Source: from, Recoverable: s.Recoverable}
 	if s.Phase == decide.PhaseMissing {
 		p.track.sawNothing()
 	} else {
@@ -112,7 +112,7 @@ func (p *resource) answered(ctx context.Context, a returnedState) {
 	if a.state == nil {
 		return
 	}
-	p.looked = time.Now()
+	p.observedAt = time.Now()
 	p.know(ctx, *a.state, decide.SourceAnswer)
 }
 
@@ -286,7 +286,7 @@ func (p *resource) memorize(o Observation, from decide.Source) {
 		p.e.memory.drop(p.uid())
 		return
 	}
-	p.e.memory.put(p.uid(), memorized{o, p.looked, p.obj.GetGeneration(), p.here.Endpoint}, p.e.moment())
+	p.e.memory.put(p.uid(), memorized{o, p.observedAt, p.obj.GetGeneration(), p.place.Endpoint}, p.e.moment())
 }
 
 // recall uses what the API returned a moment ago if the user has changed the spec or deleted the
@@ -297,18 +297,18 @@ func (p *resource) recall(ctx context.Context) {
 	if !known || !asked || time.Since(m.at) >= p.e.moment() || p.hangs != nil {
 		return
 	}
-	p.goBy(ctx, m)
+	p.useMemory(ctx, m)
 }
 
-// goBy uses what the API returned a moment ago.
-func (p *resource) goBy(ctx context.Context, m memorized) {
+// useMemory uses what the API returned a moment ago.
+func (p *resource) useMemory(ctx context.Context, m memorized) {
 	p.gather()
 	obj, compare := p.lend(), p.comparer()
-	s, err := pure(&p.e.left, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
+	s, err := pure(&p.e.abandoned, subjectOf(p.obj), "Compare", func() (state, error) { return compare(obj, m.seen) })
 	if err != nil {
 		return // it is observed, where the same mistake is reported
 	}
-	p.looked, p.rememberedAt = m.at, m.endpoint
+	p.observedAt, p.rememberedAt = m.at, m.endpoint
 	p.know(ctx, s, decide.SourceMemory)
 }
 
@@ -318,7 +318,7 @@ func (p *resource) adopt(ctx context.Context) error {
 		return p.sawGiven(ctx)
 	}
 	made := p.e.options.MarkLater && p.record.Exists() && p.facts.Seen.Owner == decide.OwnerUs
-	r, _, err := p.e.newRecord(p.obj, p.here, p.id, max(1, p.record.Incarnation))
+	r, _, err := p.e.newRecord(p.obj, p.place, p.id, max(1, p.record.Incarnation))
 	if err != nil {
 		return err
 	}

@@ -67,8 +67,8 @@ const (
 	answerWorks answerKind = iota
 	// answerThrottled means that the API asks for fewer calls.
 	answerThrottled
-	// answerAway means that an observation failed without an answer from the API.
-	answerAway
+	// answerUnreachable means that an observation failed without an answer from the API.
+	answerUnreachable
 	// answerDenied means that the API is up and denies access.
 	answerDenied
 	// answerNothing means that the answer shows nothing about the API.
@@ -221,7 +221,7 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shut != decide.ScopeOpen && !began.After(s.shutAt) { // the answer is older than the closing
-		if kind == answerAway || kind == answerDenied {
+		if kind == answerUnreachable || kind == answerDenied {
 			put(&s.failed, key)
 		}
 		return
@@ -240,7 +240,7 @@ func (s *scope) answered(key objectKey, kind answerKind, began, now time.Time, a
 			return
 		}
 		s.close(decide.ScopeThrottled, began, now, s.throttle(after), "")
-	case answerAway:
+	case answerUnreachable:
 		put(&s.failed, key)
 		put(&s.streak, key)
 		if s.shut == decide.ScopeOpen && len(s.streak) < downAfter {

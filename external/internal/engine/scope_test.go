@@ -135,7 +135,7 @@ func (b *backend) finish(f flying) {
 		}
 	case answerThrottled:
 		b.due[key] = b.now.Add(b.scope.park(key, b.now))
-	case answerAway, answerDenied, answerNothing:
+	case answerUnreachable, answerDenied, answerNothing:
 		wait := min(time.Second<<b.tries[key], 10*time.Minute)
 		again(b.now.Add(wait + time.Duration(float64(wait)*spread.Share(key, b.tries[key])/10)))
 		b.tries[key]++
@@ -158,7 +158,7 @@ func TestScopeOutage(t *testing.T) {
 				back := b.now.Add(lasts)
 				b.answer = func(now time.Time) (answerKind, time.Duration) {
 					if now.Before(back) {
-						return answerAway, 0
+						return answerUnreachable, 0
 					}
 					return answerWorks, 0
 				}
@@ -293,7 +293,7 @@ func TestScopeOfSlowObjects(t *testing.T) {
 	b.answer = func(time.Time) (answerKind, time.Duration) {
 		if is(b.asking) {
 			waits++
-			return answerAway, 0
+			return answerUnreachable, 0
 		}
 		return answerWorks, 0
 	}
@@ -334,10 +334,10 @@ func TestScopeOfOneBrokenObject(t *testing.T) {
 	broken, flaky := objectKey{Name: "broken"}, objectKey{Name: "flaky"}
 	for i := range 3600 {
 		now = now.Add(time.Second)
-		s.answered(broken, answerAway, now, now, 0, "")
+		s.answered(broken, answerUnreachable, now, now, 0, "")
 		kind := answerWorks
 		if i%2 == 0 {
-			kind = answerAway
+			kind = answerUnreachable
 		}
 		s.answered(flaky, kind, now, now, 0, "")
 		if shut, _ := s.state(flaky, now); shut != decide.ScopeOpen {
@@ -355,7 +355,7 @@ func TestScopeForgets(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for i := range 10 {
 		key := objectKey{Name: fmt.Sprint(i)}
-		s.answered(key, answerAway, now, now, 0, "")
+		s.answered(key, answerUnreachable, now, now, 0, "")
 		s.park(key, now)
 	}
 	for i := range 10 {

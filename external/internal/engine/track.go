@@ -46,9 +46,9 @@ type track struct {
 	// updates counts accepted changes that left a difference as it was.
 	updates updateCount
 	// gone reports whether the driver answered the last delete that the resource is gone, and nothing
-	// was created since. vain counts such answers that a read contradicted.
-	gone bool
-	vain vainCount
+	// was created since. futile counts such answers that a read contradicted.
+	gone   bool
+	futile futileCount
 	// marks counts accepted marks in a row that no observation shows.
 	marks markCount
 	// refusal is the call that the API permanently refused.
@@ -66,10 +66,10 @@ type track struct {
 	changing string
 	// warned reports whether it was logged that another installation works on the object.
 	warned bool
-	// said is what was reported last. recalled: the generation for which an earlier process
+	// lastReport is what was reported last. recalled: the generation for which an earlier process
 	// reported Ready was looked up.
-	said     decide.Reported
-	recalled bool
+	lastReport decide.Reported
+	recalled   bool
 	// wish is what was wanted when the resource last matched the spec.
 	wish wish
 	// begun is when this process first reconciled the object.
@@ -117,8 +117,8 @@ type updateCount struct {
 	incarnation int64
 }
 
-// vainCount counts the deletions for a generation that were answered with Gone and changed nothing.
-type vainCount struct {
+// futileCount counts the deletions for a generation that were answered with Gone and changed nothing.
+type futileCount struct {
 	generation int64
 	count      int
 }
@@ -146,8 +146,8 @@ type refusal struct {
 type basis struct {
 	generation int64
 	policy     decide.Policy
-	// asked is the value of the annotation by which a user asks for a pass.
-	asked string
+	// requested is the value of the annotation by which a user asks for a pass.
+	requested string
 }
 
 // read takes in the record of an object that was just read. It returns false if the record is
@@ -189,9 +189,9 @@ func (t *track) ahead(r record.Record) bool {
 func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
-		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, vain: t.vain, refusal: t.refusal,
+		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, futile: t.futile, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
-		said: t.said, recalled: t.recalled, wish: t.wish,
+		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish,
 	}
 	switch r.Progress() {
 	case record.MarkerNone:
@@ -221,7 +221,7 @@ func (t *track) wroteMarker(m record.Marker, incarnation int64) {
 func (t *track) wrotePrepared(r record.Record) {
 	before := *t
 	t.wroteMarker(r.Create, r.Incarnation)
-	t.creation = max(before.creation, decide.CreationUntold)
+	t.creation = max(before.creation, decide.CreationUnrecorded)
 	t.called, t.deleteAccepted = before.called, before.deleteAccepted
 	t.prepared = record.Marker{}
 }
@@ -285,15 +285,15 @@ func (t *track) saw(generation int64, from decide.Source) {
 	if !t.gone || from != decide.SourceRead {
 		return
 	}
-	if t.vain.generation != generation {
-		t.vain = vainCount{generation: generation}
+	if t.futile.generation != generation {
+		t.futile = futileCount{generation: generation}
 	}
-	t.gone, t.vain.count = false, t.vain.count+1
+	t.gone, t.futile.count = false, t.futile.count+1
 }
 
 // sawNothing notes that no resource of ours has the name.
 func (t *track) sawNothing() {
-	if t.creation == decide.CreationUntold {
+	if t.creation == decide.CreationUnrecorded {
 		t.creation = decide.CreationNone
 	}
 }
@@ -354,7 +354,7 @@ func (t *track) markAnswered(generation int64, now time.Time) {
 func (t *track) inSync(generation int64, from decide.Source) {
 	t.refusal, t.changing, t.tried = refusal{}, "", generation
 	if from == decide.SourceRead { // an answer may only echo the request
-		t.updates, t.vain = updateCount{}, vainCount{}
+		t.updates, t.futile = updateCount{}, futileCount{}
 	}
 }
 
@@ -362,7 +362,7 @@ func (t *track) inSync(generation int64, from decide.Source) {
 // observation has shown since that it had an effect, or whether a resource was there after an
 // answer that it was gone.
 func (t *track) unconfirmed(generation int64) bool {
-	if t.vain.count > 0 {
+	if t.futile.count > 0 {
 		return true
 	}
 	if t.updates.generation != generation {
@@ -404,13 +404,13 @@ func (t *track) facts(f *decide.Facts, now time.Time) {
 	f.Creation = t.creation
 	f.SinceCreate = now.Sub(t.called)
 	f.SinceMet = now.Sub(t.begun)
-	f.VainMarks, f.SinceMark = 0, now.Sub(t.marks.first)
+	f.FutileMarks, f.SinceMark = 0, now.Sub(t.marks.first)
 	if t.marks.generation == f.Generation {
-		f.VainMarks = t.marks.count
+		f.FutileMarks = t.marks.count
 	}
-	f.VainDeletes = 0
-	if t.vain.generation == f.Generation {
-		f.VainDeletes = t.vain.count
+	f.FutileDeletes = 0
+	if t.futile.generation == f.Generation {
+		f.FutileDeletes = t.futile.count
 	}
 	f.SinceUnready = now.Sub(t.unready)
 	unsure := !t.doubt.IsZero() && now.Sub(t.doubt) < f.Grace
@@ -441,9 +441,9 @@ func (t *track) poll(row decide.Row, most time.Duration) time.Duration {
 	return d
 }
 
-// tells notes what was reported of d.
-func (t *track) tells(r conditions.Report, d decide.Decision, f decide.Facts) {
-	t.said = decide.Remember(r, d, f)
+// reported notes what was reported of d.
+func (t *track) reported(r conditions.Report, d decide.Decision, f decide.Facts) {
+	t.lastReport = decide.Remember(r, d, f)
 }
 
 // wish is what a spec, and what it refers to, ask of a resource. The zero value means unknown.

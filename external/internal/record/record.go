@@ -67,12 +67,12 @@ func (r Record) Stays(uid string, here Place) bool {
 	if here.Endpoint == "" { // not known yet
 		here.Endpoint = r.Endpoint
 	}
-	return r.Exists() && (r.UID == uid || r.Vouches(here))
+	return r.Exists() && (r.UID == uid || r.AppliesAt(here))
 }
 
-// Vouches reports whether a record of another UID counts for the object at the place here. A
+// AppliesAt reports whether a record of another UID counts for the object at the place here. A
 // restored object is at the very place where its record was written; a copy is not.
-func (r Record) Vouches(here Place) bool {
+func (r Record) AppliesAt(here Place) bool {
 	return r.Exists() && r.Place == here && here.Cluster != "" && here.Object != ""
 }
 
@@ -104,8 +104,8 @@ const LongestID = longestRecord / 2
 // Exists reports whether a create was ever prepared.
 func (r Record) Exists() bool { return r.Incarnation > 0 }
 
-// Asked returns since when the object has claimed the resource; zero if there is no record.
-func (r Record) Asked() time.Time {
+// Claimed returns since when the object has claimed the resource; zero if there is no record.
+func (r Record) Claimed() time.Time {
 	if r.Since.IsZero() {
 		return r.Create.At
 	}
@@ -118,7 +118,7 @@ func (r Record) Had() bool { return !r.Done.IsZero() || r.Incarnation > 1 }
 // Follows returns r as the successor of an earlier record of the same object.
 func (r Record) Follows(before Record) Record {
 	if before.Exists() && before.ID == r.ID && before.Endpoint == r.Endpoint {
-		r.Since = before.Asked()
+		r.Since = before.Claimed()
 	}
 	return r
 }
@@ -137,12 +137,12 @@ func (r Record) Progress() Recorded {
 // Encode returns the annotation's value.
 func (r Record) Encode() (string, error) {
 	if err := r.check(); err != nil {
-		return "", fmt.Errorf("encode the record of an external thing: %w", err)
+		return "", fmt.Errorf("encode the record of an external resource: %w", err)
 	}
 	r.Create.At, r.Since, r.Done = r.Create.At.UTC(), r.Since.UTC(), r.Done.UTC()
 	b, err := json.Marshal(r)
 	if err != nil {
-		return "", fmt.Errorf("encode the record of an external thing: %w", err)
+		return "", fmt.Errorf("encode the record of an external resource: %w", err)
 	}
 	return string(b), nil
 }
@@ -157,7 +157,7 @@ func Parse(value string) (Record, error) {
 	r, err := decode(value)
 	if err != nil {
 		return Record{}, fmt.Errorf("annotation %s cannot be read (%w); nothing is created or deleted until it is restored, "+
-			"for example from a backup, or removed to look for the resource by its name; then set annotation %s to a new value", api.AnnotationExternal, err, api.AnnotationReconcile)
+			"for example from a backup, or removed to find the resource by its name; then set annotation %s to a new value", api.AnnotationExternal, err, api.AnnotationReconcile)
 	}
 	return r, nil
 }

@@ -37,7 +37,7 @@ func TestCallsLeftBehindAreCounted(t *testing.T) { //nolint:paralleltest // it c
 	before := leftBehindOf(t, "Thing")
 	back := make(chan struct{})
 	for _, of := range []subject{{uid: "1"}, {uid: "2"}} {
-		e.left.leave(of, &abroad{method: "Create", action: decide.ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
+		e.abandoned.add(of, &abandonedCall{method: "Create", action: decide.ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
 	}
 	if n := leftBehindOf(t, "Thing") - before; n != 2 {
 		t.Errorf("%v calls are counted, want 2", n)

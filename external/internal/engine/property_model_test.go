@@ -102,7 +102,7 @@ func (w *commons) clock() time.Time      { return time.Unix(int64(w.now), 0) }
 func (w *commons) chance(p int) bool     { return w.rng.IntN(100) < p }
 func pick[V any](r *rand.Rand, v ...V) V { return v[r.IntN(len(v))] }
 
-func (w *commons) tell(format string, args ...any) {
+func (w *commons) log(format string, args ...any) {
 	if !w.tracing {
 		return
 	}
@@ -127,7 +127,7 @@ func (w *commons) limits(ns string) limits {
 	return l
 }
 
-func (w *commons) asks(h *holder) settings {
+func (w *commons) settingsOf(h *holder) settings {
 	annotations := map[string]string{}
 	for k, v := range map[string]string{"trimtab.dev/adoption": h.annotations.adoption, "trimtab.dev/deletion": h.annotations.deletion} {
 		if v != "" {
@@ -168,14 +168,14 @@ func (w *commons) event() {
 		if w.chance(50) {
 			r.tracks = map[string]*track{}
 			r.process++
-			w.tell("%s restarts", r.id)
+			w.log("%s restarts", r.id)
 		}
 	case 8:
 		w.outsider(r)
 	case 9:
 		if w.chance(15) {
 			r.tracks, r.endpoint = map[string]*track{}, pick(w.rng, "east", "west")
-			w.tell("%s restarts at %s", r.id, r.endpoint)
+			w.log("%s restarts at %s", r.id, r.endpoint)
 		}
 	case 10:
 		if w.chance(4) {
@@ -190,7 +190,7 @@ func (w *commons) fall(r *realm) {
 		h.gone = true
 	}
 	*r = *w.founded()
-	w.tell("a cluster falls; %s", r.id)
+	w.log("a cluster falls; %s", r.id)
 }
 
 // create makes an object: a new one, a copy of any object of any cluster, or one from a backup.
@@ -213,7 +213,7 @@ func (w *commons) create(r *realm) {
 		}
 	}
 	r.objects = append(r.objects, h)
-	w.tell("%s: create %s uid %s for %q %+v record %s", r.id, h.key(), h.uid, h.spec, h.annotations, h.rec)
+	w.log("%s: create %s uid %s for %q %+v record %s", r.id, h.key(), h.uid, h.spec, h.annotations, h.rec)
 }
 
 // seen returns an object that somebody can copy.
@@ -297,9 +297,9 @@ func (w *commons) edit(r *realm) {
 		if w.chance(20) {
 			h.rec = ""
 		}
-		w.tell("%s: %s has the record %s now", r.id, h.key(), h.rec)
+		w.log("%s: %s has the record %s now", r.id, h.key(), h.rec)
 	}
-	w.tell("%s: edit %s want %d %+v", r.id, h.key(), h.want, h.annotations)
+	w.log("%s: edit %s want %d %+v", r.id, h.key(), h.want, h.annotations)
 }
 
 // disown gives up, for an object whose own users overwrote its record, what only that record
@@ -329,10 +329,10 @@ func (w *commons) destroy(r *realm) {
 	case w.chance(30): // the backup alone
 	case w.chance(15), !h.finalizer:
 		w.remove(h)
-		w.tell("%s: %s is gone by force", r.id, h.key())
+		w.log("%s: %s is gone by force", r.id, h.key())
 	default:
 		h.deleting = true
-		w.tell("%s: delete %s", r.id, h.key())
+		w.log("%s: delete %s", r.id, h.key())
 	}
 }
 
@@ -358,7 +358,7 @@ func (w *commons) outsider(r *realm) {
 	case t != nil && t.owner != nil && w.chance(10):
 		delete(at, id)
 		w.lost[r.endpoint+"/"+id] = t.owner
-		w.tell("%s of %s is lost", id, t.owner.key())
+		w.log("%s of %s is lost", id, t.owner.key())
 	}
 }
 

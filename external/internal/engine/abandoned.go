@@ -11,9 +11,9 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// mostLeftBehind bounds the abandoned calls of one kind. Each holds a goroutine and whatever the
+// maxAbandoned bounds the abandoned calls of one kind. Each holds a goroutine and whatever the
 // driver has in it; beyond the bound no call is made.
-const mostLeftBehind = 100
+const maxAbandoned = 100
 
 // subject is the object that a call is about.
 type subject struct {
@@ -25,15 +25,15 @@ func subjectOf(obj client.Object) subject {
 	return subject{uid: obj.GetUID(), key: client.ObjectKeyFromObject(obj)}
 }
 
-// abroad is an abandoned call of the driver: its deadline has passed and it has not returned.
+// abandonedCall is an abandoned call of the driver: its deadline has passed and it has not returned.
 // Whether it still takes effect is unknown.
-type abroad struct {
+type abandonedCall struct {
 	// method is the driver's method, action the call of the external API that it served;
 	// ActionNone for other methods.
 	method string
 	action decide.Action
-	// back is closed when the call has returned; answer is its outcome.
-	back   chan struct{}
+	// done is closed when the call has returned; answer is its outcome.
+	done   chan struct{}
 	answer lateAnswer
 }
 
@@ -45,7 +45,7 @@ type lateAnswer struct {
 }
 
 // err tells users what is wrong with a driver that does not return.
-func (a *abroad) err() error {
+func (a *abandonedCall) err() error {
 	remedy := "it must obey its context"
 	if a.action == decide.ActionNone {
 		remedy = "it must not call anything and return at once"
@@ -54,11 +54,11 @@ func (a *abroad) err() error {
 		"until it does: %s, or the operator must be restarted", a.method, remedy)}
 }
 
-// leftBehind are the abandoned calls of one kind, by the UID of their object. The zero value is
+// abandonedCalls are the abandoned calls of one kind, by the UID of their object. The zero value is
 // empty.
-type leftBehind struct {
+type abandonedCalls struct {
 	mu    sync.Mutex
-	byUID map[types.UID]*abroad
+	byUID map[types.UID]*abandonedCall
 	n     int
 	// changed is called with the change of their number.
 	changed func(by int)
@@ -67,35 +67,35 @@ type leftBehind struct {
 }
 
 // stuck returns why nothing may be called for an object; nil if it may.
-func (l *leftBehind) stuck(uid types.UID) error {
+func (l *abandonedCalls) stuck(uid types.UID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a := l.byUID[uid]; a != nil && !a.isBack() {
+	if a := l.byUID[uid]; a != nil && !a.hasReturned() {
 		return a.err()
 	}
-	if l.n >= mostLeftBehind {
+	if l.n >= maxAbandoned {
 		return &unreturned{fmt.Sprintf("%d calls of the driver have not returned after their deadlines; nothing is called until some do: "+
-			"restart the operator; the driver must obey its context", mostLeftBehind)}
+			"restart the operator; the driver must obey its context", maxAbandoned)}
 	}
 	return nil
 }
 
-func (a *abroad) isBack() bool {
+func (a *abandonedCall) hasReturned() bool {
 	select {
-	case <-a.back:
+	case <-a.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// leave notes an abandoned call. wait returns when the call does.
-func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
-	a.back = make(chan struct{})
+// add notes an abandoned call. wait returns when the call does.
+func (l *abandonedCalls) add(who subject, a *abandonedCall, wait func() lateAnswer) {
+	a.done = make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byUID == nil {
-		l.byUID = map[types.UID]*abroad{}
+		l.byUID = map[types.UID]*abandonedCall{}
 	}
 	if before := l.byUID[who.uid]; before == nil || before.action == decide.ActionNone {
 		l.byUID[who.uid] = a
@@ -105,7 +105,7 @@ func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 		answer := wait()
 		l.mu.Lock()
 		a.answer = answer
-		close(a.back)
+		close(a.done)
 		if a.action == decide.ActionNone && l.byUID[who.uid] == a {
 			delete(l.byUID, who.uid) // nobody waits for its answer
 		}
@@ -118,7 +118,7 @@ func (l *leftBehind) leave(who subject, a *abroad, wait func() lateAnswer) {
 	}()
 }
 
-func (l *leftBehind) count(by int) {
+func (l *abandonedCalls) count(by int) {
 	l.n += by
 	if l.changed != nil {
 		l.changed(by)
@@ -127,11 +127,11 @@ func (l *leftBehind) count(by int) {
 
 // of returns the abandoned call of an object. still is true while the call runs; once it has
 // returned, of returns it one more time with still false.
-func (l *leftBehind) of(uid types.UID) (a *abroad, still bool) {
+func (l *abandonedCalls) of(uid types.UID) (a *abandonedCall, still bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a = l.byUID[uid]
-	if a == nil || !a.isBack() {
+	if a == nil || !a.hasReturned() {
 		return a, a != nil
 	}
 	delete(l.byUID, uid)

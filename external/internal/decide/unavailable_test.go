@@ -10,7 +10,7 @@ import (
 
 // TestAwayIsToldTheSame checks that an object that has tried a down API and waits for its next
 // turn keeps its status, so that an outage costs no writes.
-func TestAwayIsToldTheSame(t *testing.T) {
+func TestUnavailableKeepsItsReason(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		why   string
@@ -32,8 +32,8 @@ func TestAwayIsToldTheSame(t *testing.T) {
 			first := Report(d, tried, words(append(tt.words, saying("connection refused"))...))
 			k = Remember(first, d, tried)
 			for range 3 {
-				waits := of(append(tt.facts, notLooked, scoped(ScopeDown))...)
-				waits.Last, waits.Told, waits.ReadyFor = Answer{}, k.Told, k.ReadyFor
+				waits := of(append(tt.facts, notObserved, scoped(ScopeDown))...)
+				waits.Last, waits.LastReport, waits.ReadyFor = Answer{}, k.LastReport, k.ReadyFor
 				d := Next(waits)
 				again := Report(d, waits, words(append(tt.words, func(t *Texts) {
 					t.Shut, t.FailedReason, t.Failed = "it refuses connections", k.FailedReason, k.FailedText
@@ -51,16 +51,16 @@ func problematic(t *Texts) { t.Problems = "annotation trimtab.dev/adoption is no
 
 // TestAwayIsForgotten checks that the API's next outage is reported as such after an observation
 // has succeeded.
-func TestAwayIsForgotten(t *testing.T) {
+func TestUnavailableIsForgotten(t *testing.T) {
 	t.Parallel()
 	var k Reported
 	for _, f := range []Facts{of(failed(ActionObserve, ClassTransient)), of()} {
-		f.Told = k.Told
+		f.LastReport = k.LastReport
 		d := Next(f)
 		k = Remember(Report(d, f, words(saying("connection refused"))), d, f)
 	}
-	f := of(notLooked, scoped(ScopeDown))
-	f.Told = k.Told
+	f := of(notObserved, scoped(ScopeDown))
+	f.LastReport = k.LastReport
 	if d := Next(f); d.Reason != ReasonUnreachable {
 		t.Errorf("after a successful observation an outage is reported as %s", d.Reason)
 	}

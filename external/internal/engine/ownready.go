@@ -22,10 +22,10 @@ type statusObject interface {
 	api.Object
 }
 
-// vouched returns condition Ready of obj if one of our operators wrote it last, nil otherwise.
+// ownReady returns condition Ready of obj if one of our operators wrote it last, nil otherwise.
 // Whoever may write status can write the condition, but the API server records who did in
 // managedFields. Caches usually strip those; the object is then read from the API server itself.
-func (e *Engine) vouched(ctx context.Context, live client.Reader, obj statusObject) (*metav1.Condition, error) {
+func (e *Engine) ownReady(ctx context.Context, live client.Reader, obj statusObject) (*metav1.Condition, error) {
 	if len(obj.GetManagedFields()) == 0 {
 		now, ok := obj.DeepCopyObject().(statusObject)
 		if !ok {
@@ -73,27 +73,27 @@ func readyIsOurs(entries []metav1.ManagedFieldsEntry) bool {
 	return status && generation
 }
 
-// beliefs are the versions of dependencies whose Ready is known to be written by their operator,
+// verifiedVersions are the versions of dependencies whose Ready is known to be written by their operator,
 // so that each is checked once. The zero value is empty.
-type beliefs struct {
+type verifiedVersions struct {
 	mu       sync.Mutex
 	versions map[types.UID]string
 }
 
-// mostBeliefs bounds them; a forgotten one is checked again.
-const mostBeliefs = 100_000
+// maxVerified bounds them; a forgotten one is checked again.
+const maxVerified = 100_000
 
-func (b *beliefs) holds(uid types.UID, version string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.versions[uid] == version
+func (v *verifiedVersions) has(uid types.UID, version string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.versions[uid] == version
 }
 
-func (b *beliefs) hold(uid types.UID, version string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.versions == nil || len(b.versions) >= mostBeliefs {
-		b.versions = map[types.UID]string{}
+func (v *verifiedVersions) add(uid types.UID, version string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.versions == nil || len(v.versions) >= maxVerified {
+		v.versions = map[types.UID]string{}
 	}
-	b.versions[uid] = version
+	v.versions[uid] = version
 }
