@@ -39,6 +39,8 @@ type situation struct {
 	// Ready: all dependents are applied and ready; or, of a deletion, gone. There are so many.
 	Ready      bool
 	Dependents int
+	// Broken says which dependents will not become ready by themselves, and why.
+	Broken string
 	// Waiting says what is not ready. Again is when to look at it without an event, if not zero.
 	Waiting string
 	Again   time.Duration
@@ -109,6 +111,11 @@ func conclude(s situation) conclusion {
 		return conclusion{
 			State: StateReady, Reason: reasonReady, Message: readyMessage(s.Dependents), Ready: metav1.ConditionTrue,
 			Next: nextSuccess, After: s.Requeue + s.Spread,
+		}
+	case s.Broken != "":
+		return conclusion{
+			State: StateError, Reason: reasonError, Message: s.Broken, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true,
+			Next: nextAgain, After: s.again(s.Requeue),
 		}
 	case s.timedOut():
 		return conclusion{

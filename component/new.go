@@ -118,7 +118,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
 		Names: projection.Names{
 			Manager: c.engine.Name, OwnerLabel: desired.OwnerKey(c.engine.Name), Owner: desired.OwnerKey(c.engine.Name),
-			Digest: desired.DigestKey(c.engine.Name), Hints: c.engine.Name + "/status-hint",
+			Digest: desired.DigestKey(c.engine.Name), Hints: desired.HintsKey(c.engine.Name),
 		},
 		Changed: c.changed,
 	})

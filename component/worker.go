@@ -129,7 +129,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 		}
 	}
 	p.advance(s, result)
-	s.Recorded, s.Ready, s.Waiting, s.Again = result.Recorded, result.Ready, result.Waiting, result.Again
+	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
 	s.Dependents = len(p.obj.GetStatus().Inventory)
 	return result.Err
 }

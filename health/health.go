@@ -5,7 +5,6 @@ package health
 import (
 	"strings"
 
-	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +19,7 @@ const NotReady = "is not ready"
 // Lacking returns what an object lacks to be ready, as the end of a sentence about it ("has failed"),
 // and nothing if it is ready. gvk is the kind of obj, which typed objects from a cache do not carry.
 // Objects of trimtab kinds, and others with a condition Ready, are as ready as that condition says.
-// For all others kstatus decides.
+// For all others [Of] decides.
 func Lacking(obj client.Object, gvk schema.GroupVersionKind) string {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -59,24 +58,21 @@ func saysReady(obj client.Object, fields map[string]any) (ready, said bool) {
 }
 
 // lackingCurrent returns what an object without a condition Ready lacks to be Current in the sense of
-// kstatus. kstatus knows only the kinds of Kubernetes and considers an object without a status
-// Current; an object of another kind that can have a status must have one.
+// [Of], which considers an object of a kind that it does not know Current without a status; here, an
+// object that can have a status must have one.
 func lackingCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) string {
 	u := &unstructured.Unstructured{Object: fields}
 	if _, same := obj.(*unstructured.Unstructured); same {
 		u = u.DeepCopy() // the converter hands out the object's own fields
 	}
 	u.SetGroupVersionKind(gvk) // typed objects from a cache have none
-	result, err := cliutils.Compute(u)
-	switch {
-	case err != nil:
-		return NotReady
-	case result.Status == cliutils.FailedStatus:
+	switch result := Of(u, Hints{}, nil); {
+	case result.Status == Failed:
 		return "has failed"
-	case result.Status != cliutils.CurrentStatus:
-		return NotReady
-	case cliutils.GetLegacyConditionsFn(u) == nil && isSilent(obj, fields, gvk):
+	case !isKnown(u) && isSilent(obj, fields, gvk):
 		return "has no status yet"
+	case result.Status != Current:
+		return NotReady
 	}
 	return ""
 }

@@ -1,12 +1,16 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
 // Status is whether an object does what it is for.
@@ -31,6 +35,16 @@ type Result struct {
 	// Why says what the object lacks, as the end of a sentence about it ("is not ready"). It is
 	// empty if the object is Current.
 	Why string
+	// Path is the field that says so, such as "status.readyReplicas" or "status.conditions[Ready]".
+	// It is empty if the object is Current.
+	Path string
+}
+
+// Rule judges objects in place of what this package knows of their kind.
+type Rule interface {
+	// Of returns the health of an object that is not being deleted and whose status is not about an
+	// older spec. It must not change or keep the object, and must be safe for concurrent use.
+	Of(obj map[string]any) Result
 }
 
 // Hints tell what the controller of an object will write into its status. The zero value gives none.
@@ -44,49 +58,203 @@ type Hints struct {
 	Conditions []string
 }
 
-// Of returns the health of an object by kstatus and the hints.
-func Of(obj *unstructured.Unstructured, hints Hints) Result {
-	if obj.GetDeletionTimestamp() != nil {
-		return Result{Terminating, "is being deleted"}
+// The hints by name.
+const (
+	HintObservedGeneration = "has-observed-generation"
+	HintReadyCondition     = "has-ready-condition"
+	HintConditions         = "conditions"
+)
+
+// ParseHints reads hints from a list such as "has-observed-generation,conditions=Synced;Healthy". It
+// returns also the elements that are no hints.
+func ParseHints(list string) (h Hints, unknown []string) {
+	for _, hint := range split(list, ",") {
+		name, value, hasValue := strings.Cut(hint, "=")
+		types := split(value, ";")
+		switch {
+		case name == HintObservedGeneration && !hasValue:
+			h.ObservedGeneration = true
+		case name == HintReadyCondition && !hasValue:
+			h.ReadyCondition = true
+		case strings.TrimSpace(name) == HintConditions && len(types) > 0:
+			h.Conditions = append(h.Conditions, types...)
+		default:
+			unknown = append(unknown, hint)
+		}
 	}
+	slices.Sort(h.Conditions)
+	h.Conditions = slices.Compact(h.Conditions)
+	return h, unknown
+}
+
+func split(list, separator string) []string {
+	var out []string
+	for item := range strings.SplitSeq(list, separator) {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// Of returns the health of an object: by the rule if there is one, else by what is known of its kind and
+// by kstatus, and by the hints. A status that is about an older spec never makes an object Current or
+// Failed.
+func Of(obj *unstructured.Unstructured, hints Hints, rule Rule) Result {
+	if obj.GetDeletionTimestamp() != nil {
+		return Result{Terminating, "is being deleted", "metadata.deletionTimestamp"}
+	}
+	o := fields(obj.Object)
+	known := table[obj.GroupVersionKind().GroupKind()]
+	if rule != nil {
+		known = kind{rule: rule.Of}
+	}
+	if r, wrong := o.outdated(hints.ObservedGeneration || known.observes); wrong {
+		return r
+	}
+	judge := known.rule
+	if judge == nil {
+		judge = func(map[string]any) Result { return byKstatus(obj) }
+	}
+	r := judge(o)
+	if r.Status == Failed && r.Path == conditionPath(api.ConditionStalled) && o.condition(api.ConditionStalled).outdated {
+		r = waiting(r.Path, "has condition Stalled of an earlier generation")
+	}
+	if r.Status != Current {
+		r.Why = plain.Text(cmp.Or(r.Why, NotReady))
+		return r
+	}
+	types := slices.Concat(known.conditions, hints.Conditions)
+	if ready := o.condition(api.ConditionReady); hints.ReadyCondition || ready.outdated && rule == nil {
+		types = append(types, api.ConditionReady)
+	}
+	return o.haveConditions(types)
+}
+
+// byKstatus returns the health of an object by kstatus.
+func byKstatus(obj *unstructured.Unstructured) Result {
 	computed, err := cliutils.Compute(obj)
 	switch {
 	case err != nil:
-		return Result{Unknown, "has a status that cannot be read: " + err.Error()}
+		return Result{Unknown, "has a status that cannot be read: " + err.Error(), "status"}
 	case computed.Status == cliutils.FailedStatus:
-		return Result{Failed, explained("has failed", computed.Message)}
+		return Result{Failed, explained("has failed", computed.Message), pathOf(obj, computed)}
 	case computed.Status != cliutils.CurrentStatus:
-		return Result{InProgress, explained(NotReady, computed.Message)}
-	}
-	if hints.ObservedGeneration {
-		if _, found, err := unstructured.NestedInt64(obj.Object, "status", "observedGeneration"); err != nil || !found {
-			return Result{InProgress, "has no status.observedGeneration yet"}
-		}
-	}
-	wanted := hints.Conditions
-	if hints.ReadyCondition {
-		wanted = append([]string{api.ConditionReady}, wanted...)
-	}
-	for _, t := range wanted {
-		if is := condition(obj, t); is != "True" {
-			return Result{InProgress, fmt.Sprintf("has condition %s %s", t, is)}
-		}
+		return Result{InProgress, explained(NotReady, computed.Message), pathOf(obj, computed)}
 	}
 	return Result{Status: Current}
 }
 
-// condition returns the status of a condition of obj; Unknown if obj has none of that type.
-func condition(obj *unstructured.Unstructured, t string) string {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, c := range list {
-		if m, ok := c.(map[string]any); ok && m["type"] == t {
-			if is, ok := m["status"].(string); ok {
-				return is
+// pathOf returns the field on which kstatus decided.
+func pathOf(obj *unstructured.Unstructured, computed *cliutils.Result) string {
+	if cliutils.GetLegacyConditionsFn(obj) == nil {
+		for _, t := range []string{api.ConditionReconciling, api.ConditionStalled} {
+			if fields(obj.Object).condition(t).status == "True" {
+				return conditionPath(t)
 			}
 		}
+		return conditionPath(api.ConditionReady)
 	}
-	return "Unknown"
+	if len(computed.Conditions) == 0 || obj.GetKind() == "DaemonSet" {
+		return "status"
+	}
+	switch computed.Conditions[0].Reason {
+	case "LessReplicas", "ExtraPods":
+		return "status.replicas"
+	case "LessReady":
+		return "status.readyReplicas"
+	case "LessAvailable":
+		return "status.availableReplicas"
+	case "LessUpdated", "PartitionRollout":
+		return "status.updatedReplicas"
+	case "LessCurrent":
+		return "status.currentReplicas"
+	case "LessLabelled":
+		return "status.fullyLabeledReplicas"
+	case "RevisionMismatch":
+		return "status.updateRevision"
+	case "ReplicaSetNotAvailable", "ProgressDeadlineExceeded":
+		return conditionPath("Progressing")
+	case "DeploymentNotAvailable":
+		return conditionPath("Available")
+	case "ReplicaFailure":
+		return conditionPath("ReplicaFailure")
+	}
+	return "status"
 }
+
+// fields are the contents of an object.
+type fields map[string]any
+
+// outdated reports whether the status is about an older spec, and what that makes of the object. An
+// object that observes its generation and does not say which has no status yet.
+func (o fields) outdated(observes bool) (Result, bool) {
+	const path = "status.observedGeneration"
+	observed, found, err := unstructured.NestedInt64(o, "status", "observedGeneration")
+	generation := o.generation()
+	switch {
+	case err != nil:
+		return Result{Unknown, "has a status that cannot be read: " + err.Error(), path}, true
+	case !found && observes:
+		return Result{InProgress, "has no " + path + " yet", path}, true
+	case found && generation != 0 && observed != generation:
+		return Result{InProgress, fmt.Sprintf("has a status of generation %d, and is at generation %d", observed, generation), path}, true
+	}
+	return Result{}, false
+}
+
+func (o fields) generation() int64 {
+	generation, _, _ := unstructured.NestedInt64(o, "metadata", "generation")
+	return generation
+}
+
+// haveConditions returns what an object is that is to have these conditions True.
+func (o fields) haveConditions(types []string) Result {
+	for _, t := range types {
+		c := o.condition(t)
+		switch {
+		case c.status == "True" && !c.outdated:
+			continue
+		case c.outdated:
+			return Result{InProgress, "has condition " + t + " of an earlier generation", conditionPath(t)}
+		}
+		return Result{InProgress, plain.Text(explained("has condition "+t+" "+c.status, c.words())), conditionPath(t)}
+	}
+	return Result{Status: Current}
+}
+
+// condition is a condition of an object.
+type condition struct {
+	status, reason, message string
+	// outdated: it is about an older spec.
+	outdated bool
+}
+
+func conditionPath(t string) string { return "status.conditions[" + t + "]" }
+
+// condition returns a condition of an object; its status is Unknown if there is none of that type.
+func (o fields) condition(t string) condition {
+	list, _, _ := unstructured.NestedFieldNoCopy(o, "status", "conditions")
+	conditions, _ := list.([]any)
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] != t {
+			continue
+		}
+		var out condition
+		out.status, _ = m["status"].(string)
+		out.reason, _ = m["reason"].(string)
+		out.message, _ = m["message"].(string)
+		observed, _ := m["observedGeneration"].(int64)
+		out.outdated = observed != 0 && o.generation() != 0 && observed != o.generation()
+		out.status = cmp.Or(out.status, "Unknown")
+		return out
+	}
+	return condition{status: "Unknown"}
+}
+
+// words are what a condition says: its message, or else its reason.
+func (c condition) words() string { return cmp.Or(c.message, c.reason) }
 
 // explained adds to what an object lacks what its status says of it.
 func explained(lacks, message string) string {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/health"
 )
 
 // Options are what [Normalize] must know of the operator, the component and the target cluster.
@@ -44,7 +45,7 @@ type Object struct {
 	// known of a live object (UID, Fingerprint, Phase, Status) is empty.
 	Item api.InventoryItem
 	// Manifest is what is applied: with its namespace, the label and annotations of the owner, the
-	// digest, and without the annotations that are meant for the operator.
+	// digest, and without the annotations that are meant for the operator but those about its health.
 	Manifest *unstructured.Unstructured
 	// Purge is the wave at whose end the object is deleted again. Nil means that it stays.
 	Purge *int16
@@ -60,21 +61,11 @@ type Object struct {
 	Unserved bool
 	// AcceptDataLoss: the object may be re-created although what it contains is lost with it.
 	AcceptDataLoss bool
-	// Hints say how to read the object's status.
-	Hints Hints
+	// Hints say how to read the object's status. Their annotation stays in the manifest, since the
+	// health of an object is judged where it is seen.
+	Hints health.Hints
 	// Warnings are deprecated settings, one sentence each.
 	Warnings []string
-}
-
-// Hints say what the status of an object has, so that its absence means "not yet".
-type Hints struct {
-	// HasObservedGeneration means that the object is in progress until status.observedGeneration is
-	// set.
-	HasObservedGeneration bool
-	// HasReadyCondition means that an absent condition Ready counts as Unknown.
-	HasReadyCondition bool
-	// Conditions must all be present and True.
-	Conditions []string
 }
 
 // draft is an object on its way through Normalize.

@@ -147,7 +147,7 @@ func TestManifests(t *testing.T) {
 				op.test/status-hint: has-ready-condition, op.test/depends-on: "", op.test/implicit-edges: none,
 				op.test/something: stays, other.test/apply-order: "100000", note: stays}}}`,
 			want: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {app: a}, annotations: {
-				op.test/something: stays, other.test/apply-order: "100000", note: stays}}}`,
+				op.test/something: stays, op.test/status-hint: has-ready-condition, other.test/apply-order: "100000", note: stays}}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,9 @@ func OwnerKey(name string) string { return name + "/owner-id" }
 // DigestKey is the name of the annotation with the digest of the manifest that was applied last.
 func DigestKey(name string) string { return name + "/digest" }
 
+// HintsKey is the name of the annotation that says what the status of an object will have.
+func HintsKey(name string) string { return name + "/" + statusHint }
+
 // OwnerLabel returns the value of the label: a hash of the owner, for selectors.
 func OwnerLabel(ownerID string) string {
 	sum := sha256.Sum256([]byte(ownerID))

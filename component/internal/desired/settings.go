@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/health"
 )
 
 // What the annotations of an object can set, as the end of their names.
@@ -34,13 +35,6 @@ func names() []string {
 
 // unset is a deprecated way to say that a policy is the operator's default.
 const unset = "default"
-
-// The hints of the annotation status-hint.
-const (
-	hintObservedGeneration = "has-observed-generation"
-	hintReadyCondition     = "has-ready-condition"
-	hintConditions         = "conditions"
-)
 
 // class is a class of implicit edges. The annotation implicit-edges switches them off for the object
 // that would wait.
@@ -94,12 +88,16 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 		d.Item.DeleteOrder = *order
 	}
 	d.Purge = a.order(purgeOrder)
-	d.Hints = a.hints()
+	hints := a.take(statusHint)
+	d.Hints = a.hints(hints)
 	d.dependsOn = split(a.take(dependsOn), ",")
 	d.without = a.without()
 	delete(annotations, OwnerKey(s.Name))
 	delete(annotations, DigestKey(s.Name))
 	a.misspelt()
+	if hints != "" {
+		annotations[HintsKey(s.Name)] = hints
+	}
 	if d.Purge != nil && *d.Purge < d.Item.ApplyOrder {
 		s.add("%s: its %s/%s %d is below its %s/%s %d; raise it",
 			d.title(), s.Name, purgeOrder, *d.Purge, s.Name, applyOrder, d.Item.ApplyOrder)
@@ -201,26 +199,13 @@ func (a asked) order(name string) *int16 {
 	return new(int16(n))
 }
 
-func (a asked) hints() Hints {
-	var h Hints
-	for _, hint := range split(a.take(statusHint), ",") {
-		name, value, hasValue := strings.Cut(hint, "=")
-		conditions := split(value, ";")
-		switch {
-		case name == hintObservedGeneration && !hasValue:
-			h.HasObservedGeneration = true
-		case name == hintReadyCondition && !hasValue:
-			h.HasReadyCondition = true
-		case strings.TrimSpace(name) == hintConditions && len(conditions) > 0:
-			h.Conditions = append(h.Conditions, conditions...)
-		default:
-			a.set.add("%s: annotation %s/%s has the hint %q; hints are %s", a.draft.title(), a.set.Name, statusHint, hint,
-				alternatives([]string{hintObservedGeneration, hintReadyCondition, hintConditions + "=<type>;<type>"}))
-		}
+func (a asked) hints(list string) health.Hints {
+	hints, unknown := health.ParseHints(list)
+	for _, hint := range unknown {
+		a.set.add("%s: annotation %s/%s has the hint %q; hints are %s", a.draft.title(), a.set.Name, statusHint, hint,
+			alternatives([]string{health.HintObservedGeneration, health.HintReadyCondition, health.HintConditions + "=<type>;<type>"}))
 	}
-	slices.Sort(h.Conditions)
-	h.Conditions = slices.Compact(h.Conditions)
-	return h
+	return hints
 }
 
 // without returns the classes of implicit edges that are switched off.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/health"
 )
 
 func TestSettings(t *testing.T) {
@@ -14,7 +15,7 @@ func TestSettings(t *testing.T) {
 		Policies      api.Policies
 		Apply, Delete int16
 		Purge         *int16
-		Hints         desired.Hints
+		Hints         health.Hints
 		Warnings      []string
 	}
 	defaults := options().Policies
@@ -63,8 +64,8 @@ func TestSettings(t *testing.T) {
 		"hints": {
 			why:         "they may be combined, and blanks do not matter",
 			annotations: `op.test/status-hint: "has-observed-generation, has-ready-condition,conditions=b; a ;b,"`,
-			want: settings{Policies: defaults, Hints: desired.Hints{
-				HasObservedGeneration: true, HasReadyCondition: true, Conditions: []string{"a", "b"},
+			want: settings{Policies: defaults, Hints: health.Hints{
+				ObservedGeneration: true, ReadyCondition: true, Conditions: []string{"a", "b"},
 			}},
 		},
 		"another operator": {

@@ -81,6 +81,9 @@ type Result struct {
 	Ready bool
 	// Waiting says what is not ready, and why, in one sentence.
 	Waiting string
+	// Failed names the dependents that will not become ready by themselves, and why, in one sentence.
+	// It is empty if there are none.
+	Failed string
 	// Err is all that went wrong.
 	Err error
 	// Again is when to look again without an event; zero means never.

@@ -53,7 +53,7 @@ func (p *pass) conclude(result graph.Result) Result {
 		}
 	}
 	if !out.Ready {
-		out.Waiting = p.waiting(result.Plan)
+		out.Waiting, out.Failed = p.waiting(result.Plan), p.broken(result.Nodes)
 	}
 	return out
 }
@@ -121,13 +121,26 @@ func named(causes map[graph.Key]string) []graph.Key {
 }
 
 // waiting says what is waited for: the causes, each once.
-func (p *pass) waiting(plan graph.Plan) string {
-	all := causes(plan)
+func (p *pass) waiting(plan graph.Plan) string { return "waiting for " + p.explain(causes(plan)) }
+
+// broken says which dependents have their manifest and failed with it.
+func (p *pass) broken(nodes []graph.Node) string {
+	all := map[graph.Key]string{}
+	for _, n := range nodes {
+		if n.Wanted && n.Presence == graph.Present && n.Change == graph.NoChange && n.Health == graph.Failed {
+			all[n.Key] = "has failed"
+		}
+	}
+	return p.explain(all)
+}
+
+// explain says of members what they lack.
+func (p *pass) explain(all map[graph.Key]string) string {
 	var texts []string
 	for _, key := range named(all) {
 		texts = append(texts, p.waitFor(key, all[key]))
 	}
-	text := "waiting for " + strings.Join(texts, ", ")
+	text := strings.Join(texts, ", ")
 	if more := len(all) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

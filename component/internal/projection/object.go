@@ -40,7 +40,7 @@ type Object struct {
 	// Digest identifies the manifest that was applied last.
 	Digest string
 	// Print identifies what we own of it, with our values unless the object is watched without them.
-	Print  fingerprint.Print
+	Print fingerprint.Print
 	// Reset: managedFields were removed once, so that what the operator applied before counts as
 	// another's, too.
 	Reset bool
@@ -68,35 +68,13 @@ type Names struct {
 	// Manager is the name under which the operator applies.
 	Manager string
 	// OwnerLabel selects the objects of the operator, Owner is the annotation with the owner, and
-	// Digest the one with the digest of the manifest.
+	// Digest the one with the digest of the manifest, and Hints the one with hints for the health.
 	OwnerLabel, Owner, Digest, Hints string
 }
 
-// metadataOnly are the kinds that are healthy as soon as they exist. They are watched without their
-// contents, so that no Secret of others enters the process.
-var metadataOnly = map[schema.GroupKind]bool{
-	{Kind: "ConfigMap"}:      true,
-	{Kind: "Secret"}:         true,
-	{Kind: "ServiceAccount"}: true,
-	{Kind: "LimitRange"}:     true,
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                                true,
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                         true,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         true,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  true,
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                               true,
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                   true,
-	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                                      true,
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                true,
-	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                               true,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     true,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: true,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:          true,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   true,
-}
-
-// MetadataOnly reports whether objects of a kind are watched without their contents.
-func MetadataOnly(kind schema.GroupKind) bool { return metadataOnly[kind] }
+// MetadataOnly reports whether objects of a kind are watched without their contents: those that are
+// healthy as soon as they exist. So no Secret of others enters the process.
+func MetadataOnly(kind schema.GroupKind) bool { return health.Immediate(kind) }
 
 // Of returns what is kept of an object with all its contents.
 func (n Names) Of(u *unstructured.Unstructured) Object {
@@ -106,7 +84,8 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 	if MetadataOnly(u.GroupVersionKind().GroupKind()) {
 		o.Health = present(o)
 	} else {
-		o.Health = health.Of(u, health.Hints{})
+		hints, _ := health.ParseHints(u.GetAnnotations()[n.Hints])
+		o.Health = health.Of(u, hints, nil)
 	}
 	return o
 }
@@ -144,7 +123,7 @@ func reset(m metav1.Object) bool {
 // present is the health of an object that is ready as soon as it exists.
 func present(o Object) health.Result {
 	if o.Leaving {
-		return health.Result{Status: health.Terminating, Why: "is being deleted"}
+		return health.Result{Status: health.Terminating, Why: "is being deleted", Path: "metadata.deletionTimestamp"}
 	}
 	return health.Result{Status: health.Current}
 }
