@@ -34,6 +34,10 @@ func (p *pass) watch(ctx context.Context) {
 			case err == nil, meta.IsNoMatchError(err):
 			case errors.Is(err, context.DeadlineExceeded):
 				p.ask(ctx, members)
+			case apierrors.IsForbidden(err):
+				for _, m := range members {
+					m.unobserved, m.failed = err, fmt.Errorf("observe %s: %w", ref(m.item), err)
+				}
 			default: // discovery of the kind's group failed
 				for _, m := range members {
 					m.unobserved, m.again = err, unwatched

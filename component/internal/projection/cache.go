@@ -37,6 +37,7 @@ type Options struct {
 // Cache knows the live objects of one operator in one cluster.
 type Cache struct {
 	informers cache.Cache
+	mapper    meta.RESTMapper
 	names     Names
 	changed   func(owner string, key Key)
 
@@ -45,6 +46,8 @@ type Cache struct {
 	objects map[Key]known
 	// horizon is how far the informer of a kind has come: the newest version that it saw.
 	horizon map[schema.GroupKind]string
+
+	refusals refusals
 }
 
 // known is what is known of one object.
@@ -63,18 +66,16 @@ func New(o Options) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("label of the operator: %w", err)
 	}
-	informers, err := cache.New(o.Config, cache.Options{
-		HTTPClient: o.HTTPClient, Scheme: runtime.NewScheme(), Mapper: o.Mapper,
-		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: o.Names.transform,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Cache{
-		informers: informers, names: o.Names, changed: o.Changed,
+	c := &Cache{
+		mapper: o.Mapper, names: o.Names, changed: o.Changed,
 		kinds: map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration{}, objects: map[Key]known{},
 		horizon: map[schema.GroupKind]string{},
-	}, nil
+	}
+	c.informers, err = cache.New(o.Config, cache.Options{
+		HTTPClient: o.HTTPClient, Scheme: runtime.NewScheme(), Mapper: o.Mapper, DefaultWatchErrorHandler: c.refusals.handle,
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: o.Names.transform,
+	})
+	return c, err
 }
 
 // Start runs the informers until ctx ends.
@@ -84,18 +85,33 @@ func (c *Cache) Start(ctx context.Context) error { return c.informers.Start(ctx)
 func (c *Cache) NeedLeaderElection() bool { return false }
 
 // Watch sees to it that the objects of a kind are known, and waits until they are. Nothing is known of a
-// kind that the API server does not serve; the error is then a NoMatch one.
+// kind that the API server does not serve; the error is then a NoMatch one. If the user may not watch the
+// kind, the error is the API server's.
 func (c *Cache) Watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	registration, err := c.register(ctx, kind)
 	if err != nil {
 		return err
 	}
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	resource := mapping.Resource.GroupResource()
 	synced := registration.HasSyncedChecker()
-	select {
-	case <-synced.Done():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the objects of kind %s: %w", kind.Kind, ctx.Err())
+	for {
+		refused, err := c.refusals.of(resource, registration.HasSynced())
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+		if registration.HasSynced() {
+			return nil
+		}
+		select {
+		case <-synced.Done():
+		case <-refused:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the objects of kind %s: %w", kind.Kind, ctx.Err())
+		}
 	}
 }
 
