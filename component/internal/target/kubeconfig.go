@@ -41,7 +41,7 @@ func parse(kubeconfig []byte, allow Allow) (*rest.Config, error) {
 	}
 	out, err := clientcmd.NewNonInteractiveClientConfig(*config, config.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil { // may quote it
-		return nil, errors.New("the kubeconfig is contradictory: give each credential once")
+		return nil, errors.New("the kubeconfig's credentials exclude each other, or name files that cannot be read")
 	}
 	return out, nil
 }
