@@ -62,8 +62,14 @@ type SecretKeyReference struct {
 	value []byte `json:"-"`
 }
 
-// Value returns the value of the key. It is nil until the reference was loaded.
-func (r *SecretKeyReference) Value() []byte { return r.value }
+// Value returns the value of the key. It is nil if the reference names no Secret, and empty until it was
+// loaded.
+func (r *SecretKeyReference) Value() []byte {
+	if r.value == nil && r.Name != "" {
+		return []byte{} // for GetKubeConfig, nil is another cluster
+	}
+	return r.value
+}
 
 // Refers implements [Reference].
 func (r *SecretKeyReference) Refers() (kind, name string) { return kindSecret, r.Name }

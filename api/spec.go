@@ -49,7 +49,8 @@ type KubeConfigSpec struct {
 	SecretRef SecretKeyReference `json:"secretRef"`
 }
 
-// GetKubeConfig returns the kubeconfig, once the reference was loaded; nil is the cluster of the object.
+// GetKubeConfig returns the kubeconfig; nil is the cluster of the object. It is empty, not nil, until the
+// reference was loaded.
 func (s *ClientSpec) GetKubeConfig() []byte {
 	if s.KubeConfig == nil {
 		return nil

@@ -31,7 +31,8 @@ type PlacementConfiguration interface {
 // ClientConfiguration is implemented by components whose dependents are in another cluster. See
 // [api.ClientSpec].
 type ClientConfiguration interface {
-	// GetKubeConfig returns the content of a kubeconfig. Nil means the component's cluster.
+	// GetKubeConfig returns the content of a kubeconfig. Nil means the component's cluster. What is
+	// empty but not nil is a kubeconfig that is missing, for which a deletion waits.
 	GetKubeConfig() []byte
 }
 

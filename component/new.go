@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -57,6 +57,8 @@ type Options[T Object] struct {
 	// Error. Zero means the requeue interval. A component can say otherwise, see
 	// [TimeoutConfiguration].
 	Timeout time.Duration
+	// Kubeconfigs says what the kubeconfigs of components may contain.
+	Kubeconfigs KubeconfigOptions
 	// Loop tunes the loop. Its Name defaults to the kind in lower case.
 	Loop loop.Options[T]
 }
@@ -82,7 +84,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	waker := new(trigger.Waker)
 	options := o.Loop
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
-	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs())
+	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T]())
 	options.Problem = errors.Join(options.Problem, o.problem())
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
@@ -110,27 +112,24 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err := c.Controller.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	writes, err := apply.New(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), c.engine.Name)
+	scheme, err := c.worker.scheme(mgr.GetScheme())
 	if err != nil {
 		return err
 	}
-	cache, err := projection.New(projection.Options{
-		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+	targets, err := target.New(target.Options{
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: scheme,
 		Names: projection.Names{
 			Manager: c.engine.Name, OwnerLabel: desired.OwnerKey(c.engine.Name), Owner: desired.OwnerKey(c.engine.Name),
 			Digest: desired.DigestKey(c.engine.Name), Hints: desired.HintsKey(c.engine.Name),
 		},
-		Changed: c.changed,
+		Changed: c.changed, Wake: c.waker.Objects, Allow: c.worker.options.Kubeconfigs.allow(),
 	})
 	if err != nil {
 		return err
 	}
-	if c.engine.Scheme, err = c.worker.scheme(mgr.GetScheme()); err != nil {
-		return err
-	}
+	c.engine.Scheme, c.worker.targets = scheme, targets
 	c.worker.references.cache = mgr.GetCache()
-	c.engine.Target = engine.Target{Client: writes, Cache: cache, Mapper: mgr.GetRESTMapper()}
-	return mgr.Add(cache)
+	return mgr.Add(targets)
 }
 
 // changed wakes the component of a dependent that somebody else changed.

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
+	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -27,6 +28,8 @@ type worker[T Object] struct {
 	options    Options[T]
 	hooks      hooks[T]
 	references references
+	targets    *target.Registry
+	placements placements
 	cluster    cluster
 	timers     timers
 }
@@ -40,6 +43,7 @@ type pass[T Object] struct {
 	obj     T
 	refs    *resolving
 	config  configuration
+	place   placement
 	context passing
 	now     time.Time
 }
@@ -84,6 +88,7 @@ func (p *pass[T]) reconcile(ctx context.Context) (situation, error) {
 		s.Suspended = true
 		return s, nil
 	}
+	p.place = p.placement()
 	if p.refs, err = p.references.resolve(ctx, p.obj, p.run.Live()); err != nil {
 		return s, err
 	}
@@ -107,7 +112,9 @@ func (p *pass[T]) configure(s *situation, c configuration) {
 
 // apply has the engine bring the dependents to what is rendered.
 func (p *pass[T]) apply(ctx context.Context, s *situation) error {
-	p.context.target = p.run.Client()
+	if err := p.join(ctx); err != nil {
+		return p.lost(err)
+	}
 	if p.hooks.any(preReconcile, postReconcile) {
 		if err := p.refs.loadAll(ctx, p.obj); err != nil {
 			return err
@@ -131,7 +138,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	p.advance(s, result)
 	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
 	s.Dependents = len(p.obj.GetStatus().Inventory)
-	return result.Err
+	return p.lost(result.Err)
 }
 
 // advance notes the progress of the work on the present manifests.
@@ -179,13 +186,15 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	if err := p.call(ctx, postRead); err != nil {
 		return s, err
 	}
-	config, _ := p.options.configurationOf(p.obj) // what is wrong does not matter any more
+	config, err := p.options.configurationOf(p.obj) // what is wrong does not matter any more
 	p.configure(&s, config)
 	if others := p.foreignFinalizers(); len(others) > 0 && !p.run.Vanished() {
 		s.Blocked = "nothing is deleted before these finalizers are gone: " + strings.Join(others, ", ")
 		return s, nil
 	}
-	p.context.target = p.run.Client()
+	if s.Blocked, err = p.rejoin(ctx); err != nil || s.Blocked != "" {
+		return s, p.lost(err)
+	}
 	if err := p.call(ctx, preDelete); err != nil {
 		return s, err
 	}
@@ -196,7 +205,7 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	result := p.engine.Delete(ctx, c)
 	s.Blocked, s.Ready, s.Waiting, s.Again = result.Blocked, result.Ready, result.Waiting, result.Again
 	if result.Err != nil || !result.Ready {
-		return s, result.Err
+		return s, p.lost(result.Err)
 	}
 	return s, p.call(ctx, postDelete)
 }
@@ -230,7 +239,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	key := client.ObjectKeyFromObject(p.obj)
 	c := engine.Component{
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
-		In: p.config.Namespace, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
+		In: p.config.Namespace, Target: p.place.target, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Render: p.render,
 	}
 	if p.refs != nil {
@@ -261,10 +270,12 @@ func (p *pass[T]) inputs() (string, error) {
 		Labels, Annotations map[string]string
 		Namespace, Name     string
 		References, Version string
+		Target              string
 		Policies, Spec      any
 	}{
 		Generation: p.obj.GetGeneration(), Labels: p.obj.GetLabels(), Annotations: p.obj.GetAnnotations(),
 		Namespace: p.config.Namespace, Name: p.config.Name, References: p.refs.digest, Policies: p.config.Policies,
+		Target: p.place.digest,
 	}
 	if v, ok := p.renderer.(Versioned); ok {
 		in.Version = v.Version()
@@ -289,6 +300,8 @@ func (w *worker[T]) forget(uid types.UID) {
 	w.engine.Forget(uid)
 	w.references.remember(uid, nil)
 	w.timers.forget(uid)
+	w.targets.Leave(uid)
+	w.placements.forget(uid)
 }
 
 // timers know when the work on components began, better than their statuses: to the nanosecond. They also

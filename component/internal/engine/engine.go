@@ -15,15 +15,9 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/graph"
 )
-
-// Target is the cluster where the dependents of components are.
-type Target struct {
-	Client *apply.Client
-	Cache  *projection.Cache
-	Mapper meta.RESTMapper
-}
 
 // Engine works on the components of one operator.
 type Engine struct {
@@ -36,7 +30,6 @@ type Engine struct {
 	// their dependents.
 	ManagedTypes []api.TypeInfo
 	Scheme       *runtime.Scheme
-	Target       Target
 
 	memory   memory
 	rendered renderings
@@ -52,6 +45,8 @@ type Component struct {
 	// Namespace and Name of NamespacedName are the component's own; In is where dependents go that
 	// name no namespace.
 	In string
+	// Target is where the dependents are.
+	Target *target.Target
 	// Status has the inventory. The pass changes it.
 	Status *api.ComponentStatus
 	// Policies are the component's, complete, and Namespaces says what happens if a namespace is
@@ -97,11 +92,14 @@ type Result struct {
 // pass is one pass over one component.
 type pass struct {
 	*Engine
+	Target   *target.Target
 	c        Component
 	deleting bool
 	members  map[graph.Key]*member
 	// manifests returns the rendered manifests of a pass that did not need them so far.
 	manifests func() (map[graph.Key]*unstructured.Unstructured, error)
+	// undiscovered is why the target could not say whether it serves a kind.
+	undiscovered error
 }
 
 // member is a dependent in a pass.
@@ -156,7 +154,7 @@ func (e *Engine) pass(c Component, deleting bool) *pass {
 	if c.Policies.UpdatePolicy == "" {
 		c.Policies, c.Namespaces = e.Policies, e.Namespaces
 	}
-	return &pass{Engine: e, c: c, deleting: deleting}
+	return &pass{Engine: e, Target: c.Target, c: c, deleting: deleting}
 }
 
 // Delete deletes the dependents.
@@ -170,6 +168,9 @@ func (e *Engine) Delete(ctx context.Context, c Component) Result {
 func (p *pass) scope(kind schema.GroupKind, version string) (namespaced, known bool) {
 	mapping, err := p.Target.Mapper.RESTMapping(kind, version)
 	if err != nil {
+		if !meta.IsNoMatchError(err) {
+			p.undiscovered = err
+		}
 		return false, false
 	}
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true

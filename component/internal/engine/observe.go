@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/component/internal/target"
 )
 
 // syncTime is how long a pass waits for informers that are new. It is short: the objects of a kind that
@@ -34,7 +36,7 @@ func (p *pass) watch(ctx context.Context) {
 			case err == nil, meta.IsNoMatchError(err):
 			case errors.Is(err, context.DeadlineExceeded):
 				p.ask(ctx, members)
-			case apierrors.IsForbidden(err):
+			case apierrors.IsForbidden(err), target.Unreachable(err):
 				for _, m := range members {
 					m.unobserved, m.failed = err, fmt.Errorf("observe %s: %w", ref(m.item), err)
 				}

@@ -86,6 +86,9 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 		Name: p.Name, OwnerID: p.c.Owner, Generation: p.c.Generation, Namespace: p.c.In, Policies: p.c.Policies, Scope: p.scope, Scheme: p.Scheme,
 		ManagedTypes: p.ManagedTypes,
 	})
+	if p.undiscovered != nil { // what follows from it is wrong
+		err = fmt.Errorf("ask which kinds are served: %w", p.undiscovered)
+	}
 	// What the target does not serve yet may become something else when it does.
 	changing := func(o desired.Object) bool { return o.Unserved }
 	if inputs := p.c.Inputs; err != nil || rendered.Volatile || slices.ContainsFunc(objects, changing) {

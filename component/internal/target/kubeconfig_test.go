@@ -62,7 +62,7 @@ func hazards(t *testing.T) []hazard {
 			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: secret, Config: map[string]string{secret: secret}}
 		}), "auth-provider", Allow{Exec: true}},
 		{"tokenFile", user(func(u *clientcmdapi.AuthInfo) { u.TokenFile = file }), "tokenFile", Allow{Files: true}},
-		{"client-certificate", user(func(u *clientcmdapi.AuthInfo) { u.ClientCertificate = file }), "client-certificate,", Allow{Files: true}},
+		{"client-certificate", user(func(u *clientcmdapi.AuthInfo) { u.ClientCertificate, u.ClientKeyData = file, []byte(secret) }), "client-certificate,", Allow{Files: true}},
 		{"client-key", user(func(u *clientcmdapi.AuthInfo) { u.ClientKey = file }), "client-key,", Allow{Files: true}},
 		{"certificate-authority", cluster(func(c *clientcmdapi.Cluster) { c.CertificateAuthority = file }), "certificate-authority,", Allow{Files: true}},
 		{"insecure", cluster(func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify = true }), "insecure-skip-tls-verify", Allow{Insecure: true}},
@@ -140,7 +140,9 @@ func TestBrokenKubeconfig(t *testing.T) {
 	}
 	t.Run("certificate", func(t *testing.T) {
 		config := valid()
-		user(func(u *clientcmdapi.AuthInfo) { u.Token, u.ClientCertificateData, u.ClientKeyData = "", []byte(secret), []byte(secret) })(config)
+		user(func(u *clientcmdapi.AuthInfo) {
+			u.Token, u.ClientCertificateData, u.ClientKeyData = "", []byte(secret), []byte(secret)
+		})(config)
 		_, err := Options{Config: &rest.Config{}}.remote(t.Context(), Identity{Kubeconfig: encode(t, config)}, func() {})
 		if err == nil {
 			t.Fatal("it was accepted")

@@ -35,6 +35,12 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns what went wrong.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// Unreachable reports whether an error is, or wraps, an [UnreachableError].
+func Unreachable(err error) bool {
+	_, ok := errors.AsType[*UnreachableError](err)
+	return ok
+}
+
 // cause is what a user needs to know of a failed request. It is the same each time.
 func cause(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -31,6 +31,9 @@ type Target struct {
 	requests rest.Interface // nil for the manager's own identity
 }
 
+// Local reports whether requests are the manager's own.
+func (t *Target) Local() bool { return t.reach == nil }
+
 // Check returns an [UnreachableError] if it is known that the API server does not answer. It sends no
 // request as long as the server answers.
 func (t *Target) Check(ctx context.Context) error {
