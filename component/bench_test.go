@@ -91,6 +91,15 @@ func render(_ context.Context, r component.RenderRequest[*bundle.Bundle]) (compo
 	return component.Objects(objects...), err
 }
 
+// versioned is a renderer whose version is asked for in every pass.
+type versioned struct {
+	component.RenderFunc[*bundle.Bundle]
+
+	version func() string
+}
+
+func (v versioned) Version() string { return v.version() }
+
 // start runs the operator until the test ends or b.stop is called. Starting it again after that is a new
 // process as far as the framework can tell.
 func (b *bench) start() {

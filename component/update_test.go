@@ -2,7 +2,6 @@ package component_test
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -260,13 +259,13 @@ func TestRecreate(t *testing.T) {
 		t.Parallel()
 		passes := make(chan struct{}, 1)
 		b := prepareBench(t, func(o *options) { o.RequeueInterval = time.Millisecond; o.Timeout = time.Minute })
-		b.renderer = component.RenderFunc[*bundle.Bundle](func(ctx context.Context, r component.RenderRequest[*bundle.Bundle]) (component.Set, error) {
+		b.renderer = versioned{component.RenderFunc[*bundle.Bundle](render), func() string {
 			select {
 			case passes <- struct{}{}:
 			default:
 			}
-			return render(ctx, r)
-		})
+			return ""
+		}}
 		b.start()
 		b.create(policy(b, configMap("one", "1"), "update-policy", "recreate"))
 		b.ready()

@@ -17,10 +17,7 @@ import (
 // members at a time, never for one.
 func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (graph.Facts, error) {
 	m := p.members[key]
-	err := p.complete(key, m, action)
-	if err == nil {
-		err = p.perform(ctx, m, action)
-	}
+	err := p.perform(ctx, m, action)
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", action, ref(m.item), err)
 	}
@@ -28,6 +25,11 @@ func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (grap
 }
 
 func (p *pass) perform(ctx context.Context, m *member, action graph.Action) error {
+	if needsManifest := action == graph.Create || action == graph.Update || action == graph.Recreate; needsManifest {
+		if err := p.complete(m); err != nil {
+			return err
+		}
+	}
 	switch action {
 	case graph.Create:
 		m.item.Phase, m.completed = api.PhaseCreating, false

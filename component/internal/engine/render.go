@@ -120,10 +120,9 @@ func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.K
 	return manifests, nil
 }
 
-// complete renders the manifest of a member that an action needs.
-func (p *pass) complete(key graph.Key, m *member, action graph.Action) error {
-	needed := action == graph.Create || action == graph.Update || action == graph.Recreate
-	if !needed || m.wanted == nil || m.wanted.Manifest != nil {
+// complete renders the manifest of a member if it is not known.
+func (p *pass) complete(m *member) error {
+	if m.wanted == nil || m.wanted.Manifest != nil {
 		return nil
 	}
 	manifests, err := p.manifests()
@@ -131,7 +130,7 @@ func (p *pass) complete(key graph.Key, m *member, action graph.Action) error {
 		return err
 	}
 	wanted := *m.wanted
-	wanted.Manifest = manifests[key]
+	wanted.Manifest = manifests[graph.Key(m.item.Key())]
 	m.wanted = &wanted
 	return nil
 }

@@ -55,6 +55,9 @@ func (p *pass) examine(ctx context.Context, m *member) {
 	if err != nil || string(live.GetUID()) != m.item.UID {
 		return
 	}
+	if replaces(m) && p.complete(m) != nil {
+		return
+	}
 	before, _ := parseFingerprint(m.item.Fingerprint)
 	text := baselineOf(m, live, p.Target.Cache.Note(live))
 	now, _ := parseFingerprint(text)
