@@ -17,28 +17,29 @@ type ComponentStatus struct {
 	// +optional
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
 
-	// ProcessingSince is when the work on the present dependents began. It is absent when
-	// there is none.
+	// ProcessingSince is when the operator began to apply the current manifests. It is absent
+	// when all dependents are applied and ready.
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
-	// Revision grows by one each time the dependents are to change.
+	// Revision grows by one each time the rendered manifests change.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// ProcessingDigest identifies the component and the manifests that the work is about.
+	// ProcessingDigest identifies the manifests that are being applied or were applied last,
+	// and the generation of the component that they were rendered from.
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
-	// Inventory lists the dependents. An object is listed before it is created and until it
-	// is gone.
+	// Inventory lists the dependents. An object is added before it is created, and removed
+	// once it no longer exists.
 	// +optional
 	// +listType=atomic
 	Inventory []InventoryItem `json:"inventory,omitempty"`
 }
 
-// InventoryItem is what is recorded of one dependent. Policies and orders are left out where they are
-// the operator's defaults.
+// InventoryItem is the record of one dependent. Policies and orders are omitted if they equal the
+// operator's defaults.
 //
 // +k8s:deepcopy-gen=true
 type InventoryItem struct {
@@ -50,9 +51,9 @@ type InventoryItem struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// UID is that of the object as it was created or adopted, and empty before that. If others
-	// deleted the object and it was created again, the UID changes with the next change of the
-	// status: that repair is not worth a write.
+	// UID is the UID of the object. It is empty until the object is created or adopted. If the
+	// object is deleted by others and created again, the UID is updated with the next change to
+	// the status.
 	// +optional
 	UID string `json:"uid,omitempty"`
 
@@ -62,28 +63,28 @@ type InventoryItem struct {
 	// +optional
 	DeleteOrder int16 `json:"deleteOrder,omitempty"`
 
-	// ManagedTypes are the extension types that the object adds to the API, if it is a
+	// ManagedTypes are the types that the object adds to the API, if it is a
 	// CustomResourceDefinition or an APIService.
 	// +optional
 	// +listType=atomic
 	ManagedTypes []TypeInfo `json:"managedTypes,omitempty"`
 
-	// DependsOn are the keys of dependents that the object needs: they are applied before it,
-	// and deleted after it.
+	// DependsOn lists the keys of the dependents that this one needs. They are applied before
+	// it and deleted after it.
 	// +optional
 	// +listType=atomic
 	DependsOn []string `json:"dependsOn,omitempty"`
 
-	// Digest identifies the manifest that was applied last. It is empty before that.
+	// Digest identifies the manifest that was last applied. It is empty until then.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Fingerprint identifies the fields and values that the operator applied, as the API
-	// server answered. The object drifted if it differs.
+	// Fingerprint identifies the fields that the operator owns and their values, as the API
+	// server returned them. If the object no longer matches it, the object has drifted.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
 
-	// Phase is where the object is in its life.
+	// Phase is the phase of the object's life cycle.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
@@ -92,13 +93,13 @@ type InventoryItem struct {
 	Status string `json:"status,omitempty"`
 }
 
-// Key names the dependent within the component: group/Kind/namespace/name, where group and namespace
-// may be empty. It is the same for all versions of the kind.
+// Key identifies the dependent within the component. It has the form group/Kind/namespace/name, where
+// group and namespace may be empty. It does not depend on the version of the kind.
 func (i InventoryItem) Key() string {
 	return i.Group + "/" + i.Kind + "/" + i.Namespace + "/" + i.Name
 }
 
-// Policies say how a dependent is treated. A policy that is empty is the operator's default.
+// Policies determine how a dependent is managed. An empty policy means the operator's default.
 //
 // +k8s:deepcopy-gen=true
 type Policies struct {
@@ -122,21 +123,21 @@ type Policies struct {
 //
 // +k8s:deepcopy-gen=true
 type TypeInfo struct {
-	// Group is an API group. "*" is any, and "*.example.org" any below example.org.
+	// Group is an API group. "*" means any group, and "*.example.org" any subdomain of example.org.
 	Group string `json:"group"`
-	// Kind is a kind. "*" is any.
+	// Kind is a kind. "*" means any kind.
 	Kind string `json:"kind"`
 }
 
-// ComponentObject is a kind that has a [ComponentStatus]. The name of its method is the one of
+// ComponentObject is a kind that has a [ComponentStatus]. The method has the same name as in
 // component-operator-runtime.
 type ComponentObject interface {
 	// GetStatus returns the object's status for reading and writing. It must not return nil.
 	GetStatus() *ComponentStatus
 }
 
-// StatusOf returns the common status of an object, which is an [Object] or a [ComponentObject]; false if
-// it is neither.
+// StatusOf returns the common status of obj and true if obj is an [Object] or a [ComponentObject], and nil
+// and false otherwise.
 func StatusOf(obj any) (*Status, bool) {
 	switch o := obj.(type) {
 	case Object:
@@ -147,10 +148,10 @@ func StatusOf(obj any) (*Status, bool) {
 	return nil, false
 }
 
-// Phase is where a dependent is in its life.
+// Phase is a phase of a dependent's life cycle.
 type Phase string
 
-// The phases of a dependent. A deleted one leaves the inventory.
+// The phases of a dependent. A dependent that has been deleted is no longer in the inventory.
 const (
 	PhaseScheduledForApplication Phase = "ScheduledForApplication"
 	PhaseCreating                Phase = "Creating"
@@ -163,7 +164,7 @@ const (
 	PhaseDeleting                Phase = "Deleting"
 )
 
-// AdoptionPolicy says what happens if a dependent exists and is not the component's own.
+// AdoptionPolicy says what happens if an object already exists and does not belong to the component.
 type AdoptionPolicy string
 
 const (
@@ -171,7 +172,7 @@ const (
 	AdoptionPolicyNever AdoptionPolicy = "never"
 	// AdoptionPolicyIfUnowned adopts the object if it has no owner.
 	AdoptionPolicyIfUnowned AdoptionPolicy = "if-unowned"
-	// AdoptionPolicyAlways adopts the object even from another owner.
+	// AdoptionPolicyAlways adopts the object even if it has another owner.
 	AdoptionPolicyAlways AdoptionPolicy = "always"
 )
 
@@ -179,22 +180,22 @@ const (
 type ReconcilePolicy string
 
 const (
-	// ReconcilePolicyOnObjectChange writes if the manifest changed or the object drifted.
+	// ReconcilePolicyOnObjectChange writes the object if its manifest changed or the object drifted.
 	ReconcilePolicyOnObjectChange ReconcilePolicy = "on-object-change"
-	// ReconcilePolicyOnObjectOrComponentChange writes in addition if the component has a new
+	// ReconcilePolicyOnObjectOrComponentChange also writes the object if the component has a new
 	// generation.
 	ReconcilePolicyOnObjectOrComponentChange ReconcilePolicy = "on-object-or-component-change"
 	// ReconcilePolicyOnce creates the object and never writes it again.
 	ReconcilePolicyOnce ReconcilePolicy = "once"
 )
 
-// UpdatePolicy says how a dependent that exists is brought to its manifest.
+// UpdatePolicy says how an existing dependent is changed to match its manifest.
 type UpdatePolicy string
 
 const (
-	// UpdatePolicyReplace replaces the object with the manifest, by PUT.
+	// UpdatePolicyReplace replaces the object with the manifest, using PUT.
 	UpdatePolicyReplace UpdatePolicy = "replace"
-	// UpdatePolicySsaMerge uses server-side apply; fields of others stay.
+	// UpdatePolicySsaMerge uses server-side apply and keeps fields that others own.
 	UpdatePolicySsaMerge UpdatePolicy = "ssa-merge"
 	// UpdatePolicySsaOverride uses server-side apply and takes over the fields that kubectl and
 	// Helm own.
@@ -209,39 +210,39 @@ type DeletePolicy string
 const (
 	// DeletePolicyDelete deletes the object.
 	DeletePolicyDelete DeletePolicy = "delete"
-	// DeletePolicyOrphan leaves the object and gives up its ownership.
+	// DeletePolicyOrphan keeps the object and gives up its ownership.
 	DeletePolicyOrphan DeletePolicy = "orphan"
-	// DeletePolicyOrphanOnApply is orphan if the object left the manifests, and delete if the
-	// component is deleted.
+	// DeletePolicyOrphanOnApply acts as orphan if the object is no longer rendered, and as delete
+	// if the component is deleted.
 	DeletePolicyOrphanOnApply DeletePolicy = "orphan-on-apply"
-	// DeletePolicyOrphanOnDelete is delete if the object left the manifests, and orphan if the
-	// component is deleted.
+	// DeletePolicyOrphanOnDelete acts as delete if the object is no longer rendered, and as orphan
+	// if the component is deleted.
 	DeletePolicyOrphanOnDelete DeletePolicy = "orphan-on-delete"
 )
 
-// ConflictPolicy says what happens if a field that is to be applied has another value and another owner.
+// ConflictPolicy says what happens if a field to apply has a different value and another owner.
 type ConflictPolicy string
 
 const (
-	// ConflictPolicyForce takes the field over.
+	// ConflictPolicyForce takes over the field.
 	ConflictPolicyForce ConflictPolicy = "force"
-	// ConflictPolicyFail changes nothing and reports the field and its owner. It needs an update
+	// ConflictPolicyFail changes nothing and reports the field and its owner. It requires an update
 	// policy that uses server-side apply.
 	ConflictPolicyFail ConflictPolicy = "fail"
 )
 
-// ImmutablePolicy says what happens if a field is to change that the API server does not let change.
+// ImmutablePolicy says what happens if a manifest changes a field that the API server treats as immutable.
 type ImmutablePolicy string
 
 const (
 	// ImmutablePolicyFail reports a failure.
 	ImmutablePolicyFail ImmutablePolicy = "fail"
 	// ImmutablePolicyRecreate deletes the object and creates it again, if a dry run shows that
-	// the API server would accept it then.
+	// the API server would accept the new object.
 	ImmutablePolicyRecreate ImmutablePolicy = "recreate"
 )
 
-// Mode says how far the operator goes with a dependent.
+// Mode says how much the operator may do to a dependent.
 type Mode string
 
 const (
@@ -249,12 +250,13 @@ const (
 	ModeFull Mode = "full"
 	// ModeDetectOnly applies manifests when they change, and reports drift without correcting it.
 	ModeDetectOnly Mode = "detect-only"
-	// ModeSuspended changes nothing, whatever changes. Deletion of the component is not
-	// suspended.
+	// ModeSuspended changes nothing, even if the manifest changes. Deletion of the component is
+	// not suspended.
 	ModeSuspended Mode = "suspended"
 )
 
-// NamespacePolicy says what happens if a dependent's namespace does not exist and is not a dependent.
+// NamespacePolicy says what happens if the namespace of a dependent does not exist and is not itself a
+// dependent.
 type NamespacePolicy string
 
 const (

@@ -33,7 +33,7 @@ const (
 const (
 	// AnnotationPaused stops changes to the external resource; it is still observed and
 	// reported. "true" pauses until the annotation is removed, an RFC 3339 time until that
-	// time. "all" is like "true" and also holds back deletion.
+	// time. "all" is like "true" and also stops deletion.
 	AnnotationPaused = "trimtab.dev/paused"
 
 	// AnnotationReconcile requests a pass now. Its value is any token that differs from

@@ -11,29 +11,29 @@ import (
 // Reference is a field of a component's spec that names a Secret or a ConfigMap in the component's
 // namespace: a *[SecretReference], *[SecretKeyReference], *[ConfigMapReference] or
 // *[ConfigMapKeyReference]. Package component finds references wherever they are in a spec, watches what
-// they name, and loads it before the component is rendered. What was loaded is in no JSON.
+// they name, and loads it before the component is rendered. The loaded content is never marshaled to JSON.
 type Reference interface {
 	// Refers returns what the reference names: "Secret" or "ConfigMap", and the object's name. An
 	// empty name refers to nothing.
 	Refers() (kind, name string)
-	// Load hands the content of the object to the reference. It returns what identifies the part
-	// that the reference uses.
+	// Load stores the content of the object in the reference. The digest identifies the part of the
+	// content that the reference uses. It is an error if that part is missing.
 	Load(content map[string][]byte) (digest string, err error)
 
 	reference()
 }
 
-// SecretReference names a Secret, all of it.
+// SecretReference refers to all keys of a Secret.
 //
 // +k8s:deepcopy-gen=true
 type SecretReference struct {
-	// Name is the Secret's, which is in the namespace of the object.
+	// Name is the name of a Secret in the namespace of the object.
 	Name string `json:"name"`
 
 	data map[string][]byte `json:"-"`
 }
 
-// Data returns the Secret's data. It is nil until the reference was loaded.
+// Data returns the Secret's data. It is nil until the reference has been loaded.
 func (r *SecretReference) Data() map[string][]byte { return r.data }
 
 // Refers implements [Reference].
@@ -47,23 +47,23 @@ func (r *SecretReference) Load(content map[string][]byte) (string, error) {
 
 func (*SecretReference) reference() {}
 
-// SecretKeyReference names a key of a Secret.
+// SecretKeyReference refers to one key of a Secret.
 //
 // +k8s:deepcopy-gen=true
 type SecretKeyReference struct {
-	// Name is the Secret's, which is in the namespace of the object.
+	// Name is the name of a Secret in the namespace of the object.
 	Name string `json:"name"`
 
-	// Key is a key of the Secret. Without one it is the first of value, value.yaml and value.yml
-	// that there is.
+	// Key is a key of the Secret. It defaults to the first of value, value.yaml and value.yml that
+	// exists.
 	// +optional
 	Key string `json:"key,omitempty"`
 
 	value []byte `json:"-"`
 }
 
-// Value returns the value of the key. It is nil if the reference names no Secret, and empty until it was
-// loaded.
+// Value returns the value of the key. It is nil if the reference names no Secret. Until the reference has
+// been loaded, it is empty but not nil.
 func (r *SecretKeyReference) Value() []byte {
 	if r.value == nil && r.Name != "" {
 		return []byte{} // for GetKubeConfig, nil is another cluster
@@ -82,17 +82,17 @@ func (r *SecretKeyReference) Load(content map[string][]byte) (digest string, err
 
 func (*SecretKeyReference) reference() {}
 
-// ConfigMapReference names a ConfigMap, all of it.
+// ConfigMapReference refers to all keys of a ConfigMap.
 //
 // +k8s:deepcopy-gen=true
 type ConfigMapReference struct {
-	// Name is the ConfigMap's, which is in the namespace of the object.
+	// Name is the name of a ConfigMap in the namespace of the object.
 	Name string `json:"name"`
 
 	data map[string]string `json:"-"`
 }
 
-// Data returns the ConfigMap's data. It is nil until the reference was loaded.
+// Data returns the ConfigMap's data. It is nil until the reference has been loaded.
 func (r *ConfigMapReference) Data() map[string]string { return r.data }
 
 // Refers implements [Reference].
@@ -109,22 +109,22 @@ func (r *ConfigMapReference) Load(content map[string][]byte) (string, error) {
 
 func (*ConfigMapReference) reference() {}
 
-// ConfigMapKeyReference names a key of a ConfigMap.
+// ConfigMapKeyReference refers to one key of a ConfigMap.
 //
 // +k8s:deepcopy-gen=true
 type ConfigMapKeyReference struct {
-	// Name is the ConfigMap's, which is in the namespace of the object.
+	// Name is the name of a ConfigMap in the namespace of the object.
 	Name string `json:"name"`
 
-	// Key is a key of the ConfigMap. Without one it is the first of value, value.yaml and
-	// value.yml that there is.
+	// Key is a key of the ConfigMap. It defaults to the first of value, value.yaml and value.yml
+	// that exists.
 	// +optional
 	Key string `json:"key,omitempty"`
 
 	value string `json:"-"`
 }
 
-// Value returns the value of the key. It is empty until the reference was loaded.
+// Value returns the value of the key. It is empty until the reference has been loaded.
 func (r *ConfigMapKeyReference) Value() string { return r.value }
 
 // Refers implements [Reference].

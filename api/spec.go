@@ -8,35 +8,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types of this file are parts of the specs of components. Embed those that users may set, inline.
-// Their names, their JSON and their methods are those of component-operator-runtime; package component
-// finds the methods.
+// The types in this file are parts of the specs of components. Embed, inline, those that users may set.
+// Their names, JSON and methods are those of component-operator-runtime. Package component detects the
+// methods.
 
-// PlacementSpec says where dependents go and what they are named after.
+// PlacementSpec sets the namespace and the name from which dependents are rendered.
 //
 // +k8s:deepcopy-gen=true
 type PlacementSpec struct {
-	// Namespace is where dependents go that name no namespace. The default is that of the
-	// object.
+	// Namespace is the namespace of all dependents whose manifests do not set one. It defaults
+	// to the namespace of the object.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name is what dependents are named after. The default is the name of the object.
+	// Name is the name from which the names of dependents are derived. It defaults to the name
+	// of the object.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// GetDeploymentNamespace returns the namespace; empty is the default.
+// GetDeploymentNamespace returns Namespace. Empty means the default.
 func (s *PlacementSpec) GetDeploymentNamespace() string { return s.Namespace }
 
-// GetDeploymentName returns the name; empty is the default.
+// GetDeploymentName returns Name. Empty means the default.
 func (s *PlacementSpec) GetDeploymentName() string { return s.Name }
 
-// ClientSpec says in which cluster dependents are.
+// ClientSpec selects the cluster of the dependents.
 //
 // +k8s:deepcopy-gen=true
 type ClientSpec struct {
-	// KubeConfig is for another cluster. The default is the cluster of the object.
+	// KubeConfig gives access to the cluster of the dependents. It defaults to the cluster of
+	// the object.
 	// +optional
 	KubeConfig *KubeConfigSpec `json:"kubeConfig,omitempty"`
 }
@@ -49,8 +51,8 @@ type KubeConfigSpec struct {
 	SecretRef SecretKeyReference `json:"secretRef"`
 }
 
-// GetKubeConfig returns the kubeconfig; nil is the cluster of the object. It is empty, not nil, until the
-// reference was loaded.
+// GetKubeConfig returns the kubeconfig. Nil means the cluster of the object. Until the reference has been
+// loaded, the result is empty but not nil.
 func (s *ClientSpec) GetKubeConfig() []byte {
 	if s.KubeConfig == nil {
 		return nil
@@ -58,18 +60,18 @@ func (s *ClientSpec) GetKubeConfig() []byte {
 	return s.KubeConfig.SecretRef.Value()
 }
 
-// ImpersonationSpec says as whom dependents are written.
+// ImpersonationSpec selects the service account that is used to read and write dependents.
 //
 // +k8s:deepcopy-gen=true
 type ImpersonationSpec struct {
-	// ServiceAccountName is a service account in the namespace of the object. The default is the
-	// operator itself.
+	// ServiceAccountName is a service account in the namespace of the object. It defaults to the
+	// operator's own identity.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
-// GetImpersonationUser returns the user name of the service account, in which ${namespace} stands for
-// the namespace of the object; empty is the operator itself.
+// GetImpersonationUser returns the user name of the service account, with ${namespace} in place of the
+// namespace of the object. Empty means the operator's own identity.
 func (s *ImpersonationSpec) GetImpersonationUser() string {
 	if s.ServiceAccountName == "" {
 		return ""
@@ -77,57 +79,57 @@ func (s *ImpersonationSpec) GetImpersonationUser() string {
 	return "system:serviceaccount:${namespace}:" + s.ServiceAccountName
 }
 
-// GetImpersonationGroups returns nil: those of the service account.
+// GetImpersonationGroups returns nil: a service account needs no explicit groups.
 func (s *ImpersonationSpec) GetImpersonationGroups() []string { return nil }
 
-// SuspensionSpec stops the work on an object.
+// SuspensionSpec suspends the reconciliation of an object.
 //
 // +k8s:deepcopy-gen=true
 type SuspensionSpec struct {
-	// Suspend leaves the dependents as they are. Deletion is not suspended.
+	// Suspend leaves the dependents unchanged. Deletion is not suspended.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// IsSuspended reports whether dependents are left as they are.
+// IsSuspended reports whether the dependents are left unchanged.
 func (s *SuspensionSpec) IsSuspended() bool { return s.Suspend }
 
-// RequeueSpec says how often an object that is ready is reconciled.
+// RequeueSpec sets how often a ready object is reconciled.
 //
 // +k8s:deepcopy-gen=true
 type RequeueSpec struct {
-	// RequeueInterval is the time between two reconciliations without an event. The default is
-	// the operator's, usually 10 minutes.
+	// RequeueInterval is the time between two reconciliations without an event. It defaults to
+	// the operator's setting, usually 10 minutes.
 	// +optional
 	RequeueInterval *metav1.Duration `json:"requeueInterval,omitempty"`
 }
 
-// GetRequeueInterval returns the interval; zero is the default.
+// GetRequeueInterval returns the interval. Zero means the default.
 func (s *RequeueSpec) GetRequeueInterval() time.Duration { return durationOf(s.RequeueInterval) }
 
-// RetrySpec says when something that can be retried is retried.
+// RetrySpec sets the delay before a retry after a retriable error that does not set its own.
 //
 // +k8s:deepcopy-gen=true
 type RetrySpec struct {
-	// RetryInterval is the delay. The default is the requeue interval.
+	// RetryInterval is the delay before a retry. It defaults to the requeue interval.
 	// +optional
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 }
 
-// GetRetryInterval returns the delay; zero is the default.
+// GetRetryInterval returns the delay. Zero means the default.
 func (s *RetrySpec) GetRetryInterval() time.Duration { return durationOf(s.RetryInterval) }
 
-// TimeoutSpec says how long dependents may take to become ready.
+// TimeoutSpec sets how long dependents may take to become ready.
 //
 // +k8s:deepcopy-gen=true
 type TimeoutSpec struct {
-	// Timeout counts from the last change of the object or of its manifests. The default is the
-	// requeue interval.
+	// Timeout is how long dependents may take to become ready, counted from the last change to
+	// the object or its manifests. It defaults to the requeue interval.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// GetTimeout returns the timeout; zero is the default.
+// GetTimeout returns the timeout. Zero means the default.
 func (s *TimeoutSpec) GetTimeout() time.Duration { return durationOf(s.Timeout) }
 
 func durationOf(d *metav1.Duration) time.Duration {
@@ -137,8 +139,9 @@ func durationOf(d *metav1.Duration) time.Duration {
 	return d.Duration
 }
 
-// PolicySpec says how dependents are treated that have no annotation. What is empty is the operator's
-// default. Values may be written as constants of component-operator-runtime are: IfUnowned is if-unowned.
+// PolicySpec sets the policies of dependents that have no annotation for them. An empty policy means the
+// operator's default. Values may also have the form of constants of component-operator-runtime, such as
+// IfUnowned for if-unowned.
 //
 // +k8s:deepcopy-gen=true
 type PolicySpec struct {
@@ -159,16 +162,16 @@ type PolicySpec struct {
 	MissingNamespacesPolicy NamespacePolicy `json:"missingNamespacesPolicy,omitempty"`
 }
 
-// GetAdoptionPolicy returns the policy; empty is the default.
+// GetAdoptionPolicy returns the adoption policy. Empty means the default.
 func (s *PolicySpec) GetAdoptionPolicy() AdoptionPolicy { return hyphenated(s.AdoptionPolicy) }
 
-// GetUpdatePolicy returns the policy; empty is the default.
+// GetUpdatePolicy returns the update policy. Empty means the default.
 func (s *PolicySpec) GetUpdatePolicy() UpdatePolicy { return hyphenated(s.UpdatePolicy) }
 
-// GetDeletePolicy returns the policy; empty is the default.
+// GetDeletePolicy returns the delete policy. Empty means the default.
 func (s *PolicySpec) GetDeletePolicy() DeletePolicy { return hyphenated(s.DeletePolicy) }
 
-// GetMissingNamespacesPolicy returns the policy; empty is the default.
+// GetMissingNamespacesPolicy returns the policy for missing namespaces. Empty means the default.
 func (s *PolicySpec) GetMissingNamespacesPolicy() NamespacePolicy {
 	return hyphenated(s.MissingNamespacesPolicy)
 }

@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +k8s:deepcopy-gen=true
 type Status struct {
-	// ObservedGeneration is the generation of the spec that this status is about, whether
+	// ObservedGeneration is the generation of the spec that this status describes, whether
 	// or not it could be applied.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -18,7 +18,7 @@ type Status struct {
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
 	// State summarizes the status in one word, such as Pending, Creating or Succeeded. It
-	// is meant for people; programs should read the conditions.
+	// is meant for display; programs should read the conditions.
 	// +optional
 	State string `json:"state,omitempty"`
 
