@@ -26,8 +26,8 @@ type Options[T client.Object] struct {
 	// Deadline is the time limit of a pass. Zero means 2 minutes.
 	Deadline time.Duration
 
-	// Retry is the policy after a failure. The zero value retries forever, after one second at first
-	// and after at most ten minutes.
+	// Retry is the policy after a failure. The zero value retries forever, with delays that grow from
+	// one second to ten minutes.
 	Retry Retry
 
 	// MaxInterval is the longest time between two passes over an object, give or take 10 %. Zero means
@@ -47,8 +47,8 @@ type Options[T client.Object] struct {
 	// the sources. They become part of the generated role.
 	Needs []Need
 
-	// Problem makes the options unusable: SetupWithManager and Needs return it. It is for packages
-	// that derive these options from their own.
+	// Problem is an error in the options that SetupWithManager and Needs return. It is for packages
+	// that derive these options from their own. Nil means that there is none.
 	Problem error
 
 	// Trace receives the trace of all passes. Nil means the sink of the process under operator.Main,
@@ -56,8 +56,8 @@ type Options[T client.Object] struct {
 	Trace trace.Sink
 }
 
-// GenerationMode says which updates of an object cause a pass. A new deletion timestamp, the loss of our
-// finalizer and changes of the annotations in [Options.WakeOn] always do.
+// GenerationMode says which updates of an object cause a pass. A new deletion timestamp, the removal of
+// the controller's finalizer, and changes to the annotations in [Options.WakeOn] always do.
 type GenerationMode int
 
 const (
@@ -74,38 +74,38 @@ type Need struct {
 	Subresource string
 	// Verbs are those of RBAC: get, list, watch, create, update, patch, delete.
 	Verbs []string
-	// Names restrict the permission to objects of these names. None means all objects.
+	// Names restricts the permission to the objects with these names. Empty means all objects.
 	Names []string
-	// ClusterWide permissions are granted for the whole cluster even if the operator watches some
-	// namespaces only. Kinds without a namespace need it.
+	// ClusterWide grants the permission in the whole cluster even if the operator watches only some
+	// namespaces. Cluster-scoped kinds need it.
 	ClusterWide bool
 }
 
-// Terms are settings that apply to all controllers of an operator. Whoever runs the operator gives
+// Terms are settings that apply to all controllers of an operator. Whoever runs the operator sets
 // them, usually by flags. The zero value sets no limits.
 type Terms struct {
 	// Installation distinguishes operators of the same kinds in one cluster. Empty means that
 	// there is one.
 	Installation string
-	// Adoption is the most that the annotation trimtab.dev/adoption can allow.
+	// Adoption is the most permissive effective value of the annotation trimtab.dev/adoption.
 	Adoption Limit
-	// Access is the most that the annotation trimtab.dev/access-permissions can allow.
+	// Access is the most permissive effective value of the annotation trimtab.dev/access-permissions.
 	Access Limit
-	// Namespaces are those whose objects are watched. None means all of them.
+	// Namespaces are the namespaces whose objects are watched. Empty means all namespaces.
 	Namespaces []string
 }
 
-// Watches reports whether objects in a namespace are watched. Objects without a namespace, which is
-// then empty, always are.
+// Watches reports whether objects in namespace are watched. Cluster-scoped objects, for which namespace
+// is empty, are always watched.
 func (t Terms) Watches(namespace string) bool {
 	return namespace == "" || len(t.Namespaces) == 0 || slices.Contains(t.Namespaces, namespace)
 }
 
-// Limit maps namespaces to values. The value of "" is for all other namespaces, and for kinds without
-// one.
+// Limit maps namespaces to values. The value for "" applies to all other namespaces and to cluster-scoped
+// kinds.
 type Limit map[string]string
 
-// In returns the value for a namespace, empty if there is none.
+// In returns the value for namespace. It is empty if there is none.
 func (l Limit) In(namespace string) string {
 	if v, ok := l[namespace]; ok {
 		return v

@@ -208,13 +208,13 @@ const (
 	errorRetryIn
 )
 
-// RetryError: the pass is retried by the controller's [Retry] policy.
+// RetryError means that the pass is retried according to the controller's [Retry] policy.
 func RetryError() ErrorOutcome { return ErrorOutcome{} }
 
-// NoRetry: the pass is not retried without an event.
+// NoRetry means that the pass is not retried before the next event.
 func NoRetry() ErrorOutcome { return ErrorOutcome{kind: errorNoRetry} }
 
-// RetryIn: the pass is retried after d instead of the policy's delay.
+// RetryIn means that the pass is retried after d instead of the policy's delay.
 func RetryIn(d time.Duration) ErrorOutcome { return ErrorOutcome{kind: errorRetryIn, after: d} }
 
 // WithoutStatus drops the changes that OnError made to the status.

@@ -35,7 +35,7 @@ const (
 type passCounter struct{ atomic.Uint64 }
 
 // Reconcile is one pass over the object that req names. controller-runtime calls it; it
-// is never called twice at a time for one object.
+// is never called concurrently for the same object.
 func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the author's code is guarded; this is a bug of ours, and retried like a failure

@@ -29,8 +29,8 @@ type Cleaner[T client.Object] interface {
 // ErrorHandler is implemented by a [Reconciler] that handles failures of Reconcile (not of Cleanup),
 // for example to show them in the status.
 type ErrorHandler[T client.Object] interface {
-	// OnError is called once per failed pass; [Run.Retry] says which retry the pass was. Of its changes
-	// to r.Obj, only those to the status are written.
+	// OnError is called once per failed pass; [Run.Retry] says which retry the pass was. Changes
+	// that it makes to r.Obj are written only if they are in the status.
 	OnError(ctx context.Context, r *Run[T], err error) ErrorOutcome
 }
 
@@ -52,8 +52,8 @@ type Selector[T client.Object] interface {
 
 // Indexer is implemented by a [Reconciler] whose objects compete for something, such as a name.
 type Indexer[T client.Object] interface {
-	// IndexKeys returns what obj competes for. It must depend only on obj and return quickly: it is
-	// called for every version of obj. [Run.Sharing] returns the objects that share a key. When one
+	// IndexKeys returns the keys that obj competes for, such as a name. It must depend only on obj and
+	// return quickly, because it is called for every version of obj. [Run.Sharing] returns the objects that share a key. When one
 	// of them is deleted or no longer has the key, the others are reconciled.
 	IndexKeys(obj T) []string
 }

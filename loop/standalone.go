@@ -11,16 +11,15 @@ import (
 	"github.com/trimtab-dev/trimtab/conditions"
 )
 
-// Standalone is a pass without a controller. It is for tests of a [Reconciler]: package looptest
-// makes it.
+// Standalone is a pass without a controller. Tests of a [Reconciler] use it through package looptest.
 type Standalone[T client.Object] struct {
-	// Run is what the author's methods get.
+	// Run is passed to the author's methods.
 	Run *Run[T]
 }
 
-// StandaloneOptions are what the Run of a [Standalone] pass returns.
+// StandaloneOptions determine what the Run of a [Standalone] pass returns.
 type StandaloneOptions[T client.Object] struct {
-	// Client is [Run.Client] and writes what [Run.Persist] does. Required.
+	// Client is [Run.Client]; [Run.Persist] writes through it. Required.
 	Client client.Client
 	// Live is [Run.Live]. Nil means Client.
 	Live client.Reader
@@ -33,11 +32,11 @@ type StandaloneOptions[T client.Object] struct {
 	Retry RetryInfo
 	// Vanished is [Run.Vanished].
 	Vanished bool
-	// Sharing has the objects that [Run.Sharing] returns for a key.
+	// Sharing maps keys to the objects that [Run.Sharing] returns.
 	Sharing map[string][]T
 }
 
-// NewStandalone makes a pass over obj, of which the Run holds a copy.
+// NewStandalone returns a pass over a copy of obj.
 func NewStandalone[T client.Object](obj T, o StandaloneOptions[T]) *Standalone[T] {
 	c := &Controller[T]{
 		memory: newMemory(), name: "standalone", scheme: o.Client.Scheme(), client: o.Client, live: o.Live,

@@ -96,7 +96,7 @@ func waitMessage(deps []Dep) string {
 	return "waiting for " + strings.Join(parts, ", ")
 }
 
-// String says what is waited for, and why: "Stream shop/orders: it does not exist".
+// String returns the dependency and what it lacks, as in "Stream shop/orders: it does not exist".
 func (d Dep) String() string {
 	name := d.Name
 	if d.Namespace != "" {

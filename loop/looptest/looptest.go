@@ -1,8 +1,8 @@
-// Package looptest calls the methods of a loop.Reconciler in a test, without a manager and without an
-// API server: [NewPass] makes the Run that they get, and the [Pass] shows what they reported.
+// Package looptest tests the methods of a loop.Reconciler without a manager and without an API server.
+// [NewPass] makes the Run that is passed to them, and [Pass] shows what they reported.
 //
-// Whole passes, with finalizers, writes and retries, are not here: run the controller on a real API
-// server, see package testenv. Start with the example of NewPass.
+// The package does not simulate a complete pass with its finalizer, writes and retries. To test one,
+// run the controller against a real API server; see package testenv. Start with the example of NewPass.
 package looptest
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// Options are what a pass finds. The zero value is right for a Reconciler that needs nothing but its
+// Options describe the surroundings of a pass. The zero value suits a Reconciler that needs only its
 // object.
 type Options[T client.Object] struct {
-	// Client is what the Run's Client and Live return. Nil means a fake one that holds the object
-	// alone, so that Persist works.
+	// Client is returned by the Run's Client and Live. Nil means a fake client that contains only the
+	// object, so that Persist works.
 	Client client.Client
 	// Log is the Run's logger. The zero value logs nothing.
 	Log logr.Logger
@@ -33,22 +33,22 @@ type Options[T client.Object] struct {
 	Terms loop.Terms
 	// Retry says which retry the pass is. The zero value is the first attempt.
 	Retry loop.RetryInfo
-	// Vanished makes it a pass over an object that is gone already.
+	// Vanished means that the object no longer exists; see Run.Vanished.
 	Vanished bool
-	// Sharing has the objects that the Run's Sharing returns for a key.
+	// Sharing maps keys to the objects that the Run's Sharing returns.
 	Sharing map[string][]T
 }
 
 // Pass is a pass over one object in a test.
 type Pass[T client.Object] struct {
-	// Run is what Reconcile, Cleanup and the other methods get.
+	// Run is passed to Reconcile, Cleanup and the other methods of the Reconciler.
 	Run *loop.Run[T]
 
 	pass   *loop.Standalone[T]
 	events recorder
 }
 
-// NewPass makes a pass over obj. The Run holds a copy of obj.
+// NewPass returns a pass over a copy of obj.
 func NewPass[T client.Object](obj T, o Options[T]) *Pass[T] {
 	if o.Client == nil {
 		o.Client = holding(obj)
@@ -76,12 +76,12 @@ func holding(obj client.Object) client.Client {
 // conditions, and the event about it.
 func (p *Pass[T]) Report(o loop.Outcome) conditions.Report { return p.pass.Report(o) }
 
-// ReportCleanup returns the same after Cleanup returned o.
+// ReportCleanup is like Report, but for the outcome of Cleanup.
 func (p *Pass[T]) ReportCleanup(o loop.CleanupOutcome) conditions.Report {
 	return p.pass.ReportCleanup(o)
 }
 
-// Events returns what the Run's Event recorded so far.
+// Events returns the events that were recorded by the Run's Event so far.
 func (p *Pass[T]) Events() []conditions.Event { return p.events.all() }
 
 // recorder keeps events.
