@@ -259,7 +259,7 @@ func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
 	if err != nil {
 		return engine.Rendered{}, err
 	}
-	objects, err := set.objects(p.engine.Name, p.engine.Scheme)
+	objects, err := set.Annotated(p.engine.Name, p.engine.Scheme)
 	return engine.Rendered{Objects: objects, Volatile: in.asked.Load()}, err
 }
 

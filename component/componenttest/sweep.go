@@ -1,0 +1,157 @@
+package componenttest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// Sweep is a story for [CrashSweep]: a component is created, updated, and deleted. All fields are required
+// unless they say otherwise.
+type Sweep[T component.Object] struct {
+	// Config is a configuration for an API server that serves the component's kind.
+	Config *rest.Config
+	// AddToScheme registers the component's kind.
+	AddToScheme func(*runtime.Scheme) error
+	// Renderer and Options are the operator's.
+	Renderer component.Renderer[T]
+	Options  component.Options[T]
+	// Versions are the component as it is created and then updated, each time when it is ready as the
+	// version before asks. At last it is deleted. Namespaces are ignored: each run has its own.
+	Versions []T
+	// Prepare is called for the new namespace of a run before the component is created: it makes what
+	// the component needs, and may start [Play]. Nil does nothing.
+	Prepare func(t testing.TB, c client.WithWatch, namespace string)
+}
+
+// CrashSweep plays a story once undisturbed, and then once for each write of the operator and each of
+// "before" and "after": there the operator loses its connection as if it were killed, and is started again.
+//
+// At each kill, each live object that carries the component's label must be in its inventory. In the end of
+// each version the objects and their contents must be those of the undisturbed run, and so must be which of
+// them are still the same ones, by UID. After the deletion none is left.
+//
+// The runs are subtests and run in parallel.
+func CrashSweep[T component.Object](t *testing.T, s Sweep[T]) {
+	t.Helper()
+	quiet := s.play(t, cut{})
+	t.Logf("undisturbed: %d writes", len(quiet.writes))
+	for write := 1; write <= len(quiet.writes); write++ {
+		for _, after := range []bool{false, true} {
+			when := "before"
+			if after {
+				when = "after"
+			}
+			t.Run(fmt.Sprintf("killed %s write %d", when, write), func(t *testing.T) {
+				t.Parallel()
+				got := s.play(t, cut{write: write, after: after})
+				if len(got.writes) < write {
+					t.Logf("not killed: the operator made %d writes this time", len(got.writes))
+				}
+				got.compare(t, quiet)
+			})
+		}
+	}
+}
+
+// KillAtRandom plays a story once undisturbed, and then as many times as runs says with the operator killed
+// at a random time. It checks what [CrashSweep] checks.
+func KillAtRandom[T component.Object](t *testing.T, s Sweep[T], runs int) {
+	t.Helper()
+	quiet := s.play(t, cut{})
+	for i := range runs {
+		t.Run(fmt.Sprintf("run %d", i+1), func(t *testing.T) {
+			t.Parallel()
+			delay := time.Duration(rand.Int64N(int64(quiet.took))) //nolint:gosec // a test needs no secret
+			t.Logf("killed after %s", delay)
+			s.play(t, cut{delay: delay}).compare(t, quiet)
+		})
+	}
+}
+
+// outcome is what a run of a story came to.
+type outcome struct {
+	writes []string // of the process that was killed
+	stages []stage
+	took   time.Duration
+}
+
+// compare reports how a run differs from the undisturbed one.
+func (o outcome) compare(t *testing.T, quiet outcome) {
+	t.Helper()
+	if diff := cmp.Diff(quiet.stages, o.stages); diff != "" {
+		t.Errorf("the dependents after each version (-undisturbed +killed after %q):\n%s", o.writes, diff)
+	}
+}
+
+// play plays the story with the operator killed at one point.
+func (s Sweep[T]) play(t *testing.T, at cut) outcome {
+	t.Helper()
+	admin := testenv.Client(t, s.Config, s.AddToScheme)
+	r := &run[T]{Sweep: s, t: t, ctx: context.WithoutCancel(t.Context()), admin: admin, namespace: testenv.Namespace(t, s.Config)}
+	if s.Prepare != nil {
+		s.Prepare(t, admin, r.namespace)
+	}
+	r.begin()
+	began := time.Now()
+	first := newLine(at)
+	r.supervise(first)
+	var out outcome
+	for i, version := range s.Versions {
+		r.bring(i, version)
+		out.stages = append(out.stages, r.stage())
+	}
+	r.remove()
+	out.took = time.Since(began)
+	r.end()
+	out.writes = first.sent()
+	return out
+}
+
+// supervise runs the operator on a line and, if that is cut, another one on a line that is not.
+func (r *run[T]) supervise(l *line) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.ctx)
+	ended := make(chan struct{})
+	stop, err := r.start(l)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if l.at.delay > 0 {
+		timer := time.AfterFunc(l.at.delay, l.sever)
+		r.t.Cleanup(func() { timer.Stop() })
+	}
+	go func() {
+		defer close(ended)
+		select {
+		case <-l.broken:
+		case <-ctx.Done():
+			stop()
+			return
+		}
+		l.pending.Wait()
+		r.die()
+		stop()
+		next, err := r.start(newLine(cut{}))
+		if err != nil {
+			r.t.Errorf("start the operator again: %v", err)
+			return
+		}
+		<-ctx.Done()
+		next()
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}

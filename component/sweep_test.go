@@ -1,0 +1,59 @@
+package component_test
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/component/componenttest"
+	"github.com/trimtab-dev/trimtab/internal/bundle"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// TestCrashSweep: a component with three waves is installed, updated so that objects go, come and change, and
+// deleted, while the operator is killed before and after each write. One object of a wave becomes ready only
+// after a while, and so is its deletion.
+func TestCrashSweep(t *testing.T) {
+	t.Parallel()
+	t.Run("B-37 a sweep of three waves", func(t *testing.T) { componenttest.CrashSweep(t, threeWaves(t)) })
+}
+
+// threeWaves is the story of a component with three waves.
+func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
+	cfg := testenv.Start(t)
+	testenv.InstallFS(t, cfg, bundle.CRDs)
+	testenv.Install(t, cfg, componenttest.Kinds()...)
+	const name = "sweep.op.test"
+	b := &bench{t: t}
+	of := func(objects ...client.Object) *bundle.Bundle {
+		c := &bundle.Bundle{}
+		c.Name = "a"
+		c.Spec.Objects = b.raw(objects...)
+		return c
+	}
+	wave := func(o string, value, n string) client.Object {
+		return configMap(o, value, name+"/apply-order", n, name+"/delete-order", n)
+	}
+	slow := func(o, n string) client.Object {
+		foo := componenttest.New("Foo", "", o)
+		foo.SetAnnotations(map[string]string{name + "/apply-order": n, name + "/delete-order": n, name + "/status-hint": "has-ready-condition"})
+		foo.SetFinalizers([]string{componenttest.Finalizer})
+		return foo
+	}
+	return componenttest.Sweep[*bundle.Bundle]{
+		Config: cfg, AddToScheme: bundle.AddToScheme, Renderer: component.RenderFunc[*bundle.Bundle](render),
+		Options: options{Name: name, Loop: loop.Options[*bundle.Bundle]{
+			Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
+		}},
+		Versions: []*bundle.Bundle{
+			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "1", "2"), slow("d", "2"), wave("e", "1", "3")),
+			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "2", "2"), wave("f", "1", "3")),
+		},
+		Prepare: func(t testing.TB, c client.WithWatch, namespace string) {
+			componenttest.Play(t, c, namespace, componenttest.Kind("Foo"))
+		},
+	}
+}
