@@ -33,7 +33,7 @@ type wild struct {
 }
 
 // comes is called by each method before it does anything.
-func (w *wild) comes(method string) {
+func (w *wild) enters(method string) {
 	w.mu.Lock()
 	wild := method == w.method && !w.tamed
 	if wild {
@@ -58,38 +58,38 @@ func (w *wild) times() int {
 }
 
 func (w *wild) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
-	w.comes("Observe")
+	w.enters("Observe")
 	return w.named.Observe(ctx, r)
 }
 
 func (w *wild) Compare(r external.CompareRequest[*thing.Thing, item]) external.Changes {
-	w.comes("Compare")
+	w.enters("Compare")
 	return w.named.Compare(r)
 }
 
 func (w *wild) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
 	response, err := w.named.Create(ctx, r)
-	w.comes("Create") // the worst moment: it is made, and nobody has been told
+	w.enters("Create") // the worst moment: it is made, and nobody has been told
 	return response, err
 }
 
 func (w *wild) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
-	w.comes("Update")
+	w.enters("Update")
 	return w.named.Update(ctx, r)
 }
 
 func (w *wild) Delete(ctx context.Context, r external.DeleteRequest[*thing.Thing, *cloudClient]) (external.DeleteResponse, error) {
-	w.comes("Delete")
+	w.enters("Delete")
 	return w.named.Delete(ctx, r)
 }
 
 func (w *wild) Unmark(ctx context.Context, r external.UnmarkRequest[*thing.Thing, *cloudClient]) (external.UnmarkResponse, error) {
-	w.comes("Unmark")
+	w.enters("Unmark")
 	return w.named.Unmark(ctx, r)
 }
 
 func (w *wild) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *cloudClient]) (external.MarkResponse, error) {
-	w.comes("Mark")
+	w.enters("Mark")
 	var i item
 	if err := r.Client.call(ctx, http.MethodGet, r.ID, nil, &i); err != nil {
 		return external.MarkResponse{}, err
@@ -99,24 +99,24 @@ func (w *wild) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *c
 }
 
 func (w *wild) ExternalName(t *thing.Thing) (string, error) {
-	w.comes("ExternalName")
+	w.enters("ExternalName")
 	return w.named.ExternalName(t)
 }
 
 func (w *wild) Reflect(r external.ReflectRequest[*thing.Thing, item]) {
-	w.comes("Reflect")
+	w.enters("Reflect")
 	w.named.Reflect(r)
 }
 
 func (w *wild) DependsOn(t *thing.Thing) []external.Dependency {
 	if t.Name != "" { // not while the controller is made
-		w.comes("DependsOn")
+		w.enters("DependsOn")
 	}
 	return w.named.DependsOn(t)
 }
 
 func (w *wild) Classify(error) external.Class {
-	w.comes("Classify")
+	w.enters("Classify")
 	return external.ClassUnknown
 }
 

@@ -54,5 +54,5 @@ func TestDeleteThatSeesNothing(t *testing.T) {
 		return nil
 	})
 	w.delete()
-	w.goneWithThing()
+	w.goneWithResource()
 }

@@ -40,7 +40,7 @@ func newBank(t *testing.T, names ...string) *bank {
 	return a
 }
 
-func (a *bank) comes(method string) {
+func (a *bank) enters(method string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.panics == method {
@@ -61,7 +61,7 @@ func (a *bank) connects() []string {
 }
 
 func (a *bank) Scope(t *thing.Thing) (string, error) {
-	a.comes("Scope")
+	a.enters("Scope")
 	if a.let != nil {
 		<-a.let
 	}
@@ -72,7 +72,7 @@ func (a *bank) Scope(t *thing.Thing) (string, error) {
 }
 
 func (a *bank) Connect(_ context.Context, r external.ConnectRequest[*thing.Thing]) (external.ConnectResponse[*cloudClient], error) {
-	a.comes("Connect")
+	a.enters("Connect")
 	if got := r.Object.Spec.Account; got != r.Scope {
 		return external.ConnectResponse[*cloudClient]{}, fmt.Errorf("an object of account %q, want %q", got, r.Scope)
 	}

@@ -33,7 +33,7 @@ func TestMetadataLost(t *testing.T) {
 		w.delete()
 		w.await("to be held", func(o *thing.Thing) bool { return is(o, "Deleting", "True") && is(o, "Failed", "True") })
 		w.cloud.faulty(here)
-		w.goneWithThing()
+		w.goneWithResource()
 	})
 	t.Run("while a dependency is not ready", func(t *testing.T) {
 		t.Parallel()
@@ -49,7 +49,7 @@ func TestMetadataLost(t *testing.T) {
 		w.start()
 		w.await("to have its finalizer again", func(o *thing.Thing) bool { return len(o.Finalizers) > 0 })
 		w.delete()
-		w.goneWithThing()
+		w.goneWithResource()
 	})
 	t.Run("while the operator runs, in a later incarnation", func(t *testing.T) {
 		t.Parallel()
@@ -64,7 +64,7 @@ func TestMetadataLost(t *testing.T) {
 		w.failing("ObserveFailed")
 		w.delete()
 		w.cloud.faulty(here)
-		w.goneWithThing()
+		w.goneWithResource()
 	})
 	t.Run("while the operator runs, together with another name", func(t *testing.T) {
 		t.Parallel()
@@ -75,13 +75,13 @@ func TestMetadataLost(t *testing.T) {
 		w.failing("Renamed")
 		w.awaitEvent("RecordPutBack")
 		w.delete()
-		w.goneWithThing()
+		w.goneWithResource()
 		wantCalls(t, w, "one thing", "POST a", "DELETE a")
 	})
 }
 
 // goneWithThing asserts that the object goes, and its thing before it.
-func (w *operatorTest) goneWithThing() {
+func (w *operatorTest) goneWithResource() {
 	w.t.Helper()
 	w.gone()
 	if left := w.cloud.get("a"); left != nil {

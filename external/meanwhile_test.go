@@ -31,7 +31,7 @@ func TestChangedMeanwhile(t *testing.T) {
 
 // TestSomebodyElsesThingGoes: what bore the name was never ours, so that nothing was lost
 // when it went.
-func TestSomebodyElsesThingGoes(t *testing.T) {
+func TestForeignResourceIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
@@ -46,7 +46,7 @@ func TestSomebodyElsesThingGoes(t *testing.T) {
 }
 
 // TestRenamedBeforeItsTime: the spec gets another name while nothing was made yet.
-func TestRenamedBeforeItsTime(t *testing.T) {
+func TestRenamedBeforeCreate(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create(needs("b"), func(o *thing.Thing) { o.Spec.Name = "wrogn" })

@@ -150,7 +150,7 @@ func TestLongSecretInSpec(t *testing.T) {
 }
 
 // TestNameThatNeverComes: that ExternalName does not return is no mistake in the spec.
-func TestNameThatNeverComes(t *testing.T) {
+func TestNameIsNeverValid(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	d := &wild{method: "ExternalName", how: func() { <-hold }}

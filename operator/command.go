@@ -37,7 +37,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", discreet(err), cmd.CommandPath())
+		return fmt.Errorf("%w; see %s --help", redacted(err), cmd.CommandPath())
 	})
 	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), versionCmd(o))
 	return root
@@ -89,7 +89,7 @@ func (s *settings) parse(o Options, args []string) (*pflag.FlagSet, error) {
 	f := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 	s.flags(f, o)
 	if err := f.Parse(args); err != nil {
-		return nil, fmt.Errorf("flags of the manager: %w", discreet(err))
+		return nil, fmt.Errorf("flags of the manager: %w", redacted(err))
 	}
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("flags of the manager: %q is not a flag", f.Arg(0))

@@ -176,7 +176,7 @@ func (o Options) read() (*design, error) {
 		if err != nil {
 			return nil, unregistered(err)
 		}
-		if err := d.canTell(gvk); err != nil {
+		if err := d.checkStatus(gvk); err != nil {
 			return nil, err
 		}
 		needs, err := c.Needs(scheme)
@@ -192,14 +192,14 @@ func (o Options) read() (*design, error) {
 	return d, nil
 }
 
-// canTell returns an error if the operator's own CRD of a kind does not allow it to write status.
+// checkStatus returns an error if the operator's own CRD of a kind does not allow it to write status.
 // The CRD in the cluster may be older; then the first write of a status fails.
-func (d *design) canTell(gvk schema.GroupVersionKind) error {
+func (d *design) checkStatus(gvk schema.GroupVersionKind) error {
 	obj, err := d.scheme.New(gvk)
 	if err != nil {
 		return unregistered(err)
 	}
-	if _, tells := api.StatusOf(obj); !tells || d.resources.servesStatus(gvk) {
+	if _, ok := api.StatusOf(obj); !ok || d.resources.servesStatus(gvk) {
 		return nil
 	}
 	return fmt.Errorf("the CRD of %[1]s has no status subresource, so status could not be written; "+

@@ -97,8 +97,8 @@ func (f *File) String() string { return string(*f) }
 // Type implements pflag.Value. Help shows it as the flag's value.
 func (*File) Type() string { return "file" }
 
-// discreet returns err, an error about a flag, without the value of the flag if it may be a secret.
-func discreet(err error) error {
+// redacted returns err, an error about a flag, without the value of the flag if it may be a secret.
+func redacted(err error) error {
 	invalid, is := errors.AsType[*pflag.InvalidValueError](err)
 	if !is {
 		return err

@@ -118,7 +118,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWaitersAreToldWhatTheyWaitFor(t *testing.T) {
+func TestWaitersSeeWhatTheyWaitFor(t *testing.T) {
 	cache := t.TempDir()
 	builds, waits := newBuilder(cache, nil), Step{}
 	unlock, err := builds.lock(t.Context())

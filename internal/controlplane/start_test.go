@@ -164,7 +164,7 @@ func TestKilledGoCommand(t *testing.T) {
 	}
 }
 
-func TestWaitTellsWhy(t *testing.T) {
+func TestWaitReturnsTheCause(t *testing.T) {
 	c, err := start(t, t.Context(), "dies", Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func TestMisuse(t *testing.T) {
 			want:     "ExternalAPI returned nil; leave it out if there is no external API",
 		},
 		"the same API": {
-			why:      "a world would begin with what is left of the one before",
+			why:      "a run would begin with what is left of the one before",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return same }, Operator: Operator{SetUp: toyOperator("")}},
 			want:     "ExternalAPI returned the same fake for two worlds; make a new one each time",
 		},
@@ -163,7 +163,7 @@ func TestMisuse(t *testing.T) {
 		"shared misspelt": {
 			why:      "a name that is no kind has no effect",
 			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Shared: []string{"configmaps", "deployment.apps"}},
-			want:     `Shared names "deployment.apps", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
+			want:     `Shared names "deployment.apps", which is not a kind of this cluster; write the plural and the group, as configmaps or deployments.apps`,
 		},
 		"shared came later": {
 			why:      "a user may bring a kind with him",
@@ -176,7 +176,7 @@ func TestMisuse(t *testing.T) {
 		"shared singular came later": {
 			why:      "what came has the same names as what was there",
 			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Shared: []string{"lake.example.com"}, Steps: []Step{CreateYAML(lakes)}},
-			want:     `Shared names "lake.example.com", which is no kind of this world; write the plural and the group, as configmaps or deployments.apps`,
+			want:     `Shared names "lake.example.com", which is not a kind of this cluster; write the plural and the group, as configmaps or deployments.apps`,
 		},
 	}
 	for name, tt := range tests {

@@ -96,7 +96,7 @@ func firstDifference(a, b *history.Run) string {
 	}
 	for i := range a.Steps {
 		if !state.Equal(a.Steps[i].State, b.Steps[i].State) {
-			return fmt.Sprintf("after step %q the worlds differ:\n%s", a.Steps[i].Name, state.Diff(a.Steps[i].State, b.Steps[i].State))
+			return fmt.Sprintf("after step %q the runs differ:\n%s", a.Steps[i].Name, state.Diff(a.Steps[i].State, b.Steps[i].State))
 		}
 	}
 	return ""
@@ -158,7 +158,7 @@ func (e *exploration) checkShared(r *history.Run) error {
 			return c.Group == apiextensionsv1.GroupName && c.Resource == "customresourcedefinitions" && c.Name == name
 		})
 		if !came && (err != nil || known.GroupResource() != named) { // a mapper takes singulars and beginnings of groups, too
-			return sandbox.MisuseError(fmt.Sprintf("Shared names %q, which is no kind of this world; write the plural and the group, as configmaps or deployments.apps", name))
+			return sandbox.MisuseError(fmt.Sprintf("Shared names %q, which is not a kind of this cluster; write the plural and the group, as configmaps or deployments.apps", name))
 		}
 	}
 	return nil

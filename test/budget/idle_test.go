@@ -100,7 +100,7 @@ func (b *bench) restart(t *testing.T) {
 	nt.operator.Stop()
 	from := nt.mark()
 	nt.start()
-	nt.looked(from.nats, streams)
+	nt.observed(from.nats, streams)
 	nt.operator.Stop() // after this nothing is on its way
 	c := nt.cost(from, nt.mark())
 	nt.start()
@@ -121,7 +121,7 @@ func (b *bench) restart(t *testing.T) {
 }
 
 // looked waits until each stream was looked at.
-func (nt *natsTest) looked(from int, streams []*v1alpha1.Stream) {
+func (nt *natsTest) observed(from int, streams []*v1alpha1.Stream) {
 	nt.t.Helper()
 	deadline := time.After(30 * time.Second)
 	for {

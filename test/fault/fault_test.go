@@ -67,7 +67,7 @@ func TestCloud(t *testing.T) { explore(t, scenarios.Cloud()) }
 func TestAnswers(t *testing.T) { explore(t, scenarios.Answers()) }
 
 // TestKept plays that API where it keeps what it says is deleted. A process that starts tries again, so
-// the world is not silent after a restart (I5).
+// the cluster is not silent after a restart (I5).
 func TestKept(t *testing.T) {
 	exploreBy(t, scenarios.Kept(), append(kinds(), fault.Waive("I5", "I15"))...)
 }

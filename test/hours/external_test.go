@@ -102,7 +102,7 @@ func TestNewSpec(t *testing.T) {
 	})
 }
 
-func TestRoutineLooks(t *testing.T) {
+func TestRoutineObservations(t *testing.T) {
 	every := func(d time.Duration) func(*options) { return func(o *options) { o.DriftInterval = d } }
 	t.Run("E0-34 looked at every interval with no event at all", func(t *testing.T) {
 		inHours(t, nil, func(w *simulation) {
@@ -154,7 +154,7 @@ func TestRoutineLooks(t *testing.T) {
 	})
 }
 
-func TestNothingIsToldTwice(t *testing.T) {
+func TestNothingIsReportedTwice(t *testing.T) {
 	t.Run("E1-73 an event for every transition and none while nothing changes", func(t *testing.T) {
 		inHours(t, func(o *options) { o.DriftInterval = time.Second }, func(w *simulation) {
 			w.vendor.takes = 30 * time.Second
@@ -164,15 +164,15 @@ func TestNothingIsToldTwice(t *testing.T) {
 				t.Helper()
 				transition()
 				w.pass(2 * time.Second)
-				if n := w.told(); n != before+1 {
+				if n := w.eventCount(); n != before+1 {
 					t.Errorf("%s: %d events, want one more than %d; the last is %q", what, n, before, w.lastEvent())
 				}
-				before = w.told()
+				before = w.eventCount()
 				w.pass(20 * time.Second)
-				if n := w.told(); n != before {
+				if n := w.eventCount(); n != before {
 					t.Errorf("%s: %d events about nothing, the last is %q", what, n-before, w.lastEvent())
 				}
-				before = w.told()
+				before = w.eventCount()
 			}
 			phase("creating", func() { w.create("a", "") })
 			phase("created", func() { w.pass(40 * time.Second) })
@@ -180,12 +180,12 @@ func TestNothingIsToldTwice(t *testing.T) {
 			phase("updated", func() { w.pass(40 * time.Second) })
 			w.vendor.with(func() { w.vendor.items["a"].word = "IDLE" })
 			w.pass(20 * time.Second)
-			if n := w.told(); n != before || w.get("a").Status.External.Status != "IDLE" {
+			if n := w.eventCount(); n != before || w.get("a").Status.External.Status != "IDLE" {
 				t.Errorf("%d events about a status that is no transition: %q", n-before, w.lastEvent())
 			}
 			phase("failing", func() { w.vendor.with(func() { w.vendor.away = true }) })
 			w.pass(10 * time.Minute)
-			if n := w.told(); n != before {
+			if n := w.eventCount(); n != before {
 				t.Errorf("%d events about one failure: %q", n-before+1, w.lastEvent())
 			}
 			phase("recovered", func() {
@@ -197,7 +197,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 }
 
 // told is how often something was told about the folders. An event lives for an hour.
-func (w *simulation) told() int {
+func (w *simulation) eventCount() int {
 	w.t.Helper()
 	n := 0
 	for _, e := range w.events() {

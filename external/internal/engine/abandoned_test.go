@@ -10,7 +10,7 @@ import (
 )
 
 // leftBehindOf returns the gauge's value for a kind.
-func leftBehindOf(t *testing.T, kind string) float64 {
+func abandonedOf(t *testing.T, kind string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -32,18 +32,18 @@ func leftBehindOf(t *testing.T, kind string) float64 {
 
 // TestCallsLeftBehindAreCounted checks that calls are counted as abandoned until they return. It
 // runs before the parallel tests, which abandon calls too.
-func TestCallsLeftBehindAreCounted(t *testing.T) { //nolint:paralleltest // it counts
+func TestAbandonedCallsAreCounted(t *testing.T) { //nolint:paralleltest // it counts
 	e := New(Driver{Kind: "Thing"}, Options{})
-	before := leftBehindOf(t, "Thing")
+	before := abandonedOf(t, "Thing")
 	back := make(chan struct{})
 	for _, of := range []subject{{uid: "1"}, {uid: "2"}} {
 		e.abandoned.add(of, &abandonedCall{method: "Create", action: decide.ActionCreate}, func() lateAnswer { <-back; return lateAnswer{} })
 	}
-	if n := leftBehindOf(t, "Thing") - before; n != 2 {
+	if n := abandonedOf(t, "Thing") - before; n != 2 {
 		t.Errorf("%v calls are counted, want 2", n)
 	}
 	close(back)
-	if !poll.Until(func() bool { return leftBehindOf(t, "Thing") == before }) {
-		t.Errorf("%v calls are counted once they are back", leftBehindOf(t, "Thing")-before)
+	if !poll.Until(func() bool { return abandonedOf(t, "Thing") == before }) {
+		t.Errorf("%v calls are counted once they are back", abandonedOf(t, "Thing")-before)
 	}
 }

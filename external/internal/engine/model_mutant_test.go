@@ -212,7 +212,7 @@ func TestModelTeeth(t *testing.T) {
 					continue
 				}
 				for round := range uint64(40) {
-					w := newWorld(v, test.m, modelSeed+uint64(i)+100*round)
+					w := newModel(v, test.m, modelSeed+uint64(i)+100*round)
 					if w.walk(200_000); w.broken != "" {
 						t.Logf("%s, step %d: %s", v.name, w.steps, w.broken)
 						return

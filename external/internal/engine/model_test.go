@@ -169,7 +169,7 @@ type model struct {
 	story     []string
 }
 
-func newWorld(v variant, m mutant, seed uint64) *model {
+func newModel(v variant, m mutant, seed uint64) *model {
 	if m.decide == nil {
 		m.decide = decide.Next
 	}

@@ -50,7 +50,7 @@ func TestModelWalk(t *testing.T) {
 	start := time.Now()
 	for i, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
-			w := newWorld(v, mutant{}, seed+uint64(i))
+			w := newModel(v, mutant{}, seed+uint64(i))
 			w.walk(steps)
 			if w.broken != "" {
 				t.Fatalf("seed %d, step %d: %s\n%s", seed, w.steps, w.broken, story(v, mutant{}, seed+uint64(i), steps))
@@ -66,7 +66,7 @@ func TestModelWalk(t *testing.T) {
 
 // story repeats a walk and returns what happened before its end.
 func story(v variant, m mutant, seed uint64, steps int) string {
-	w := newWorld(v, m, seed)
+	w := newModel(v, m, seed)
 	w.tracing = true
 	w.walk(steps)
 	return strings.Join(w.story, "\n")

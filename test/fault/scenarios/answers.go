@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/test/fault/cloudfake"
 )
 
-// soon is how long the world is quiet before the next step where an engine may still act on what the
+// soon is how long the cluster is quiet before the next step where an engine may still act on what the
 // API returned with an earlier answer, as it may for ten seconds.
 const soon = 4 * time.Second
 

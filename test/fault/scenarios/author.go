@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
-// natsOperator is the sample's operator on the server of the world. Its drivers come to the points at
+// natsOperator is the sample's operator on the server of the sandbox. Its drivers come to the points at
 // which an author's code can panic, or never return.
 func natsOperator(env *fault.Env) operator.Options {
 	o := nats.Operator()

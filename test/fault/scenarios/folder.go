@@ -151,7 +151,7 @@ func diskHas(want ...string) func(context.Context, *fault.World) error {
 	}
 }
 
-// disturbed is the sample's driver, whose calls come to the disk of the world by way of the
+// disturbed is the sample's driver, whose calls come to the disk of the sandbox by way of the
 // explorer. A disk loses no answers, refuses nothing for a while and shows at once what was
 // done, so only crashes and panics are let through.
 type disturbed struct {

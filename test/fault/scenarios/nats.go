@@ -62,7 +62,7 @@ func natsScenario(name string, steps []fault.Step) fault.Scenario {
 // behind is how long what NATS shows may be behind: a little less than the sample allows for.
 const behind = 900 * time.Millisecond
 
-// reads is how often a world at rest may look at NATS in an hour: for each of two objects
+// reads is how often a cluster at rest may look at NATS in an hour: for each of two objects
 // every ten minutes, give or take one, and once more.
 const reads = 2 * 7
 
@@ -86,20 +86,20 @@ func showingLate(s fault.Scenario) fault.Scenario {
 	return s
 }
 
-// retrying is for a world that does not come to rest until somebody helps.
+// retrying is for a cluster that does not come to rest until somebody helps.
 func retrying(s fault.Scenario) fault.Scenario {
 	s.Reads = 0
 	return s
 }
 
-// restless is for a world in which something is looked at every few seconds until somebody helps.
+// restless is for a cluster in which something is observed every few seconds until somebody helps.
 // It is called quiet earlier, so that there are fewer calls to disturb.
 func restless(s fault.Scenario) fault.Scenario {
 	s.Quiet = 8 * time.Second
 	return s
 }
 
-// carrier carries requests to the server of the world, and words failures as NATS does.
+// carrier carries requests to the server of the sandbox, and words failures as NATS does.
 func carrier(env *fault.Env) func(context.Context, string, []byte) ([]byte, error) {
 	return func(ctx context.Context, subject string, body []byte) ([]byte, error) {
 		call := fault.Write[*natsfake.Server, []byte]

@@ -23,7 +23,7 @@ func racing(s fault.Scenario, races ...fault.Step) fault.Scenario {
 	return s
 }
 
-// condition tells whether a user who looks at the world would act now.
+// condition tells whether a user who looks at the cluster would act now.
 type condition func(context.Context, *fault.World) (bool, error)
 
 // when is a race of a user who looks first, and acts only if a condition holds.
@@ -147,7 +147,7 @@ func switchedOn(step fault.Step) fault.Step {
 }
 
 // twinRaces: that the owner of the stream goes alone is not among them, as the other takes its
-// place when it looks the next time, in ten minutes, and the world is not at rest till then.
+// place when it looks the next time, in ten minutes, and the cluster is not at rest till then.
 func twinRaces() []fault.Step {
 	a, b := twinA(), twinB()
 	both, alone := fault.Delete(a).Named("delete a and b"), fault.Delete(b)

@@ -23,8 +23,8 @@ const (
 	operatorPackage = "./samples/nats/cmd/nats-operator"
 )
 
-// errToldAlready is returned for a failure that the demo's program has already reported.
-var errToldAlready = errors.New("the demo failed")
+// errAlreadyReported is returned for a failure that the demo's program has already reported.
+var errAlreadyReported = errors.New("the demo failed")
 
 func newDemo() *cobra.Command {
 	var once bool
@@ -115,7 +115,7 @@ func play(ctx context.Context, program string, args []string, out, errOut io.Wri
 		return fmt.Errorf("the demo was killed (%s); everything it had started ends with it", s)
 	}
 	if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
-		return errToldAlready
+		return errAlreadyReported
 	}
 	if cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		return nil // Ctrl-C is the normal end of a demo that stays up

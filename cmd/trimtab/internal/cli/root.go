@@ -29,7 +29,7 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errToldAlready):
+	case errors.Is(err, errAlreadyReported):
 	case ctx.Err() != nil:
 		fmt.Fprintln(s.Err, "trimtab: interrupted; nothing is left behind")
 	default:

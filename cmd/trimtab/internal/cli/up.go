@@ -138,8 +138,8 @@ func (u up) options(h home, lock *os.File) (controlplane.Options, error) {
 const (
 	// stopsWithin is how long a cluster may take to stop before it is killed.
 	stopsWithin = 30 * time.Second
-	// lookEvery is how often the lock is tried: the release of a lock cannot be waited for.
-	lookEvery = 50 * time.Millisecond
+	// lockPoll is how often the lock is tried: the release of a lock cannot be waited for.
+	lockPoll = 50 * time.Millisecond
 )
 
 // stop ends the cluster that r describes and removes its record.
@@ -150,7 +150,7 @@ func (h home) stop(ctx context.Context, r record) error {
 	if err := signalEnd(r.PID, syscall.SIGTERM); err != nil {
 		return err
 	}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	insist := time.After(stopsWithin)
 	for {

@@ -85,9 +85,9 @@ type stage struct {
 	cluster  *controlplane.Cluster
 	admin    client.WithWatch
 	nats     *natsserver.Server
-	trap     trap
+	hook     hook
 	operator *operator
-	looker   *looker
+	client   *natsClient
 	costs    map[string]Cost
 }
 
@@ -196,8 +196,8 @@ func (s *stage) tearDown() error {
 	if s.operator != nil {
 		s.operator.stop()
 	}
-	if s.looker != nil {
-		s.looker.close()
+	if s.client != nil {
+		s.client.close()
 	}
 	if s.nats != nil {
 		s.nats.Stop()

@@ -51,7 +51,7 @@ func (s *stage) createObjects(ctx context.Context, st *steps.Step) error {
 			return err
 		}
 	}
-	if err := s.looker.has(ctx, "orders/billing", "KV_settings"); err != nil {
+	if err := s.client.has(ctx, "orders/billing", "KV_settings"); err != nil {
 		return err
 	}
 	if err := s.condition(ctx, shipping, "waits for its stream", func(o *api.ExternalStatus) bool {
@@ -79,7 +79,7 @@ func (s *stage) refused(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if found, err := s.looker.streams(ctx); err != nil || slices.Contains(found, "broken") {
+	if found, err := s.client.streams(ctx); err != nil || slices.Contains(found, "broken") {
 		return errors.Join(err, fmt.Errorf("NATS has %v", found))
 	}
 	return nil
@@ -87,17 +87,17 @@ func (s *stage) refused(ctx context.Context) error {
 
 // makeDrift changes resources directly in NATS.
 func (s *stage) makeDrift(ctx context.Context, st *steps.Step) error {
-	if err := s.looker.limit(ctx, "orders", 7); err != nil {
+	if err := s.client.limit(ctx, "orders", 7); err != nil {
 		return err
 	}
 	s.print.Line("      someone changes the limit of stream orders to 7 messages")
-	if err := s.looker.deleteConsumer(ctx, "orders", "billing"); err != nil {
+	if err := s.client.deleteConsumer(ctx, "orders", "billing"); err != nil {
 		return err
 	}
 	s.print.Line("      someone deletes consumer billing")
 	if err := s.until(ctx, "NATS to match the specs again", func() (bool, error) {
-		limit, err := s.looker.limitOf(ctx, "orders")
-		return err == nil && limit == ordersLimit && s.looker.has(ctx, "orders/billing") == nil, err
+		limit, err := s.client.limitOf(ctx, "orders")
+		return err == nil && limit == ordersLimit && s.client.has(ctx, "orders/billing") == nil, err
 	}); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *stage) makeDrift(ctx context.Context, st *steps.Step) error {
 		}
 	}
 	const most = 3 // attempts in the few seconds since it was created
-	if n := len(s.looker.writes("broken")); n > most {
+	if n := len(s.client.writes("broken")); n > most {
 		return fmt.Errorf("the refused stream was tried %d times already: a hot loop", n)
 	}
 	st.Detail("both found and repaired; the drift interval is 1s")
@@ -121,15 +121,15 @@ func (s *stage) makeDrift(ctx context.Context, st *steps.Step) error {
 // killInMidCreate kills the operator after NATS has created a stream and before the operator
 // receives the answer.
 func (s *stage) killInMidCreate(ctx context.Context, st *steps.Step) error {
-	s.trap.set(func(c natsserver.Call) bool { return c.Op == "STREAM.CREATE" && c.Stream == "payments" && c.Err == "" }, s.operator.kill)
+	s.hook.arm(func(c natsserver.Call) bool { return c.Op == "STREAM.CREATE" && c.Stream == "payments" && c.Err == "" }, s.operator.kill)
 	payments := stream("payments")
 	if err := s.admin.Create(ctx, payments); err != nil {
 		return err
 	}
-	if err := s.until(ctx, "NATS to create the stream", func() (bool, error) { return s.trap.hasSprung(), nil }); err != nil {
+	if err := s.until(ctx, "NATS to create the stream", func() (bool, error) { return s.hook.wasCalled(), nil }); err != nil {
 		return err
 	}
-	if err := s.looker.has(ctx, "payments"); err != nil {
+	if err := s.client.has(ctx, "payments"); err != nil {
 		return err
 	}
 	if err := s.admin.Get(ctx, client.ObjectKeyFromObject(payments), payments); err != nil {
@@ -147,10 +147,10 @@ func (s *stage) killInMidCreate(ctx context.Context, st *steps.Step) error {
 			return err
 		}
 	}
-	if n := len(s.looker.writes("payments")); n != 1 {
+	if n := len(s.client.writes("payments")); n != 1 {
 		return fmt.Errorf("NATS received %d mutating requests for stream payments, want the one create", n)
 	}
-	if err := s.looker.has(ctx, "payments/shipping"); err != nil {
+	if err := s.client.has(ctx, "payments/shipping"); err != nil {
 		return err
 	}
 	st.Detail("one create, nothing leaked; the consumer that waited for the stream is Ready")
@@ -173,7 +173,7 @@ func (s *stage) deleteAll(ctx context.Context, st *steps.Step) error {
 			return err
 		}
 	}
-	left, err := s.looker.streams(ctx)
+	left, err := s.client.streams(ctx)
 	if err != nil {
 		return err
 	}

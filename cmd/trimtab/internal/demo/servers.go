@@ -71,12 +71,12 @@ func (s *stage) startCluster(ctx context.Context, st *steps.Step, ended context.
 }
 
 func (s *stage) startNATS(_ context.Context, st *steps.Step) error {
-	server, err := natsserver.Start(natsserver.Options{Dir: s.file("nats"), Answered: s.trap.answered})
+	server, err := natsserver.Start(natsserver.Options{Dir: s.file("nats"), Answered: s.hook.answered})
 	if err != nil {
 		return err
 	}
 	s.nats = server
-	if s.looker, err = newLooker(server); err != nil {
+	if s.client, err = newNATSClient(server); err != nil {
 		return err
 	}
 	st.Detail("%s", server.URL())
@@ -192,33 +192,33 @@ func (s *stage) account(ctx context.Context) (string, error) {
 	return file, clientcmd.WriteToFile(*c, file)
 }
 
-// trap springs when NATS has processed a request that matches, before the answer can reach
+// hook calls action when NATS has processed a request that matches, before the answer can reach
 // the operator.
-type trap struct {
+type hook struct {
 	mu     sync.Mutex
 	match  func(natsserver.Call) bool
-	spring func()
-	sprung bool
+	action func()
+	called bool
 }
 
-// set arms the trap to spring once.
-func (t *trap) set(match func(natsserver.Call) bool, spring func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.match, t.spring, t.sprung = match, spring, false
+// arm makes the hook call action once.
+func (h *hook) arm(match func(natsserver.Call) bool, action func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.match, h.action, h.called = match, action, false
 }
 
-func (t *trap) answered(c natsserver.Call) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.match != nil && !t.sprung && t.match(c) {
-		t.sprung = true
-		t.spring()
+func (h *hook) answered(c natsserver.Call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.match != nil && !h.called && h.match(c) {
+		h.called = true
+		h.action()
 	}
 }
 
-func (t *trap) hasSprung() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.sprung
+func (h *hook) wasCalled() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.called
 }

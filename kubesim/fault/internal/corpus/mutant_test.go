@@ -11,7 +11,7 @@ import (
 )
 
 // Each mutant breaks one invariant and no other; that is what makes the invariant worth
-// having. Two break another one too: what is left at the external API for good differs from the world without
+// having. Two break another one too: what is left at the external API for good differs from the state without
 // the disturbance (I1), and a record kept in the status can be forged there (I19).
 func TestMutants(t *testing.T) {
 	settings := settingsOf(item())

@@ -20,7 +20,7 @@ import (
 // Observed re-creates what SAP's component-operator-runtime does on every reconcile
 // (pkg/component/reconciler.go): it sets status.lastObservedAt to now, so the status is
 // always another one and is always written, although nothing has changed. Every look at a
-// world at rest costs a write, an event to all watchers, and in etcd a revision.
+// cluster at rest costs a write, an event to all watchers, and in etcd a revision.
 //
 // Fixed, it writes the time only together with something that is new.
 type Observed struct {

@@ -37,7 +37,7 @@ func TestPublished(t *testing.T) {
 			setup: SetupAnyway, kind: fault.Faults, want: "I2", fixedSize: true,
 		},
 		"component-operator-runtime lastObservedAt": {
-			why:   "each look at a world at rest writes the status",
+			why:   "each look at a cluster at rest writes the status",
 			setup: SetupObserved, want: "I5",
 		},
 		"cluster-api#13649": {

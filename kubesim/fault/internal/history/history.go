@@ -38,7 +38,7 @@ type Run struct {
 	Shared []string
 	// Secrets are values that belong into Secrets alone.
 	Secrets []string
-	// Held is what there was while the author's code did not return; nil if it did, or if the world
+	// Held is what there was while the driver's call did not return; nil if it did, or if the cluster
 	// was as it should be all the same.
 	Held *Held
 	// Access is what the operator's roles said; nil if it runs as an administrator.
@@ -155,7 +155,7 @@ type Step struct {
 	Call int
 	Rev  int64
 	At   time.Time
-	// Settled is when the world was quiet again; zero if it never was.
+	// Settled is when the cluster was quiet again; zero if it never was.
 	Settled time.Time
 	// SettledCall and SettledRev are the number of calls and the revision then.
 	SettledCall int
@@ -165,7 +165,7 @@ type Step struct {
 }
 
 // State is both sides at one moment, without what differs from run to run: see package
-// world.
+// state.
 type State struct {
 	// Objects are normalized YAML by "resource.group namespace/name".
 	Objects map[string]string
@@ -192,7 +192,7 @@ type Process struct {
 	Collapsed string
 }
 
-// Held is a world in which something waits for code that does not return.
+// Held is the state while something waits for code that does not return.
 type Held struct {
 	At time.Time
 	// Call is the number of calls, Rev the revision and Step the step by then.
@@ -252,7 +252,7 @@ type Violation struct {
 }
 
 // Housekeeping reports whether a kind is one of those that are no part of what an operator works on: leases, events,
-// and reviews of access, which come and go in a world at rest.
+// and reviews of access, which come and go in a cluster at rest.
 func Housekeeping(group, resource string) bool {
 	switch group {
 	case "coordination.k8s.io":

@@ -13,7 +13,7 @@ import (
 )
 
 // findDivergence is I1: each step ends as in the undisturbed run. A step that did not end has no
-// world to compare.
+// state to compare.
 func findDivergence(r, u *index) []history.Violation {
 	for i, s := range r.run.Steps {
 		if i >= len(u.run.Steps) {

@@ -9,31 +9,31 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// findUntold is I20: while code of the author's does not return, whatever is not as it should be says
-// so of its present spec, be it held up itself or waiting for what is. Whoever shares nothing with it
-// but the process goes on.
-func findUntold(r, u *index) []history.Violation {
+// findUnreported is I20: while a driver's call does not return, each object that is not as it should be
+// reports so for its current spec, whether the call is its own or one that it waits for. Objects that
+// share only the process with it go on.
+func findUnreported(r, u *index) []history.Violation {
 	h := r.run.Held
 	if h == nil || h.Step >= len(u.run.Steps) {
 		return nil
 	}
 	wanted := u.run.Steps[h.Step].State
 	var found []history.Violation
-	told := false
+	reported := false
 	for _, l := range r.all {
 		o := r.stateAt(l, h.Rev)
-		if o == nil || !u.known.told[l.group+"/"+l.resource] {
+		if o == nil || !u.known.reported[l.group+"/"+l.resource] {
 			continue
 		}
 		says := isTroubled(o)
-		told = told || says
+		reported = reported || says
 		if h.State.Objects[l.key] != wanted.Objects[l.key] && !says {
 			found = append(found, history.Violation{Call: h.Call - 1, Message: fmt.Sprintf(
-				"%s is not as it should be while code of the author's does not return, and its status does not say so; leave such a call behind after its deadline", l.key)})
+				"%s is not as it should be while a call of the driver does not return, and its status does not say so; abandon such a call after its deadline", l.key)})
 		}
 	}
-	if len(found) == 0 && !told && len(u.known.told) > 0 && !slices.Equal(h.State.Resources, wanted.Resources) {
-		found = append(found, history.Violation{Call: h.Call - 1, Message: "the external resources are not as they should be while code of the author's does not return, and no object says so; leave such a call behind after its deadline"})
+	if len(found) == 0 && !reported && len(u.known.reported) > 0 && !slices.Equal(h.State.Resources, wanted.Resources) {
+		found = append(found, history.Violation{Call: h.Call - 1, Message: "the external resources are not as they should be while a call of the driver does not return, and no object says so; abandon such a call after its deadline"})
 	}
 	return found
 }
@@ -48,8 +48,8 @@ func isTroubled(o *unstructured.Unstructured) bool {
 	return failed || !isReady(o) || isUnfinished(o)
 }
 
-// toldKinds are the kinds whose objects have conditions.
-func (x *index) toldKinds() map[string]bool {
+// reportedKinds are the kinds whose objects have conditions.
+func (x *index) reportedKinds() map[string]bool {
 	kinds := map[string]bool{}
 	for i := range x.run.Changes {
 		c := &x.run.Changes[i]

@@ -21,16 +21,16 @@ func (s *story) hold() {
 	}
 }
 
-// While code of the author's does not return, what is not as it should be says so (I20).
-func TestUntold(t *testing.T) {
-	silent := "I20: default/shop is not as it should be while code of the author's does not return"
+// While a call of the driver does not return, what is not as it should be says so (I20).
+func TestUnreported(t *testing.T) {
+	silent := "I20: default/shop is not as it should be while a call of the driver does not return"
 	judge(t, map[string]tale{
 		"blocked":         {why: "nobody has looked at the new spec", run: first("update", (*story).hold), want: []string{silent}},
 		"told":            {why: "it says what it waits for", run: first("update", func(s *story) { put("operator", shop, database(2, mark, notReady(2)))(s); s.hold() })},
 		"told of before":  {why: "that is about another spec", run: first("update", func(s *story) { put("operator", shop, database(2, mark, notReady(1)))(s); s.hold() }), want: []string{silent}},
 		"as it should be": {why: "nothing waits for it", run: add("resized", (*story).hold)},
 		"lost outside": {
-			why: "the object looks as it should, what it stands for does not", want: []string{"I20: the external resources are not as they should be while code of the author's does not return, and no object says so"},
+			why: "the object is as it should be, its resource is not", want: []string{"I20: the external resources are not as they should be while a call of the driver does not return, and no object says so"},
 			run: add("resized", func(s *story) {
 				s.external("user")
 				s.hold()

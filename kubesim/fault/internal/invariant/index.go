@@ -35,19 +35,19 @@ type index struct {
 
 // known is what a run came to and what it was like.
 type known struct {
-	goals   map[string][]goal
-	kinds   map[string]bool
-	removed map[string]bool // marks that the operator removed: "databases label x"
-	adopted map[externalID]bool
-	praise  map[string]map[string]bool // the messages of objects in order, by kind
-	kstatus map[string]bool            // kinds that say whether they get there by themselves
-	told    map[string]bool            // kinds whose objects have conditions
+	goals         map[string][]goal
+	kinds         map[string]bool
+	removed       map[string]bool // marks that the operator removed: "databases label x"
+	adopted       map[externalID]bool
+	readyMessages map[string]map[string]bool // the messages of objects in order, by kind
+	kstatus       map[string]bool            // kinds that say whether they get there by themselves
+	reported      map[string]bool            // kinds whose objects have conditions
 }
 
 // reference returns the index of an undisturbed run. It is only read from then on.
 func reference(u *history.Run) *index {
 	x := newIndex(u)
-	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), praise: x.praises(), kstatus: x.kstatusKinds(), told: x.toldKinds()}
+	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), readyMessages: x.readyMessages(), kstatus: x.kstatusKinds(), reported: x.reportedKinds()}
 	return x
 }
 

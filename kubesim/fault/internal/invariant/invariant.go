@@ -38,7 +38,7 @@ func checks() []check {
 		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
 		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
 		{"I19", "status is about the present", "users read in it why an object is not as it should be", findMisreports},
-		{"I20", "a hang is reported", "what waits for code that never returns waits until somebody knows", findUntold},
+		{"I20", "a hang is reported", "what waits for code that never returns waits until somebody knows", findUnreported},
 		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
 		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
 		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},

@@ -113,7 +113,7 @@ func TestExternal(t *testing.T) {
 			}),
 		},
 		"another state": {
-			why: "the world ends up different", want: []string{"I1: resize", "I8"},
+			why: "the state ends up different", want: []string{"I1: resize", "I8"},
 			run: on("update", func(s *story) { s.external("operator", s.queue("q-1", 1)) }),
 		},
 		"made twice": {

@@ -57,12 +57,12 @@ func findNoise(r, _ *index) []history.Violation {
 	for _, n := range []*noise{writes, outside, reads} {
 		if n.count > 0 {
 			found = append(found, history.Violation{Call: n.first.Index, Message: fmt.Sprintf(
-				"the world is at rest, yet the operator %s %s in %v, first: %s", n.text, times(n.count), s.To.Sub(s.From), target(n.first))})
+				"the cluster is at rest, yet the operator %s %s in %v, first: %s", n.text, times(n.count), s.To.Sub(s.From), target(n.first))})
 		}
 	}
 	if s.ReadsAllowed >= 0 && looks > s.ReadsAllowed {
 		found = append(found, history.Violation{Call: s.Call, Message: fmt.Sprintf(
-			"the world is at rest, and the operator read the external API %s in %v; the scenario allows %d", times(looks), s.To.Sub(s.From), s.ReadsAllowed)})
+			"the cluster is at rest, and the operator read the external API %s in %v; the scenario allows %d", times(looks), s.To.Sub(s.From), s.ReadsAllowed)})
 	}
 	return found
 }

@@ -44,7 +44,7 @@ func findMisreports(r, u *index) []history.Violation {
 		}
 		key := r.lives[string(c.After.GetUID())].key
 		for _, text := range []string{
-			contradiction(key, c.After), borrowed(key, c.After), praise(key, c.After, u.known.praise[c.Group+"/"+c.Resource]),
+			contradiction(key, c.After), borrowed(key, c.After), messageOfReady(key, c.After, u.known.readyMessages[c.Group+"/"+c.Resource]),
 			otherMessage(key, c.After), unfitMessage(key, c.After),
 		} {
 			tell(c.Call, text)
@@ -114,8 +114,8 @@ func borrowed(key string, u *unstructured.Unstructured) string {
 	return ""
 }
 
-// praise finds a problem that is reported in words that an object in order has used.
-func praise(key string, u *unstructured.Unstructured, words map[string]bool) string {
+// messageOfReady finds a problem that is reported with a message that a healthy object has used.
+func messageOfReady(key string, u *unstructured.Unstructured, words map[string]bool) string {
 	state, message := stateOf(u)
 	if state == failedType && words[message] {
 		return fmt.Sprintf("%s has the state Failed and the message %q, which is that of an object as it should be", key, message)
@@ -194,8 +194,8 @@ func stateOf(u *unstructured.Unstructured) (state, message string) {
 	return state, message
 }
 
-// praises are the messages of objects that were as they should be when the world was at rest, by kind.
-func (x *index) praises() map[string]map[string]bool {
+// readyMessages are the messages of objects that were as they should be when the cluster was at rest, by kind.
+func (x *index) readyMessages() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	x.atRest(func(l *life, u *unstructured.Unstructured, _ int) {
 		if _, failed := isTrue(u, failedType); failed || !isReady(u) || isUnfinished(u) || u.GetDeletionTimestamp() != nil {
@@ -216,7 +216,7 @@ func (x *index) praises() map[string]map[string]bool {
 	return all
 }
 
-// atRest calls do for each object that there is whenever the world is at rest, with the number of
+// atRest calls do for each object that there is whenever the cluster is at rest, with the number of
 // calls by then.
 func (x *index) atRest(do func(l *life, u *unstructured.Unstructured, call int)) {
 	for _, s := range x.run.Steps {
@@ -285,7 +285,7 @@ func findModesty(r, u *index) []history.Violation {
 		switch {
 		case state == "Succeeded":
 			why = "its state is Succeeded"
-		case c.message != "" && u.known.praise[kind][c.message]:
+		case c.message != "" && u.known.readyMessages[kind][c.message]:
 			why = fmt.Sprintf("its message is %q, as when it is", c.message)
 		case u.known.kstatus[kind] && !isUnfinished(o):
 			why = "it says neither Reconciling nor Stalled"

@@ -308,7 +308,7 @@ type spell struct {
 }
 
 // flaps returns each time that a condition of an object went from one status to another and back
-// within one step while nothing else in the world changed.
+// within one step while nothing else changed.
 func (x *index) flaps(l *life) []history.Violation {
 	spells := map[string][]spell{}
 	var found []history.Violation

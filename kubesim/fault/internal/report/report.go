@@ -65,8 +65,8 @@ func said(v history.Violation) string {
 	return title + ": " + v.Message
 }
 
-// details shows what the first violation adds to its sentence, and the difference to the undisturbed
-// world, in about n lines.
+// details shows what the first violation adds to its sentence, and how the state differs from that of
+// the undisturbed run, in about n lines.
 func details(all []history.Violation, n int) string {
 	var b strings.Builder
 	if len(all) == 0 {
@@ -78,7 +78,7 @@ func details(all []history.Violation, n int) string {
 	for _, v := range all {
 		if v.Detail != "" && v.Invariant == "I1" {
 			n -= strings.Count(b.String(), "\n") + 2
-			b.WriteString(excerpt("the world, where it differs (- without the disturbance, + with it):", v.Detail, max(n, 6)))
+			b.WriteString(excerpt("the state, where it differs (- without the disturbance, + with it):", v.Detail, max(n, 6)))
 			break
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrRestless ends a run in which things go on happening without the clock moving on much.
-var ErrRestless = errors.New("the world never comes to rest")
+var ErrRestless = errors.New("the cluster never comes to rest")
 
 // loop lets one thing happen after another.
 type loop struct {
@@ -23,7 +23,7 @@ type loop struct {
 	fleet  *fleet
 }
 
-// actsPerStep bounds what may happen until the world is quiet: far more than any operator
+// actsPerStep bounds what may happen until the cluster is quiet: far more than any operator
 // needs that comes to rest.
 const actsPerStep = 5000
 

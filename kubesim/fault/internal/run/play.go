@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/turn"
 )
 
-// play is the story of one run: the scenario's steps, each until the world is quiet again.
+// play is the story of one run: the scenario's steps, each until the cluster is quiet again.
 type play struct {
 	loop
 
@@ -165,7 +165,7 @@ func (p *play) beginStep(name string) {
 	})
 }
 
-// endStep waits until the world is quiet, and in a disturbed run until it is as it would be
+// endStep waits until the cluster is quiet, and in a disturbed run until it is as it would be
 // without the disturbance, as long as patience lasts.
 func (p *play) endStep(step Step, j Job) error {
 	if err := p.settle(); err != nil {
@@ -184,7 +184,7 @@ func (p *play) endStep(step Step, j Job) error {
 	}
 	if step.Expect != nil && len(p.job.Schedule) == 0 {
 		if err := step.Expect(context.Background(), p.box.World()); err != nil {
-			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the world came to rest but %w", err)}
+			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w", err)}
 		}
 	}
 	if j.Watchful {
@@ -206,7 +206,7 @@ func (e *stepError) Error() string { return fmt.Sprintf("step %d, %q: %v", e.num
 // Unwrap is why it failed.
 func (e *stepError) Unwrap() error { return e.err }
 
-// recover gives the operator the time that it may take until the world is as it would be without the
+// recover gives the operator the time that it may take until the cluster is as it would be without the
 // disturbance.
 func (p *play) recover(wanted []history.State) error {
 	if err := p.converge(wanted); err != nil {
@@ -218,12 +218,12 @@ func (p *play) recover(wanted []history.State) error {
 	return p.remind(wanted)
 }
 
-// isOneOf reports whether the world is as one of those wanted.
+// isOneOf reports whether the cluster is as one of those wanted.
 func (p *play) isOneOf(wanted []history.State) bool {
 	return slices.ContainsFunc(wanted, func(w history.State) bool { return state.Equal(p.box.State(), w) })
 }
 
-// converge waits until the world is as one of those wanted.
+// converge waits until the cluster is as one of those wanted.
 func (p *play) converge(wanted []history.State) error {
 	end := time.Now().Add(p.scenario.Patience)
 	for !p.isOneOf(wanted) && time.Now().Before(end) {
@@ -279,7 +279,7 @@ func (p *play) remind(wanted []history.State) error {
 	return p.converge(wanted)
 }
 
-// noteHeld notes what the world has come to while the author's code does not return, when the operator
+// noteHeld notes what the cluster has come to while the driver's call does not return, when the operator
 // has had all the time that it may take.
 func (p *play) noteHeld() {
 	run := p.record.Run

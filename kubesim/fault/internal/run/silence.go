@@ -6,11 +6,11 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// UsualQuiet is how long nothing may change for a world to be called quiet, unless its scenario says
+// UsualQuiet is how long nothing may change for a cluster to be called quiet, unless its scenario says
 // otherwise.
 const UsualQuiet = 30 * time.Second
 
-// silenceFor is how long a world at rest is watched.
+// silenceFor is how long a cluster at rest is watched.
 func (p *play) silenceFor() time.Duration {
 	if p.scenario.Manager.LeaderElection {
 		return time.Minute // a lease is renewed every two seconds
@@ -34,7 +34,7 @@ func (p *play) silence() error {
 	return nil
 }
 
-// calm waits until the world has been quiet for the usual time, where its steps follow each other
+// calm waits until the cluster has been quiet for the usual time, where its steps follow each other
 // sooner: client-go retries an event that was not written after ten seconds and more.
 func (p *play) calm() error {
 	if p.quiet >= UsualQuiet {
@@ -45,7 +45,7 @@ func (p *play) calm() error {
 	return l.settle()
 }
 
-// watch watches the world at rest, before and after the operator starts again with empty caches.
+// watch watches the cluster at rest, before and after the operator starts again with empty caches.
 func (p *play) watch() error {
 	s := p.openSilence()
 	if err := p.pass(p.silenceFor()); err != nil {

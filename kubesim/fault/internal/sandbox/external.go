@@ -29,7 +29,7 @@ type MisuseError string
 // Error is the mistake in a sentence.
 func (m MisuseError) Error() string { return string(m) }
 
-// IsSame reports whether two fakes are one, so that a world begins with what is left of another.
+// IsSame reports whether two fakes are one, so that a run begins with what is left of another.
 func IsSame(a, b External) bool {
 	if a == nil || b == nil {
 		return false
@@ -38,7 +38,7 @@ func IsSame(a, b External) bool {
 	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Pointer() == y.Pointer() && x.Type().Elem().Size() > 0
 }
 
-// checkExternal finds mistakes in the external API of a new world.
+// checkExternal finds mistakes in the external API of a new sandbox.
 func checkExternal(made bool, e External, lag time.Duration) error {
 	switch {
 	case made && e == nil:

@@ -40,7 +40,7 @@ func Diff(a, b history.State) string {
 	return out.String()
 }
 
-// sheets returns all that a world holds, as YAML by key.
+// sheets returns all that a state holds, as YAML by key.
 func sheets(w history.State) map[string]string {
 	all := maps.Clone(w.Objects)
 	if all == nil {

@@ -30,7 +30,7 @@ type Options struct {
 	Masked []Field
 	// Generations keeps metadata.generation and observedGeneration as the numbers they are.
 	// Without it observedGeneration is "current" or "behind by N" and generations are left out: how
-	// often a spec was written on the way is not what the world came to.
+	// often a spec was written on the way is not what the cluster came to.
 	Generations bool
 }
 

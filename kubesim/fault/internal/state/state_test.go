@@ -146,7 +146,7 @@ status:
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("world (-want +got):\n%s", diff)
+		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }
 

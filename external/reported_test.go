@@ -292,7 +292,7 @@ func TestRefusedDelete(t *testing.T) {
 	if !w.until(func() bool { return callsCounted(t, "delete", "Conflict") >= 3 }) {
 		t.Errorf("%v deletes that were refused are counted", callsCounted(t, "delete", "Conflict"))
 	}
-	if n := w.told("DeleteConflict"); !slices.Equal(n, []string{"Warning DeleteConflict"}) {
+	if n := w.eventsOf("DeleteConflict"); !slices.Equal(n, []string{"Warning DeleteConflict"}) {
 		t.Errorf("events %v", n)
 	}
 	w.cloud.faulty(nil)
@@ -322,7 +322,7 @@ func callsCounted(t *testing.T, op, class string) float64 {
 }
 
 // told lists the events with a reason as "Warning CreateFailed".
-func (w *operatorTest) told(reason string) []string {
+func (w *operatorTest) eventsOf(reason string) []string {
 	w.t.Helper()
 	var out []string
 	for _, e := range w.events() {
@@ -338,7 +338,7 @@ func (w *operatorTest) told(reason string) []string {
 }
 
 // TestVendorAway: state, message, conditions and event tell of the present, together.
-func TestVendorAway(t *testing.T) {
+func TestAPIUnreachable(t *testing.T) {
 	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
@@ -362,11 +362,11 @@ func TestVendorAway(t *testing.T) {
 		w.cloud.faulty(nil)
 		w.ready()
 	}
-	w.until(func() bool { return len(w.told("ObserveFailed")) == 2 })
-	if n := w.told("ObserveFailed"); !slices.Equal(n, []string{"Warning ObserveFailed", "Warning ObserveFailed"}) {
+	w.until(func() bool { return len(w.eventsOf("ObserveFailed")) == 2 })
+	if n := w.eventsOf("ObserveFailed"); !slices.Equal(n, []string{"Warning ObserveFailed", "Warning ObserveFailed"}) {
 		t.Errorf("the same failure is told as %v", n)
 	}
-	for _, e := range w.told("Available") {
+	for _, e := range w.eventsOf("Available") {
 		if e != "Normal Available" {
 			t.Errorf("told as %s", e)
 		}
@@ -374,7 +374,7 @@ func TestVendorAway(t *testing.T) {
 }
 
 // TestTextsFromOutside: what a vendor says reaches nobody as it is.
-func TestTextsFromOutside(t *testing.T) {
+func TestTextsFromTheAPI(t *testing.T) {
 	tests := map[string]struct{ why, said, want string }{
 		"a password in a URL": {"it would be in clear", `dial "nats://app:hunter2@nats:4222": refused`, "(sensitive)@nats:4222"},
 		"a bearer token":      {"it would be in clear", "sent Authorization: Bearer hunter2", "Authorization: (sensitive)"},

@@ -15,18 +15,18 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
 )
 
-// lookerName is the name of the connection by which the demo reads NATS and makes drift.
-const lookerName = "demo"
+// natsClientName is the name of the connection by which the demo reads NATS and makes drift.
+const natsClientName = "demo"
 
-// looker reads and changes NATS over a connection of its own.
-type looker struct {
+// natsClient reads and changes NATS over a connection of its own.
+type natsClient struct {
 	server *natsserver.Server
 	conn   *nats.Conn
 	js     jetstream.JetStream
 }
 
-func newLooker(server *natsserver.Server) (*looker, error) {
-	conn, err := server.Connect(lookerName)
+func newNATSClient(server *natsserver.Server) (*natsClient, error) {
+	conn, err := server.Connect(natsClientName)
 	if err != nil {
 		return nil, err
 	}
@@ -35,13 +35,13 @@ func newLooker(server *natsserver.Server) (*looker, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &looker{server: server, conn: conn, js: js}, nil
+	return &natsClient{server: server, conn: conn, js: js}, nil
 }
 
-func (l *looker) close() { l.conn.Close() }
+func (c *natsClient) close() { c.conn.Close() }
 
-func (l *looker) streams(ctx context.Context) ([]string, error) {
-	names := l.js.StreamNames(ctx)
+func (c *natsClient) streams(ctx context.Context) ([]string, error) {
+	names := c.js.StreamNames(ctx)
 	var out []string
 	for name := range names.Name() {
 		out = append(out, name)
@@ -51,14 +51,14 @@ func (l *looker) streams(ctx context.Context) ([]string, error) {
 
 // has fails unless NATS has all of the resources. Each is the name of a stream, or of a
 // consumer in the form stream/consumer.
-func (l *looker) has(ctx context.Context, resources ...string) error {
+func (c *natsClient) has(ctx context.Context, resources ...string) error {
 	for _, resource := range resources {
 		name, consumer, isConsumer := strings.Cut(resource, "/")
 		var err error
 		if isConsumer {
-			_, err = l.js.Consumer(ctx, name, consumer)
+			_, err = c.js.Consumer(ctx, name, consumer)
 		} else {
-			_, err = l.js.Stream(ctx, name)
+			_, err = c.js.Stream(ctx, name)
 		}
 		if err != nil {
 			return fmt.Errorf("read %s from NATS: %w", resource, err)
@@ -67,34 +67,34 @@ func (l *looker) has(ctx context.Context, resources ...string) error {
 	return nil
 }
 
-func (l *looker) limitOf(ctx context.Context, name string) (int64, error) {
-	s, err := l.js.Stream(ctx, name)
+func (c *natsClient) limitOf(ctx context.Context, name string) (int64, error) {
+	s, err := c.js.Stream(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	return s.CachedInfo().Config.MaxMsgs, nil
 }
 
-func (l *looker) limit(ctx context.Context, name string, messages int64) error {
-	s, err := l.js.Stream(ctx, name)
+func (c *natsClient) limit(ctx context.Context, name string, messages int64) error {
+	s, err := c.js.Stream(ctx, name)
 	if err != nil {
 		return err
 	}
 	changed := s.CachedInfo().Config
 	changed.MaxMsgs = messages
-	_, err = l.js.UpdateStream(ctx, changed)
+	_, err = c.js.UpdateStream(ctx, changed)
 	return err
 }
 
-func (l *looker) deleteConsumer(ctx context.Context, name, consumer string) error {
-	return l.js.DeleteConsumer(ctx, name, consumer)
+func (c *natsClient) deleteConsumer(ctx context.Context, name, consumer string) error {
+	return c.js.DeleteConsumer(ctx, name, consumer)
 }
 
 // writes returns the mutating requests that NATS received for a stream itself, except the
 // demo's own.
-func (l *looker) writes(name string) []natsserver.Call {
-	return slices.DeleteFunc(l.server.Mutations(), func(c natsserver.Call) bool {
-		return c.Client == lookerName || c.Stream != name || c.Consumer != ""
+func (c *natsClient) writes(name string) []natsserver.Call {
+	return slices.DeleteFunc(c.server.Mutations(), func(call natsserver.Call) bool {
+		return call.Client == natsClientName || call.Stream != name || call.Consumer != ""
 	})
 }
 
@@ -102,7 +102,7 @@ func (l *looker) writes(name string) []natsserver.Call {
 func (s *stage) count() (map[string]Cost, error) {
 	costs := map[string]Cost{}
 	for _, c := range s.nats.Calls() {
-		if c.Client == lookerName || c.Stream == "" {
+		if c.Client == natsClientName || c.Stream == "" {
 			continue
 		}
 		object := objectOf(c)
