@@ -26,6 +26,14 @@ const (
 	// invalid value or asks for more than the operator allows. An invalid value is treated
 	// as the most restrictive one.
 	ConditionPolicyInvalid = "PolicyInvalid"
+
+	// ConditionDrifted is true while dependents differ from what was applied and are left so
+	// because of their mode.
+	ConditionDrifted = "Drifted"
+
+	// ConditionContended is true while others keep changing what the operator applies. The
+	// dependent is then corrected at most once a minute.
+	ConditionContended = "Contended"
 )
 
 // Annotations that users and programs set on an object. A change to one of them triggers a

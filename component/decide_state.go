@@ -48,6 +48,9 @@ type situation struct {
 	Missing string
 	// Blocked says what a deletion has to wait for before anything is deleted.
 	Blocked string
+	// Drifted and Contended say which dependents others changed that are left so, and which are changed
+	// again and again.
+	Drifted, Contended string
 
 	// Since is when the work on the present manifests began, zero if there is none; Now is after it.
 	Since, Now time.Time
@@ -62,6 +65,8 @@ type conclusion struct {
 	Ready                  metav1.ConditionStatus
 	// Warning: the event is one. Reconciling and Stalled are the conditions.
 	Warning, Reconciling, Stalled bool
+	// Drifted and Contended are those of the situation.
+	Drifted, Contended string
 	// Next is what comes next, After when.
 	Next  next
 	After time.Duration
@@ -110,7 +115,7 @@ func conclude(s situation) conclusion {
 	case s.Ready:
 		return conclusion{
 			State: StateReady, Reason: reasonReady, Message: readyMessage(s.Dependents), Ready: metav1.ConditionTrue,
-			Next: nextSuccess, After: s.Requeue + s.Spread,
+			Next: nextSuccess, After: s.again(s.Requeue + s.Spread),
 		}
 	case s.Broken != "":
 		return conclusion{

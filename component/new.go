@@ -46,6 +46,9 @@ type Options[T Object] struct {
 	// Singleton allows one component in the namespaces that the operator watches: the oldest. The
 	// others are left alone, and their status names it.
 	Singleton bool
+	// CorrectInterval is how often a dependent is corrected that others change again at once: after more
+	// than three corrections in five minutes. Zero means once a minute.
+	CorrectInterval time.Duration
 	// RequeueInterval is when a component that is ready is reconciled again although nothing changed,
 	// plus one to five percent. Zero means 10 minutes. A component can say otherwise, see
 	// [RequeueConfiguration].
@@ -79,13 +82,14 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	if r == nil {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Pause: o.CorrectInterval}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
 	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T]())
 	options.Problem = errors.Join(options.Problem, o.problem())
+	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode")
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
 	if o.Singleton {

@@ -30,9 +30,19 @@ func (p *pass[T]) report(c conclusion) conclusion {
 			r.Conditions = append(r.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: c.Reason, Message: c.Message})
 		}
 	}
+	for condition, about := range map[string]noted{
+		api.ConditionDrifted: {"DetectOnly", c.Drifted}, api.ConditionContended: {"ChangedByOthers", c.Contended},
+	} {
+		if about.message != "" {
+			r.Conditions = append(r.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: about.reason, Message: about.message})
+		}
+	}
 	p.run.Report(r)
 	return p.observe(c)
 }
+
+// noted is what a condition says of dependents.
+type noted struct{ reason, message string }
 
 // observe keeps status.lastObservedAt at the pace that the options ask for. Otherwise the loop sets it with
 // each change of the status.

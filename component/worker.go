@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -69,7 +70,9 @@ func (w *worker[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcom
 	p := w.open(run)
 	s, err := p.reconcile(ctx)
 	p.failed(&s, err)
-	return p.report(conclude(s)).outcome(err)
+	c := conclude(s)
+	c.Drifted, c.Contended = s.Drifted, s.Contended
+	return p.report(c).outcome(err)
 }
 
 // reconcile does the work of a pass over a component that is not being deleted.
@@ -136,6 +139,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 		}
 	}
 	p.advance(s, result)
+	s.Drifted, s.Contended = result.Drifted, result.Contended
 	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
 	s.Dependents = len(p.obj.GetStatus().Inventory)
 	return p.lost(result.Err)
@@ -230,16 +234,31 @@ func (p *pass[T]) failed(s *situation, err error) {
 	}
 }
 
+// mode is the one that the component's annotation asks for.
+func (p *pass[T]) mode() (api.Mode, error) {
+	key := p.engine.Name + "/mode"
+	switch mode := api.Mode(p.obj.GetAnnotations()[key]); mode {
+	case "", api.ModeFull, api.ModeDetectOnly, api.ModeSuspended:
+		return mode, nil
+	default:
+		return "", fmt.Errorf("annotation %s is %q; it must be %q, %q or %q", key, mode, api.ModeFull, api.ModeDetectOnly, api.ModeSuspended)
+	}
+}
+
 // component shows the object to the engine.
 func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	cluster, err := p.cluster.get(ctx, p.run.Live())
 	if err != nil {
 		return engine.Component{}, err
 	}
+	mode, err := p.mode()
+	if err != nil && p.obj.GetDeletionTimestamp() == nil {
+		return engine.Component{}, err
+	}
 	key := client.ObjectKeyFromObject(p.obj)
 	c := engine.Component{
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
-		In: p.config.Namespace, Target: p.place.target, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
+		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Render: p.render,
 	}
 	if p.refs != nil {

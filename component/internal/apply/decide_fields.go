@@ -96,15 +96,15 @@ func at(set fields, p fingerprint.Path) (fields, bool) {
 	if len(p) == 0 {
 		return set, true
 	}
-	inner, found := below(set, p[0])
-	if !found {
-		return nil, false
+	out := fields{}
+	for _, element := range fingerprint.Match(set, p[0]) {
+		if inner, found := below(set, element); found {
+			if part, ok := at(inner, p[1:]); ok {
+				out[element] = part
+			}
+		}
 	}
-	part, ok := at(inner, p[1:])
-	if !ok {
-		return nil, false
-	}
-	return fields{p[0]: part}, true
+	return out, len(out) > 0
 }
 
 // entry is one of an object's managedFields.

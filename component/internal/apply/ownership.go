@@ -118,14 +118,20 @@ func replaced(err error) error {
 	return err
 }
 
-// Relinquish gives up fields that the manager applied. Their values stay.
+// Relinquish gives up fields that the manager wrote. Their values stay.
 func (c *Client) Relinquish(ctx context.Context, live *unstructured.Unstructured, paths []fingerprint.Path) (*unstructured.Unstructured, error) {
-	own := ownersOf(live.Object, c.manager)
-	if len(within(own.ours(), paths)) == 0 {
+	ours := func(e entry) bool {
+		return e["manager"] == c.manager && e.whole() && len(within(e.fields(), paths)) > 0
+	}
+	if !slices.ContainsFunc(ownersOf(live.Object, c.manager).entries, ours) {
 		return live, nil
 	}
 	return c.reassign(ctx, live, func(own *owners) {
-		own.drop(func(e entry) bool { return e["manager"] == c.manager && e.whole() }, within(own.ours(), paths))
+		for _, e := range own.entries {
+			if ours(e) {
+				own.drop(func(other entry) bool { return other.is(c.manager, e["operation"].(string)) }, within(e.fields(), paths))
+			}
+		}
 	})
 }
 

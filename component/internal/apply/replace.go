@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 )
 
 // Seen is what a replacement must know of the object that it replaces.
@@ -47,7 +49,7 @@ func (c *Client) Post(ctx context.Context, m *unstructured.Unstructured) (*unstr
 // controllers set once and nobody may change. If somebody wrote since the object was seen, it is read and
 // replaced as it is now. keep are further values that stay. The error is [ErrReplaced] if the object is
 // not there any more.
-func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen Seen, keep ...[]string) (*unstructured.Unstructured, error) {
+func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen Seen, keep ...fingerprint.Path) (*unstructured.Unstructured, error) {
 	ref := RefOf(m)
 	path, err := c.path(ref)
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen
 }
 
 // replacement is what an object is replaced with.
-func replacement(m *unstructured.Unstructured, seen Seen, keep [][]string) *unstructured.Unstructured {
+func replacement(m *unstructured.Unstructured, seen Seen, keep []fingerprint.Path) *unstructured.Unstructured {
 	out := m.DeepCopy()
 	out.SetUID(seen.UID)
 	out.SetResourceVersion(seen.Version)
@@ -94,34 +96,27 @@ func replacement(m *unstructured.Unstructured, seen Seen, keep [][]string) *unst
 		return out
 	}
 	for _, path := range keep {
-		value, found, err := unstructured.NestedFieldCopy(seen.Live.Object, path...)
-		if err != nil || !found {
-			continue
-		}
-		if _, given, err := unstructured.NestedFieldNoCopy(out.Object, path...); err == nil && !given {
-			_ = unstructured.SetNestedField(out.Object, value, path...) // a parent that is no map is the manifest's
-		}
+		fingerprint.Carry(seen.Live.Object, out.Object, path)
 	}
 	return out
 }
 
 // fixed are values that the API server or its controllers set and that must not be missing afterwards.
 // Where the server adds them to an update by itself, as in Services, they are not listed.
-func fixed(k schema.GroupKind) [][]string {
+func fixed(k schema.GroupKind) []fingerprint.Path {
 	switch k {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return [][]string{{"spec", "volumeName"}, {"spec", "storageClassName"}, {"spec", "volumeMode"}}
+		return []fingerprint.Path{{"f:spec", "f:volumeName"}, {"f:spec", "f:storageClassName"}, {"f:spec", "f:volumeMode"}}
 	case schema.GroupKind{Kind: "PersistentVolume"}:
-		return [][]string{{"spec", "claimRef"}}
+		return []fingerprint.Path{{"f:spec", "f:claimRef"}}
 	case schema.GroupKind{Kind: "Namespace"}:
-		return [][]string{{"spec", "finalizers"}}
+		return []fingerprint.Path{{"f:spec"}}
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		labels := []string{"spec", "template", "metadata", "labels"}
-		return [][]string{
-			{"spec", "selector"},
-			append(slices.Clone(labels), "batch.kubernetes.io/controller-uid"), append(slices.Clone(labels), "batch.kubernetes.io/job-name"),
-			append(slices.Clone(labels), "controller-uid"), append(slices.Clone(labels), "job-name"),
+		paths := []fingerprint.Path{{"f:spec", "f:selector"}, {"f:spec", "f:template", "f:metadata"}}
+		for _, label := range []string{"batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"} {
+			paths = append(paths, fingerprint.Path{"f:spec", "f:template", "f:metadata", "f:labels", "f:" + label})
 		}
+		return paths
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/health"
 )
 
@@ -59,6 +60,11 @@ type Object struct {
 	// of the set works. The kind is taken for a namespaced one before that. If it is not, the
 	// object's key changes then; an object with the earlier key cannot exist.
 	Unserved bool
+	// Ignored are fields that are left to others. Manifest does not have them.
+	Ignored []fingerprint.Path
+	// Initial is the manifest of a new object: it has fields that are ignored afterwards. Nil means that
+	// it is Manifest.
+	Initial *unstructured.Unstructured
 	// AcceptDataLoss: the object may be re-created although what it contains is lost with it.
 	AcceptDataLoss bool
 	// Hints say how to read the object's status. Their annotation stays in the manifest, since the
@@ -206,10 +212,15 @@ func (s *set) finish(d *draft) Object {
 	r := d.rank()
 	d.Rank, d.DeleteRank = r.apply, r.remove
 	d.Item.Digest = digest(d.Manifest.Object, d.Item.ReconcilePolicy, s.Generation)
-	labels, annotations := d.Manifest.GetLabels(), d.Manifest.GetAnnotations()
-	d.Manifest.SetLabels(with(labels, OwnerKey(s.Name), OwnerLabel(s.OwnerID)))
-	annotations = with(annotations, OwnerKey(s.Name), OwnerAnnotation(s.OwnerID, d.Item.Key()))
-	d.Manifest.SetAnnotations(with(annotations, DigestKey(s.Name), d.Item.Digest))
+	for _, m := range []*unstructured.Unstructured{d.Manifest, d.Initial} {
+		if m == nil {
+			continue
+		}
+		m.SetNamespace(d.Manifest.GetNamespace())
+		m.SetLabels(with(m.GetLabels(), OwnerKey(s.Name), OwnerLabel(s.OwnerID)))
+		annotations := with(m.GetAnnotations(), OwnerKey(s.Name), OwnerAnnotation(s.OwnerID, d.Item.Key()))
+		m.SetAnnotations(with(annotations, DigestKey(s.Name), d.Item.Digest))
+	}
 	return d.Object
 }
 

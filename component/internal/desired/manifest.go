@@ -141,6 +141,7 @@ func (s *set) accept(place string, content map[string]any) {
 	s.settle(d, annotations)
 	d.Manifest.SetLabels(labels)
 	d.Manifest.SetAnnotations(annotations)
+	d.withhold()
 	s.all = append(s.all, d)
 	s.places[d] = place
 }

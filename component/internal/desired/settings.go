@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/health"
 )
 
@@ -19,12 +20,15 @@ const (
 	immutablePolicy = "immutable-policy"
 	acceptDataLoss  = "accept-data-loss"
 	mode            = "mode"
-	applyOrder      = "apply-order"
-	purgeOrder      = "purge-order"
-	deleteOrder     = "delete-order"
-	statusHint      = "status-hint"
-	dependsOn       = "depends-on"
-	implicitEdges   = "implicit-edges"
+
+	ignoreAlways        = "ignore"
+	ignoreAfterCreation = "ignore-after-creation"
+	applyOrder          = "apply-order"
+	purgeOrder          = "purge-order"
+	deleteOrder         = "delete-order"
+	statusHint          = "status-hint"
+	dependsOn           = "depends-on"
+	implicitEdges       = "implicit-edges"
 )
 
 func names() []string {
@@ -58,6 +62,7 @@ func classes() []class {
 // settings are what the annotations of an object say beyond what ends up in its [Object].
 type settings struct {
 	dependsOn []string
+	initial   []fingerprint.Path
 	without   []class
 }
 
@@ -81,6 +86,7 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 		api.ModeFull, api.ModeDetectOnly, api.ModeSuspended))
 	d.AcceptDataLoss = a.flag(acceptDataLoss)
 	s.checkConflicts(d)
+	d.Ignored, d.initial = a.fields(ignoreAlways), a.fields(ignoreAfterCreation)
 	if order := a.order(applyOrder); order != nil {
 		d.Item.ApplyOrder = *order
 	}

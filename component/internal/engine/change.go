@@ -66,10 +66,19 @@ func (p *pass) createOnce(ctx context.Context, m *member) error {
 
 // post sends the request that creates an object.
 func (p *pass) post(ctx context.Context, m *member) (*unstructured.Unstructured, error) {
-	if m.item.UpdatePolicy == api.UpdatePolicyReplace {
-		return p.Target.Client.Post(ctx, m.wanted.Manifest)
+	manifest := m.wanted.Manifest
+	if m.wanted.Initial != nil {
+		manifest = m.wanted.Initial
 	}
-	return p.Target.Client.Create(ctx, m.wanted.Manifest)
+	create := p.Target.Client.Create
+	if m.item.UpdatePolicy == api.UpdatePolicyReplace {
+		create = p.Target.Client.Post
+	}
+	live, err := create(ctx, manifest)
+	if err == nil && m.wanted.Initial != nil {
+		return p.Target.Client.Relinquish(ctx, live, m.wanted.Ignored)
+	}
+	return live, err
 }
 
 // createNamespace creates the namespace of an object, which is missing. It is nobody's afterwards.
@@ -157,6 +166,11 @@ func (p *pass) write(ctx context.Context, m *member, seen apply.Seen, adopt bool
 
 // send sends the request that changes an object.
 func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool) (*unstructured.Unstructured, error) {
+	if len(m.wanted.Ignored) > 0 && (adopt || !m.corrects()) {
+		if err := p.relinquish(ctx, m, seen); err != nil {
+			return nil, err
+		}
+	}
 	live, found := p.Target.Cache.Get(liveKey(m.item))
 	o := apply.Options{
 		UID: seen.UID, Adopt: adopt, Yield: m.item.ConflictPolicy == api.ConflictPolicyFail,
@@ -164,12 +178,25 @@ func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool)
 	}
 	switch m.item.UpdatePolicy {
 	case api.UpdatePolicyReplace:
-		return p.Target.Client.Replace(ctx, m.wanted.Manifest, seen)
+		return p.Target.Client.Replace(ctx, m.wanted.Manifest, seen, m.wanted.Ignored...)
 	case api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate:
 		o.Override = true
 	case api.UpdatePolicySsaMerge:
 	}
 	return p.Target.Client.Apply(ctx, m.wanted.Manifest, o)
+}
+
+// relinquish gives up the ignored fields of an object that were applied before they were ignored. Without
+// that, they would be removed with the next manifest.
+func (p *pass) relinquish(ctx context.Context, m *member, seen apply.Seen) error {
+	live, err := p.Target.Client.Get(ctx, ref(m.item))
+	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != seen.UID {
+		return apply.ErrReplaced
+	}
+	if err == nil {
+		_, err = p.Target.Client.Relinquish(ctx, live, m.wanted.Ignored)
+	}
+	return err
 }
 
 // immutable has an object created again if nothing but that brings it to its manifest and its policy

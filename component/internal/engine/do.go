@@ -33,10 +33,10 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 	switch action {
 	case graph.Create:
 		m.item.Phase, m.completed = api.PhaseCreating, false
-		return p.create(ctx, m)
+		return p.correct(ctx, m, p.create)
 	case graph.Update:
 		m.item.Phase, m.completed = api.PhaseUpdating, false
-		return p.update(ctx, m)
+		return p.correct(ctx, m, p.update)
 	case graph.Recreate:
 		m.item.Phase = api.PhaseUpdating
 		return p.delete(ctx, m)

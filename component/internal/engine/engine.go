@@ -30,8 +30,13 @@ type Engine struct {
 	// their dependents.
 	ManagedTypes []api.TypeInfo
 	Scheme       *runtime.Scheme
+	// Pause is how long an object is left as it is that another keeps changing. Zero means a minute.
+	Pause time.Duration
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
 
 	memory   memory
+	fights   fights
 	rendered renderings
 }
 
@@ -56,6 +61,8 @@ type Component struct {
 	// Inputs identifies all that the result of Render depends on. As long as it is the same, Render is
 	// called only for a manifest that has to be applied. Empty means that it is not known.
 	Inputs string
+	// Mode limits what is done to all dependents. Empty means no limit.
+	Mode api.Mode
 	// Render returns the dependents. It is not called for a component that is deleted.
 	Render func(ctx context.Context) (Rendered, error)
 }
@@ -81,6 +88,9 @@ type Result struct {
 	Failed string
 	// Err is all that went wrong.
 	Err error
+	// Drifted and Contended say which dependents differ from what was applied, and are left so because
+	// of their mode, and which are changed again and again.
+	Drifted, Contended string
 	// Again is when to look again without an event; zero means never.
 	Again time.Duration
 	// Blocked says what a deletion has to wait for before anything is deleted.
@@ -97,7 +107,7 @@ type pass struct {
 	deleting bool
 	members  map[graph.Key]*member
 	// manifests returns the rendered manifests of a pass that did not need them so far.
-	manifests func() (map[graph.Key]*unstructured.Unstructured, error)
+	manifests func() (map[graph.Key]desired.Object, error)
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
 }
@@ -121,6 +131,8 @@ type member struct {
 	// event comes.
 	refused string
 	again   time.Duration
+	// drift says how a member drifted that is left so, and contended who keeps changing it.
+	drift, contended string
 	// altered: somebody changed a value, which only a read could tell.
 	altered bool
 	// holder is what keeps the object although it is being deleted.

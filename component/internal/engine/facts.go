@@ -72,11 +72,14 @@ func (p *pass) facts(m *member) graph.Facts {
 	default:
 		f.Presence = graph.Present
 	}
-	if m.wanted == nil {
-		return f
+	if m.wanted != nil {
+		f.Change = p.change(m, live, found)
+		f.Health = healthOf(live.Health.Status)
 	}
-	f.Change = p.change(m, live, found)
-	f.Health = healthOf(live.Health.Status)
+	p.restrain(m, &f, live, found)
+	if m.corrects() && f.Refused == "" {
+		f.Refused = p.contend(m, f.Change != graph.NoChange || !found && !f.Completed)
+	}
 	return f
 }
 

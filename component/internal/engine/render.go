@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
@@ -52,7 +51,7 @@ func (r *renderings) keep(component types.UID, inputs string, objects []desired.
 	}
 	without := slices.Clone(objects)
 	for i := range without {
-		without[i].Manifest = nil
+		without[i].Manifest, without[i].Initial = nil, nil
 	}
 	r.components[component] = rendering{inputs: inputs, objects: without}
 }
@@ -61,13 +60,14 @@ func (r *renderings) keep(component types.UID, inputs string, objects []desired.
 func (e *Engine) Forget(component types.UID) {
 	e.memory.forget(component)
 	e.rendered.keep(component, "", nil)
+	e.fights.forget(component)
 }
 
 // wanted returns what the component is to have. If its inputs are those of an earlier pass, the objects
 // have no manifests.
 func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 	if objects, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
-		p.manifests = sync.OnceValues(func() (map[graph.Key]*unstructured.Unstructured, error) {
+		p.manifests = sync.OnceValues(func() (map[graph.Key]desired.Object, error) {
 			return p.again(ctx, objects)
 		})
 		return objects, nil
@@ -104,7 +104,7 @@ var errUnstable = errors.New("render: the same component was rendered differentl
 	"what is rendered must depend on the component and its references alone")
 
 // again renders the manifests of objects that are known without.
-func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.Key]*unstructured.Unstructured, error) {
+func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.Key]desired.Object, error) {
 	now, err := p.render(ctx)
 	if err != nil {
 		return nil, err
@@ -113,9 +113,9 @@ func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.K
 		p.rendered.keep(p.c.UID, "", nil)
 		return nil, errUnstable
 	}
-	manifests := make(map[graph.Key]*unstructured.Unstructured, len(now))
+	manifests := make(map[graph.Key]desired.Object, len(now))
 	for _, o := range now {
-		manifests[graph.Key(o.Item.Key())] = o.Manifest
+		manifests[graph.Key(o.Item.Key())] = o
 	}
 	return manifests, nil
 }
@@ -130,7 +130,8 @@ func (p *pass) complete(m *member) error {
 		return err
 	}
 	wanted := *m.wanted
-	wanted.Manifest = manifests[graph.Key(m.item.Key())]
+	rendered := manifests[graph.Key(m.item.Key())]
+	wanted.Manifest, wanted.Initial = rendered.Manifest, rendered.Initial
 	m.wanted = &wanted
 	return nil
 }

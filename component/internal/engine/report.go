@@ -52,6 +52,8 @@ func (p *pass) conclude(result graph.Result) Result {
 			out.Again = m.again
 		}
 	}
+	out.Drifted = p.reports(func(m *member) string { return m.drift })
+	out.Contended = p.reports(func(m *member) string { return m.contended })
 	if !out.Ready {
 		out.Waiting, out.Failed = p.waiting(result.Plan), p.broken(result.Nodes)
 	}
