@@ -150,7 +150,9 @@ func (p *pass[T]) advance(s *situation, r engine.Result) {
 	status := p.obj.GetStatus()
 	before := progress{Since: s.Since, Revision: status.Revision}
 	before.Digest, before.Generation = parseProcessing(status.ProcessingDigest)
-	after, applied := advance(before, r.Digest, p.obj.GetGeneration(), r.Ready && r.Err == nil, p.now)
+	ready := r.Ready && r.Err == nil
+	after, applied := advance(before, r.Digest, p.obj.GetGeneration(), ready, p.now)
+	applied = applied || ready && (status.ProcessingSince != nil || status.LastAppliedAt == nil) // and that was not written
 	s.Since = after.Since
 	p.timers.note(p.obj, after.Since)
 	status.Revision = after.Revision

@@ -43,7 +43,8 @@ func Component() []fault.Scenario {
 		Name: "component-life", Operator: bundleProcess(), Steps: life,
 		// The repair of a dependent changes both, and is not worth a write of the status: they are as they
 		// were when the status was last written for another reason.
-		Foreign: []string{"status.inventory.fingerprint", "status.inventory.uid"},
+		// The revision counts the changes that the operator saw: two of a user may be one to it.
+		Foreign: []string{"status.inventory.fingerprint", "status.inventory.uid", "status.revision"},
 	}}
 }
 
