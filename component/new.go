@@ -121,7 +121,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	targets, err := target.New(target.Options{
-		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: scheme,
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(),
 		Names: projection.Names{
 			Manager: c.engine.Name, OwnerLabel: desired.OwnerKey(c.engine.Name), Owner: desired.OwnerKey(c.engine.Name),
 			Digest: desired.DigestKey(c.engine.Name), Hints: desired.HintsKey(c.engine.Name),

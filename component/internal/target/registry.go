@@ -178,7 +178,7 @@ func (r *Registry) add(uid types.UID, name types.NamespacedName, key string, t *
 	if r.targets[key] == nil {
 		ctx, stop := context.WithCancel(r.base)
 		r.targets[key] = &entry{Target: t, stop: stop, components: map[types.UID]types.NamespacedName{}}
-		r.running.Go(func() { _ = t.Cache.Start(ctx) }) // ends with the context
+		r.running.Go(func() { t.run(ctx) })
 	}
 	return r.use(uid, name, key), nil
 }

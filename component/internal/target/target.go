@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -29,10 +30,18 @@ type Target struct {
 
 	reach    *reach         // nil for the manager's own identity
 	requests rest.Interface // nil for the manager's own identity
+	// release closes the connections.
+	release func()
 }
 
 // Local reports whether requests are the manager's own.
 func (t *Target) Local() bool { return t.reach == nil }
+
+// run runs the cache until ctx ends.
+func (t *Target) run(ctx context.Context) {
+	_ = t.Cache.Start(ctx) // ends with the context alone
+	t.release()
+}
 
 // Check returns an [UnreachableError] if it is known that the API server does not answer. It sends no
 // request as long as the server answers.
@@ -59,6 +68,8 @@ func (o Options) remote(ctx context.Context, id Identity, changed func()) (*Targ
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: dialing, KeepAlive: dialing}).DialContext
 	}
+	connections := connrotation.NewDialer(config.Dial)
+	config.Dial = connections.DialContext
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{r, next} })
 	if id.User == "" && len(id.Groups) > 0 {
 		if config.Impersonate.UserName, err = o.unimpersonated(ctx, config); err != nil {
@@ -77,7 +88,7 @@ func (o Options) remote(ctx context.Context, id Identity, changed func()) (*Targ
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", r.server, err)
 	}
-	t.reach = r
+	t.reach, t.release = r, connections.CloseAll
 	t.requests, err = restClient(config, httpClient)
 	return t, err
 }

@@ -1,0 +1,413 @@
+package component_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// TestRemote has dependents in a second cluster.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for name, test := range map[string]func(*testing.T, *site){
+		"004-16 kubeconfig":                          remoteOrLocal,
+		"drift in a remote cluster":                  remoteDrift,
+		"a cluster that cannot be reached":           unreachable,
+		"a deletion whose cluster cannot be reached": unreachableDeletion,
+		"004-17 impersonation":                       impersonated,
+		"004-18 user and groups":                     userAndGroups,
+		"004-19 both":                                both,
+		"the target's client":                        targetClient,
+		"B-25 W4 kubeconfigs that are refused":       refusedKubeconfigs,
+		"the kubeconfig is gone":                     kubeconfigGone,
+		"the kubeconfig is kept":                     kubeconfigKept,
+		"a rotated kubeconfig":                       rotated,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+func remoteOrLocal(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
+	b.component("remote", there, from("there"))
+	b.component("local", b.namespace, func(*placedSpec) {})
+	b.ready("remote")
+	b.ready("local")
+	if !has(t, s.admin, there, "remote") || has(t, b.admin, there, "remote") {
+		t.Error("the dependent is not in the remote cluster alone")
+	}
+	if !has(t, b.admin, b.namespace, "local") || has(t, s.admin, b.namespace, "local") {
+		t.Error("the dependent is not in the local cluster alone")
+	}
+	b.delete("remote")
+	b.delete("local")
+	b.gone("remote")
+	b.gone("local")
+	if has(t, s.admin, there, "remote") || has(t, b.admin, b.namespace, "local") {
+		t.Error("a dependent is left")
+	}
+}
+
+func remoteDrift(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
+	b.component("a", there, from("there"))
+	b.ready("a")
+	m := configMap("a", "")
+	m.Namespace = there
+	if err := s.admin.Patch(t.Context(), m, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"2"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Wait(t, s.admin, m, "corrected", func(m *corev1.ConfigMap) bool { return m.Data["value"] == "1" })
+}
+
+func unreachable(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	cfg, line := via(t, testenv.User(t, s.cfg, everything()))
+	b.secret("there", kubeconfig(t, cfg))
+	b.component("a", there, from("there"))
+	b.ready("a")
+	line.cut()
+	p := b.says("a", "cannot be reached")
+	if !strings.Contains(p.Status.Message, cfg.Host) || p.Status.State != component.StatePending {
+		t.Errorf("state %s: %s", p.Status.State, p.Status.Message)
+	}
+	if len(p.Status.Inventory) != 1 || p.Status.Inventory[0].Status != string(health.Unknown) {
+		t.Errorf("inventory %v, want the object with status Unknown", p.Status.Inventory)
+	}
+	b.component("new", there, from("there"))
+	b.says("new", "cannot be reached")
+	b.component("local", b.namespace, func(*placedSpec) {})
+	b.ready("local")
+	line.mend(t)
+	b.ready("a")
+	b.ready("new")
+	for _, r := range s.sent(t, b.operator) {
+		if r.Verb == "delete" {
+			t.Errorf("a dependent was deleted: %v", r)
+		}
+	}
+}
+
+func unreachableDeletion(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	cfg, line := via(t, testenv.User(t, s.cfg, everything()))
+	b.secret("there", kubeconfig(t, cfg))
+	b.component("a", there, from("there"))
+	b.ready("a")
+	line.cut()
+	b.delete("a")
+	p := b.await("a", "waiting for the cluster", func(p *placed) bool {
+		return p.Status.State == component.StateDeletionPending && strings.Contains(p.Status.Message, cfg.Host)
+	})
+	if len(p.Status.Inventory) != 1 || len(p.Finalizers) != 1 {
+		t.Errorf("inventory %v, finalizers %v", p.Status.Inventory, p.Finalizers)
+	}
+	line.mend(t)
+	b.gone("a")
+	if has(t, s.admin, there, "a") {
+		t.Error("the dependent is left")
+	}
+}
+
+func rotated(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	before, old := via(t, testenv.User(t, s.cfg, everything()))
+	after, _ := via(t, testenv.User(t, s.cfg, everything()))
+	b.secret("there", kubeconfig(t, before))
+	b.component("a", there, from("there"))
+	b.ready("a")
+	uid := live(t, s.admin, there, "a").UID
+	b.secret("there", kubeconfig(t, after))
+	within(t, "the end of the old connections", func() bool { return old.idle() })
+	old.cut()
+	m := live(t, s.admin, there, "a")
+	m.Data["value"] = "2"
+	if err := s.admin.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Wait(t, s.admin, m, "corrected", func(m *corev1.ConfigMap) bool { return m.Data["value"] == "1" })
+	if live(t, s.admin, there, "a").UID != uid {
+		t.Error("the dependent was created again")
+	}
+	b.ready("a")
+}
+
+func live(t *testing.T, c client.Client, namespace, name string) *corev1.ConfigMap {
+	t.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// grant allows a user of a cluster everything about ConfigMaps.
+func grant(t *testing.T, c client.Client, subject rbacv1.Subject) {
+	t.Helper()
+	name := "test-" + string(uuid.NewUUID())
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+	}
+	for _, obj := range []client.Object{role, binding} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func userSubject(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+}
+
+func groupSubject(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
+}
+
+// dependents are the requests of an operator for dependents.
+func dependents(requests []audited) []audited {
+	return slices.DeleteFunc(slices.Clone(requests), func(r audited) bool { return r.Object.Resource != "configmaps" })
+}
+
+func impersonated(t *testing.T, s *site) {
+	b := newPlacedBench(t, s.cfg)
+	user := "system:serviceaccount:" + b.namespace + ":sa"
+	b.component("a", b.namespace, as(user, "extra"))
+	p := b.await("a", "refused", func(p *placed) bool { return p.Status.State == component.StateError })
+	for _, word := range []string{"list", "configmaps", user} {
+		if !strings.Contains(p.Status.Message, word) {
+			t.Errorf("the message %q does not name %q", p.Status.Message, word)
+		}
+	}
+	grant(t, s.admin, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: b.namespace, Name: "sa"})
+	b.ready("a")
+	b.delete("a")
+	b.gone("a")
+	own := 0
+	for _, r := range s.sent(t, b.operator) {
+		switch {
+		case r.Object.Resource == "configmaps" && (r.Impersonated == nil || r.Impersonated.Name != user || !slices.Contains(r.Impersonated.Groups, "extra")):
+			t.Errorf("a request for dependents as %v", r)
+		case r.Object.Resource == "placeds" && r.Impersonated != nil:
+			t.Errorf("a request for components as %v", r)
+		case r.Object.Resource == "placeds":
+			own++
+		}
+	}
+	if n := len(dependents(s.sent(t, b.operator))); n < 2 || own == 0 {
+		t.Errorf("%d requests for dependents, %d for components", n, own)
+	}
+}
+
+func userAndGroups(t *testing.T, s *site) {
+	b := newPlacedBench(t, s.cfg)
+	user, group := b.namespace+"-user", b.namespace+"-group"
+	grant(t, s.admin, userSubject(user))
+	grant(t, s.admin, groupSubject(group))
+	b.component("user", b.namespace, as(user))
+	b.component("group", b.namespace, as("", group))
+	b.component("neither", b.namespace, as(""))
+	for _, name := range []string{"user", "group", "neither"} {
+		b.ready(name)
+	}
+	within(t, "the audit log", func() bool { return len(dependents(s.sent(t, b.operator))) >= 3 })
+	for _, r := range dependents(s.sent(t, b.operator)) {
+		switch as := r.Impersonated; {
+		case r.Object.Name == "user" && (as == nil || as.Name != user || slices.Contains(as.Groups, group)),
+			r.Object.Name == "group" && (as == nil || as.Name != r.User.Name || !slices.Contains(as.Groups, group)),
+			r.Object.Name == "neither" && as != nil:
+			t.Errorf("%s %s as %v", r.Verb, r.Object.Name, as)
+		}
+	}
+}
+
+func both(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there, user := testenv.Namespace(t, s.cfg), b.namespace+"-user"
+	grant(t, s.admin, userSubject(user))
+	cfg := testenv.User(t, s.cfg, impersonator())
+	b.secret("there", kubeconfig(t, cfg))
+	b.component("a", there, func(spec *placedSpec) {
+		from("there")(spec)
+		as(user, "extra")(spec)
+	})
+	b.ready("a")
+	b.delete("a")
+	b.gone("a")
+	requests := dependents(s.sent(t, b.operator))
+	for _, r := range requests {
+		if as := r.Impersonated; !strings.HasSuffix(r.User.Name, ":user") || as == nil || as.Name != user || !slices.Contains(as.Groups, "extra") {
+			t.Errorf("%s by %s as %v", r.Verb, r.User.Name, as)
+		}
+	}
+	if len(requests) < 2 {
+		t.Errorf("%d requests", len(requests))
+	}
+}
+
+func targetClient(t *testing.T, s *site) {
+	user := make(chan string, 1)
+	b := newPlacedBench(t, testenv.Start(t), func(b *placedBench) {
+		inner := b.renderer
+		b.renderer = component.RenderFunc[*placed](func(ctx context.Context, r component.RenderRequest[*placed]) (component.Set, error) {
+			c, err := component.ClientFromContext(ctx)
+			if err != nil {
+				return component.Set{}, err
+			}
+			review := &authenticationv1.SelfSubjectReview{}
+			if err := c.Create(ctx, review); err != nil {
+				return component.Set{}, err
+			}
+			if err := c.Get(ctx, client.ObjectKey{Namespace: string(r.Component.Spec.Groups[0]), Name: "only-there"}, &corev1.ConfigMap{}); err != nil {
+				return component.Set{}, err
+			}
+			select {
+			case user <- review.Status.UserInfo.Username:
+			default:
+			}
+			return inner.Render(ctx, r)
+		})
+	})
+	there, name := testenv.Namespace(t, s.cfg), b.namespace+"-user"
+	grant(t, s.admin, userSubject(name))
+	only := configMap("only-there", "1")
+	only.Namespace = there
+	if err := s.admin.Create(t.Context(), only); err != nil {
+		t.Fatal(err)
+	}
+	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, impersonator())))
+	b.component("a", there, func(spec *placedSpec) {
+		from("there")(spec)
+		as(name, there)(spec)
+	})
+	b.ready("a")
+	if got := <-user; got != name {
+		t.Errorf("the client is %s's, want %s's", got, name)
+	}
+	if _, err := component.ClientFromContext(t.Context()); err == nil {
+		t.Error("there is a client outside a pass")
+	}
+}
+
+func refusedKubeconfigs(t *testing.T, s *site) {
+	const bytes = "s3cr3tbytes"
+	b := newPlacedBench(t, testenv.Start(t))
+	valid := testenv.User(t, s.cfg, everything())
+	for name, change := range map[string]func(*rest.Config) string{
+		"files": func(c *rest.Config) string { c.BearerToken, c.BearerTokenFile = bytes, "/"+bytes; return "tokenFile" },
+		"insecure": func(c *rest.Config) string {
+			c.Insecure, c.CAData = true, nil
+			c.BearerToken = bytes
+			return "insecure-skip-tls-verify"
+		},
+		"token": func(c *rest.Config) string { c.BearerToken = bytes; return "Unauthorized" },
+	} {
+		cfg := rest.CopyConfig(valid)
+		says := change(cfg)
+		b.secret(name, kubeconfig(t, cfg))
+		b.component(name, b.namespace, from(name))
+		p := b.await(name, "refused", func(p *placed) bool { return p.Status.State == component.StateError })
+		if !strings.Contains(p.Status.Message, says) && name != "token" {
+			t.Errorf("%s: %s", name, p.Status.Message)
+		}
+		b.quotesNothing(name, bytes)
+	}
+	exec := strings.Replace(string(kubeconfig(t, valid)), "token: "+valid.BearerToken, "exec: {apiVersion: client.authentication.k8s.io/v1, command: "+bytes+", interactiveMode: Never}", 1)
+	b.secret("exec", []byte(exec))
+	b.component("exec", b.namespace, from("exec"))
+	b.says("exec", "exec, which runs a program")
+	b.secret("broken", []byte(bytes))
+	b.component("broken", b.namespace, from("broken"))
+	b.says("broken", "cannot be decoded")
+	b.quotesNothing("exec", bytes)
+	b.quotesNothing("broken", bytes)
+}
+
+// quotesNothing fails the test if the status or an event has a text.
+func (b *placedBench) quotesNothing(name, text string) {
+	b.t.Helper()
+	p := b.await(name, "status", func(*placed) bool { return true })
+	events := &eventsv1.EventList{}
+	if err := b.admin.List(b.t.Context(), events, client.InNamespace(b.namespace)); err != nil {
+		b.t.Fatal(err)
+	}
+	data, err := json.Marshal([]any{p.Status, events})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if strings.Contains(string(data), text) {
+		b.t.Errorf("the kubeconfig of %s is quoted: %s", name, data)
+	}
+}
+
+func (b *placedBench) dropSecret(name string) {
+	b.t.Helper()
+	if err := b.admin.Delete(b.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func kubeconfigGone(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	config := kubeconfig(t, testenv.User(t, s.cfg, everything()))
+	b.secret("there", config)
+	b.component("a", there, from("there"))
+	b.ready("a")
+	b.dropSecret("there")
+	b.delete("a")
+	b.says("a", "waiting for Secret "+b.namespace+"/there: it does not exist")
+	if !has(t, s.admin, there, "a") {
+		t.Error("the dependent was deleted with a kubeconfig that is gone")
+	}
+	b.secret("there", config)
+	b.gone("a")
+	if has(t, s.admin, there, "a") {
+		t.Error("the dependent is left")
+	}
+}
+
+func kubeconfigKept(t *testing.T, s *site) {
+	b := newPlacedBench(t, testenv.Start(t), func(b *placedBench) { b.options.Kubeconfigs.KeepForDeletion = true })
+	there := testenv.Namespace(t, s.cfg)
+	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
+	b.component("a", there, from("there"))
+	b.ready("a")
+	b.dropSecret("there")
+	b.delete("a")
+	b.gone("a")
+	if has(t, s.admin, there, "a") {
+		t.Error("the dependent is left")
+	}
+}
