@@ -24,6 +24,8 @@ type ReconcilerOptions struct {
 
 	// Kinds are the kinds of dependents, for the generated role. See [Options].
 	Kinds []schema.GroupVersionKind
+	// Kubeconfigs says what the kubeconfigs of components may contain. See [Options].
+	Kubeconfigs KubeconfigOptions
 	// LastObservedAtEvery is how often status.lastObservedAt is written at least. Zero means only
 	// together with another change of the status.
 	LastObservedAtEvery time.Duration
@@ -52,6 +54,7 @@ func newReconciler[T Component](name string, g Generator, options ReconcilerOpti
 	}
 	o := Options[T]{
 		Name: name, Kinds: options.Kinds, Scheme: options.SchemeBuilder, LastObservedAtEvery: options.LastObservedAtEvery,
+		Kubeconfigs: options.Kubeconfigs,
 		Policies: api.Policies{UpdatePolicy: api.UpdatePolicyReplace},
 	}
 	if options.CreateMissingNamespaces != nil && !*options.CreateMissingNamespaces {

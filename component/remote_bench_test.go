@@ -58,6 +58,17 @@ type placedSpec struct {
 func (s *placedSpec) GetImpersonationUser() string     { return s.User }
 func (s *placedSpec) GetImpersonationGroups() []string { return s.Groups }
 
+// ToUnstructured implements component.Unstructurable.
+func (s *placedSpec) ToUnstructured() map[string]any {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func (p *placed) GetSpec() component.Unstructurable { return &p.Spec }
+
 func (p *placed) GetStatus() *component.Status { return &p.Status.ComponentStatus }
 
 // DeepCopyObject implements runtime.Object.
@@ -273,8 +284,9 @@ type placedBench struct {
 	operator  string
 	requests  *testenv.Log
 	options   component.Options[*placed]
-	renderer  component.Renderer[*placed]
-	stop      func()
+	// setup adds the operator to a manager.
+	setup func(ctrl.Manager) error
+	stop  func()
 }
 
 func newPlacedBench(t *testing.T, cfg *rest.Config, change ...func(*placedBench)) *placedBench {
@@ -289,15 +301,20 @@ func newPlacedBench(t *testing.T, cfg *rest.Config, change ...func(*placedBench)
 		Name: b.operator, RequeueInterval: time.Hour,
 		Loop: loop.Options[*placed]{Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}},
 	}
-	b.renderer = component.RenderFunc[*placed](func(_ context.Context, r component.RenderRequest[*placed]) (component.Set, error) {
-		objects, err := (&bundle.Bundle{Spec: r.Component.Spec.Spec}).Render()
-		return component.Objects(objects...), err
-	})
+	b.setup = func(mgr ctrl.Manager) error {
+		return component.New(component.RenderFunc[*placed](renderPlaced), b.options).SetupWithManager(mgr)
+	}
 	for _, f := range change {
 		f(b)
 	}
 	b.start()
 	return b
+}
+
+// renderPlaced returns the objects of a component's spec.
+func renderPlaced(_ context.Context, r component.RenderRequest[*placed]) (component.Set, error) {
+	objects, err := (&bundle.Bundle{Spec: r.Component.Spec.Spec}).Render()
+	return component.Objects(objects...), err
 }
 
 func (b *placedBench) start() {
@@ -316,7 +333,7 @@ func (b *placedBench) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := component.New(b.renderer, b.options).SetupWithManager(mgr); err != nil {
+	if err := b.setup(mgr); err != nil {
 		b.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.t.Context())

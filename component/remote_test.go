@@ -3,8 +3,10 @@ package component_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,13 +14,20 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -34,10 +43,11 @@ func TestRemote(t *testing.T) {
 		"004-17 impersonation":                       impersonated,
 		"004-18 user and groups":                     userAndGroups,
 		"004-19 both":                                both,
-		"the target's client":                        targetClient,
+		"004-22 the target's client":                 targetClient,
 		"B-25 W4 kubeconfigs that are refused":       refusedKubeconfigs,
 		"the kubeconfig is gone":                     kubeconfigGone,
 		"the kubeconfig is kept":                     kubeconfigKept,
+		"B-22 W8 discovery":                          discovery,
 		"a rotated kubeconfig":                       rotated,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,47 +286,76 @@ func both(t *testing.T, s *site) {
 	}
 }
 
+// asking is a generator and hooks that ask the target's client who it is and what it sees.
+type asking struct {
+	namespace string // of the remote cluster
+
+	mu   sync.Mutex
+	said map[string]string
+}
+
+// ask notes who the client is, and fails unless it sees the remote cluster.
+func (a *asking) ask(ctx context.Context, from string) error {
+	c, err := component.ClientFromContext(ctx)
+	if err != nil {
+		return err
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.said[from] = review.Status.UserInfo.Username
+	a.mu.Unlock()
+	return c.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: "only-there"}, &corev1.ConfigMap{})
+}
+
+// Generate implements component.Generator.
+func (a *asking) Generate(ctx context.Context, _, _ string, parameters component.Unstructurable) ([]client.Object, error) {
+	spec, ok := parameters.(*placedSpec)
+	if !ok {
+		return nil, fmt.Errorf("the parameters are a %T", parameters)
+	}
+	if err := a.ask(ctx, "generator"); err != nil {
+		return nil, err
+	}
+	return (&bundle.Bundle{Spec: spec.Spec}).Render()
+}
+
+func (a *asking) hook(from string) component.HookFunc[*placed] {
+	return func(ctx context.Context, _ client.Client, _ *placed) error { return a.ask(ctx, from) }
+}
+
 func targetClient(t *testing.T, s *site) {
-	user := make(chan string, 1)
+	a := &asking{namespace: testenv.Namespace(t, s.cfg), said: map[string]string{}}
 	b := newPlacedBench(t, testenv.Start(t), func(b *placedBench) {
-		inner := b.renderer
-		b.renderer = component.RenderFunc[*placed](func(ctx context.Context, r component.RenderRequest[*placed]) (component.Set, error) {
-			c, err := component.ClientFromContext(ctx)
-			if err != nil {
-				return component.Set{}, err
-			}
-			review := &authenticationv1.SelfSubjectReview{}
-			if err := c.Create(ctx, review); err != nil {
-				return component.Set{}, err
-			}
-			if err := c.Get(ctx, client.ObjectKey{Namespace: string(r.Component.Spec.Groups[0]), Name: "only-there"}, &corev1.ConfigMap{}); err != nil {
-				return component.Set{}, err
-			}
-			select {
-			case user <- review.Status.UserInfo.Username:
-			default:
-			}
-			return inner.Render(ctx, r)
-		})
+		b.setup = func(mgr ctrl.Manager) error {
+			return component.NewReconciler[*placed](b.operator, a, component.ReconcilerOptions{}).
+				WithPreReconcileHook(a.hook("pre-reconcile")).WithPostReconcileHook(a.hook("post-reconcile")).
+				WithPreDeleteHook(a.hook("pre-delete")).WithPostDeleteHook(a.hook("post-delete")).SetupWithManager(mgr)
+		}
 	})
-	there, name := testenv.Namespace(t, s.cfg), b.namespace+"-user"
+	name := b.namespace + "-user"
 	grant(t, s.admin, userSubject(name))
 	only := configMap("only-there", "1")
-	only.Namespace = there
+	only.Namespace = a.namespace
 	if err := s.admin.Create(t.Context(), only); err != nil {
 		t.Fatal(err)
 	}
 	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, impersonator())))
-	b.component("a", there, func(spec *placedSpec) {
+	b.component("a", a.namespace, func(spec *placedSpec) {
 		from("there")(spec)
-		as(name, there)(spec)
+		as(name)(spec)
 	})
 	b.ready("a")
-	if got := <-user; got != name {
-		t.Errorf("the client is %s's, want %s's", got, name)
+	b.delete("a")
+	b.gone("a")
+	want := map[string]string{"generator": name, "pre-reconcile": name, "post-reconcile": name, "pre-delete": name, "post-delete": name}
+	if diff := cmp.Diff(want, a.said); diff != "" {
+		t.Errorf("who the clients are (-want +got):\n%s", diff)
 	}
-	if _, err := component.ClientFromContext(t.Context()); err == nil {
-		t.Error("there is a client outside a pass")
+	if c, err := component.ClientFromContext(t.Context()); c != nil || err == nil {
+		t.Errorf("outside a pass there is a client %v, and the error is %v", c, err)
 	}
 }
 
@@ -409,5 +448,44 @@ func kubeconfigKept(t *testing.T, s *site) {
 	b.gone("a")
 	if has(t, s.admin, there, "a") {
 		t.Error("the dependent is left")
+	}
+}
+
+func discovery(t *testing.T, s *site) {
+	const group = "broken.tests.trimtab.dev"
+	broken := object("apiregistration.k8s.io/v1", "APIService", "v1."+group, map[string]any{"spec": map[string]any{
+		"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "default", "name": "missing"},
+	}})
+	if err := s.admin.Create(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Wait(t, s.admin, broken, "unavailable", func(u *unstructured.Unstructured) bool {
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		return len(conditions) > 0
+	})
+	b := newPlacedBench(t, s.cfg)
+	uses, err := json.Marshal(object(group+"/v1", "Thing", "x", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.component("affected", b.namespace, func(s *placedSpec) { s.Objects = append(s.Objects, runtime.RawExtension{Raw: uses}) })
+	b.component("a", b.namespace, func(*placedSpec) {})
+	b.says("affected", "ask which kinds are served: failed to get API group resources: unable to retrieve the complete list of server APIs: "+group+"/v1")
+	b.ready("a")
+	b.delete("affected")
+	b.gone("affected")
+	b.requests.Reset()
+	for _, token := range []string{"1", "2", "3"} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+api.AnnotationReconcile+`":"`+token+`"}}}`))
+		if err := b.admin.Patch(t.Context(), &placed{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}, patch); err != nil {
+			t.Fatal(err)
+		}
+		b.await("a", "a pass", func(p *placed) bool { return p.Status.HandledReconcile == token })
+	}
+	for _, r := range b.requests.All() {
+		if r.Resource == "" {
+			t.Errorf("a request in steady state: %v", r)
+		}
 	}
 }
