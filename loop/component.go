@@ -18,7 +18,7 @@ func stamp(obj client.Object) {
 		return
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
-	if s := o.GetStatus(); s.LastObservedAt.Before(&now) {
+	if s := o.GetStatus(); s.LastObservedAt == nil || s.LastObservedAt.Before(&now) {
 		s.LastObservedAt = &now
 	}
 }

@@ -1,0 +1,185 @@
+package component
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// start is when the work of a situation began.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+
+// at is a situation after some time of work, with the default intervals.
+func at(after time.Duration, s situation) situation {
+	s.Since, s.Now = start, start.Add(after)
+	s.Timeout, s.Retry, s.Requeue, s.Spread = 5*time.Minute, 3*time.Minute, 10*time.Minute, 20*time.Second
+	return s
+}
+
+// TestConclude: each situation has a state and a reason, and a time at which the component comes again.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		why  string
+		have situation
+		want conclusion
+	}{
+		"invalid": {
+			"no retry can help before the component is changed",
+			at(0, situation{Invalid: true, Suspended: true, Failure: "no"}),
+			conclusion{State: StateError, Reason: "Error", Message: "no", Ready: metav1.ConditionFalse, Warning: true, Stalled: true, Next: nextEvent},
+		},
+		"suspended": {
+			"the user said so, which goes before whatever else is wrong",
+			at(time.Hour, situation{Suspended: true, Missing: "Secret a/b"}),
+			conclusion{State: StatePending, Reason: "Suspended", Message: "suspended: the dependents are left as they are", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: 10 * time.Minute},
+		},
+		"retriable": {
+			"the author knows when to try again",
+			at(time.Second, situation{Failure: "no", Retriable: true, RetryAfter: 7 * time.Second}),
+			conclusion{State: StatePending, Reason: "Retrying", Message: "no; retrying", Ready: metav1.ConditionUnknown, Warning: true, Reconciling: true, Next: nextAgain, After: 7 * time.Second},
+		},
+		"retriable too long": {
+			"the reason says that it takes too long; it is still retried",
+			at(5*time.Minute, situation{Failure: "no", Retriable: true, RetryAfter: 7 * time.Second}),
+			conclusion{State: StatePending, Reason: "Timeout", Message: "no; retrying", Ready: metav1.ConditionUnknown, Warning: true, Reconciling: true, Next: nextAgain, After: 7 * time.Second},
+		},
+		"failed": {
+			"a plain error is retried with growing delays",
+			at(time.Hour, situation{Failure: "no", Recorded: true}),
+			conclusion{State: StateError, Reason: "Error", Message: "no", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
+		},
+		"missing": {
+			"a reference is waited for; the watch wakes the component earlier",
+			at(time.Second, situation{Missing: "Secret a/b: it does not exist"}),
+			conclusion{State: StatePending, Reason: "Retrying", Message: "waiting for Secret a/b: it does not exist", Ready: metav1.ConditionUnknown, Warning: true, Reconciling: true, Next: nextAgain, After: 3 * time.Minute},
+		},
+		"first": {
+			"the inventory is written before anything is created",
+			at(0, situation{First: true, Recorded: true}),
+			conclusion{State: StatePending, Reason: "FirstSeen", Message: "the dependents are recorded; they are created next", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: time.Millisecond},
+		},
+		"restarting": {
+			"the same for dependents that are new in a component that exists",
+			at(0, situation{Recorded: true}),
+			conclusion{State: StateProcessing, Reason: "Restarting", Message: "the dependents changed; they are applied next", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: time.Millisecond},
+		},
+		"ready": {
+			"the next pass comes after the interval and a share of it, even if it took too long",
+			at(time.Hour, situation{Ready: true, Dependents: 2}),
+			conclusion{State: StateReady, Reason: "Ready", Message: "all 2 dependents are applied and ready", Ready: metav1.ConditionTrue, Next: nextSuccess, After: 10*time.Minute + 20*time.Second},
+		},
+		"processing": {
+			"the next pass comes when the timeout expires, if no event comes earlier",
+			at(time.Minute, situation{Waiting: "waiting for a"}),
+			conclusion{State: StateProcessing, Reason: "Processing", Message: "waiting for a", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: 4 * time.Minute},
+		},
+		"processing, to be looked at": {
+			"something asked for a pass earlier than that",
+			at(time.Minute, situation{Waiting: "waiting for a", Again: time.Second}),
+			conclusion{State: StateProcessing, Reason: "Processing", Message: "waiting for a", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: time.Second},
+		},
+		"just before the timeout": {
+			"one nanosecond before it is not over",
+			at(5*time.Minute-1, situation{Waiting: "waiting for a"}),
+			conclusion{State: StateProcessing, Reason: "Processing", Message: "waiting for a", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: time.Millisecond},
+		},
+		"timeout": {
+			"exactly at the timeout it is over",
+			at(5*time.Minute, situation{Waiting: "waiting for a"}),
+			conclusion{State: StateError, Reason: "Timeout", Message: "not ready after 5m0s: waiting for a", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: 10 * time.Minute},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, conclude(test.have)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.why, diff)
+			}
+		})
+	}
+}
+
+// TestConcludeDeletion: the same for components that are being deleted.
+func TestConcludeDeletion(t *testing.T) {
+	t.Parallel()
+	unknown := metav1.ConditionUnknown
+	tests := map[string]struct {
+		why  string
+		have situation
+		want conclusion
+	}{
+		"blocked": {
+			"nothing is deleted, and the message names what is in the way",
+			at(0, situation{Blocked: "others"}),
+			conclusion{State: StateDeleting, Reason: "DeletionBlocked", Message: "others", Ready: unknown, Warning: true, Reconciling: true, Next: nextAgain, After: time.Second},
+		},
+		"retriable": {
+			"the author knows when to try again",
+			at(0, situation{Failure: "no", Retriable: true, RetryAfter: time.Minute}),
+			conclusion{State: StateDeletionPending, Reason: "DeletionRetrying", Message: "no; retrying", Ready: unknown, Warning: true, Reconciling: true, Next: nextAgain, After: time.Minute},
+		},
+		"failed": {
+			"a failure after all are gone keeps the component",
+			at(0, situation{Failure: "no", Ready: true}),
+			conclusion{State: StateError, Reason: "Error", Message: "no", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
+		},
+		"processing": {
+			"the watch wakes the component when dependents go",
+			at(time.Hour, situation{Waiting: "waiting for a"}),
+			conclusion{State: StateDeleting, Reason: "DeletionProcessing", Message: "waiting for a", Ready: unknown, Reconciling: true, Next: nextEvent},
+		},
+		"gone": {
+			"only now the finalizer goes",
+			at(0, situation{Ready: true}),
+			conclusion{State: StateDeleting, Reason: "DeletionProcessing", Message: "all dependents are gone", Ready: unknown, Reconciling: true, Next: nextRelease},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, concludeDeletion(test.have)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.why, diff)
+			}
+		})
+	}
+}
+
+// TestAdvance: the timer starts when there is work, and again when the component or its manifests change.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	later := start.Add(time.Minute)
+	under := progress{Digest: "a", Generation: 1, Since: start, Revision: 1}
+	tests := map[string]struct {
+		why        string
+		have       progress
+		digest     string
+		generation int64
+		ready      bool
+		want       progress
+		applied    bool
+	}{
+		"first":               {"there is work now", progress{}, "a", 1, false, progress{"a", 1, later, 1}, false},
+		"the same":            {"a pass that finds nothing new does not restart the timer", under, "a", 1, false, under, false},
+		"another generation":  {"the component changed: 004-55 a", under, "a", 2, false, progress{"a", 2, later, 1}, false},
+		"other manifests":     {"something that is referred to changed: 004-55 b", under, "b", 1, false, progress{"b", 1, later, 2}, false},
+		"not rendered":        {"nothing is known of the manifests", under, "", 2, false, under, false},
+		"done":                {"the work ends", under, "a", 1, true, progress{Digest: "a", Generation: 1, Revision: 1}, true},
+		"done at once":        {"a change that is ready in the same pass", progress{Digest: "a", Generation: 1, Revision: 1}, "b", 2, true, progress{Digest: "b", Generation: 2, Revision: 2}, true},
+		"still done":          {"a pass over a component that is ready applies nothing", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, true, progress{Digest: "a", Generation: 1, Revision: 1}, false},
+		"no longer ready":     {"a dependent fails: there is work again", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, false, progress{"a", 1, later, 1}, false},
+		"nothing is rendered": {"and there was no work", progress{}, "", 1, false, progress{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, applied := advance(test.have, test.digest, test.generation, test.ready, later)
+			if diff := cmp.Diff(test.want, got); diff != "" || applied != test.applied {
+				t.Errorf("%s: applied %t, want %t (-want +got):\n%s", test.why, applied, test.applied, diff)
+			}
+		})
+	}
+}

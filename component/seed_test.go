@@ -1,0 +1,351 @@
+package component_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/internal/product"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+var (
+	_ reconcile.Reconciler = (*reconciler)(nil)
+	_ component.Component  = (*product.Product)(nil)
+)
+
+// TestReconciler: a generator behind a custom resource, as a kubebuilder project runs it.
+func TestReconciler(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).start()
+	s.create(product.Spec{}, configMap("one", "1"), configMap("two", "1"))
+	s.is("Ready", "Ready")
+	t.Run("004-14 the target is the component's namespace and name", func(t *testing.T) {
+		if got := s.generator.last(); got.namespace != s.namespace || got.name != "a" {
+			t.Errorf("generated for %s/%s", got.namespace, got.name)
+		}
+		if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "one"}, &corev1.ConfigMap{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("W10 an annotation of somebody else does nothing", func(t *testing.T) {
+		before := s.await("", func(*product.Product) bool { return true })
+		s.patch(`{"metadata":{"annotations":{"example.org/note":"x"}}}`)
+		s.patch(`{"metadata":{"annotations":{"trimtab.dev/reconcile":"x"}}}`)
+		after := s.await("reconciled", func(p *product.Product) bool { return p.Status.HandledReconcile == "x" })
+		if after.Status.Revision != before.Status.Revision || after.Status.ProcessingDigest != before.Status.ProcessingDigest || after.Status.State != "Ready" {
+			t.Errorf("revision %d, digest %s, state %s", after.Status.Revision, after.Status.ProcessingDigest, after.Status.State)
+		}
+	})
+	t.Run("004-30 the set follows the component", func(t *testing.T) {
+		s.patch(`{"spec":{"objects":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"value":"2"}},` +
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"three"},"data":{"value":"1"}}]}}`)
+		testenv.Wait(t, s.admin, s.configMap("one"), "changed", func(m *corev1.ConfigMap) bool { return m.Data["value"] == "2" })
+		testenv.Wait(t, s.admin, s.configMap("three"), "new", func(m *corev1.ConfigMap) bool { return true })
+		testenv.Gone(t, s.admin, s.configMap("two"), "removed")
+		s.is("Ready", "Ready")
+		s.delete()
+		testenv.Gone(t, s.admin, s.named("a"), "deleted")
+		testenv.Gone(t, s.admin, s.configMap("one"), "deleted")
+		testenv.Gone(t, s.admin, s.configMap("three"), "deleted")
+	})
+}
+
+// TestManagers: the manager may cache what the reconciler works with, or not.
+func TestManagers(t *testing.T) {
+	t.Parallel()
+	for _, cached := range []bool{true, false} {
+		t.Run(fmt.Sprintf("004-36 cached %t", cached), func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.manager = func(o *ctrl.Options) {
+				if err := apiextensionsv1.AddToScheme(o.Scheme); err != nil {
+					t.Fatal(err)
+				}
+				if !cached {
+					o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&product.Product{}, &apiextensionsv1.CustomResourceDefinition{}}}
+				}
+			}
+			s.start().create(product.Spec{}, configMap("one", "1"))
+			s.is("Ready", "Ready")
+			s.delete()
+			testenv.Gone(t, s.admin, s.named("a"), "deleted")
+		})
+	}
+	t.Run("a scheme without the kind", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t)
+		mgr, err := ctrl.NewManager(s.cfg, ctrl.Options{Scheme: runtime.NewScheme()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = component.NewReconciler[*product.Product](s.operator, s.generator, s.options).SetupWithManager(mgr)
+		if err == nil || !strings.Contains(err.Error(), "product.Product") {
+			t.Errorf("error %v, want one that names the kind", err)
+		}
+	})
+}
+
+// TestPlacement: the component says where its dependents go and what they are named after.
+func TestPlacement(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).start()
+	other := testenv.Namespace(t, s.cfg)
+	elsewhere := configMap("explicit", "1")
+	elsewhere.Namespace = s.namespace
+	s.create(product.Spec{PlacementSpec: api.PlacementSpec{Namespace: other}}, configMap("one", "1"), elsewhere)
+	s.is("Ready", "Ready")
+	t.Run("004-15 namespace", func(t *testing.T) {
+		if got := s.generator.last(); got.namespace != other || got.name != "a" {
+			t.Errorf("generated for %s/%s, want %s/a", got.namespace, got.name, other)
+		}
+		for _, key := range []client.ObjectKey{{Namespace: other, Name: "one"}, {Namespace: s.namespace, Name: "explicit"}} {
+			if err := s.admin.Get(t.Context(), key, &corev1.ConfigMap{}); err != nil {
+				t.Error(err)
+			}
+		}
+		s.patch(`{"spec":{"namespace":"","name":"b"}}`)
+		testenv.Wait(t, s.admin, s.configMap("one"), "moved", func(*corev1.ConfigMap) bool { return true })
+		if got := s.generator.last(); got.namespace != s.namespace || got.name != "b" {
+			t.Errorf("generated for %s/%s, want %s/b", got.namespace, got.name, s.namespace)
+		}
+	})
+}
+
+// TestStatus: what the status of a component says.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.hooks = func(r *reconciler) {
+		r.WithPostReadHook(func(_ context.Context, _ client.Client, p *product.Product) error {
+			p.Status.Note = "of a hook"
+			return nil
+		})
+	}
+	s.start()
+	s.create(product.Spec{}, configMap("one", "1"))
+	first := s.is("Ready", "Ready")
+	t.Run("004-06 another field of the status", func(t *testing.T) {
+		if first.Status.Note != "of a hook" || len(first.Status.Inventory) != 1 {
+			t.Errorf("note %q, inventory %v", first.Status.Note, first.Status.Inventory)
+		}
+	})
+	if first.Status.LastAppliedAt == nil || first.Status.LastObservedAt == nil || first.Status.ProcessingSince != nil || first.Status.Revision != 1 {
+		t.Errorf("status %+v", first.Status.Status)
+	}
+	failing := func(context.Context, call) ([]client.Object, error) { return nil, errors.New("no luck") }
+	s.generator.set("", failing)
+	s.patch(`{"spec":{"timeout":"61s"}}`)
+	failed := s.is("Error", "Error")
+	t.Run("004-07 the generation of a failed pass is observed", func(t *testing.T) {
+		if failed.Status.ObservedGeneration != failed.Generation || !strings.Contains(failed.Status.Message, "no luck") {
+			t.Errorf("observed %d of %d: %s", failed.Status.ObservedGeneration, failed.Generation, failed.Status.Message)
+		}
+	})
+	t.Run("004-08 and not applied", func(t *testing.T) {
+		if failed.Status.AppliedGeneration != first.Generation || failed.Generation == first.Generation {
+			t.Errorf("applied %d, want %d", failed.Status.AppliedGeneration, first.Generation)
+		}
+		s.generator.set("", nil)
+		s.patch(`{"spec":{"timeout":"62s"}}`)
+		if p := s.is("Ready", "Ready"); p.Status.AppliedGeneration != p.Generation {
+			t.Errorf("applied %d, want %d", p.Status.AppliedGeneration, p.Generation)
+		}
+	})
+	t.Run("004-10 lastAppliedAt stays while passes fail", func(t *testing.T) {
+		if !failed.Status.LastAppliedAt.Equal(first.Status.LastAppliedAt) {
+			t.Errorf("applied at %v, want %v", failed.Status.LastAppliedAt, first.Status.LastAppliedAt)
+		}
+	})
+	t.Run("004-09 lastObservedAt does not decrease", func(t *testing.T) {
+		if failed.Status.LastObservedAt.Before(first.Status.LastObservedAt) {
+			t.Errorf("observed at %v after %v", failed.Status.LastObservedAt, first.Status.LastObservedAt)
+		}
+	})
+	t.Run("004-11 one condition Ready", func(t *testing.T) {
+		if a, b := ready(first), ready(failed); a.Status != metav1.ConditionTrue || b.Status != metav1.ConditionFalse || a.Message == "" || a.LastTransitionTime.IsZero() {
+			t.Errorf("conditions %v and %v", a, b)
+		}
+	})
+}
+
+// TestHooks: hooks are called at their points, in order, and see the component as it is known.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var mu sync.Mutex
+	var calls []string
+	fail := map[string]bool{}
+	take := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		defer func() { calls = nil }()
+		return calls
+	}
+	failAt := func(name string, is bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		fail[name] = is
+	}
+	note := func(name string) component.HookFunc[*product.Product] {
+		return func(ctx context.Context, c client.Client, p *product.Product) error {
+			_, noTarget := component.ClientFromContext(ctx)
+			if early := strings.HasPrefix(name, "post-read"); (noTarget != nil) != early {
+				t.Errorf("%s: a client for the dependents: %v", name, noTarget)
+			}
+			if c != s.mgr.GetClient() {
+				t.Errorf("%s: the client is not the manager's", name)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, name)
+			if name == "post-read" {
+				p.Spec.Name = "renamed"
+			}
+			if fail[name] {
+				return errors.New(name + " fails")
+			}
+			return nil
+		}
+	}
+	s.hooks = func(r *reconciler) {
+		r.WithPostReadHook(note("post-read")).WithPreReconcileHook(note("pre-reconcile")).WithPostReconcileHook(note("post-reconcile")).
+			WithPreDeleteHook(note("pre-delete")).WithPostDeleteHook(note("post-delete")).WithPostReadHook(note("post-read 2"))
+	}
+	s.start()
+	failAt("pre-reconcile", true)
+	s.create(product.Spec{}, configMap("one", "1"))
+	p := s.is("Error", "Error")
+	t.Run("004-39 an error of pre-reconcile stops the pass", func(t *testing.T) {
+		if len(p.Status.Inventory) != 0 || !strings.Contains(p.Status.Message, "pre-reconcile hook: pre-reconcile fails") {
+			t.Errorf("inventory %v, message %s", p.Status.Inventory, p.Status.Message)
+		}
+		if got := take(); slices.Contains(got, "post-reconcile") || slices.Contains(got, "pre-delete") {
+			t.Errorf("called %v", got)
+		}
+	})
+	failAt("post-reconcile", true)
+	failAt("pre-reconcile", false)
+	p = s.await("post-reconcile fails", func(p *product.Product) bool { return strings.Contains(p.Status.Message, "post-reconcile fails") })
+	t.Run("004-40 an error of post-reconcile is an error of the component", func(t *testing.T) {
+		if p.Status.State != "Error" || ready(p).Status != metav1.ConditionFalse {
+			t.Errorf("state %s", p.Status.State)
+		}
+	})
+	failAt("post-reconcile", false)
+	p = s.is("Ready", "Ready")
+	t.Run("004-37 what a hook changes is seen, and not written", func(t *testing.T) {
+		if got := s.generator.last(); got.name != "renamed" || p.Spec.Name != "" {
+			t.Errorf("generated for %q, and the spec says %q", got.name, p.Spec.Name)
+		}
+	})
+	t.Run("004-42 hooks run in order", func(t *testing.T) {
+		got := take()
+		want := []string{"post-read", "post-read 2", "pre-reconcile", "post-reconcile"}
+		if diff := cmp.Diff(want, got[len(got)-4:]); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+	failAt("post-delete", true)
+	s.delete()
+	s.await("post-delete fails", func(p *product.Product) bool {
+		return p.Status.State == "Error" && strings.Contains(p.Status.Message, "post-delete fails") && len(p.Status.Inventory) == 0
+	})
+	failAt("post-delete", false)
+	testenv.Gone(t, s.admin, s.named("a"), "deleted")
+	t.Run("004-41 delete hooks", func(t *testing.T) {
+		got := slices.Compact(take())
+		if slices.Index(got, "pre-delete") > slices.Index(got, "post-delete") || slices.Contains(got, "pre-reconcile") {
+			t.Errorf("called %v", got)
+		}
+	})
+	t.Run("outside a pass", func(t *testing.T) {
+		if _, err := component.ClientFromContext(t.Context()); err == nil {
+			t.Error("there is a client without a pass")
+		}
+	})
+}
+
+// TestRetries: what is retried when.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	second, interval := time.Second, func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	for name, test := range map[string]struct {
+		spec  product.Spec
+		after *time.Duration
+		want  time.Duration
+	}{
+		"004-51 the error's own delay":   {product.Spec{RetrySpec: api.RetrySpec{RetryInterval: interval(time.Hour)}}, &second, second},
+		"004-52 the retry interval":      {product.Spec{RetrySpec: api.RetrySpec{RetryInterval: interval(second)}}, nil, second},
+		"004-52 the requeue interval":    {product.Spec{RequeueSpec: api.RequeueSpec{RequeueInterval: interval(second)}}, nil, second},
+		"004-52 neither, the operator's": {product.Spec{}, nil, second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.tune = func(o *component.Options[*product.Product]) { o.RequeueInterval = second }
+			times := make(chan time.Time, 100)
+			s.generator.do = func(context.Context, call) ([]client.Object, error) {
+				times <- time.Now()
+				err := errors.Join(errors.New("other"), fmt.Errorf("a: %w", fmt.Errorf("b: %w", component.NewRetriableError(errors.New("busy"), test.after))))
+				return nil, err
+			}
+			s.start()
+			s.create(test.spec)
+			s.is("Pending", "Retrying")
+			last := <-times
+			for range 2 {
+				next := <-times
+				if gap := next.Sub(last); gap < test.want-20*time.Millisecond {
+					t.Errorf("retried after %s, want %s", gap, test.want)
+				}
+				last = next
+			}
+			s.generator.set("", func(context.Context, call) ([]client.Object, error) { return nil, nil })
+			s.is("Ready", "Ready")
+		})
+	}
+	t.Run("004-57 intervals that are negative", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t).start()
+		s.create(product.Spec{TimeoutSpec: api.TimeoutSpec{Timeout: interval(-second)}})
+		if p := s.is("Error", "Error"); !strings.Contains(p.Status.Message, "timeout -1s is negative") {
+			t.Errorf("message %s", p.Status.Message)
+		}
+		s.patch(`{"spec":{"timeout":"30s"}}`)
+		s.is("Ready", "Ready")
+		s.eventually("a warning about a short interval", func(e string) bool { return strings.Contains(e, "the timeout 30s is less than a minute") })
+	})
+}
+
+// eventually waits for an event of the component "a".
+func (s *shop) eventually(why string, ok func(note string) bool) {
+	s.t.Helper()
+	events, err := s.admin.Watch(s.t.Context(), &corev1.EventList{}, client.InNamespace(s.namespace))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		if e, is := event.Object.(*corev1.Event); is && ok(e.Message) {
+			return
+		}
+	}
+	s.t.Fatalf("no event: %s", why)
+}

@@ -1,0 +1,228 @@
+package component_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/internal/product"
+	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+type reconciler = component.Reconciler[*product.Product]
+
+// shop is a namespace of a real API server with an operator of Products.
+type shop struct {
+	t         *testing.T
+	cfg       *rest.Config
+	admin     client.WithWatch
+	namespace string
+	operator  string
+	requests  *testenv.Log
+	generator *generator
+	options   component.ReconcilerOptions
+	tune      func(*component.Options[*product.Product])
+	hooks     func(*reconciler)
+	manager   func(*ctrl.Options)
+	mgr       ctrl.Manager
+	stop      func()
+}
+
+// newShop returns a shop whose operator has not been started.
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	cfg := testenv.Start(t)
+	testenv.InstallFS(t, cfg, product.CRDs)
+	counted, requests := testenv.Requests(cfg)
+	s := &shop{
+		t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme),
+		namespace: testenv.Namespace(t, cfg), generator: &generator{},
+		hooks: func(*reconciler) {}, manager: func(*ctrl.Options) {}, tune: func(*component.Options[*product.Product]) {},
+	}
+	s.operator = s.namespace + ".shop.test"
+	return s
+}
+
+// start runs the operator until the test ends, as the main function of a kubebuilder project does.
+func (s *shop) start() *shop {
+	s.t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, product.AddToScheme} {
+		if err := add(scheme); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	o := ctrl.Options{
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+	s.manager(&o)
+	mgr, err := ctrl.NewManager(s.cfg, o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mgr = mgr
+	r := component.NewTunedReconciler(s.operator, s.generator, s.options, func(o *component.Options[*product.Product]) {
+		o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
+		s.tune(o)
+	})
+	s.hooks(r)
+	if err := r.SetupWithManager(mgr); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Errorf("manager: %v", err)
+		}
+	})
+	s.t.Cleanup(s.stop)
+	return s
+}
+
+// create makes the component "a".
+func (s *shop) create(spec product.Spec, objects ...client.Object) *product.Product {
+	s.t.Helper()
+	for _, o := range objects {
+		data, err := json.Marshal(o)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		spec.Objects = append(spec.Objects, runtime.RawExtension{Raw: data})
+	}
+	obj := &product.Product{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "a"}, Spec: spec}
+	if err := s.admin.Create(s.t.Context(), obj); err != nil {
+		s.t.Fatal(err)
+	}
+	return obj
+}
+
+// patch merges a body into the component "a".
+func (s *shop) patch(body string) {
+	s.t.Helper()
+	if err := s.admin.Patch(s.t.Context(), s.named("a"), client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shop) named(name string) *product.Product {
+	return &product.Product{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+}
+
+func (s *shop) configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+}
+
+// await waits until the component "a" is as ok says.
+func (s *shop) await(why string, ok func(*product.Product) bool) *product.Product {
+	s.t.Helper()
+	return testenv.Wait(s.t, s.admin, s.named("a"), why, ok)
+}
+
+// is waits until the component "a" has a state for a reason.
+func (s *shop) is(state, reason string) *product.Product {
+	s.t.Helper()
+	return s.await(state+" ("+reason+")", func(p *product.Product) bool {
+		return p.Status.State == state && ready(p).Reason == reason && p.Status.ObservedGeneration == p.Generation
+	})
+}
+
+// ready returns the condition Ready.
+func ready(p *product.Product) metav1.Condition {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// delete deletes the component "a".
+func (s *shop) delete() {
+	s.t.Helper()
+	if err := s.admin.Delete(s.t.Context(), s.named("a")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// call is what a generator was called with.
+type call struct {
+	namespace, name string
+	parameters      component.Unstructurable
+}
+
+// generator renders what specs list, or what a test says.
+type generator struct {
+	mu    sync.Mutex
+	do    func(context.Context, call) ([]client.Object, error)
+	calls []call
+	asked int
+	text  string
+	seen  chan<- struct{} // gets a token for each pass, as long as there is room
+}
+
+func (g *generator) Generate(ctx context.Context, namespace, name string, parameters component.Unstructurable) ([]client.Object, error) {
+	c := call{namespace, name, parameters}
+	g.mu.Lock()
+	g.calls = append(g.calls, c)
+	do := g.do
+	g.mu.Unlock()
+	if do != nil {
+		return do(ctx, c)
+	}
+	spec, _ := parameters.(*product.Spec)
+	return product.Render(spec)
+}
+
+// Version implements component.Versioned. It is asked for in each pass.
+func (g *generator) Version() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	select {
+	case g.seen <- struct{}{}:
+	default:
+	}
+	return g.text
+}
+
+// set changes what is generated, which only the version says.
+func (g *generator) set(version string, do func(context.Context, call) ([]client.Object, error)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.text, g.do = version, do
+}
+
+// counts returns how many passes asked, and how often something was generated.
+func (g *generator) counts() (passes, renderings int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked, len(g.calls)
+}
+
+func (g *generator) last() call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls[len(g.calls)-1]
+}
