@@ -10,12 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/health/cel"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -137,4 +140,71 @@ func TestFailedDependent(t *testing.T) {
 		}
 		b.absent(b.named("later"))
 	})
+}
+
+// TestHealthRules: what nobody else understands is judged by expressions.
+func TestHealthRules(t *testing.T) {
+	t.Parallel()
+	t.Run("B-18 rules about health", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, func(o *options) {
+			o.HealthCompiler = cel.Compiler{}
+			o.Health = map[schema.GroupKind]health.Expressions{gauges(): {
+				Failed: `status.?phase.orValue("") == "Broken"`, Current: `status.phase == "Fine"`,
+			}}
+		}).withGauges()
+		rule := b.key("health")
+		own := gauge("own", rule, `{"inProgress": "status.?level.orValue(0) < 3"}`)
+		b.create(gauge("kind"), own)
+		b.awaits(`Gauge kind: it has no answer to status.phase == "Fine": no such key: phase`, `Gauge own: it is not ready, because status.?level.orValue(0) < 3`)
+		b.status(gauge("own"), `{"level":3,"phase":"Broken"}`) // its own rule replaces that of the kind
+		b.awaits(`Gauge kind: it has no answer to status.phase == "Fine": no such key: phase`)
+		b.status(gauge("kind"), `{"phase":"Broken"}`)
+		want := "Gauge " + b.namespace + `/kind: it has failed, because status.?phase.orValue("") == "Broken"`
+		b.await(want, func(o *bundle.Bundle) bool { return o.Status.State == component.StateError && o.Status.Message == want })
+		b.status(gauge("kind"), `{"phase":"Fine"}`)
+		b.ready()
+
+		for wrong, words := range map[string]string{
+			`{"current": "status.phase =="}`: "line 1, column 16: Syntax error",
+			`{"ready": "true"}`:              `unknown field "ready"`,
+		} {
+			b.requests.Reset()
+			b.change(gauge("kind"), gauge("own", rule, wrong), configMap("new", "1"))
+			b.failed("Gauge own: annotation "+rule, words)
+			if sent := b.sent(); sent.Dependents != 0 {
+				t.Errorf("%s: %v", wrong, sent)
+			}
+		}
+		b.change(gauge("kind"), own, configMap("new", "1", rule, `{"current": "true"}`))
+		b.failed("ConfigMap new: annotation "+rule, "is not possible for kind ConfigMap")
+	})
+	t.Run("an operator without a compiler", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t).withGauges()
+		b.create(gauge("a", b.key("health"), `{"current": "true"}`))
+		b.failed("component.Options.HealthCompiler")
+	})
+}
+
+// TestHealthOptions: wrong expressions for kinds are found before the operator starts.
+func TestHealthOptions(t *testing.T) {
+	c := component.New(component.RenderFunc[*bundle.Bundle](render), options{
+		Name: "op.test", HealthCompiler: cel.Compiler{}, Health: map[schema.GroupKind]health.Expressions{
+			gauges(): {Current: "state"}, {Kind: "Secret"}: {Current: "true"},
+		},
+	})
+	scheme := runtime.NewScheme()
+	if err := bundle.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Needs(scheme)
+	for _, want := range []string{
+		"the health of kind Gauge.tests.trimtab.dev: expression current: state: line 1, column 1: undeclared reference to 'state'",
+		"the health of kind Secret: has no status and is watched without its contents; remove the rule",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
 }

@@ -20,7 +20,9 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
+	"github.com/trimtab-dev/trimtab/health"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -62,6 +64,13 @@ type Options[T Object] struct {
 	Timeout time.Duration
 	// Kubeconfigs says what the kubeconfigs of components may contain.
 	Kubeconfigs KubeconfigOptions
+	// Health judges dependents of kinds whose status is not understood as it is. Nil means none. An
+	// object can say otherwise in its annotation health, a map with the fields of
+	// [health.Expressions]. No rule is possible for kinds that have no status, such as ConfigMap.
+	Health map[schema.GroupKind]health.Expressions
+	// HealthCompiler compiles Health and the annotations; use cel.Compiler{} of package health/cel. Nil
+	// means that there may be neither.
+	HealthCompiler health.Compiler
 	// Loop tunes the loop. Its Name defaults to the kind in lower case.
 	Loop loop.Options[T]
 }
@@ -82,13 +91,14 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	if r == nil {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Pause: o.CorrectInterval}
+	judges, wrong := rules.New(o.HealthCompiler, o.Health)
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
 	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T]())
-	options.Problem = errors.Join(options.Problem, o.problem())
+	options.Problem = errors.Join(options.Problem, o.problem(), wrong)
 	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode")
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
@@ -125,6 +135,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		Names: projection.Names{
 			Manager: c.engine.Name, OwnerLabel: desired.OwnerKey(c.engine.Name), Owner: desired.OwnerKey(c.engine.Name),
 			Digest: desired.DigestKey(c.engine.Name), Hints: desired.HintsKey(c.engine.Name),
+			Health: desired.HealthKey(c.engine.Name), Rules: c.engine.Rules,
 		},
 		Changed: c.changed, Wake: c.waker.Objects, Allow: c.worker.options.Kubeconfigs.allow(),
 	})

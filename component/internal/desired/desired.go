@@ -34,6 +34,8 @@ type Options struct {
 	// Scheme names the kinds of typed objects that do not carry their kind. It is used for nothing
 	// else, and may be nil if all objects are untyped.
 	Scheme *runtime.Scheme
+	// HealthRule checks the rule in the annotation of an object of a kind. Nil accepts all.
+	HealthRule func(kind schema.GroupKind, rule string) error
 	// ManagedTypes are types that the component adds to the API in other ways than by a
 	// CustomResourceDefinition or an APIService in the set. They may contain "*".
 	ManagedTypes []api.TypeInfo

@@ -22,6 +22,9 @@ func DigestKey(name string) string { return name + "/digest" }
 // HintsKey is the name of the annotation that says what the status of an object will have.
 func HintsKey(name string) string { return name + "/" + statusHint }
 
+// HealthKey is the name of the annotation with the rule by which the object is judged.
+func HealthKey(name string) string { return name + "/" + healthRule }
+
 // OwnerLabel returns the value of the label: a hash of the owner, for selectors.
 func OwnerLabel(ownerID string) string {
 	sum := sha256.Sum256([]byte(ownerID))

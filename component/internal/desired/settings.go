@@ -29,11 +29,12 @@ const (
 	statusHint          = "status-hint"
 	dependsOn           = "depends-on"
 	implicitEdges       = "implicit-edges"
+	healthRule          = "health"
 )
 
 func names() []string {
 	return []string{
-		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, applyOrder, purgeOrder, deleteOrder, statusHint, dependsOn, implicitEdges,
+		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges,
 	}
 }
 
@@ -94,7 +95,7 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 		d.Item.DeleteOrder = *order
 	}
 	d.Purge = a.order(purgeOrder)
-	hints := a.take(statusHint)
+	hints, rule := a.take(statusHint), a.take(healthRule)
 	d.Hints = a.hints(hints)
 	d.dependsOn = split(a.take(dependsOn), ",")
 	d.without = a.without()
@@ -103,6 +104,10 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 	a.misspelt()
 	if hints != "" {
 		annotations[HintsKey(s.Name)] = hints
+	}
+	if rule != "" {
+		s.checkRule(d, rule)
+		annotations[HealthKey(s.Name)] = rule
 	}
 	if d.Purge != nil && *d.Purge < d.Item.ApplyOrder {
 		s.add("%s: its %s/%s %d is below its %s/%s %d; raise it",
@@ -131,6 +136,16 @@ func (s *set) checkDefinition(d *draft) {
 		s.add("%s: %s %q is not possible for kind %s, because what it contains would be deleted with it; set the annotation to %s",
 			d.title(), s.Name+"/"+updatePolicy, d.Item.UpdatePolicy, d.Item.Kind,
 			alternatives([]api.UpdatePolicy{api.UpdatePolicyReplace, api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride}))
+	}
+}
+
+// checkRule refuses a rule about the health of an object that would never be applied.
+func (s *set) checkRule(d *draft, rule string) {
+	if s.HealthRule == nil {
+		return
+	}
+	if err := s.HealthRule(d.kind, rule); err != nil {
+		s.add("%s: annotation %s %w", d.title(), HealthKey(s.Name), err)
 	}
 }
 

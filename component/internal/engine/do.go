@@ -85,7 +85,7 @@ func (p *pass) release(ctx context.Context, m *member) error {
 	now, err := p.Target.Client.Get(ctx, ref(m.item))
 	if err == nil && now.GetUID() == live.UID {
 		owner := []string{desired.OwnerKey(p.Name)}
-		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name)), []string{p.Name + "/finalizer"})
+		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name)), []string{p.Name + "/finalizer"})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) {
 		return err

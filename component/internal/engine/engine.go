@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/graph"
 )
@@ -34,6 +35,8 @@ type Engine struct {
 	Pause time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
+	// Rules judge the health of dependents.
+	Rules *rules.Rules
 
 	memory   memory
 	fights   fights

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/health"
 )
 
@@ -70,6 +71,9 @@ type Names struct {
 	// OwnerLabel selects the objects of the operator, Owner is the annotation with the owner, and
 	// Digest the one with the digest of the manifest, and Hints the one with hints for the health.
 	OwnerLabel, Owner, Digest, Hints string
+	// Health is the annotation with the rule by which an object is judged, and Rules are those rules.
+	Health string
+	Rules  *rules.Rules
 }
 
 // MetadataOnly reports whether objects of a kind are watched without their contents: those that are
@@ -85,7 +89,8 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 		o.Health = present(o)
 	} else {
 		hints, _ := health.ParseHints(u.GetAnnotations()[n.Hints])
-		o.Health = health.Of(u, hints, nil)
+		rule := n.Rules.Of(u.GroupVersionKind().GroupKind(), u.GetAnnotations()[n.Health])
+		o.Health = health.Of(u, hints, rule)
 	}
 	return o
 }
