@@ -10,19 +10,20 @@
 //
 // The object arrives. A watch event starts a pass of the loop (package loop). The loop reads the
 // object from its cache, checks that the cache contains its own last write, and adds the finalizer.
-// The same write adds the record, an annotation that says under which name the external resource
-// will be created, and that it may exist from now on. Nothing has been created yet. If the process
-// is killed at any later point, the next process finds the resource by this record.
+// The same write adds the record: an annotation with the name under which the external resource will
+// be created, which also says that the resource may exist from now on. Nothing has been created yet.
+// If the process is killed at any later point, the next process finds the resource by this record.
 //
 // A decision is made. Package external asks the driver to Observe. The result, the record, and what
-// annotations permit are facts, and a pure function maps facts to an action: a table of 32 rows,
-// without clock, client or memory. Every decision can therefore be tested, traced and looked up.
-// Here the resource is missing, this is proven, and row 13 says: create.
+// annotations permit are facts. A pure function, which has no clock, client or memory, maps them to an
+// action. It is a table of 32 rows, so every decision can be tested, traced and looked up. Here the
+// resource is missing, its absence is proven, and row 13 says: create.
 //
 // The action is carried out. The driver's Create gets the name from the record, and a mark for the
-// resource that says who owns it. The engine observes again and finds the resource, with the mark
-// and as the spec says: row 17, Succeeded. The loop writes status once, with Ready=True. All this
-// took two writes to Kubernetes and one call that changed something in the API.
+// resource that says who owns it. The engine observes again, unless the API returned the resource with
+// its answer, and finds that it has the mark and matches the spec: row 17, Succeeded. The loop writes
+// the status once, with Ready=True. All this took two writes to Kubernetes and one call that changed
+// something in the API.
 //
 // The spec changes. Compare reports the differences, such as "spec.ttl 300 → 60", and whether each
 // needs an update in place, a new resource, or someone to act. The update is made, observed and
@@ -31,7 +32,7 @@
 // Someone changes the resource in the API. Every ten minutes, a resource in sync is observed, which
 // costs one read and no request to Kubernetes. If it differs, it is corrected, and an event says what
 // differed. If it is gone, a new incarnation is recorded and created. A resource that belongs to
-// another is not changed; Ready says who owns it, and how to take it over.
+// another object is not changed; the status says who owns it, and how to take it over.
 //
 // Something fails. The message says what failed, on which resource, and what happens next. Retries
 // are delayed exponentially, per object; the operator's own writes do not reset the delay. If only a
@@ -43,14 +44,14 @@
 // has proven its absence. It never creates a second one.
 //
 // The object is deleted. The driver's Delete is called until Observe reports that the resource is
-// missing and nothing that the operator has done can still make it appear. Then the finalizer is
-// removed.
+// missing and no earlier create can still make it appear. Then the finalizer is removed.
 //
 // # Where to look next
 //
 //   - docs/first-operator.md has every command from an empty folder to the first Ready object.
 //   - The example below, and samples/folder, are small but complete operators.
 //   - Package external is for external resources: you write a Driver and set Options.
+//   - Package component is for sets of Kubernetes objects: you write a Renderer. It is new.
 //   - Package loop is for everything else: Reconcile returns an Outcome and never writes status.
 //   - Package operator makes the binary, which prints its own CRDs, roles and manifests.
 //   - Package api defines what ends up in your CRDs: status, conditions, annotations.

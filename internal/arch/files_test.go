@@ -101,6 +101,8 @@ func initFunctions(t *tree) []string {
 var (
 	// link is a Markdown link to a file of the repository.
 	link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	// fenced is a block of code, in which Go's generics look like links.
+	fenced = regexp.MustCompile("(?ms)^```.*?^```")
 	// cut is the source of a block of code; see internal/gen.
 	cut = regexp.MustCompile(`<!-- cut ([^#\s]+\.go)(?:#\S+)? -->`)
 	// command is a make target shown as code.
@@ -118,7 +120,7 @@ func documents(t *tree) []string {
 	}
 	var findings []string
 	for name, text := range t.documents {
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			to := path.Join(path.Dir(name), m[1])
 			if !slices.ContainsFunc(t.paths, func(p string) bool { return p == to || strings.HasPrefix(p, to+"/") }) {
 				findings = append(findings, finding(name, "links to %s, which does not exist", m[1]))
