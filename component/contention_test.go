@@ -117,35 +117,41 @@ func TestImmutable(t *testing.T) {
 	})
 }
 
-// TestFight: another manager reverts what the operator applies, each time at once.
+// TestFight: others change what the operator applies, each time at once. That the pause is a minute by
+// default, and when a fight ends, is in the tests of package engine.
 func TestFight(t *testing.T) {
 	t.Parallel()
-	t.Run("fights are slowed down", func(t *testing.T) {
+	t.Run("B-17 fights", func(t *testing.T) {
 		t.Parallel()
-		const pause = 3 * time.Second
-		b := newBench(t, func(o *options) { o.CorrectInterval = pause })
-		b.create(configMap("one", "1"))
-		b.ready()
-		b.requests.Reset()
-		for range 4 {
-			b.merge("them", b.named("one"), `{"data":{"value":"theirs"}}`)
-			b.value("one", "1")
-		}
-		last := time.Now()
-		b.merge("them", b.named("one"), `{"data":{"value":"theirs"}}`)
-		o := b.await("contended", func(o *bundle.Bundle) bool {
-			return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionContended) && !isReady(o)
-		})
-		message := meta.FindStatusCondition(o.Status.Conditions, api.ConditionContended).Message
-		if !containsAll(message, []string{"ConfigMap " + b.namespace + "/one", "them changes data.value"}) {
-			t.Errorf("message %q does not name object, manager and field", message)
-		}
-		b.value("one", "1")
-		if waited := time.Since(last); waited < pause-time.Second {
-			t.Errorf("corrected again after %v, want %v", waited, pause)
-		}
-		b.wrote("one", 5)
+		t.Run("another manager", slowedDown)
+		t.Run("admission", admissionIsNoFight)
 	})
+}
+
+func slowedDown(t *testing.T) {
+	const pause = 3 * time.Second
+	b := newBench(t, func(o *options) { o.CorrectInterval = pause })
+	b.create(configMap("one", "1"))
+	b.ready()
+	b.requests.Reset()
+	for range 4 {
+		b.merge("them", b.named("one"), `{"data":{"value":"theirs"}}`)
+		b.value("one", "1")
+	}
+	last := time.Now()
+	b.merge("them", b.named("one"), `{"data":{"value":"theirs"}}`)
+	o := b.await("contended", func(o *bundle.Bundle) bool {
+		return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionContended) && !isReady(o)
+	})
+	message := meta.FindStatusCondition(o.Status.Conditions, api.ConditionContended).Message
+	if !containsAll(message, []string{"ConfigMap " + b.namespace + "/one", "them changes data.value"}) {
+		t.Errorf("message %q does not name object, manager and field", message)
+	}
+	b.value("one", "1")
+	if waited := time.Since(last); waited < pause-time.Second {
+		t.Errorf("corrected again after %v, want %v", waited, pause)
+	}
+	b.wrote("one", 5)
 }
 
 func TestIgnore(t *testing.T) {
