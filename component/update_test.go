@@ -112,6 +112,9 @@ func TestReplace(t *testing.T) {
 		if writes := b.requests.Writes("services", b.namespace, "web"); len(writes) != 3 || writes[1].Code != http.StatusConflict {
 			t.Errorf("writes %v, want a create, a conflict and an update", writes)
 		}
+		if !b.samePass("services") {
+			t.Errorf("the conflict ended the pass:\n%s", b.requests)
+		}
 		b.merge("them", live, `{"metadata":{"finalizers":null}}`)
 	})
 	t.Run("edits of replaced objects are corrected", func(t *testing.T) {
@@ -145,6 +148,23 @@ func TestReplace(t *testing.T) {
 			}
 		}
 	})
+}
+
+// samePass reports whether the component was not written between a conflict and the next write of the
+// resource.
+func (b *bench) samePass(resource string) bool {
+	conflict := false
+	for _, r := range b.requests.All() {
+		switch {
+		case r.Resource == resource && r.Code == http.StatusConflict:
+			conflict = true
+		case r.Resource == resource && r.IsWrite() && conflict:
+			return true
+		case r.Resource == "bundles" && r.IsWrite() && conflict:
+			return false
+		}
+	}
+	return false
 }
 
 func TestMerge(t *testing.T) {
