@@ -53,7 +53,6 @@ func meanings() []meaning {
 		{ReasonCreateNotPermitted, person, "The resource does not exist, and the operator may not create it.", "Allow it as the message says."},
 		{ReasonUpdateNotPermitted, person, "The resource differs from the spec, and the operator may not change it.", "Allow it as the message says."},
 		{ReasonRecreateNotPermitted, person, "The change requires a new resource, and the operator may not recreate it.", "Allow it as the message says."},
-		{ReasonApprovalRequired, person, "The content of the resource would be lost.", "Set the annotation in the message to approve it, or revert the spec."},
 		{ReasonImmutable, person, "No call can make the change.", "Revert the spec, or do what the message says."},
 		{ReasonNotConverging, person, "The API accepts the change but the difference remains.", "Change the spec to what the external system reports."},
 		{ReasonExternalFailed, person, "The external system reports that the resource has failed.", "Change the spec, or delete the resource in the external system."},
@@ -66,6 +65,13 @@ func meanings() []meaning {
 		{ReasonRecordCorrupt, person, "The record of the resource cannot be read.", "Restore annotation trimtab.dev/external, or remove it."},
 		{ReasonInvalidName, person, "The spec yields no valid name for the resource.", "Correct the spec."},
 		{ReasonRenamed, person, "The spec yields another name than the resource has.", "Revert the name, or delete the object and create it again."},
+	}
+}
+
+// futureMeanings explain reasons that no fact leads to yet, so docs/status.md does not show them.
+func futureMeanings() []meaning {
+	return []meaning{
+		{ReasonApprovalRequired, person, "The content of the resource would be lost.", "Revert the spec."},
 	}
 }
 

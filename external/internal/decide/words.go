@@ -229,7 +229,7 @@ func (t Texts) change(d Decision, f Facts) string {
 	case ReasonRecreateNotPermitted:
 		return "permission to delete or recreate external resource is not set: " + t.Recreate + t.Grant.to("cd")
 	case ReasonApprovalRequired:
-		return "recreating " + t.Resource + " loses its content and needs approval; " + approveBy(f)
+		return "recreating " + t.Resource + " loses its content and needs approval"
 	case ReasonImmutable:
 		return fmt.Sprintf("%s cannot be changed: %s; revert the spec, or %s", t.Resource, t.Unsupported, t.Remedy)
 	case ReasonNotConverging:

@@ -2,16 +2,11 @@ package decide
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
 )
-
-// AnnotationApprove, set to the number of the next incarnation, is how a user will approve a
-// recreation. Nothing reads it yet, because no policy asks for approval.
-const AnnotationApprove = "trimtab.dev/approve-incarnation"
 
 // PausedText is [Texts.Paused]. A zero until means that the pause has no end.
 func PausedText(p Pause, until time.Time) string {
@@ -101,9 +96,4 @@ func union(a, b string) string {
 		}
 	}
 	return all.String()
-}
-
-// approveBy says how to approve the creation of the next incarnation.
-func approveBy(f Facts) string {
-	return fmt.Sprintf("set annotation %s to %q to approve it", AnnotationApprove, strconv.FormatInt(f.Record.Incarnation+1, 10))
 }
