@@ -17,8 +17,8 @@ func TestDeletedByOthers(t *testing.T) {
 		w := newOperatorTest(t, named{})
 		lose := func() { w.cloud.with(func() { delete(w.cloud.items, "a") }) }
 		cases := map[string]func(){
-			"before the look": lose,
-			"between the look and the delete, which is answered by 404": func() {
+			"before the observation": lose,
+			"between the observation and the delete, which is answered by 404": func() {
 				w.cloud.with(func() {
 					w.cloud.before = func(method, _ string) {
 						if method == http.MethodDelete {

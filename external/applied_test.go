@@ -35,21 +35,21 @@ func TestReadyOfAnEarlierSpec(t *testing.T) {
 			seen:   func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateInvalid" },
 			repair: func(w *operatorTest) { w.resize(3) },
 		},
-		"nobody can look": {
-			why: "the last look was before the change",
+		"no observation succeeds": {
+			why: "the last observation was before the change",
 			spoil: func(w *operatorTest) {
 				w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError}))
 			},
 			seen: func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "ObserveFailed" },
 		},
 		"changes are paused": {
-			why:    "it is looked at and left",
+			why:    "it is observed and left",
 			spoil:  func(w *operatorTest) { w.annotate(api.AnnotationPaused, "true") },
 			seen:   func(o *thing.Thing) bool { return is(o, "Paused", "True") },
 			repair: func(w *operatorTest) { w.annotate(api.AnnotationPaused, "false") },
 		},
 		"updates are not permitted": {
-			why:    "it is looked at and left",
+			why:    "it is observed and left",
 			spoil:  func(w *operatorTest) { w.annotate(api.AnnotationAccess, "CD") },
 			seen:   func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UpdateNotPermitted" },
 			repair: func(w *operatorTest) { w.annotate(api.AnnotationAccess, "CUD") },
@@ -92,7 +92,7 @@ func TestReadyOfAnEarlierSpec(t *testing.T) {
 		w.annotate(api.AnnotationPaused, "true")
 		for _, step := range []struct{ size, want int64 }{{2, 1}, {1, 3}, {7, 3}} {
 			w.resize(int(step.size))
-			got := w.await("it is looked at", func(o *thing.Thing) bool {
+			got := w.await("it is observed", func(o *thing.Thing) bool {
 				return o.Status.ObservedGeneration == o.Generation && is(o, "Paused", "True")
 			})
 			if ready := condition(got, "Ready"); ready.Status != "True" || ready.ObservedGeneration != step.want {

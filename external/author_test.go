@@ -69,7 +69,7 @@ func (w *wild) Compare(r external.CompareRequest[*thing.Thing, item]) external.C
 
 func (w *wild) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
 	response, err := w.named.Create(ctx, r)
-	w.enters("Create") // the worst moment: it is made, and nobody has been told
+	w.enters("Create") // the worst moment: it is made, and nothing is recorded
 	return response, err
 }
 
@@ -143,7 +143,7 @@ func methods(t *testing.T) []string {
 }
 
 // TestEveryMethod lets each of the author's methods panic, and end its goroutine: the process
-// lives, people are told which method it was, and nothing is lost.
+// lives, the status names the method, and nothing is lost.
 func TestEveryMethod(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods(t) {
@@ -265,7 +265,7 @@ func TestACreateIsNotForgotten(t *testing.T) {
 						return &answer{hang: true, effect: true}
 					}
 					select {
-					case <-away: // and looks fail from then on
+					case <-away: // and observations fail from then on
 						return &answer{code: http.StatusServiceUnavailable}
 					default:
 						return nil

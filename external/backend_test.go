@@ -101,7 +101,7 @@ func TestBackAgain(t *testing.T) {
 	}
 }
 
-// deaf does not hear its context: looks at some things hang until they are let go.
+// deaf does not hear its context: observations of some things hang until they are let go.
 type deaf struct {
 	named
 	mu    sync.Mutex
@@ -127,7 +127,7 @@ func (d *deaf) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thi
 }
 
 // TestCallsThatDoNotReturn: they hold up their own objects and no others, no object is called
-// twice at a time, and one whose call is back is looked at without waiting for its retry.
+// twice at a time, and one whose call is back is observed without waiting for its retry.
 func TestCallsThatDoNotReturn(t *testing.T) {
 	t.Parallel()
 	d := &deaf{out: map[string]int{}, let: make(chan struct{})}
@@ -143,9 +143,9 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 		c := condition(o, "Failed")
 		return c.Reason == "CallHangs" && strings.Contains(c.Message, "Observe")
 	}
-	w.awaitAs(names[0], "to be told which method does not return", hangs)
-	w.change(names[0], annotated(api.AnnotationReconcile, "look"))
-	w.awaitAs(names[0], "a visit meanwhile", func(o *thing.Thing) bool { return o.Status.HandledReconcile == "look" && hangs(o) })
+	w.awaitAs(names[0], "to report which method does not return", hangs)
+	w.change(names[0], annotated(api.AnnotationReconcile, "observe"))
+	w.awaitAs(names[0], "a visit meanwhile", func(o *thing.Thing) bool { return o.Status.HandledReconcile == "observe" && hangs(o) })
 	letGo()
 	w.allReady(names)
 	d.mu.Lock()

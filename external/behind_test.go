@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestShownAfterItsEnd: an object is deleted and made again under its name, and looks still show
-// what the first one had. Nobody else tells the second one when that is over.
+// TestShownAfterItsEnd: an object is deleted and made again under its name, and observations still show
+// what the first one had. Nothing else wakes the second one when that is over.
 func TestShownAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, unmarked := range map[string]bool{"with marks": false, "without marks": true} {
@@ -37,7 +37,7 @@ func TestShownAfterItsEnd(t *testing.T) {
 	}
 }
 
-// TestDeleteThatSeesNothing: a delete soon after the create is answered by 404, as are the looks
+// TestDeleteThatSeesNothing: a delete soon after the create is answered by 404, as are the observations
 // that follow, because what answers them is behind.
 func TestDeleteThatSeesNothing(t *testing.T) {
 	t.Parallel()

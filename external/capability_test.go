@@ -59,7 +59,7 @@ func (resizes) Resize(context.Context, external.UpdateRequest[*thing.Thing, shel
 	return nil
 }
 
-// TestCapabilities: an optional method that nobody would call is told before anything runs. An Update
+// TestCapabilities: an optional method that nobody would call is reported before anything runs. An Update
 // of another signature would make each change of a spec a deletion and a new create.
 func TestCapabilities(t *testing.T) {
 	for _, test := range []struct {

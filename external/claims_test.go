@@ -37,9 +37,9 @@ func TestLostBesideAWish(t *testing.T) {
 			w.change("b", func(o *thing.Thing) { o.Spec.Name = "a" })
 			w.awaitAs("b", "NotOurs under the new name", notOurs)
 			w.cloud.with(func() { delete(w.cloud.items, "a") })
-			w.change("b", annotated("trimtab.dev/reconcile", "look"))
-			w.awaitAs("b", "a look", func(o *thing.Thing) bool { return o.Status.HandledReconcile == "look" })
-			w.poke("look")
+			w.change("b", annotated("trimtab.dev/reconcile", "observe"))
+			w.awaitAs("b", "an observation", func(o *thing.Thing) bool { return o.Status.HandledReconcile == "observe" })
+			w.poke("observe")
 			got := w.await("the second incarnation", func(o *thing.Thing) bool {
 				return is(o, "Ready", "True") && o.Status.External != nil && o.Status.External.Incarnation == 2
 			})

@@ -52,7 +52,7 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("conditions %+v", got.Status.Conditions)
 		}
 		w.resize(9)
-		w.await("a look at the new spec", func(o *thing.Thing) bool { return o.Status.ObservedGeneration == o.Generation })
+		w.await("an observation of the new spec", func(o *thing.Thing) bool { return o.Status.ObservedGeneration == o.Generation })
 		if n := w.cloud.count("PUT"); n != 0 {
 			t.Errorf("%d updates", n)
 		}

@@ -47,7 +47,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("conditions %+v", got.Status.Conditions)
 		}
 	})
-	t.Run("E0-37 looking fails under its own reason, and Ready stays", func(t *testing.T) {
+	t.Run("E0-37 an observation fails under its own reason, and Ready stays", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodGet, broken))
 		w.poke("1")
 		if got := w.failing("ObserveFailed"); !is(got, "Ready", "True") {
@@ -131,7 +131,7 @@ func TestSlowFailures(t *testing.T) {
 			t.Errorf("calls %v after %d", w.cloud.calls(true), calls)
 		}
 	})
-	t.Run("what may recover is looked at again", func(t *testing.T) {
+	t.Run("what may recover is observed again", func(t *testing.T) {
 		w.cloud.settle("ERROR")
 		w.poke("1")
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+5)
@@ -187,12 +187,12 @@ func TestDeletionAfterRefusal(t *testing.T) {
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "no such tier"}))
 	w.create()
 	w.failing("CreateInvalid")
-	t.Run("what the API refused to create is let go after one look", func(t *testing.T) {
+	t.Run("what the API refused to create is released after one observation", func(t *testing.T) {
 		calls := len(w.cloud.calls(true))
 		w.delete()
 		w.gone()
 		if now := w.cloud.calls(true)[calls:]; len(now) != 1 || !strings.HasPrefix(now[0], http.MethodGet) {
-			t.Errorf("calls %v, want one look", now)
+			t.Errorf("calls %v, want one observation", now)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestHangs(t *testing.T) {
 		w.cloud.faulty(nil)
 		w.ready()
 	})
-	t.Run("D-32 an update whose answer is lost is looked at, not repeated", func(t *testing.T) {
+	t.Run("D-32 an update whose answer is lost is observed, not repeated", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodPut, answer{hang: true, effect: true}))
 		w.resize(2)
 		w.ready()
@@ -273,7 +273,7 @@ func TestManySlowCreates(t *testing.T) {
 	})
 }
 
-// TestEvents counts what is told again and again.
+// TestEvents counts what is reported again and again.
 func TestEvents(t *testing.T) {
 	w := newOperatorTest(t, things{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, body: "out of order"}))

@@ -105,7 +105,7 @@ func TestMarkLater(t *testing.T) {
 		w.gone()
 		wantCalls(t, w, "none")
 	})
-	t.Run("a mark that does not stay is told, and not put on for ever", func(t *testing.T) {
+	t.Run("a mark that does not stay is reported, and not put on for ever", func(t *testing.T) {
 		t.Parallel()
 		w := newOperatorTest(t, later{}, markLater)
 		w.cloud.faulty(always(http.MethodPut, answer{code: http.StatusOK, body: "{}"}))
@@ -140,7 +140,7 @@ func (vendorIDs) Create(ctx context.Context, r external.CreateRequest[*thing.Thi
 	return external.CreateResponse[item]{ID: id}, r.Client.call(ctx, http.MethodPost, id, &i, nil)
 }
 
-// TestAssignedID: a driver that returns another id than the name is told so, and nothing is
+// TestAssignedID: a driver that returns another id than the name is reported, and nothing is
 // made twice or lost.
 func TestAssignedID(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestAssignedID(t *testing.T) {
 			t.Error("the thing is still there")
 		}
 	})
-	t.Run("what no look shows by its id holds the object", func(t *testing.T) {
+	t.Run("what no observation shows by its id holds the object", func(t *testing.T) {
 		w.create()
 		w.failing("IDNotSupported")
 		w.cloud.faulty(func(method, _ string) *answer {
@@ -223,7 +223,7 @@ func (replaced) Update(ctx context.Context, r external.UpdateRequest[*thing.Thin
 	return external.UpdateResponse[item]{ID: id}, r.Client.call(ctx, http.MethodDelete, r.ID, nil, nil)
 }
 
-// TestAssignedByUpdate: an update that answers with another id is told so, and nothing is made
+// TestAssignedByUpdate: an update that answers with another id is reported, and nothing is made
 // twice or lost.
 func TestAssignedByUpdate(t *testing.T) {
 	t.Parallel()
@@ -305,7 +305,7 @@ func TestRecordTakenOff(t *testing.T) {
 	w.cloud.change("a", func(i *item) { i.Tags = nil }) // which this cloud could hold
 	t.Run("of an object that lives: it is put back", func(t *testing.T) {
 		w.patch(`{"metadata":{"annotations":{"trimtab.dev/external":null}}}`)
-		w.poke("look")
+		w.poke("observe")
 		w.await("the record to be back", func(o *thing.Thing) bool { return o.Annotations[api.AnnotationExternal] != "" })
 		w.ready()
 	})

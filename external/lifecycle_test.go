@@ -46,7 +46,7 @@ func TestLife(t *testing.T) {
 	w.create()
 	obj := w.ready()
 
-	t.Run("E1-21 a pass looks, calls and looks again, and says by which rows", func(t *testing.T) {
+	t.Run("E1-21 a pass observes, calls and observes again, and says by which rows", func(t *testing.T) {
 		want := []string{"D-00 observe", "D-13 create", "D-08 observe", "D-17 wait"}
 		if diff := cmp.Diff(want, w.trace.rules("a")); diff != "" {
 			t.Errorf("decisions (-want +got):\n%s", diff)
@@ -112,7 +112,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestGoneIsOver: an object that is gone is neither looked for outside nor visited again.
+// TestGoneIsOver: an object that is gone is neither observed nor reconciled again.
 func TestGoneIsOver(t *testing.T) {
 	w := newOperatorTest(t, things{}, func(o *options) { o.Loop.Name = "gone-is-over" })
 	w.create()
@@ -216,7 +216,7 @@ func TestSlowAPI(t *testing.T) {
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+3)
 		wantCalls(t, w, "nothing but the create", "POST "+name(obj))
 		w.resize(1)
-		w.await("a look at the old spec", func(o *thing.Thing) bool { return o.Status.ObservedGeneration == o.Generation })
+		w.await("an observation of the old spec", func(o *thing.Thing) bool { return o.Status.ObservedGeneration == o.Generation })
 	})
 	t.Run("E0-17 E1-04 from creating to ready in one step", func(t *testing.T) {
 		h := w.follow("a")
@@ -313,10 +313,10 @@ func TestDrift(t *testing.T) {
 	w := newOperatorTest(t, things{}, drifting(100*time.Millisecond))
 	obj := w.create()
 	w.ready()
-	t.Run("looked at with no event at all", func(t *testing.T) {
+	t.Run("observed with no event at all", func(t *testing.T) {
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+3)
 	})
-	t.Run("in sync, a look costs no write", func(t *testing.T) {
+	t.Run("in sync, an observation costs no write", func(t *testing.T) {
 		w.requests.Reset()
 		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+5)
 		if got := w.writes("a"); len(got) != 0 {
@@ -377,7 +377,7 @@ func TestSpecChangedWhileDown(t *testing.T) {
 	w.stop()
 	w.resize(9)
 	w.start()
-	t.Run("E0-31 a spec changed while nobody looked is applied", func(t *testing.T) {
+	t.Run("E0-31 a spec changed while no operator ran is applied", func(t *testing.T) {
 		w.ready()
 		if got := w.cloud.get(name(obj)).Size; got != 9 {
 			t.Errorf("size %d", got)

@@ -42,7 +42,7 @@ func TestMetadataLost(t *testing.T) {
 		w.create(needs("b"))
 		w.ready()
 		w.cloud.change("b", func(i *item) { i.State = "LIMPING" })
-		w.change("b", annotated(api.AnnotationReconcile, "look"))
+		w.change("b", annotated(api.AnnotationReconcile, "observe"))
 		w.pending("a", "b")
 		w.stop()
 		w.patch(stripped)
@@ -57,7 +57,7 @@ func TestMetadataLost(t *testing.T) {
 		w.create()
 		w.ready()
 		w.cloud.with(func() { delete(w.cloud.items, "a") })
-		w.poke("look")
+		w.poke("observe")
 		w.await("the second incarnation", func(o *thing.Thing) bool { return o.Status.External.Incarnation == 2 && is(o, "Ready", "True") })
 		w.cloud.faulty(away)
 		w.patch(stripped)
@@ -98,7 +98,7 @@ func TestDependencyRemade(t *testing.T) {
 	w.create(needs("b"))
 	w.ready()
 	w.cloud.with(func() { delete(w.cloud.items, "b"); delete(w.cloud.items, "a") })
-	w.change("b", annotated(api.AnnotationReconcile, "look"))
+	w.change("b", annotated(api.AnnotationReconcile, "observe"))
 	w.await("to be made again", func(o *thing.Thing) bool { return o.Status.External.Incarnation == 2 && is(o, "Ready", "True") })
 	if w.cloud.get("a") == nil {
 		t.Error("the thing says Ready and is not there")
@@ -163,12 +163,12 @@ func (clueless) DependsOn(o *thing.Thing) []external.Dependency {
 	return []external.Dependency{{To: &thing.Thing{}, Name: "b"}}
 }
 
-// TestDependsOnPanics: a mistake of the driver is told on the object and ends nothing else.
+// TestDependsOnPanics: a mistake of the driver is reported on the object and ends nothing else.
 func TestDependsOnPanics(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, clueless{})
 	w.create()
-	w.await("the panic to be told", func(o *thing.Thing) bool {
+	w.await("the panic to be reported", func(o *thing.Thing) bool {
 		return strings.Contains(condition(o, "Ready").Message, "panicked")
 	})
 }
@@ -182,7 +182,7 @@ func (f forgetful) Observe(ctx context.Context, r external.ObserveRequest[*thing
 	return seen, err
 }
 
-// TestForgottenMark: the likeliest mistake of an author is told as such.
+// TestForgottenMark: the likeliest mistake of an author is reported as such.
 func TestForgottenMark(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, forgetful{})

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
-// TestChangedMeanwhile: while the first look of a new process is under way, a person forbids
+// TestChangedMeanwhile: while the first observation of a new process is under way, a user forbids
 // what the process is about to do.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestForeignResourceIsDeleted(t *testing.T) {
 	w.create()
 	w.failing("NotOurs")
 	w.cloud.with(func() { delete(w.cloud.items, "a") })
-	w.poke("look")
+	w.poke("observe")
 	got := w.ready()
 	if got.Status.External.Incarnation != 1 || slices.ContainsFunc(w.trace.rules("a"), func(r string) bool { return strings.HasPrefix(r, "D-14") }) {
 		t.Errorf("taken for a loss of ours: incarnation %d, decisions %v", got.Status.External.Incarnation, w.trace.rules("a"))
@@ -54,7 +54,7 @@ func TestRenamedBeforeCreate(t *testing.T) {
 	w.patch(`{"spec":{"name":"wrong"}}`)
 	w.cloud.put("wrong", item{Size: 7, State: "ONLINE"})
 	w.createAs("b")
-	t.Run("what bears the new name is looked at first", func(t *testing.T) {
+	t.Run("what bears the new name is observed first", func(t *testing.T) {
 		w.failing("NotOurs")
 		if w.called(http.MethodPost, "wrong") || w.called(http.MethodPost, "wrogn") {
 			t.Errorf("calls %v", w.cloud.calls(false))

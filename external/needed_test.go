@@ -186,12 +186,12 @@ func TestDependencyJudged(t *testing.T) {
 		w.create()
 		w.pending("a", "db: it is not ready")
 	})
-	t.Run("a panic is told", func(t *testing.T) {
+	t.Run("a panic is reported", func(t *testing.T) {
 		t.Parallel()
 		w := needing(t, external.Dependency{To: &corev1.ConfigMap{}, Name: "db", Ready: func(client.Object) (bool, string) { panic("nil map") }})
 		w.make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "db"}})
 		w.create()
-		w.await("the panic to be told", func(o *thing.Thing) bool {
+		w.await("the panic to be reported", func(o *thing.Thing) bool {
 			return strings.Contains(condition(o, "Ready").Message, "panicked in Dependency.Ready")
 		})
 	})

@@ -55,7 +55,7 @@ type operatorTest struct {
 	stop      func()
 }
 
-// recorder keeps what a controller told.
+// recorder keeps what a controller traced.
 type recorder struct {
 	mu   sync.Mutex
 	list []trace.Record
@@ -96,7 +96,7 @@ func (r *recorder) ends(name string) []trace.End { return events[trace.End](r, n
 // drift is every difference that was traced.
 func (r *recorder) drift() []trace.Drift { return events[trace.Drift](r, "") }
 
-// newOperatorTest starts an operator of things, quick to retry and without routine looks unless
+// newOperatorTest starts an operator of things, quick to retry and without routine observations unless
 // the options ask for them.
 func newOperatorTest(t *testing.T, d driver[*thing.Thing], change ...func(*options)) *operatorTest {
 	t.Helper()
@@ -128,7 +128,7 @@ func prepareOperatorTest(t *testing.T, d driver[*thing.Thing], change ...func(*o
 	return w
 }
 
-// drifting looks every d.
+// drifting observes every d.
 func drifting(d time.Duration) func(*options) { return func(o *options) { o.DriftInterval = d } }
 
 func scheme(t *testing.T) *runtime.Scheme {
@@ -321,7 +321,7 @@ func (w *operatorTest) awaitEvent(text string) {
 	}
 }
 
-// until waits for what cannot be watched, and tells whether it came.
+// until waits for what cannot be watched, and reports whether it came.
 func (w *operatorTest) until(ok func() bool) bool { return poll.Until(ok) }
 
 func condition(o *thing.Thing, t string) metav1.Condition {

@@ -22,7 +22,7 @@ func (garbled) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thi
 }
 
 // TestGarbledStatus: what an author shows of an API that answers in bytes which are no text
-// is written once, and not at every look.
+// is written once, and not at every observation.
 func TestGarbledStatus(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, garbled{})
@@ -33,10 +33,10 @@ func TestGarbledStatus(t *testing.T) {
 	}
 	before := len(w.writes("a"))
 	for range 3 {
-		w.settled("a") // each asks for a look by an annotation that is echoed: one write
+		w.settled("a") // each asks for an observation by an annotation that is echoed: one write
 	}
 	if now := len(w.writes("a")); now != before+3 {
-		t.Errorf("writes for three looks: %v", w.writes("a")[before:])
+		t.Errorf("writes for three observations: %v", w.writes("a")[before:])
 	}
 }
 
@@ -161,7 +161,7 @@ func TestNameIsNeverValid(t *testing.T) {
 	d.mu.Lock()
 	d.tamed = false
 	d.mu.Unlock()
-	w.poke("look")
+	w.poke("observe")
 	got := w.await("a word about ExternalName", func(o *thing.Thing) bool { return strings.Contains(o.Status.Message, "ExternalName") })
 	if failed := condition(got, "Failed"); failed.Reason != "CallHangs" || is(got, "Stalled", "True") || !is(got, "Ready", "True") {
 		t.Errorf("status %+v", got.Status)
@@ -172,7 +172,7 @@ func TestNameIsNeverValid(t *testing.T) {
 }
 
 // TestSpecOfADependencyChanges: as long as it stays ready, those who depend on it and have what they
-// stand for neither wait nor write anything, also if they are looked at in between.
+// stand for neither wait nor write anything, also if they are observed in between.
 func TestSpecOfADependencyChanges(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, named{})
@@ -205,7 +205,7 @@ func TestSpecOfADependencyChanges(t *testing.T) {
 }
 
 // TestEndpointWithASecret: what stands on every object holds no password, and the driver's
-// mistake is told.
+// mistake is reported.
 func TestEndpointWithASecret(t *testing.T) {
 	t.Parallel()
 	for why, endpoint := range map[string]string{

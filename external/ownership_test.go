@@ -94,7 +94,7 @@ func TestUnmarkedAPI(t *testing.T) {
 	w.requests.Reset()
 	w.create()
 	w.ready()
-	t.Run("without marks, the marker follows the look and costs a write", func(t *testing.T) {
+	t.Run("without marks, the marker follows the observation and costs a write", func(t *testing.T) {
 		wantWrites(t, w, "finalizer, marker, status", "patch", "patch", "apply status")
 		if tags := w.cloud.get("a").Tags; len(tags) == 0 {
 			t.Log("the bench cloud could hold marks, and was given one")

@@ -24,7 +24,7 @@ func (w *operatorTest) change(name string, f func(*thing.Thing)) {
 	}
 }
 
-// settled waits until the object has been looked at as it is now, and rests.
+// settled waits until the object has been observed as it is now, and rests.
 func (w *operatorTest) settled(name string) *thing.Thing {
 	w.t.Helper()
 	token := time.Now().String()
@@ -41,7 +41,7 @@ func (w *operatorTest) remove(name string) {
 	}
 }
 
-// called tells whether the cloud had a call.
+// called reports whether the cloud had a call.
 func (w *operatorTest) called(method, name string) bool {
 	return slices.Contains(w.cloud.calls(false), method+" "+name)
 }

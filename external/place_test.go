@@ -251,7 +251,7 @@ func TestEndpoints(t *testing.T) {
 			t.Error("the thing at the first endpoint was deleted")
 		}
 	})
-	t.Run("or to begin anew", func(t *testing.T) {
+	t.Run("or to start over", func(t *testing.T) {
 		w.stop()
 		second := w.cloud
 		w.cloud = newCloud(t)

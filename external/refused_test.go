@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// rests tells whether no pass over an object is under way.
+// rests reports whether no pass over an object is under way.
 func (r *recorder) rests(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// recovers: a state that may recover is looked at after waits that grow.
+// recovers: a state that may recover is observed after waits that grow.
 func (w *operatorTest) recovers() {
 	w.t.Helper()
 	w.cloud.settle("ERROR")

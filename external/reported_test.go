@@ -38,7 +38,7 @@ func (s settling) Compare(r external.CompareRequest[*thing.Thing, item]) externa
 	)
 }
 
-// TestIgnoredDifference: what is shown and not acted on makes no thing unready, and its looks no
+// TestIgnoredDifference: what is shown and not acted on makes no thing unready, and its observations no
 // dearer.
 func TestIgnoredDifference(t *testing.T) {
 	compared := &atomic.Int64{}
@@ -81,7 +81,7 @@ func (w *operatorTest) forge(name string, body map[string]any) {
 	}
 }
 
-// pokeAs asks for a look at an object and waits until there was one.
+// pokeAs asks for an observation of an object and waits until there was one.
 func (w *operatorTest) pokeAs(name, token string) *thing.Thing {
 	w.t.Helper()
 	obj := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
@@ -89,7 +89,7 @@ func (w *operatorTest) pokeAs(name, token string) *thing.Thing {
 	if err := w.admin.Patch(w.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 		w.t.Fatal(err)
 	}
-	return w.awaitAs(name, "a look", func(o *thing.Thing) bool { return o.Status.HandledReconcile == token })
+	return w.awaitAs(name, "an observation", func(o *thing.Thing) bool { return o.Status.HandledReconcile == token })
 }
 
 // refusing lets the cloud refuse calls on one thing.
@@ -114,7 +114,7 @@ func TestForgedReady(t *testing.T) {
 			t.Errorf("it stayed: %+v", got.Status.Conditions)
 		}
 	})
-	t.Run("while nobody ran, and nobody can look", func(t *testing.T) {
+	t.Run("while no operator ran, and no observation succeeds", func(t *testing.T) {
 		w := newOperatorTest(t, named{})
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 		w.create()
@@ -269,7 +269,7 @@ func testGone(w *operatorTest, name string) {
 	}
 }
 
-// TestRefusedDelete: a delete that the vendor refuses for now says why.
+// TestRefusedDelete: a delete that the API refuses for now says why.
 func TestRefusedDelete(t *testing.T) {
 	w := newOperatorTest(t, named{})
 	w.create()
@@ -321,7 +321,7 @@ func callsCounted(t *testing.T, op, class string) float64 {
 	return 0
 }
 
-// told lists the events with a reason as "Warning CreateFailed".
+// eventsOf lists the events with a reason as "Warning CreateFailed".
 func (w *operatorTest) eventsOf(reason string) []string {
 	w.t.Helper()
 	var out []string
@@ -345,7 +345,7 @@ func TestAPIUnreachable(t *testing.T) {
 	for i, size := range []int{2, 3} {
 		w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError, body: "out of order"}))
 		w.resize(size)
-		got := w.await("the failure to be told", func(o *thing.Thing) bool {
+		got := w.await("the failure to be reported", func(o *thing.Thing) bool {
 			return is(o, "Failed", "True") && o.Status.ObservedGeneration == o.Generation
 		})
 		for what, m := range map[string]string{"status.message": got.Status.Message, "Reconciling": condition(got, "Reconciling").Message, "Failed": condition(got, "Failed").Message} {
@@ -357,28 +357,28 @@ func TestAPIUnreachable(t *testing.T) {
 			t.Errorf("Reconciling %s, Ready %s, state %s", r, condition(got, "Ready").Status, got.Status.State)
 		}
 		if ready := condition(got, "Ready"); strings.Contains(ready.Message, "cannot") || ready.ObservedGeneration != int64(i+1) {
-			t.Errorf("Ready tells %q of generation %d", ready.Message, ready.ObservedGeneration)
+			t.Errorf("Ready says %q of generation %d", ready.Message, ready.ObservedGeneration)
 		}
 		w.cloud.faulty(nil)
 		w.ready()
 	}
 	w.until(func() bool { return len(w.eventsOf("ObserveFailed")) == 2 })
 	if n := w.eventsOf("ObserveFailed"); !slices.Equal(n, []string{"Warning ObserveFailed", "Warning ObserveFailed"}) {
-		t.Errorf("the same failure is told as %v", n)
+		t.Errorf("the same failure is reported as %v", n)
 	}
 	for _, e := range w.eventsOf("Available") {
 		if e != "Normal Available" {
-			t.Errorf("told as %s", e)
+			t.Errorf("reported as %s", e)
 		}
 	}
 }
 
-// TestTextsFromOutside: what a vendor says reaches nobody as it is.
+// TestTextsFromTheAPI: what the API says reaches no user unchanged.
 func TestTextsFromTheAPI(t *testing.T) {
 	tests := map[string]struct{ why, said, want string }{
 		"a password in a URL": {"it would be in clear", `dial "nats://app:hunter2@nats:4222": refused`, "(sensitive)@nats:4222"},
 		"a bearer token":      {"it would be in clear", "sent Authorization: Bearer hunter2", "Authorization: (sensitive)"},
-		"no UTF-8":            {"the status would be written at every look", "bad \xff\xfe byte hunter", "bad \uFFFD byte hunter"},
+		"no UTF-8":            {"the status would be written at every observation", "bad \xff\xfe byte hunter", "bad \uFFFD byte hunter"},
 		"very long":           {"the API server would refuse the whole status", strings.Repeat("x", 60_000), "xxx …"},
 	}
 	for _, title := range slices.Sorted(maps.Keys(tests)) {
@@ -460,7 +460,7 @@ func (s secretive) Update(ctx context.Context, r external.UpdateRequest[*thing.T
 	return external.UpdateResponse[item]{}, r.Client.call(ctx, http.MethodPut, r.ID, &r.Have, nil)
 }
 
-// TestWhoChangedIt: what we want ourselves is not told as somebody else's doing.
+// TestWhoChangedIt: what we want ourselves is not reported as a change by others.
 func TestWhoChangedIt(t *testing.T) {
 	want := &atomic.Value{}
 	want.Store("one")
@@ -477,7 +477,7 @@ func TestWhoChangedIt(t *testing.T) {
 	w.awaitEvent("DriftRepaired")
 	for _, e := range w.events() {
 		if strings.Contains(e, "DriftRepaired") && strings.Contains(e, "(sensitive)") {
-			t.Errorf("our own change is told as that of others: %s", e)
+			t.Errorf("our own change is reported as that of others: %s", e)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestDeletedAfterRestart(t *testing.T) {
 		}
 	}
 	if n := w.cloud.count(http.MethodGet) - looks; n != 2*len(names) {
-		t.Errorf("%d looks at %d things, want one before each delete and one after", n, len(names))
+		t.Errorf("%d observations of %d things, want one before each delete and one after", n, len(names))
 	}
 	if n := len(w.cloud.items); n != 0 {
 		t.Errorf("%d things are left", n)
@@ -70,7 +70,7 @@ func TestDeletedAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLostWhileDown: a thing is deleted by others while no operator runs. That is told, and
+// TestLostWhileDown: a thing is deleted by others while no operator runs. That is reported, and
 // what is made instead is another one.
 func TestLostWhileDown(t *testing.T) {
 	t.Parallel()
@@ -137,18 +137,18 @@ func TestCreateAfterRestart(t *testing.T) {
 		w.start()
 		w.awaitCalls(http.MethodPost, 2)
 		w.cloud.faulty(nil)
-		w.poke("look")
+		w.poke("observe")
 		w.ready()
 		w.cloud.with(func() {
 			if slices.Contains(said, "CreateConflict") {
-				t.Errorf("a create that had succeeded was told as a failure: %v", said)
+				t.Errorf("a create that had succeeded was reported as a failure: %v", said)
 			}
 		})
 	})
 }
 
-// TestTakenName: the name is taken between the look and the create. That is somebody else's
-// thing, and is told as such.
+// TestTakenName: the name is taken between the observation and the create. That is somebody else's
+// thing, and is reported as such.
 func TestTakenName(t *testing.T) {
 	t.Parallel()
 	refuseTakenName(t)

@@ -31,7 +31,7 @@ func TestRestlessValue(t *testing.T) {
 	}
 }
 
-// TestBusyWriter: after a restart somebody writes the object's status during each look. That
+// TestBusyWriter: after a restart somebody writes the object's status during each observation. That
 // concerns neither what is to be done nor to whom, so the deletion goes on.
 func TestBusyWriter(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestCorrectedWhileDown(t *testing.T) {
 	w.create()
 	w.ready()
 	w.cloud.change("a", func(i *item) { i.State = "BROKEN" })
-	w.poke("look")
+	w.poke("observe")
 	w.failing("OutOfStock")
 	w.stop()
 	w.resize(2)

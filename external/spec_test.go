@@ -107,7 +107,7 @@ func (w *operatorTest) wantNoSpecWritten() {
 }
 
 // limited are things whose names may have 20 of the characters [a-z0-9]. Who names one himself
-// is told if that cannot be.
+// is reported if that cannot be.
 type limited struct{ things }
 
 var fits = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
@@ -128,7 +128,7 @@ func shortName(uid types.UID) string {
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:20]
 }
 
-// Observe looks under the name, as an API does that allows no other.
+// Observe reads under the name, as an API does that allows no other.
 func (limited) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
 	if !fits.MatchString(r.ID) {
 		return observation{}, external.Invalid(fmt.Errorf("no name: %q", r.ID))

@@ -138,7 +138,7 @@ func restfulLife(t *testing.T, tamper func(*operatorTest)) []string {
 }
 
 // busyLife lets an adversary act all the time on an object whose API is slow and fails, and
-// answers the calls, a row of like ones as one: how often it is looked at is a matter of time.
+// answers the calls, a row of like ones as one: how often it is observed is a matter of time.
 func busyLife(t *testing.T, enter func(*operatorTest) *adversary) []string {
 	t.Helper()
 	w := newOperatorTest(t, named{})

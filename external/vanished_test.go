@@ -85,7 +85,7 @@ func TestVanished(t *testing.T) {
 	})
 }
 
-// cleanedUp waits until that is told, and wants nothing left outside.
+// cleanedUp waits until that is reported, and wants nothing left outside.
 func (w *operatorTest) cleanedUp(obj *thing.Thing) {
 	w.t.Helper()
 	w.awaitEvent("CleanedUp")

@@ -104,7 +104,7 @@ func TestNewSpec(t *testing.T) {
 
 func TestRoutineObservations(t *testing.T) {
 	every := func(d time.Duration) func(*options) { return func(o *options) { o.DriftInterval = d } }
-	t.Run("E0-34 looked at every interval with no event at all", func(t *testing.T) {
+	t.Run("E0-34 observed at every interval with no event at all", func(t *testing.T) {
 		inHours(t, nil, func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
@@ -116,7 +116,7 @@ func TestRoutineObservations(t *testing.T) {
 			}
 			for i := 1; i < len(looks); i++ {
 				if gap := looks[i].at.Sub(looks[i-1].at); gap < 9*time.Minute || gap > 11*time.Minute {
-					t.Errorf("%s between two looks", gap)
+					t.Errorf("%s between two observations", gap)
 				}
 			}
 		})
@@ -132,14 +132,14 @@ func TestRoutineObservations(t *testing.T) {
 			}
 		})
 	})
-	t.Run("E0-33 E1-22 without an interval there is no look, with one an outage shows", func(t *testing.T) {
+	t.Run("E0-33 E1-22 without an interval there is no observation, with one an outage shows", func(t *testing.T) {
 		inHours(t, every(-1), func(w *simulation) {
 			w.create("a", "")
 			w.pass(time.Minute)
 			passes, began := len(records[trace.Start](w)), time.Now()
 			w.pass(10 * time.Minute)
 			if looks := w.vendor.had("observe", began); len(looks) > 0 || len(records[trace.Start](w)) != passes {
-				t.Errorf("looks %v", looks)
+				t.Errorf("observations %v", looks)
 			}
 		})
 		inHours(t, every(time.Second), func(w *simulation) {
@@ -196,7 +196,7 @@ func TestNothingIsReportedTwice(t *testing.T) {
 	})
 }
 
-// told is how often something was told about the folders. An event lives for an hour.
+// eventCount is how often something was reported about the folders. An event lives for an hour.
 func (w *simulation) eventCount() int {
 	w.t.Helper()
 	n := 0

@@ -117,7 +117,7 @@ func (w *model) undone() {
 // resource of an earlier object is no longer visible, so it must observe again by itself.
 func (p *modelPass) checkLag(d decide.Decision) {
 	if t := p.have; d.Reason == decide.ReasonNotOurs && d.Wake == decide.WakeEvent && t != nil && t.owner == 0 && t.deleted != 0 && t.gone <= p.w.born[p.o.uid] {
-		p.w.fail("takes what a look that is behind shows of an earlier object's thing for the last word")
+		p.w.fail("takes what a stale observation shows of an earlier object's thing for the last word")
 	}
 }
 

@@ -110,7 +110,7 @@ func TestModelTeeth(t *testing.T) {
 			api: "name without mark",
 			m:   mutant{forgetsRecords: true},
 		},
-		"records before it looks": {
+		"records before it observes": {
 			why: "what was there before is marked and taken",
 			api: "name, marked later",
 			m:   mutant{firstMarker: true},
@@ -154,8 +154,8 @@ func TestModelTeeth(t *testing.T) {
 			why: "a stale marker undoes a recorded id",
 			m:   mutant{unlockedMarker: true},
 		},
-		"believes a look that shows an earlier object's thing": {
-			why: "nobody tells it when that is over",
+		"trusts an observation that shows an earlier object's thing": {
+			why: "nothing wakes it when that is over",
 			m:   with(func(f *decide.Facts) { f.SinceMet = f.Grace }, nil),
 		},
 		"believes a delete that sees nothing": {
@@ -172,7 +172,7 @@ func TestModelTeeth(t *testing.T) {
 			api: "name and mark, said to be gone",
 			m:   with(func(f *decide.Facts) { f.FutileDeletes = 0 }, nil),
 		},
-		"does not look after changes that do not last": {
+		"does not observe after changes that do not last": {
 			why: "changes that others undo are given up",
 			api: "name and mark, remembered",
 			m:   with(func(f *decide.Facts) { f.Unconfirmed = false }, nil),

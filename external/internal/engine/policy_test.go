@@ -80,7 +80,7 @@ func TestSettings(t *testing.T) {
 		"adoption misspelt":   {"fails closed", map[string]string{api.AnnotationAdoption: "allways"}, decide.PauseNone, with(func(p *decide.Policy) { p.Adoption = decide.AdoptNever }), 1},
 		"orphan":              {"", map[string]string{api.AnnotationDeletion: "orphan"}, decide.PauseNone, with(func(p *decide.Policy) { p.Orphan = true }), 0},
 		"deletion misspelt":   {"neither", map[string]string{api.AnnotationDeletion: "orphna"}, decide.PauseNone, with(func(p *decide.Policy) { p.DeletionUnclear = true }), 1},
-		"several at one time": {"all are told", map[string]string{api.AnnotationDeletion: "x", api.AnnotationAdoption: "y", api.AnnotationAccess: "z"}, decide.PauseNone, decide.Policy{DeletionUnclear: true}, 3},
+		"several at one time": {"all are reported", map[string]string{api.AnnotationDeletion: "x", api.AnnotationAdoption: "y", api.AnnotationAccess: "z"}, decide.PauseNone, decide.Policy{DeletionUnclear: true}, 3},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]

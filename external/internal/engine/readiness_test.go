@@ -77,7 +77,7 @@ func TestCallsAtTheEnd(t *testing.T) {
 		"update":  {"", decide.ActionUpdate, false},
 		"delete":  {"", decide.ActionDelete, false},
 		"unmark":  {"", decide.ActionUnmark, false},
-		"observe": {"a look can be had again", decide.ActionObserve, true},
+		"observe": {"an observation can be repeated", decide.ActionObserve, true},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]

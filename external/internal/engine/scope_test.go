@@ -224,7 +224,7 @@ func TestScopeOfThrottledObjects(t *testing.T) {
 			}
 			b.run(time.Hour)
 			if want := 360 * (40 - len(stopped)) * 8 / 10; looks < want {
-				t.Errorf("%d looks at the others in an hour, want %d at least", looks, want)
+				t.Errorf("%d observations of the others in an hour, want %d at least", looks, want)
 			}
 			if most := 70 * len(stopped); len(b.calls)-looks > most {
 				t.Errorf("%d calls were asked to wait, want at most %d", len(b.calls)-looks, most)
@@ -255,7 +255,7 @@ func TestScopeOfALimit(t *testing.T) {
 		t.Errorf("%d calls too many in an hour, want at most %d", refused, most)
 	}
 	if len(b.well) != 40 {
-		t.Errorf("%d of 40 objects were ever looked at", len(b.well))
+		t.Errorf("%d of 40 objects were ever observed", len(b.well))
 	}
 	t.Logf("%d calls, %d too many", len(b.calls), refused)
 }
