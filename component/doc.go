@@ -7,7 +7,9 @@
 // rendered, and deletes everything with the component. While nothing changes it sends no request.
 //
 // A dependent is listed in the component's status.inventory before it is created, and until it is gone.
-// The operator deletes only what carries its label and annotation and is what the inventory lists.
+// The operator deletes only what carries its label and annotation and is what the inventory lists. An
+// inventory that was lost is found again among the objects of Options.Kinds, of the kinds that are rendered, and
+// of those that the operator watches for other components.
 //
 // The names, annotations, policies and states are those of SAP's component-operator-runtime.
 package component

@@ -36,6 +36,9 @@ type Options[T Object] struct {
 	// Kinds are the kinds of dependents. The generated role allows these, and no others are
 	// applied. None means that any kind may be applied; permissions for them are yours to grant.
 	Kinds []schema.GroupVersionKind
+	// Within are the namespaces into which dependents may go beside the one of their component's
+	// placement; a component that renders an object elsewhere is refused. None means any.
+	Within []string
 	// Policies say how dependents are treated that have no annotation. What is empty is
 	// if-unowned, on-object-change, ssa-override, delete.
 	Policies api.Policies
@@ -92,7 +95,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
 	judges, wrong := rules.New(o.HealthCompiler, o.Health)
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop

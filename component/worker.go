@@ -271,6 +271,16 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 
 // render calls the renderer with a copy of the component whose references are loaded.
 func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
+	if p.refs == nil { // of a component that is deleted
+		refs, err := p.references.resolve(ctx, p.obj, p.run.Live())
+		if err != nil {
+			return engine.Rendered{}, err
+		}
+		if len(refs.missing) > 0 {
+			return engine.Rendered{}, fmt.Errorf("references to %s: missing", strings.Join(refs.missing, ", "))
+		}
+		p.refs = refs
+	}
 	copied, _ := p.obj.DeepCopyObject().(T)
 	if err := p.refs.loadAll(ctx, copied); err != nil {
 		return engine.Rendered{}, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +32,10 @@ type Engine struct {
 	// their dependents.
 	ManagedTypes []api.TypeInfo
 	Scheme       *runtime.Scheme
+	// Kinds are the only ones that may be applied, and Within the only namespaces beside the one where a
+	// component's dependents go. None means any.
+	Kinds  []schema.GroupVersionKind
+	Within []string
 	// Pause is how long an object is left as it is that another keeps changing. Zero means a minute.
 	Pause time.Duration
 	// Now is the clock. Nil means time.Now.
@@ -104,6 +109,8 @@ type Result struct {
 
 // pass is one pass over one component.
 type pass struct {
+	// found are the dependents of a component whose inventory is empty.
+	found []api.InventoryItem
 	*Engine
 	Target   *target.Target
 	c        Component
@@ -151,6 +158,9 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 	if err != nil {
 		return Result{Err: err}
 	}
+	if err := errors.Join(p.allowed(objects), p.rebuild(ctx, objects, false)); err != nil {
+		return Result{Err: err}
+	}
 	if err := desired.CheckRemovals(c.Status.Inventory, objects); err != nil {
 		return Result{Err: err}
 	}
@@ -175,6 +185,9 @@ func (e *Engine) pass(c Component, deleting bool) *pass {
 // Delete deletes the dependents.
 func (e *Engine) Delete(ctx context.Context, c Component) Result {
 	p := e.pass(c, true)
+	if err := p.rediscover(ctx); err != nil {
+		return Result{Err: err}
+	}
 	p.merge(nil)
 	return p.run(ctx)
 }
@@ -197,6 +210,9 @@ func (p *pass) merge(objects []desired.Object) {
 	for _, item := range p.memory.recall(p.c.UID, p.c.Status.Inventory) {
 		completed := item.Phase == api.PhaseCompleting || item.Phase == api.PhaseCompleted
 		p.members[graph.Key(item.Key())] = &member{item: item, recorded: true, completed: completed}
+	}
+	for _, item := range p.found { // what is to be deleted needs no record of its own
+		p.members[graph.Key(item.Key())] = &member{item: item, recorded: p.deleting}
 	}
 	for i := range objects {
 		o := &objects[i]

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 )
 
@@ -158,6 +160,25 @@ func (c *Cache) Get(key Key) (Object, bool) {
 		return *o, true
 	}
 	return Object{}, false
+}
+
+// OwnedBy returns what is known of the objects whose owner annotation names an owner and the object itself.
+func (c *Cache) OwnedBy(owner string) map[Key]Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[Key]Object{}
+	for key, k := range c.objects {
+		o := k.latest()
+		if o == nil {
+			continue
+		}
+		if id, own, ok := desired.ParseOwner(o.Owner); ok && id == owner && own == (api.InventoryItem{
+			Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
+		}).Key() {
+			out[key] = *o
+		}
+	}
+	return out
 }
 
 // latest is the newest of what is known; nil if there is no object.

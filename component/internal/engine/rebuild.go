@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/component/internal/projection"
+)
+
+// rebuild finds the dependents of a component whose inventory is empty: of a new one, which has none, and of
+// one whose status was lost. It asks the projections of the kinds that the operator declares, of those that
+// are rendered now, and of those that are watched already, and so needs no read of its own. objects are what
+// is rendered.
+//
+// What the operator applied last to a dependent is not known any more, so its present values count as that.
+// Policies and orders are those of the rendered object or else the defaults. strict has a kind that cannot be
+// watched be an error, unless it is not served.
+func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict bool) error {
+	if len(p.c.Status.Inventory) > 0 {
+		return nil
+	}
+	versions := map[schema.GroupKind]string{}
+	for _, kind := range p.Kinds {
+		versions[kind.GroupKind()] = kind.Version
+	}
+	wanted := make(map[string]*desired.Object, len(objects))
+	for i := range objects {
+		o := &objects[i]
+		wanted[o.Item.Key()] = o
+		versions[schema.GroupKind{Group: o.Item.Group, Kind: o.Item.Kind}] = o.Item.Version
+	}
+	if err := p.know(ctx, versions); err != nil && strict {
+		return fmt.Errorf("find the dependents: %w", err)
+	}
+	for key, live := range p.Target.Cache.OwnedBy(p.c.Owner) {
+		p.found = append(p.found, p.itemOf(key, live, versions[key.GroupKind], wanted))
+	}
+	return nil
+}
+
+// know watches kinds.
+func (p *pass) know(ctx context.Context, versions map[schema.GroupKind]string) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	var problems []error
+	for kind, version := range versions {
+		if err := p.Target.Cache.Watch(ctx, kind.WithVersion(version)); err != nil && !meta.IsNoMatchError(err) {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// itemOf is what is recorded of a dependent that was found.
+func (p *pass) itemOf(key projection.Key, live projection.Object, version string, wanted map[string]*desired.Object) api.InventoryItem {
+	item := api.InventoryItem{Group: key.Group, Version: version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Policies: p.c.Policies}
+	if version == "" {
+		if mapping, err := p.Target.Mapper.RESTMapping(key.GroupKind); err == nil {
+			item.Version = mapping.GroupVersionKind.Version
+		}
+	}
+	m := member{item: item, wanted: wanted[item.Key()]}
+	if m.wanted != nil {
+		m.item = m.wanted.Item
+	}
+	print := live.Print
+	if replaces(&m) && live.Content != (projection.Object{}).Content {
+		print.Owned = live.Content
+	}
+	m.item.UID, m.item.Digest, m.item.Fingerprint = string(live.UID), live.Digest, print.String()
+	if projection.MetadataOnly(key.GroupKind) {
+		m.item.Fingerprint += "@" + live.Version
+	}
+	return m.item
+}
+
+// rediscover is rebuild for a component that is deleted. If something was found, it is rendered once more:
+// only the manifests say which objects stay.
+func (p *pass) rediscover(ctx context.Context) error {
+	if err := p.rebuild(ctx, nil, true); err != nil || len(p.found) == 0 {
+		return err
+	}
+	objects, err := p.render(ctx)
+	if err != nil {
+		return fmt.Errorf("the inventory is lost, and without the manifests it is not known which dependents are to stay; "+
+			"restore status.inventory or what rendering needs: %w", err)
+	}
+	p.found = nil
+	return p.rebuild(ctx, objects, true)
+}
+
+// allowed checks kinds and namespaces of rendered objects against what the operator may touch.
+func (p *pass) allowed(objects []desired.Object) error {
+	kinds, namespaces := map[schema.GroupKind]bool{}, map[string]bool{"": true, p.c.In: true}
+	for _, k := range p.Kinds {
+		kinds[k.GroupKind()] = true
+	}
+	for _, n := range p.Within {
+		namespaces[n] = true
+	}
+	var list []error
+	for i := range objects {
+		item := objects[i].Item
+		if len(kinds) > 0 && !kinds[schema.GroupKind{Group: item.Group, Kind: item.Kind}] {
+			list = append(list, fmt.Errorf("%s: the operator is not allowed to touch objects of group %q and kind %s; "+
+				"add the kind to its Options.Kinds, or remove the object", ref(item), item.Group, item.Kind))
+		}
+		if len(p.Within) > 0 && !namespaces[item.Namespace] {
+			list = append(list, fmt.Errorf("%s: the operator is not allowed to touch objects in namespace %s; "+
+				"add it to its Options.Within, or remove the object", ref(item), item.Namespace))
+		}
+	}
+	return errors.Join(list...)
+}
