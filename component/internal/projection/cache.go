@@ -58,8 +58,10 @@ type known struct {
 	seen *Object
 	// noted is the answer to our own last write, as long as the informer is behind it.
 	noted *Object
-	// gone is the uid of the object that we deleted, as long as the informer still sees it.
-	gone types.UID
+	// gone is the uid of the object that we deleted, and goneAt its last version that was known, as long
+	// as the informer is behind the deletion.
+	gone   types.UID
+	goneAt string
 }
 
 // New makes a cache, which works once it is started.
@@ -186,10 +188,16 @@ func (k known) latest() *Object {
 	switch {
 	case k.noted != nil:
 		return k.noted
-	case k.seen != nil && k.seen.UID == k.gone:
+	case k.seen != nil && k.hides(*k.seen):
 		return nil
 	}
 	return k.seen
+}
+
+// hides reports whether an object is gone that the informer sees: it is the one that we deleted, or one
+// that had its name before.
+func (k known) hides(o Object) bool {
+	return k.gone != "" && (o.UID == k.gone || older(o.Version, k.goneAt))
 }
 
 // Note takes over the answer to a write of ours, unless the informer has seen it already: the object may
@@ -200,28 +208,32 @@ func (c *Cache) Note(live *unstructured.Unstructured) Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.objects[key]
-	if older(c.horizon[key.GroupKind], o.Version) {
-		noted := o
-		if MetadataOnly(key.GroupKind) { // as the informer will see it
-			noted.Print.Values, noted.Content = fingerprint.Hash{}, fingerprint.Hash{}
-		}
-		k.noted, k.gone = &noted, ""
+	if older(c.horizon[key.GroupKind], o.Version) && (k.noted == nil || !older(o.Version, k.noted.Version)) {
+		k.noted, k.gone, k.goneAt = &o, "", ""
 		c.objects[key] = k
 	}
 	return o
 }
 
-// NoteGone takes over that the object with a uid is gone after a write of ours.
+// NoteGone takes over that the object with a uid is gone after a write of ours. Another object may have
+// its name already.
 func (c *Cache) NoteGone(key Key, uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.objects[key]
-	k.noted = nil
-	if k.seen == nil || k.seen.UID != uid {
-		delete(c.objects, key)
-		return
+	at := ""
+	for _, o := range []*Object{k.seen, k.noted} {
+		if o != nil && o.UID == uid && older(at, o.Version) {
+			at = o.Version
+		}
 	}
-	k.gone = uid
+	if at == "" {
+		return // nothing is known of it
+	}
+	if k.noted != nil && k.noted.UID == uid {
+		k.noted = nil
+	}
+	k.gone, k.goneAt = uid, at
 	c.objects[key] = k
 }
 
@@ -240,8 +252,8 @@ func (c *Cache) see(obj any, initial bool) {
 		k.noted = nil
 	}
 	c.reach(e.key, o.Version)
-	if o.UID != k.gone {
-		k.gone = ""
+	if !k.hides(o) {
+		k.gone, k.goneAt = "", ""
 	}
 	after := k.latest()
 	c.objects[e.key] = k
@@ -268,9 +280,9 @@ func (c *Cache) unsee(obj any) {
 		k.noted = nil
 	}
 	if k.gone == e.UID {
-		k.gone = ""
+		k.gone, k.goneAt = "", ""
 	}
-	if c.objects[e.key] = k; k.noted == nil {
+	if c.objects[e.key] = k; k.noted == nil && k.gone == "" {
 		delete(c.objects, e.key)
 	}
 	c.reach(e.key, e.Version)
