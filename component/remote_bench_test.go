@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -284,6 +284,7 @@ type placedBench struct {
 	operator  string
 	requests  *testenv.Log
 	options   component.Options[*placed]
+	logs      logs
 	// setup adds the operator to a manager.
 	setup func(ctrl.Manager) error
 	stop  func()
@@ -326,7 +327,7 @@ func (b *placedBench) start() {
 		}
 	}
 	mgr, err := ctrl.NewManager(b.cfg, ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Logger: funcr.New(b.logs.add, funcr.Options{Verbosity: 7}), Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
@@ -436,4 +437,28 @@ func within(t *testing.T, why string, ok func() bool) {
 	if !poll.Until(ok) {
 		t.Fatalf("waited for %s", why)
 	}
+}
+
+// logs are what an operator logged. From level 8 on, client-go logs what it reads, Secrets too.
+type logs struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *logs) add(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all.WriteString(prefix + " " + args + "\n")
+}
+
+// with returns the first entry that has a text.
+func (l *logs) with(text string) (string, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.all.String()) {
+		if strings.Contains(line, text) {
+			return line, true
+		}
+	}
+	return "", false
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -359,54 +364,126 @@ func targetClient(t *testing.T, s *site) {
 	}
 }
 
-func refusedKubeconfigs(t *testing.T, s *site) {
-	const bytes = "s3cr3tbytes"
-	b := newPlacedBench(t, testenv.Start(t))
-	valid := testenv.User(t, s.cfg, everything())
-	for name, change := range map[string]func(*rest.Config) string{
-		"files": func(c *rest.Config) string { c.BearerToken, c.BearerTokenFile = bytes, "/"+bytes; return "tokenFile" },
-		"insecure": func(c *rest.Config) string {
-			c.Insecure, c.CAData = true, nil
-			c.BearerToken = bytes
-			return "insecure-skip-tls-verify"
-		},
-		"token": func(c *rest.Config) string { c.BearerToken = bytes; return "Unauthorized" },
-	} {
-		cfg := rest.CopyConfig(valid)
-		says := change(cfg)
-		b.secret(name, kubeconfig(t, cfg))
-		b.component(name, b.namespace, from(name))
-		p := b.await(name, "refused", func(p *placed) bool { return p.Status.State == component.StateError })
-		if !strings.Contains(p.Status.Message, says) && name != "token" {
-			t.Errorf("%s: %s", name, p.Status.Message)
+// hazardous are kubeconfigs that reach into the operator's process or trust whoever answers, and what is
+// said of them. Each works if it is allowed.
+func hazardous(t *testing.T, user *rest.Config) map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {
+	t.Helper()
+	file := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name+markBytes)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		b.quotesNothing(name, bytes)
+		return path
 	}
-	exec := strings.Replace(string(kubeconfig(t, valid)), "token: "+valid.BearerToken, "exec: {apiVersion: client.authentication.k8s.io/v1, command: "+bytes+", interactiveMode: Never}", 1)
-	b.secret("exec", []byte(exec))
-	b.component("exec", b.namespace, from("exec"))
-	b.says("exec", "exec, which runs a program")
-	b.secret("broken", []byte(bytes))
-	b.component("broken", b.namespace, from("broken"))
-	b.says("broken", "cannot be decoded")
-	b.quotesNothing("exec", bytes)
-	b.quotesNothing("broken", bytes)
+	token := file("token", user.BearerToken)
+	credential := file("credential", `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"`+user.BearerToken+`"}}`)
+	authority := file("authority", string(user.CAData))
+	return map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo){
+		"exec": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+			u.Token, u.Exec = "", &clientcmdapi.ExecConfig{
+				Command: "cat", Args: []string{credential}, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+			}
+		},
+		"tokenfile": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Token, u.TokenFile = "", token },
+		"insecure-skip-tls-verify": func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			c.CertificateAuthorityData, c.InsecureSkipTLSVerify = nil, true
+		},
+		"certificate-authority": func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			c.CertificateAuthorityData, c.CertificateAuthority = nil, authority
+		},
+	}
 }
 
-// quotesNothing fails the test if the status or an event has a text.
-func (b *placedBench) quotesNothing(name, text string) {
-	b.t.Helper()
-	p := b.await(name, "status", func(*placed) bool { return true })
-	events := &eventsv1.EventList{}
-	if err := b.admin.List(b.t.Context(), events, client.InNamespace(b.namespace)); err != nil {
-		b.t.Fatal(err)
+// impossible are kubeconfigs that do not work in any case, and that are refused before that is noticed.
+func impossible() map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {
+	return map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo){
+		"auth-provider": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: markBytes, Config: map[string]string{"token": markBytes}}
+		},
+		"client-certificate": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificate = "/" + markBytes },
+		"client-key":         func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientKey = "/" + markBytes },
+		"proxy-url": func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			c.ProxyURL = "file://" + markBytes + "/" + markBytes
+		},
 	}
-	data, err := json.Marshal([]any{p.Status, events})
+}
+
+// markBytes is part of kubeconfigs and must not be seen anywhere.
+const markBytes = "s3cr3tbytes"
+
+// with returns the kubeconfig of a user with a change.
+func with(t *testing.T, user *rest.Config, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
+	t.Helper()
+	c, err := clientcmd.Load(kubeconfig(t, user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	context := c.Contexts[c.CurrentContext]
+	change(c.Clusters[context.Cluster], c.AuthInfos[context.AuthInfo])
+	data, err := clientcmd.Write(*c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func refusedKubeconfigs(t *testing.T, s *site) {
+	user := testenv.User(t, s.cfg, everything())
+	there := testenv.Namespace(t, s.cfg)
+	strict := newPlacedBench(t, testenv.Start(t))
+	lax := newPlacedBench(t, testenv.Start(t), func(b *placedBench) {
+		b.options.Kubeconfigs = component.KubeconfigOptions{AllowExec: true, AllowFiles: true, AllowInsecure: true}
+	})
+	cases := hazardous(t, user)
+	for name, change := range cases {
+		lax.secret(name, with(t, user, change))
+		lax.component(name, there, from(name))
+	}
+	all := maps.Clone(cases)
+	maps.Copy(all, impossible())
+	for name, change := range all {
+		strict.secret(name, with(t, user, change))
+		strict.component("strict-"+name, there, from(name))
+		strict.says("strict-"+name, "the kubeconfig")
+		strict.await("strict-"+name, "refused", func(p *placed) bool {
+			return p.Status.State == component.StateError && strings.Contains(strings.ToLower(p.Status.Message), name)
+		})
+	}
+	wrong := rest.CopyConfig(user)
+	wrong.BearerToken = markBytes
+	strict.secret("token", kubeconfig(t, wrong))
+	strict.component("strict-token", there, from("token"))
+	strict.says("strict-token", "the cluster "+user.Host+" does not accept the credentials")
+	strict.secret("broken", []byte(markBytes))
+	strict.component("strict-broken", there, from("broken"))
+	strict.says("strict-broken", "cannot be decoded")
+	strict.quotesNothing(markBytes)
+	for name := range cases {
+		lax.ready(name)
+	}
+}
+
+// quotesNothing fails the test if a status, an event or the operator's log has a text.
+func (b *placedBench) quotesNothing(text string) {
+	b.t.Helper()
+	components, events := &placedList{}, &eventsv1.EventList{}
+	for _, list := range []client.ObjectList{components, events} {
+		if err := b.admin.List(b.t.Context(), list, client.InNamespace(b.namespace)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	data, err := json.Marshal([]any{components, events})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if strings.Contains(string(data), text) {
-		b.t.Errorf("the kubeconfig of %s is quoted: %s", name, data)
+	if at := strings.Index(string(data), text); at >= 0 {
+		b.t.Errorf("a kubeconfig is quoted: %s", data[max(0, at-200):min(len(data), at+200)])
+	}
+	if line, found := b.logs.with(text); found {
+		b.t.Errorf("a kubeconfig is logged: %s", line)
+	}
+	if _, found := b.logs.with("strict-token"); !found || len(components.Items) == 0 || len(events.Items) == 0 {
+		b.t.Error("there is nothing to search")
 	}
 }
 

@@ -20,7 +20,11 @@ const (
 	patience = 15 * time.Second
 )
 
-// UnreachableError is the error of a request to which no API server answered.
+// errCredentials is why a request failed of which the API server does not know who sent it.
+var errCredentials = errors.New("credentials are not accepted")
+
+// UnreachableError is the error of a request to which no API server answered, or one that does not accept
+// the credentials.
 type UnreachableError struct {
 	// Server is the URL, without credentials.
 	Server string
@@ -29,6 +33,9 @@ type UnreachableError struct {
 
 // Error names the server.
 func (e *UnreachableError) Error() string {
+	if errors.Is(e.Err, errCredentials) {
+		return fmt.Sprintf("the cluster %s does not accept the credentials; renew the kubeconfig", e.Server)
+	}
 	return fmt.Sprintf("the cluster %s cannot be reached: %s", e.Server, cause(e.Err))
 }
 
@@ -79,7 +86,7 @@ func (r *reach) failed(err error) {
 		r.since = now
 	}
 	r.last = err
-	fell := !r.down && now.Sub(r.since) >= grace
+	fell := !r.down && (now.Sub(r.since) >= grace || errors.Is(err, errCredentials)) // which do not come back
 	r.down = r.down || fell
 	r.mu.Unlock()
 	if fell {
@@ -136,6 +143,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.WithContext(ctx)
 	}
 	answer, err := t.next.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusUnauthorized {
+		err = errors.Join(errCredentials, answer.Body.Close())
+	}
 	if err != nil {
 		cancel()
 		if outer.Err() != nil { // the caller gave up

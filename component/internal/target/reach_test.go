@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 // server answers or does not.
 type server struct {
 	err   error
+	code  int // zero means 200
 	delay time.Duration
 	asked int
 }
@@ -28,7 +30,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
+	return &http.Response{StatusCode: cmp.Or(s.code, http.StatusOK), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
 // rig is a server with what is known of it.
@@ -105,6 +107,18 @@ func TestReach(t *testing.T) {
 			asked = r.asked
 			if err := r.check(); err != nil || r.asked != asked {
 				t.Errorf("a check of a server that answers: %v, %d requests", err, r.asked-asked)
+			}
+		})
+	})
+	t.Run("credentials", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.code = http.StatusUnauthorized
+			if err := r.send(t.Context(), "watch=true"); !Unreachable(err) || !strings.Contains(err.Error(), "https://there does not accept") {
+				t.Errorf("error %v", err)
+			}
+			if err := r.check(); !Unreachable(err) || r.changes != 1 {
+				t.Errorf("%v, %d changes", err, r.changes)
 			}
 		})
 	})
