@@ -41,10 +41,10 @@ import (
 // placed is a component that says where its dependents are.
 type placed struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
-	Spec   placedSpec    `json:"spec,omitempty"`
-	Status bundle.Status `json:"status,omitempty"`
+	Spec   placedSpec    `json:"spec"`
+	Status bundle.Status `json:"status,omitzero"`
 }
 
 type placedSpec struct {
@@ -74,7 +74,7 @@ func (p *placed) GetStatus() *component.Status { return &p.Status.ComponentStatu
 // DeepCopyObject implements runtime.Object.
 func (p *placed) DeepCopyObject() runtime.Object {
 	out := &placed{TypeMeta: p.TypeMeta}
-	p.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	p.DeepCopyInto(&out.ObjectMeta)
 	p.Spec.Spec.DeepCopyInto(&out.Spec.Spec)
 	p.Spec.ClientSpec.DeepCopyInto(&out.Spec.ClientSpec)
 	out.Spec.User, out.Spec.Groups = p.Spec.User, slices.Clone(p.Spec.Groups)
@@ -84,14 +84,14 @@ func (p *placed) DeepCopyObject() runtime.Object {
 
 type placedList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata"`
 
 	Items []placed `json:"items"`
 }
 
 // DeepCopyObject implements runtime.Object.
 func (l *placedList) DeepCopyObject() runtime.Object {
-	out := &placedList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	out := &placedList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy()}
 	for i := range l.Items {
 		item, _ := l.Items[i].DeepCopyObject().(*placed)
 		out.Items = append(out.Items, *item)
@@ -225,13 +225,13 @@ func (l *line) listen(t *testing.T, address string) {
 			if err != nil {
 				return
 			}
-			go l.carry(in)
+			go l.carry(t.Context(), in)
 		}
 	}()
 }
 
-func (l *line) carry(in net.Conn) {
-	out, err := net.Dial("tcp", l.to)
+func (l *line) carry(ctx context.Context, in net.Conn) {
+	out, err := new(net.Dialer).DialContext(ctx, "tcp", l.to)
 	if err != nil {
 		_ = in.Close()
 		return

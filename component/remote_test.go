@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -26,8 +27,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
@@ -63,6 +62,7 @@ func TestRemote(t *testing.T) {
 }
 
 func remoteOrLocal(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there := testenv.Namespace(t, s.cfg)
 	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
@@ -86,6 +86,7 @@ func remoteOrLocal(t *testing.T, s *site) {
 }
 
 func remoteDrift(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there := testenv.Namespace(t, s.cfg)
 	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
@@ -100,6 +101,7 @@ func remoteDrift(t *testing.T, s *site) {
 }
 
 func unreachable(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there := testenv.Namespace(t, s.cfg)
 	cfg, line := via(t, testenv.User(t, s.cfg, everything()))
@@ -129,6 +131,7 @@ func unreachable(t *testing.T, s *site) {
 }
 
 func unreachableDeletion(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there := testenv.Namespace(t, s.cfg)
 	cfg, line := via(t, testenv.User(t, s.cfg, everything()))
@@ -151,6 +154,7 @@ func unreachableDeletion(t *testing.T, s *site) {
 }
 
 func rotated(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there := testenv.Namespace(t, s.cfg)
 	before, old := via(t, testenv.User(t, s.cfg, everything()))
@@ -216,6 +220,7 @@ func dependents(requests []audited) []audited {
 }
 
 func impersonated(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, s.cfg)
 	user := "system:serviceaccount:" + b.namespace + ":sa"
 	b.component("a", b.namespace, as(user, "extra"))
@@ -246,6 +251,7 @@ func impersonated(t *testing.T, s *site) {
 }
 
 func userAndGroups(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, s.cfg)
 	user, group := b.namespace+"-user", b.namespace+"-group"
 	grant(t, s.admin, userSubject(user))
@@ -268,6 +274,7 @@ func userAndGroups(t *testing.T, s *site) {
 }
 
 func both(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there, user := testenv.Namespace(t, s.cfg), b.namespace+"-user"
 	grant(t, s.admin, userSubject(user))
@@ -332,6 +339,7 @@ func (a *asking) hook(from string) component.HookFunc[*placed] {
 }
 
 func targetClient(t *testing.T, s *site) {
+	t.Helper()
 	a := &asking{namespace: testenv.Namespace(t, s.cfg), said: map[string]string{}}
 	b := newPlacedBench(t, testenv.Start(t), func(b *placedBench) {
 		b.setup = func(mgr ctrl.Manager) error {
@@ -428,6 +436,7 @@ func with(t *testing.T, user *rest.Config, change func(*clientcmdapi.Cluster, *c
 }
 
 func refusedKubeconfigs(t *testing.T, s *site) {
+	t.Helper()
 	user := testenv.User(t, s.cfg, everything())
 	there := testenv.Namespace(t, s.cfg)
 	strict := newPlacedBench(t, testenv.Start(t))
@@ -495,6 +504,7 @@ func (b *placedBench) dropSecret(name string) {
 }
 
 func kubeconfigGone(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t))
 	there := testenv.Namespace(t, s.cfg)
 	config := kubeconfig(t, testenv.User(t, s.cfg, everything()))
@@ -503,7 +513,7 @@ func kubeconfigGone(t *testing.T, s *site) {
 	b.ready("a")
 	b.dropSecret("there")
 	b.delete("a")
-	b.says("a", "waiting for Secret "+b.namespace+"/there: it does not exist")
+	b.says("a", "the kubeconfig for the cluster of the dependents is missing; waiting for Secret "+b.namespace+"/there: it does not exist")
 	if !has(t, s.admin, there, "a") {
 		t.Error("the dependent was deleted with a kubeconfig that is gone")
 	}
@@ -515,6 +525,7 @@ func kubeconfigGone(t *testing.T, s *site) {
 }
 
 func kubeconfigKept(t *testing.T, s *site) {
+	t.Helper()
 	b := newPlacedBench(t, testenv.Start(t), func(b *placedBench) { b.options.Kubeconfigs.KeepForDeletion = true })
 	there := testenv.Namespace(t, s.cfg)
 	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
@@ -529,6 +540,7 @@ func kubeconfigKept(t *testing.T, s *site) {
 }
 
 func discovery(t *testing.T, s *site) {
+	t.Helper()
 	const group = "broken.tests.trimtab.dev"
 	broken := object("apiregistration.k8s.io/v1", "APIService", "v1."+group, map[string]any{"spec": map[string]any{
 		"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),

@@ -167,7 +167,7 @@ func (p *pass[T]) lost(err error) error {
 
 // impersonationNeeds are the permissions to act as the service accounts of components.
 func impersonationNeeds[T Object]() []loop.Need {
-	obj, ok := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	obj, ok := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
 	if !ok {
 		return nil
 	}

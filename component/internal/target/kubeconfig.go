@@ -68,7 +68,7 @@ func checkCluster(c *clientcmdapi.Cluster, allow Allow) error {
 	switch {
 	case err != nil || server.Host == "":
 		problems = append(problems, errors.New("the kubeconfig's server must be a URL such as https://api.example.org:6443"))
-	case server.Scheme != "https" && !(allow.Insecure && server.Scheme == "http"):
+	case server.Scheme != "https" && (server.Scheme != "http" || !allow.Insecure):
 		problems = append(problems, errors.New("the kubeconfig's server must be an https URL"))
 	}
 	if c.InsecureSkipTLSVerify && !allow.Insecure {

@@ -43,7 +43,7 @@ type Registry struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	base    context.Context
+	start   func(run func(context.Context)) (stop context.CancelFunc)
 	ended   bool
 	targets map[string]*entry
 	members map[types.UID]*member
@@ -84,7 +84,11 @@ func (r *Registry) NeedLeaderElection() bool { return false }
 // Start runs the caches of the targets until ctx ends.
 func (r *Registry) Start(ctx context.Context) error {
 	r.mu.Lock()
-	r.base = ctx
+	r.start = func(run func(context.Context)) context.CancelFunc {
+		ctx, stop := context.WithCancel(ctx)
+		r.running.Go(func() { run(ctx) })
+		return stop
+	}
 	r.mu.Unlock()
 	close(r.started)
 	r.running.Go(func() { r.sweep(ctx) })
@@ -176,9 +180,7 @@ func (r *Registry) add(uid types.UID, name types.NamespacedName, key string, t *
 		return nil, fmt.Errorf("start a cache: %w", context.Canceled)
 	}
 	if r.targets[key] == nil {
-		ctx, stop := context.WithCancel(r.base)
-		r.targets[key] = &entry{Target: t, stop: stop, components: map[types.UID]types.NamespacedName{}}
-		r.running.Go(func() { t.run(ctx) })
+		r.targets[key] = &entry{Target: t, stop: r.start(t.run), components: map[types.UID]types.NamespacedName{}}
 	}
 	return r.use(uid, name, key), nil
 }
