@@ -90,7 +90,7 @@ func TestDependencyWithoutReady(t *testing.T) {
 			w.reports(c, `{"phase":"Bound"}`)
 			w.ready()
 			w.reports(c, `{"phase":"Lost"}`)
-			w.pending("a", "db: it is not ready")
+			w.pending("a", "db: it has failed")
 		})
 	}
 	t.Run("a Deployment", func(t *testing.T) { // its controller runs
