@@ -195,8 +195,9 @@ func TestIgnore(t *testing.T) {
 		scaled(2)
 		b.change(web(3, "b"))
 		testenv.Wait(t, b.admin, get(), "no longer ignored", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 3 })
+		before := get().Annotations[b.key("digest")]
 		b.change(web(1, "c", "ignore", "spec.replicas, spec.template.spec.containers[name=a].image"))
-		testenv.Wait(t, b.admin, &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}, "seen", func(o *bundle.Bundle) bool { return o.Status.ObservedGeneration == o.Generation })
+		testenv.Wait(t, b.admin, get(), "applied", func(d *appsv1.Deployment) bool { return d.Annotations[b.key("digest")] != before })
 		scaled(3) // the value of a field that the operator owned before
 		if image := get().Spec.Template.Spec.Containers[0].Image; image != "b" {
 			t.Errorf("image %s, want b", image)
