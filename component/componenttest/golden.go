@@ -45,7 +45,7 @@ func Golden[T component.Object](t testing.TB, r component.Renderer[T], c T, file
 		t.Fatal(err)
 	}
 	got := documents(t, objects, scheme)
-	want, err := os.ReadFile(file) //nolint:gosec // the test names the file
+	want, err := os.ReadFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case missing || err == nil && os.Getenv(UpdateGolden) != "":

@@ -55,6 +55,7 @@ func Play(t testing.TB, c client.WithWatch, namespace string, kinds ...schema.Gr
 
 // play watches a kind until ctx ends.
 func play(ctx context.Context, t testing.TB, c client.WithWatch, namespace string, kind schema.GroupVersionKind) {
+	t.Helper()
 	for ctx.Err() == nil {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)

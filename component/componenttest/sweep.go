@@ -72,7 +72,7 @@ func KillAtRandom[T component.Object](t *testing.T, s Sweep[T], runs int) {
 	for i := range runs {
 		t.Run(fmt.Sprintf("run %d", i+1), func(t *testing.T) {
 			t.Parallel()
-			delay := time.Duration(rand.Int64N(int64(quiet.took))) //nolint:gosec // a test needs no secret
+			delay := time.Duration(rand.Int64N(int64(quiet.took)))
 			t.Logf("killed after %s", delay)
 			s.play(t, cut{delay: delay}).compare(t, quiet)
 		})
@@ -142,7 +142,7 @@ func (r *run[T]) supervise(l *line) {
 		l.pending.Wait()
 		r.die()
 		stop()
-		next, err := r.start(newLine(cut{}))
+		next, err := r.start(newLine(cut{})) //nolint:contextcheck // a process outlives the context of the test, see run.ctx
 		if err != nil {
 			r.t.Errorf("start the operator again: %v", err)
 			return

@@ -69,11 +69,11 @@ func (p *pass) itemOf(key projection.Key, live projection.Object, version string
 	if m.wanted != nil {
 		m.item = m.wanted.Item
 	}
-	print := live.Print
+	owned := live.Print
 	if replaces(&m) && live.Content != (projection.Object{}).Content {
-		print.Owned = live.Content
+		owned.Owned = live.Content
 	}
-	m.item.UID, m.item.Digest, m.item.Fingerprint = string(live.UID), live.Digest, print.String()
+	m.item.UID, m.item.Digest, m.item.Fingerprint = string(live.UID), live.Digest, owned.String()
 	if projection.MetadataOnly(key.GroupKind) {
 		m.item.Fingerprint += "@" + live.Version
 	}
