@@ -100,16 +100,16 @@ func conclude(s situation) conclusion {
 	case s.Invalid:
 		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Stalled: true, Next: nextEvent}
 	case s.Suspended:
-		return pending(reasonSuspended, "suspended: the dependents are left as they are", nextAgain, s.Requeue)
+		return pending(reasonSuspended, "suspended: the dependents are left as they are", s.Requeue)
 	case s.Failure != "" && s.Retriable:
-		c := pending(reasonRetrying, s.Failure+"; retrying", nextAgain, s.RetryAfter)
+		c := pending(reasonRetrying, s.Failure+"; retrying", s.RetryAfter)
 		return s.overdue(c)
 	case s.Failure != "":
 		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
 	case s.Missing != "":
-		return s.overdue(pending(reasonRetrying, "waiting for "+s.Missing, nextAgain, s.Retry))
+		return s.overdue(pending(reasonRetrying, "waiting for "+s.Missing, s.Retry))
 	case s.Recorded && s.First:
-		return pending(reasonFirstSeen, "the dependents are recorded; they are created next", nextAgain, soon)
+		return pending(reasonFirstSeen, "the dependents are recorded; they are created next", soon)
 	case s.Recorded:
 		return processing(reasonRestarting, "the dependents changed; they are applied next", soon)
 	case s.Ready:
@@ -158,8 +158,8 @@ func concludeDeletion(s situation) conclusion {
 	}
 }
 
-func pending(reason, message string, n next, after time.Duration) conclusion {
-	return conclusion{State: StatePending, Reason: reason, Message: message, Ready: metav1.ConditionUnknown, Reconciling: true, Next: n, After: after}
+func pending(reason, message string, after time.Duration) conclusion {
+	return conclusion{State: StatePending, Reason: reason, Message: message, Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: after}
 }
 
 func processing(reason, message string, after time.Duration) conclusion {

@@ -11,5 +11,14 @@
 // inventory that was lost is found again among the objects of Options.Kinds, of the kinds that are rendered, and
 // of those that the operator watches for other components.
 //
-// The names, annotations, policies and states are those of SAP's component-operator-runtime.
+// The names, annotations, policies and states are those of SAP's component-operator-runtime. Its
+// interfaces are here, too: a [Component] with a [Generator] and hooks runs in [NewReconciler], which
+// differs from New in the default update policy.
+//
+// A component can say where its dependents go, as whom they are written, when it is retried and more, by
+// [PlacementConfiguration] and the like; package api has types to embed in specs. References to Secrets
+// and ConfigMaps, wherever they are in a spec, are watched.
+//
+// Start with the examples of New and NewReconciler; docs/components.md lists annotations, policies, states
+// and reasons.
 package component

@@ -55,7 +55,7 @@ func newReconciler[T Component](name string, g Generator, options ReconcilerOpti
 	o := Options[T]{
 		Name: name, Kinds: options.Kinds, Scheme: options.SchemeBuilder, LastObservedAtEvery: options.LastObservedAtEvery,
 		Kubeconfigs: options.Kubeconfigs,
-		Policies: api.Policies{UpdatePolicy: api.UpdatePolicyReplace},
+		Policies:    api.Policies{UpdatePolicy: api.UpdatePolicyReplace},
 	}
 	if options.CreateMissingNamespaces != nil && !*options.CreateMissingNamespaces {
 		o.Namespaces = api.NamespacePolicyDoNotCreate

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,8 +36,8 @@ type referring struct {
 }
 
 // referringTypes finds out which types reachable from t contain references.
-func referringTypes(t reflect.Type) referring {
-	r := referring{types: map[reflect.Type]bool{}}
+func referringTypes(t reflect.Type) *referring {
+	r := &referring{types: map[reflect.Type]bool{}}
 	for again := true; again; { // a type may contain itself
 		again = r.visit(t, map[reflect.Type]bool{})
 	}
@@ -55,15 +56,15 @@ func (r *referring) visit(t reflect.Type, seen map[reflect.Type]bool) (found boo
 		found = r.visit(inner, seen) || found
 		contains = contains || r.types[inner]
 	}
-	if ref, ok := reflect.New(t).Interface().(api.Reference); ok {
+	if ref, ok := reflect.TypeAssert[api.Reference](reflect.New(t)); ok {
 		contains = true
 		if kind, _ := ref.Refers(); !slices.Contains(r.kinds, kind) {
 			r.kinds = append(r.kinds, kind)
 		}
 	} else if t.Kind() == reflect.Struct {
-		for i := range t.NumField() {
-			if t.Field(i).IsExported() {
-				look(t.Field(i).Type)
+		for field := range t.Fields() {
+			if field.IsExported() {
+				look(field.Type)
 			}
 		}
 	} else if k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Array || k == reflect.Map {
@@ -87,7 +88,7 @@ type reference struct {
 
 // of returns the references in a component that name something, in the order of its fields. With load,
 // references in maps are replaced by copies that can be loaded.
-func (r referring) of(obj client.Object, load bool) []reference {
+func (r *referring) of(obj client.Object, load bool) []reference {
 	var found []reference
 	if len(r.kinds) > 0 {
 		r.walk(reflect.ValueOf(obj), "", load, &found)
@@ -95,12 +96,12 @@ func (r referring) of(obj client.Object, load bool) []reference {
 	return found
 }
 
-func (r referring) walk(v reflect.Value, path string, load bool, found *[]reference) {
+func (r *referring) walk(v reflect.Value, path string, load bool, found *[]reference) {
 	if !v.IsValid() || !r.types[v.Type()] {
 		return
 	}
 	if v.CanAddr() {
-		if ref, ok := v.Addr().Interface().(api.Reference); ok {
+		if ref, ok := reflect.TypeAssert[api.Reference](v.Addr()); ok {
 			if kind, name := ref.Refers(); name != "" {
 				*found = append(*found, reference{ref, path, kind, name})
 			}
@@ -127,7 +128,7 @@ func (r referring) walk(v reflect.Value, path string, load bool, found *[]refere
 }
 
 // walkMap walks the values of a map, which have no address.
-func (r referring) walkMap(v reflect.Value, path string, load bool, found *[]reference) {
+func (r *referring) walkMap(v reflect.Value, path string, load bool, found *[]reference) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	for _, key := range keys {
@@ -161,7 +162,7 @@ func (m inMap) Load(content map[string][]byte) (string, error) {
 }
 
 // sources wake components when what they refer to changes.
-func sourcesOf[T Object](r referring) []trigger.Source[T] {
+func sourcesOf[T Object](r *referring) []trigger.Source[T] {
 	var sources []trigger.Source[T]
 	for _, kind := range r.kinds {
 		sources = append(sources, trigger.Reference[T]{To: metadataOf(kind), Names: func(obj T) []types.NamespacedName {
@@ -178,7 +179,7 @@ func sourcesOf[T Object](r referring) []trigger.Source[T] {
 }
 
 // needs are the permissions to read what is referred to. The sources need those to watch it.
-func (r referring) needs() []loop.Need {
+func (r *referring) needs() []loop.Need {
 	var needs []loop.Need
 	for _, kind := range r.kinds {
 		needs = append(needs, loop.Need{GroupVersionKind: kindOfReference(kind), Verbs: []string{"get"}})
@@ -195,7 +196,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 
 // references resolves the references of components. It remembers digests, never values.
 type references struct {
-	referring
+	*referring
 
 	cache client.Reader // metadata
 
@@ -285,7 +286,7 @@ func (p *resolving) load(ctx context.Context, ref reference) (state resolved, mi
 	}
 	digest, err := ref.Load(c.data)
 	if err != nil {
-		return resolved{}, err.Error(), nil
+		return resolved{}, err.Error(), nil //nolint:nilerr // a missing key is waited for
 	}
 	return resolved{object, c.version, digest}, "", nil
 }
@@ -303,9 +304,7 @@ func (p *resolving) read(ctx context.Context, ref reference) (content, error) {
 	for k, v := range m.Data {
 		c.data[k] = []byte(v)
 	}
-	for k, v := range m.BinaryData {
-		c.data[k] = v
-	}
+	maps.Copy(c.data, m.BinaryData)
 	return c, err
 }
 

@@ -18,7 +18,7 @@ func (w *worker[T]) scheme(managers *runtime.Scheme) (*runtime.Scheme, error) {
 	}
 	s := runtime.NewScheme()
 	for kind, t := range managers.AllKnownTypes() {
-		if obj, ok := reflect.New(t).Interface().(client.Object); ok {
+		if obj, ok := reflect.TypeAssert[client.Object](reflect.New(t)); ok {
 			s.AddKnownTypeWithName(kind, obj)
 		}
 	}

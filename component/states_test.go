@@ -320,3 +320,25 @@ func TestSchemeBuilder(t *testing.T) {
 type schemeFunc func(*runtime.Scheme) error
 
 func (f schemeFunc) AddToScheme(s *runtime.Scheme) error { return f(s) }
+
+// TestInstall: a large component is installed with few writes of its status.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	const many = 500
+	s := newShop(t).start()
+	var objects []client.Object
+	for i := range many {
+		objects = append(objects, configMap(fmt.Sprintf("m%03d", i), "1"))
+	}
+	s.create(product.Spec{}, objects...)
+	s.is("Ready", "Ready")
+	t.Run("B-41 at most ten writes of the status", func(t *testing.T) {
+		writes := s.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource == "products" })
+		if len(writes) > 10 {
+			t.Errorf("%d writes of the component", len(writes))
+		}
+		if dependents := s.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource == "configmaps" }); len(dependents) != many {
+			t.Errorf("%d writes of dependents, want %d", len(dependents), many)
+		}
+	})
+}

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
@@ -192,13 +191,14 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	if err := p.call(ctx, postRead); err != nil {
 		return s, err
 	}
-	config, err := p.options.configurationOf(p.obj) // what is wrong does not matter any more
+	config, _ := p.options.configurationOf(p.obj) // what is wrong does not matter any more
 	p.configure(&s, config)
 	if others := p.foreignFinalizers(); len(others) > 0 && !p.run.Vanished() {
 		s.Blocked = "nothing is deleted before these finalizers are gone: " + strings.Join(others, ", ")
 		return s, nil
 	}
-	if s.Blocked, err = p.rejoin(ctx); err != nil || s.Blocked != "" {
+	blocked, err := p.rejoin(ctx)
+	if s.Blocked = blocked; err != nil || blocked != "" {
 		return s, p.lost(err)
 	}
 	if err := p.call(ctx, preDelete); err != nil {
