@@ -56,8 +56,10 @@ func TestStates(t *testing.T) {
 	t.Parallel()
 	s := newSlowShop(t)
 	var failure atomic.Pointer[error]
+	var finished atomic.Int64
 	s.hooks = func(r *reconciler) {
 		r.WithPreDeleteHook(func(context.Context, client.Client, *product.Product) error { return *failure.Load() })
+		r.WithPostReconcileHook(func(context.Context, client.Client, *product.Product) error { finished.Add(1); return nil })
 	}
 	failWith := func(err error) { failure.Store(&err) }
 	failWith(nil)
@@ -65,8 +67,14 @@ func TestStates(t *testing.T) {
 	s.start()
 	s.create(product.Spec{}, s.slow())
 	s.is("Processing", "Processing")
+	if n := finished.Load(); n != 0 {
+		t.Errorf("the post-reconcile hook was called %d times before the dependents were ready", n)
+	}
 	s.finish(metav1.ConditionTrue)
 	s.is("Ready", "Ready")
+	if finished.Load() == 0 {
+		t.Error("the post-reconcile hook was not called")
+	}
 	s.patch(`{"spec":{"suspend":true}}`)
 	s.is("Pending", "Suspended")
 	s.patch(`{"spec":{"suspend":false,"settings":{"name":"settings-of-a"}}}`)
