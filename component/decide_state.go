@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -41,8 +42,9 @@ type situation struct {
 	Dependents int
 	// Broken says which dependents will not become ready by themselves, and why.
 	Broken string
-	// Waiting says what is not ready. Again is when to look at it without an event, if not zero.
+	// Waiting says what is not ready, and Reason why if it is not that it takes its time. Again is when to look at it without an event, if not zero.
 	Waiting string
+	Reason  string
 	Again   time.Duration
 	// Missing says which references cannot be resolved.
 	Missing string
@@ -128,7 +130,7 @@ func conclude(s situation) conclusion {
 			Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: s.again(s.Requeue),
 		}
 	}
-	return processing(reasonProcessing, s.Waiting, s.again(s.untilTimeout()))
+	return processing(cmp.Or(s.Reason, reasonProcessing), s.Waiting, s.again(s.untilTimeout()))
 }
 
 // concludeDeletion decides on a component that is being deleted. The first case that applies counts.
@@ -137,7 +139,7 @@ func concludeDeletion(s situation) conclusion {
 	case s.Blocked != "":
 		return conclusion{
 			State: StateDeleting, Reason: reasonDeletionBlocked, Message: s.Blocked, Ready: metav1.ConditionUnknown,
-			Warning: true, Reconciling: true, Next: nextAgain, After: blockedInterval,
+			Warning: true, Reconciling: true, Next: nextAgain, After: cmp.Or(s.Again, blockedInterval),
 		}
 	case s.Failure != "" && s.Retriable:
 		return conclusion{
@@ -153,7 +155,7 @@ func concludeDeletion(s situation) conclusion {
 		}
 	}
 	return conclusion{
-		State: StateDeleting, Reason: reasonDeletionProcessing, Message: s.Waiting, Ready: metav1.ConditionUnknown, Reconciling: true,
+		State: StateDeleting, Reason: cmp.Or(s.Reason, reasonDeletionProcessing), Message: s.Waiting, Ready: metav1.ConditionUnknown, Reconciling: true,
 		Next: nextEvent, After: s.Again,
 	}
 }

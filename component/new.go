@@ -45,6 +45,11 @@ type Options[T Object] struct {
 	// Namespaces says what happens if the namespace of a dependent does not exist and is not a
 	// dependent itself. Empty means that it is created; it is never deleted.
 	Namespaces api.NamespacePolicy
+	// ManagedTypes are types that components add to the API in other ways than by a
+	// CustomResourceDefinition or an APIService among their dependents, for example because a
+	// dependent installs it. Group and kind may be "*". Dependents of these types are applied last
+	// and deleted first, and no component is deleted while objects of others exist of them.
+	ManagedTypes []api.TypeInfo
 	// Scheme adds types that the renderer returns to those that the manager's scheme knows. Nil adds
 	// none. A [Renderer] can implement SchemeBuilder instead.
 	Scheme SchemeBuilder
@@ -95,14 +100,14 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
 	judges, wrong := rules.New(o.HealthCompiler, o.Health)
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
 	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T]())
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong)
-	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode")
+	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/allow-prune")
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
 	if o.Singleton {
@@ -147,7 +152,8 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	}
 	c.engine.Scheme, c.worker.targets = scheme, targets
 	c.worker.references.cache = mgr.GetCache()
-	return mgr.Add(targets)
+	c.engine.Wake = func(name types.NamespacedName) { c.waker.Objects(name) }
+	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher))
 }
 
 // changed wakes the component of a dependent that somebody else changed.

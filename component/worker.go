@@ -140,6 +140,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	p.advance(s, result)
 	s.Drifted, s.Contended = result.Drifted, result.Contended
 	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
+	s.Reason = result.Reason
 	s.Dependents = len(p.obj.GetStatus().Inventory)
 	return p.lost(result.Err)
 }
@@ -209,7 +210,7 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 		return s, err
 	}
 	result := p.engine.Delete(ctx, c)
-	s.Blocked, s.Ready, s.Waiting, s.Again = result.Blocked, result.Ready, result.Waiting, result.Again
+	s.Blocked, s.Reason, s.Ready, s.Waiting, s.Again = result.Blocked, result.Reason, result.Ready, result.Waiting, result.Again
 	if result.Err != nil || !result.Ready {
 		return s, p.lost(result.Err)
 	}
@@ -261,7 +262,8 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	c := engine.Component{
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
-		Render: p.render,
+		Annotations: p.obj.GetAnnotations(),
+		Render:      p.render,
 	}
 	if p.refs != nil {
 		c.Inputs, err = p.inputs()

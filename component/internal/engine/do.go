@@ -46,31 +46,12 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 	case graph.Purge:
 		return p.delete(ctx, m)
 	case graph.Delete:
-		m.item.Phase = api.PhaseDeleting
-		return p.delete(ctx, m)
+		return p.leave(ctx, m)
 	case graph.Release:
 		return p.release(ctx, m)
 	case graph.Forget:
 		m.forgotten = true
 	case graph.None, graph.Record:
-	}
-	return nil
-}
-
-// delete deletes the object as it was last seen.
-func (p *pass) delete(ctx context.Context, m *member) error {
-	live, found := p.Target.Cache.Get(liveKey(m.item))
-	if !found {
-		return nil
-	}
-	left, err := p.Target.Client.Delete(ctx, ref(m.item), live.UID, live.Version)
-	switch {
-	case err != nil:
-		return err
-	case left == nil:
-		p.Target.Cache.NoteGone(liveKey(m.item), live.UID)
-	default:
-		p.Target.Cache.Note(left)
 	}
 	return nil
 }
@@ -87,7 +68,7 @@ func (p *pass) release(ctx context.Context, m *member) error {
 		owner := []string{desired.OwnerKey(p.Name)}
 		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name)), []string{p.Name + "/finalizer"})
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) {
+	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) && !p.abandoned(m) {
 		return err
 	}
 	p.Target.Cache.NoteGone(liveKey(m.item), live.UID)

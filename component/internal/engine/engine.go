@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/prune"
 	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/graph"
@@ -43,6 +45,11 @@ type Engine struct {
 	// Rules judge the health of dependents.
 	Rules *rules.Rules
 
+	// Wake has a pass over a component made soon. Watcher calls it when what blocked a deletion is
+	// gone. Nil means that nobody is woken.
+	Wake    func(types.NamespacedName)
+	Watcher prune.Watcher
+
 	memory   memory
 	fights   fights
 	rendered renderings
@@ -55,6 +62,8 @@ type Component struct {
 	Generation int64
 	// Owner identifies the component in the world: cluster/namespace/name.
 	Owner string
+	// Annotations are the component's own.
+	Annotations map[string]string
 	// Namespace and Name of NamespacedName are the component's own; In is where dependents go that
 	// name no namespace.
 	In string
@@ -94,6 +103,8 @@ type Result struct {
 	// Failed names the dependents that will not become ready by themselves, and why, in one sentence.
 	// It is empty if there are none.
 	Failed string
+	// Reason is the reason of Waiting if it is not that objects take their time: one of those below.
+	Reason string
 	// Err is all that went wrong.
 	Err error
 	// Drifted and Contended say which dependents differ from what was applied, and are left so because
@@ -106,6 +117,12 @@ type Result struct {
 	// Digest identifies all manifests. It is empty if they are not known.
 	Digest string
 }
+
+// Reasons why nothing goes on by itself.
+const (
+	// DeletionBlocked: objects of others would be deleted, too.
+	DeletionBlocked = "DeletionBlocked"
+)
 
 // pass is one pass over one component.
 type pass struct {
@@ -120,6 +137,10 @@ type pass struct {
 	manifests func() (map[graph.Key]desired.Object, error)
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
+
+	mu sync.Mutex
+	// held is why nothing more is deleted in this pass.
+	held string
 }
 
 // member is a dependent in a pass.
@@ -145,6 +166,10 @@ type member struct {
 	drift, contended string
 	// altered: somebody changed a value, which only a read could tell.
 	altered bool
+	// held is why it is not deleted, and foreign reports that the object is another than the one
+	// that is recorded.
+	held    string
+	foreign bool
 	// holder is what keeps the object although it is being deleted.
 	holder string
 	// recreate: the object must be created again to get its manifest.
@@ -246,6 +271,12 @@ func (p *pass) unrecorded() bool {
 func (p *pass) run(ctx context.Context) Result {
 	p.arrange()
 	p.watch(ctx)
+	p.inspect(ctx)
+	if p.deleting {
+		if why, err := p.permit(ctx); err != nil || why != "" {
+			return Result{Err: err, Blocked: why, Again: blockedAgain}
+		}
+	}
 	p.verify(ctx)
 	nodes := make([]graph.Node, 0, len(p.members))
 	for key, m := range p.members {

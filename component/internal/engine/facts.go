@@ -34,6 +34,9 @@ func (p *pass) node(key graph.Key, m *member) graph.Node {
 
 // orphaned reports whether a member that is to go is released instead of deleted.
 func (p *pass) orphaned(m *member) bool {
+	if p.abandoned(m) {
+		return true
+	}
 	switch m.item.DeletePolicy {
 	case api.DeletePolicyOrphan:
 		return true
@@ -55,7 +58,8 @@ func (p *pass) facts(m *member) graph.Facts {
 	if m.forgotten {
 		return graph.Facts{}
 	}
-	if found && !p.owns(m, live) {
+	f.Held = m.held
+	if found && (m.foreign || !p.owns(m, live)) {
 		if found = false; m.wanted != nil && m.refused == "" {
 			m.refused = p.foreign(m, live)
 		}
@@ -63,6 +67,8 @@ func (p *pass) facts(m *member) graph.Facts {
 	f.Refused = m.refused
 	f.Completed = m.completed
 	switch {
+	case m.unobserved != nil && p.abandoned(m):
+		f.Presence = graph.Absent // as far as anybody cares
 	case m.unobserved != nil:
 		f.Presence = graph.Unknown
 	case !found:

@@ -56,6 +56,9 @@ func (p *pass) conclude(result graph.Result) Result {
 	out.Contended = p.reports(func(m *member) string { return m.contended })
 	if !out.Ready {
 		out.Waiting, out.Failed = p.waiting(result.Plan), p.broken(result.Nodes)
+		if why := p.heldBy(); why != "" {
+			out.Waiting, out.Reason = why, DeletionBlocked
+		}
 	}
 	return out
 }
@@ -63,7 +66,7 @@ func (p *pass) conclude(result graph.Result) Result {
 // refusals adds the members to which nothing may be done to what went wrong.
 func (p *pass) refusals(failed map[graph.Key]error) map[graph.Key]error {
 	for key, m := range p.members {
-		if m.failed != nil && failed[key] == nil {
+		if m.failed != nil && failed[key] == nil && !p.abandoned(m) {
 			failed[key] = m.failed
 		}
 		if m.refused != "" && m.again == 0 && failed[key] == nil {
