@@ -31,6 +31,9 @@ const (
 	// because of their mode.
 	ConditionDrifted = "Drifted"
 
+	// ConditionPruneBlocked is true while dependents are kept that are no longer rendered, because
+	// they are more than the operator allows at a time.
+	ConditionPruneBlocked = "PruneBlocked"
 	// ConditionContended is true while others keep changing what the operator applies. The
 	// dependent is then corrected at most once a minute.
 	ConditionContended = "Contended"

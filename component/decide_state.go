@@ -53,6 +53,8 @@ type situation struct {
 	// Drifted and Contended say which dependents others changed that are left so, and which are changed
 	// again and again.
 	Drifted, Contended string
+	// PruneBlocked says which dependents are kept because too many left the manifests.
+	PruneBlocked string
 
 	// Since is when the work on the present manifests began, zero if there is none; Now is after it.
 	Since, Now time.Time
@@ -67,8 +69,8 @@ type conclusion struct {
 	Ready                  metav1.ConditionStatus
 	// Warning: the event is one. Reconciling and Stalled are the conditions.
 	Warning, Reconciling, Stalled bool
-	// Drifted and Contended are those of the situation.
-	Drifted, Contended string
+	// Drifted, Contended and PruneBlocked are those of the situation.
+	Drifted, Contended, PruneBlocked string
 	// Next is what comes next, After when.
 	Next  next
 	After time.Duration

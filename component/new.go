@@ -45,6 +45,11 @@ type Options[T Object] struct {
 	// Namespaces says what happens if the namespace of a dependent does not exist and is not a
 	// dependent itself. Empty means that it is created; it is never deleted.
 	Namespaces api.NamespacePolicy
+	// PruneLimit is the share of its dependents that a component can lose at a time because they are
+	// no longer rendered, from 0 to 1. If it would lose more, or all, they are kept, the condition
+	// PruneBlocked says so, and the annotation allow-prune of the component, set to its
+	// metadata.generation, has them deleted. Zero means 0.5; 1 or more means no limit.
+	PruneLimit float64
 	// ManagedTypes are types that components add to the API in other ways than by a
 	// CustomResourceDefinition or an APIService among their dependents, for example because a
 	// dependent installs it. Group and kind may be "*". Dependents of these types are applied last
@@ -100,7 +105,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
 	judges, wrong := rules.New(o.HealthCompiler, o.Health)
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes, PruneLimit: o.PruneLimit}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop

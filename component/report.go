@@ -32,6 +32,7 @@ func (p *pass[T]) report(c conclusion) conclusion {
 	}
 	for condition, about := range map[string]noted{
 		api.ConditionDrifted: {"DetectOnly", c.Drifted}, api.ConditionContended: {"ChangedByOthers", c.Contended},
+		api.ConditionPruneBlocked: {"TooMany", c.PruneBlocked},
 	} {
 		if about.message != "" {
 			r.Conditions = append(r.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: about.reason, Message: about.message})

@@ -70,7 +70,7 @@ func (w *worker[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcom
 	s, err := p.reconcile(ctx)
 	p.failed(&s, err)
 	c := conclude(s)
-	c.Drifted, c.Contended = s.Drifted, s.Contended
+	c.Drifted, c.Contended, c.PruneBlocked = s.Drifted, s.Contended, s.PruneBlocked
 	return p.report(c).outcome(err)
 }
 
@@ -138,7 +138,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 		}
 	}
 	p.advance(s, result)
-	s.Drifted, s.Contended = result.Drifted, result.Contended
+	s.Drifted, s.Contended, s.PruneBlocked = result.Drifted, result.Contended, result.PruneBlocked
 	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
 	s.Reason = result.Reason
 	s.Dependents = len(p.obj.GetStatus().Inventory)

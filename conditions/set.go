@@ -60,5 +60,5 @@ var own = []string{
 	api.ConditionReady, api.ConditionReconciling, api.ConditionStalled,
 	api.ConditionCreating, api.ConditionUpdating, api.ConditionDeleting,
 	api.ConditionFailed, api.ConditionPaused, api.ConditionDependenciesReady, api.ConditionPolicyInvalid,
-	api.ConditionDrifted, api.ConditionContended,
+	api.ConditionDrifted, api.ConditionContended, api.ConditionPruneBlocked,
 }

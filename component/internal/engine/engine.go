@@ -45,6 +45,9 @@ type Engine struct {
 	// Rules judge the health of dependents.
 	Rules *rules.Rules
 
+	// PruneLimit is the share of its dependents that a component can lose at a time. Zero means a
+	// half, 1 or more that there is no limit.
+	PruneLimit float64
 	// Wake has a pass over a component made soon. Watcher calls it when what blocked a deletion is
 	// gone. Nil means that nobody is woken.
 	Wake    func(types.NamespacedName)
@@ -107,6 +110,8 @@ type Result struct {
 	Reason string
 	// Err is all that went wrong.
 	Err error
+	// PruneBlocked says that too many dependents left the manifests, and that they are kept.
+	PruneBlocked string
 	// Drifted and Contended say which dependents differ from what was applied, and are left so because
 	// of their mode, and which are changed again and again.
 	Drifted, Contended string
@@ -122,6 +127,8 @@ type Result struct {
 const (
 	// DeletionBlocked: objects of others would be deleted, too.
 	DeletionBlocked = "DeletionBlocked"
+	// PruneBlocked: too many dependents would be deleted.
+	PruneBlocked = "PruneBlocked"
 )
 
 // pass is one pass over one component.
@@ -141,6 +148,8 @@ type pass struct {
 	mu sync.Mutex
 	// held is why nothing more is deleted in this pass.
 	held string
+	// kept is why dependents that left the manifests are not deleted.
+	kept string
 }
 
 // member is a dependent in a pass.
@@ -170,6 +179,8 @@ type member struct {
 	// that is recorded.
 	held    string
 	foreign bool
+	// kept: it is held because too many left the manifests.
+	kept bool
 	// holder is what keeps the object although it is being deleted.
 	holder string
 	// recreate: the object must be created again to get its manifest.
@@ -194,6 +205,7 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 		p.record()
 		return Result{Recorded: true, Digest: digest}
 	}
+	p.shrinks()
 	result := p.run(ctx)
 	result.Digest = digest
 	return result

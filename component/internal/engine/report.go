@@ -31,6 +31,7 @@ func (p *pass) phases(result graph.Result) {
 			m.item.Status = ""
 		}
 		switch {
+		case m.kept:
 		case !n.Wanted && m.item.Phase != api.PhaseDeleting:
 			m.item.Phase = api.PhaseScheduledForDeletion
 		case !n.Wanted:
@@ -52,12 +53,16 @@ func (p *pass) conclude(result graph.Result) Result {
 			out.Again = m.again
 		}
 	}
+	out.PruneBlocked = p.kept
 	out.Drifted = p.reports(func(m *member) string { return m.drift })
 	out.Contended = p.reports(func(m *member) string { return m.contended })
 	if !out.Ready {
 		out.Waiting, out.Failed = p.waiting(result.Plan), p.broken(result.Nodes)
 		if why := p.heldBy(); why != "" {
 			out.Waiting, out.Reason = why, DeletionBlocked
+		}
+		if p.kept != "" && result.Plan.Settled {
+			out.Waiting, out.Reason = p.kept, PruneBlocked
 		}
 	}
 	return out
