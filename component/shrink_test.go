@@ -20,8 +20,8 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// maps are ConfigMaps named one after the other.
-func maps(n int) []client.Object {
+// numbered are ConfigMaps named one after the other.
+func numbered(n int) []client.Object {
 	var all []client.Object
 	for i := range n {
 		all = append(all, configMap(fmt.Sprintf("m%03d", i), "1"))
@@ -35,9 +35,9 @@ func TestPruneGuard(t *testing.T) {
 		t.Run("B-14 prune guard/"+name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			b.create(maps(4)...)
+			b.create(numbered(4)...)
 			b.ready()
-			b.change(maps(left)...)
+			b.change(numbered(left)...)
 			now := b.await("PruneBlocked", func(o *bundle.Bundle) bool {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionPruneBlocked) &&
 					o.Status.State == component.StateProcessing && containsAll(o.Status.Message, []string{b.key("allow-prune")})
@@ -63,23 +63,23 @@ func TestPruneGuard(t *testing.T) {
 	t.Run("B-14 prune guard/half of it, and the option", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		b.create(maps(4)...)
+		b.create(numbered(4)...)
 		b.ready()
-		b.change(maps(2)...)
+		b.change(numbered(2)...)
 		b.ready()
 		b.absent(b.named("m003"))
 
 		b = newBench(t, func(o *options) { o.PruneLimit = 0.1 })
-		b.create(maps(4)...)
+		b.create(numbered(4)...)
 		b.ready()
-		b.change(maps(3)...)
+		b.change(numbered(3)...)
 		b.await("PruneBlocked", func(o *bundle.Bundle) bool {
 			return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionPruneBlocked)
 		})
 		b.live("m003")
 
 		b = newBench(t, func(o *options) { o.PruneLimit = 1 })
-		b.create(maps(4)...)
+		b.create(numbered(4)...)
 		b.ready()
 		b.change()
 		b.ready()
@@ -113,7 +113,7 @@ func TestParallel(t *testing.T) {
 		})
 		b.deny(denied...)
 		b.start()
-		b.create(maps(500)...)
+		b.create(numbered(500)...)
 		parts := []string{"3 of 500 dependents failed"}
 		for _, name := range denied {
 			parts = append(parts, "ConfigMap "+b.namespace+"/"+name)
