@@ -42,7 +42,7 @@ type ComponentStatus struct {
 // operator's defaults.
 //
 // +k8s:deepcopy-gen=true
-type InventoryItem struct {
+type InventoryItem struct { //nolint:recvcheck // the generated methods have pointers
 	// +optional
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version"`

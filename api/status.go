@@ -3,8 +3,8 @@ package api
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Status is the status that all kinds have in common. Embed it inline in the kind's status.
-// It is written at most once per pass, and no decision depends on it: tampering with it does
-// not change what the operator does.
+// It is written at most once per pass. Decisions do not depend on it: tampering with it
+// changes nothing that the operator does. The inventory of a [ComponentStatus] is the exception.
 //
 // +k8s:deepcopy-gen=true
 type Status struct {

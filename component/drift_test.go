@@ -36,6 +36,7 @@ func TestDrift(t *testing.T) {
 // driftCases runs all cases that fit, each on objects of its own, which are all dependents of one
 // component.
 func driftCases(t *testing.T, fits func(fingerprinttest.Case) bool) {
+	t.Helper()
 	b := prepareBench(t)
 	b.cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	testenv.Install(t, b.cfg, fingerprinttest.CRD())
@@ -92,7 +93,7 @@ func (c *driftCase) do(t *testing.T, b *bench) {
 }
 
 // wait waits until an object is as it was applied.
-func (c driftCase) wait(b *bench) {
+func (c *driftCase) wait(b *bench) {
 	b.t.Helper()
 	manifest := c.object.Kind.Manifest(c.object.Namespace, c.object.Name)
 	testenv.Wait(b.t, b.admin, c.before.DeepCopy(), c.Name+": as the manifest says", func(u *unstructured.Unstructured) bool {
@@ -102,7 +103,8 @@ func (c driftCase) wait(b *bench) {
 }
 
 // check counts the writes of an object.
-func (c driftCase) check(t *testing.T, b *bench) {
+func (c *driftCase) check(t *testing.T, b *bench) {
+	t.Helper()
 	var writes []testenv.Request
 	for _, r := range b.requests.All() {
 		if r.IsWrite() && r.Code < 300 && r.Name == c.object.Name && strings.HasPrefix(r.Resource, strings.ToLower(c.object.Kind.Name)) {
@@ -124,7 +126,7 @@ func (c driftCase) check(t *testing.T, b *bench) {
 	}
 }
 
-func (c driftCase) get(t *testing.T) *unstructured.Unstructured {
+func (c *driftCase) get(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	u, err := c.object.Get(t.Context())
 	if err != nil {

@@ -2,6 +2,7 @@ package component_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,9 +49,7 @@ func plain(kind schema.GroupKind) *unstructured.Unstructured {
 // object is an untyped object.
 func object(apiVersion, kind, name string, content map[string]any, annotations ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	for key, value := range content {
-		u.Object[key] = value
-	}
+	maps.Copy(u.Object, content)
 	u.SetAPIVersion(apiVersion)
 	u.SetKind(kind)
 	u.SetName(name)
@@ -63,9 +62,7 @@ func annotate(obj client.Object, annotations ...string) {
 		return
 	}
 	all := map[string]string{}
-	for key, value := range obj.GetAnnotations() {
-		all[key] = value
-	}
+	maps.Copy(all, obj.GetAnnotations())
 	for i := 0; i < len(annotations); i += 2 {
 		all[annotations[i]] = annotations[i+1]
 	}
@@ -114,10 +111,4 @@ func (b *bench) finish(name string, ready bool) {
 func (b *bench) exists(u *unstructured.Unstructured) *unstructured.Unstructured {
 	b.t.Helper()
 	return testenv.Wait(b.t, b.admin, u, u.GetKind()+" "+u.GetName(), func(*unstructured.Unstructured) bool { return true })
-}
-
-// leaving waits until an object is being deleted.
-func (b *bench) leaving(u *unstructured.Unstructured) *unstructured.Unstructured {
-	b.t.Helper()
-	return testenv.Wait(b.t, b.admin, u, "the deletion of "+u.GetName(), func(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp() != nil })
 }

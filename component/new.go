@@ -196,6 +196,14 @@ func (o Options[T]) needs() []loop.Need {
 		needs = append(needs, loop.Need{
 			GroupVersionKind: kind, Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"}, ClusterWide: true,
 		})
+		if kind.Kind == "CustomResourceDefinition" { // nobody may create objects of a type that is about to go
+			for _, fence := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+				needs = append(needs, loop.Need{
+					GroupVersionKind: schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: fence},
+					Verbs:            []string{"create", "delete"}, ClusterWide: true,
+				})
+			}
+		}
 	}
 	return needs
 }

@@ -148,9 +148,16 @@ func TestOrder(t *testing.T) {
 		}
 		got := written("apply", "create")
 		for _, pair := range [][2]string{
-			{"namespaces", "validatingwebhookconfigurations"}, {"validatingwebhookconfigurations", "roles"}, {"validatingwebhookconfigurations", "customresourcedefinitions"},
-			{"customresourcedefinitions", "configmaps"}, {"roles", "configmaps"}, {"roles", "services"}, {"configmaps", "deployments"},
-			{"deployments", "apiservices"}, {"services", "apiservices"}, {"apiservices", "bazs"},
+			{"namespaces", "validatingwebhookconfigurations"},
+			{"validatingwebhookconfigurations", "roles"},
+			{"validatingwebhookconfigurations", "customresourcedefinitions"},
+			{"customresourcedefinitions", "configmaps"},
+			{"roles", "configmaps"},
+			{"roles", "services"},
+			{"configmaps", "deployments"},
+			{"deployments", "apiservices"},
+			{"services", "apiservices"},
+			{"apiservices", "bazs"},
 		} {
 			if first, then := slices.Index(got, pair[0]), last(got, pair[1]); first < 0 || then < first {
 				t.Errorf("%s must be applied before %s: %v", pair[0], pair[1], got)
@@ -161,8 +168,12 @@ func TestOrder(t *testing.T) {
 		b.gone()
 		got = written("delete")
 		for _, pair := range [][2]string{
-			{"bazs", "customresourcedefinitions"}, {"bazs", "deployments"}, {"customresourcedefinitions", "deployments"}, {"apiservices", "services"},
-			{"deployments", "validatingwebhookconfigurations"}, {"deployments", "configmaps"},
+			{"bazs", "customresourcedefinitions"},
+			{"bazs", "deployments"},
+			{"customresourcedefinitions", "deployments"},
+			{"apiservices", "services"},
+			{"deployments", "validatingwebhookconfigurations"},
+			{"deployments", "configmaps"},
 		} {
 			if first, then := slices.Index(got, pair[0]), last(got, pair[1]); first < 0 || then < first {
 				t.Errorf("%s must be deleted before %s: %v", pair[0], pair[1], got)

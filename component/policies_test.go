@@ -150,6 +150,7 @@ func TestAdoption(t *testing.T) {
 const otherOwner = "c1/shop/other"
 
 func adoption(t *testing.T, policy api.AdoptionPolicy, byAnnotation bool) {
+	t.Helper()
 	b := prepareBench(t, func(o *options) {
 		if o.Policies.AdoptionPolicy = policy; byAnnotation {
 			o.Policies.AdoptionPolicy = api.AdoptionPolicyNever // the annotation wins

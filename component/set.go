@@ -81,7 +81,7 @@ func (d *Dependent) Policies(p api.Policies) *Dependent {
 // Annotated returns the objects as the operator of a name gets them: what was set on a [Dependent] is an
 // annotation with that name as its prefix. Objects of which something was set are copies. The scheme names the
 // kinds of typed objects that others come after.
-func (s Set) Annotated(operator string, scheme *runtime.Scheme) ([]client.Object, error) {
+func (s *Set) Annotated(operator string, scheme *runtime.Scheme) ([]client.Object, error) {
 	out := make([]client.Object, 0, len(s.dependents))
 	for i, d := range s.dependents {
 		obj := d.object

@@ -245,16 +245,16 @@ func TestAbandon(t *testing.T) {
 // until it does.
 func (b *bench) deny(names ...string) {
 	b.t.Helper()
-	quoted := make([]any, len(names))
-	for i, n := range names {
-		quoted[i] = n
+	denied := []any{"probe"}
+	for _, n := range names {
+		denied = append(denied, n)
 	}
 	policy := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", b.operator, map[string]any{"spec": map[string]any{
 		"matchConstraints": map[string]any{
 			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": b.namespace}},
 			"resourceRules": []any{map[string]any{
 				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"},
-				"resources": []any{"configmaps"}, "resourceNames": append(quoted, "probe"),
+				"resources": []any{"configmaps"}, "resourceNames": denied,
 			}},
 		},
 		"validations": []any{map[string]any{"expression": "false", "message": "not this one"}},

@@ -23,6 +23,7 @@ func TestCrashSweep(t *testing.T) {
 
 // threeWaves is the story of a component with three waves.
 func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
+	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, bundle.CRDs)
 	testenv.Install(t, cfg, componenttest.Kinds()...)
@@ -34,7 +35,7 @@ func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
 		c.Spec.Objects = b.raw(objects...)
 		return c
 	}
-	wave := func(o string, value, n string) client.Object {
+	wave := func(o, value, n string) client.Object {
 		return configMap(o, value, name+"/apply-order", n, name+"/delete-order", n)
 	}
 	slow := func(o, n string) client.Object {
@@ -53,6 +54,7 @@ func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
 			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "2", "2"), wave("f", "1", "3")),
 		},
 		Prepare: func(t testing.TB, c client.WithWatch, namespace string) {
+			t.Helper()
 			componenttest.Play(t, c, namespace, componenttest.Kind("Foo"))
 		},
 	}

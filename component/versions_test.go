@@ -3,11 +3,10 @@ package component_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab-dev/trimtab/component/componenttest"
 	"github.com/trimtab-dev/trimtab/testenv"

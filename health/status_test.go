@@ -115,8 +115,10 @@ func TestRule(t *testing.T) {
 	}{
 		"asked": {"", 3, fine, Result{Status: Current}},
 		"older": {"", 2, fine, Result{InProgress, "has a status of generation 2, and is at generation 3", "status.observedGeneration"}},
-		"being deleted": {", deletionTimestamp: '2026-01-02T03:04:05Z'", 3, fine,
-			Result{Terminating, "is being deleted", "metadata.deletionTimestamp"}},
+		"being deleted": {
+			", deletionTimestamp: '2026-01-02T03:04:05Z'", 3, fine,
+			Result{Terminating, "is being deleted", "metadata.deletionTimestamp"},
+		},
 		"refused": {"", 3, always{Failed, "has no\nsense", "spec"}, Result{Failed, "has no sense", "spec"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,10 +135,10 @@ type owners struct {
 	entries []entry
 }
 
-func ownersOf(object map[string]any, manager string) owners {
+func ownersOf(object map[string]any, manager string) *owners {
 	metadata, _ := object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
-	o := owners{manager: manager}
+	o := &owners{manager: manager}
 	for _, item := range list {
 		if e, ok := item.(map[string]any); ok {
 			o.entries = append(o.entries, e)
@@ -148,7 +148,7 @@ func ownersOf(object map[string]any, manager string) owners {
 }
 
 // ours is what the manager applied.
-func (o owners) ours() fields {
+func (o *owners) ours() fields {
 	for _, e := range o.entries {
 		if e.is(o.manager, opApply) {
 			return e.fields()
@@ -213,7 +213,7 @@ func (o *owners) drop(match func(entry) bool, set fields) {
 }
 
 // list returns the managedFields to write. None at all would mean that they stay as they are.
-func (o owners) list() []any {
+func (o *owners) list() []any {
 	if len(o.entries) == 0 {
 		return []any{map[string]any{}}
 	}
@@ -237,10 +237,10 @@ func everything(set fields) fields { return set }
 // removal would restart the Pods once more.
 func tool(manager any) bool {
 	name, _ := manager.(string)
-	switch {
-	case name == "kubectl-rollout":
+	switch name {
+	case "kubectl-rollout":
 		return false
-	case name == "kubectl", name == "helm":
+	case "kubectl", "helm":
 		return true
 	}
 	return len(name) > len("kubectl-") && name[:len("kubectl-")] == "kubectl-"

@@ -69,7 +69,7 @@ func (c *Client) mend(ctx context.Context, m *unstructured.Unstructured, o Optio
 			func(set fields) fields { return within(set, paths) })
 	}
 	own := ownersOf(live.Object, c.manager)
-	if moved := claim(&own); len(moved) == 0 {
+	if moved := claim(own); len(moved) == 0 {
 		return nil, refusal
 	}
 	if _, err := c.reassign(ctx, live, func(own *owners) { claim(own) }); err != nil {
@@ -82,7 +82,7 @@ func (c *Client) mend(ctx context.Context, m *unstructured.Unstructured, o Optio
 func (c *Client) reassign(ctx context.Context, live *unstructured.Unstructured, change func(*owners)) (*unstructured.Unstructured, error) {
 	return c.amend(ctx, live, func(live *unstructured.Unstructured) map[string]any {
 		own := ownersOf(live.Object, c.manager)
-		change(&own)
+		change(own)
 		return map[string]any{"managedFields": own.list()}
 	})
 }

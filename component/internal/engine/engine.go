@@ -318,12 +318,11 @@ func liveKey(item api.InventoryItem) projection.Key {
 }
 
 // note takes over the answer to a write.
-func (p *pass) note(m *member, live *unstructured.Unstructured) projection.Object {
+func (p *pass) note(m *member, live *unstructured.Unstructured) {
 	o := p.Target.Cache.Note(live)
 	m.item.UID, m.item.Fingerprint = string(o.UID), baselineOf(m, live, o)
 	m.recreate, m.altered = false, false
 	if m.wanted != nil {
 		m.item.Digest = m.wanted.Item.Digest
 	}
-	return o
 }

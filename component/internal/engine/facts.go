@@ -110,11 +110,11 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 
 func parseFingerprint(text string) (fingerprint.Print, string) {
 	text, version, _ := strings.Cut(text, "@")
-	print, err := fingerprint.Parse(text)
+	parsed, err := fingerprint.Parse(text)
 	if err != nil { // of another release, or of somebody's making: like none
 		return fingerprint.Print{}, version
 	}
-	return print, version
+	return parsed, version
 }
 
 // owns reports whether an object that exists is the one that a member stands for.

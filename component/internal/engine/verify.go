@@ -35,16 +35,16 @@ func (p *pass) verify(ctx context.Context) {
 
 // suspicious reports whether an object may have drifted, and only its values tell.
 func (p *pass) suspicious(m *member, live projection.Object) bool {
-	print, version := parseFingerprint(m.item.Fingerprint)
+	base, version := parseFingerprint(m.item.Fingerprint)
 	switch {
 	case m.wanted == nil, m.item.ReconcilePolicy == api.ReconcilePolicyOnce, m.item.Mode == api.ModeSuspended,
-		live.Leaving, !p.owns(m, live), print == fingerprint.Print{},
+		live.Leaving, !p.owns(m, live), base == fingerprint.Print{},
 		m.item.Digest != m.wanted.Item.Digest, live.Digest != m.item.Digest, string(live.UID) != m.item.UID:
 		return false
 	case projection.MetadataOnly(liveKey(m.item).GroupKind):
-		return live.Print.Owned == print.Owned && live.Version != version
+		return live.Print.Owned == base.Owned && live.Version != version
 	}
-	return replaces(m) && live.Content != fingerprint.Hash{} && live.Content != print.Owned
+	return replaces(m) && live.Content != fingerprint.Hash{} && live.Content != base.Owned
 }
 
 // examine reads an object and takes its present version over if it is as it was applied. If it cannot be
@@ -75,32 +75,32 @@ func replaces(m *member) bool {
 // drifted reports whether what the operator wrote to an object is not there any more. Where only the
 // values tell, it is what examine found: whatever is written meanwhile wakes the component once more.
 func (p *pass) drifted(m *member, live projection.Object) bool {
-	print, _ := parseFingerprint(m.item.Fingerprint)
+	base, _ := parseFingerprint(m.item.Fingerprint)
 	switch {
-	case print == fingerprint.Print{}:
+	case base == fingerprint.Print{}:
 		return true
 	case projection.MetadataOnly(liveKey(m.item).GroupKind):
-		return live.Print.Owned != print.Owned || m.altered
+		return live.Print.Owned != base.Owned || m.altered
 	case replaces(m) && live.Content != fingerprint.Hash{}:
 		return m.altered
 	}
-	return live.Print != print
+	return live.Print != base
 }
 
 // baselineOf is what is recorded of an object after it was written. Of an object that is watched without
 // its contents, the version tells whether anybody wrote to it since; of one that was replaced, a hash of
 // all its content.
 func baselineOf(m *member, live *unstructured.Unstructured, o projection.Object) string {
-	print, text := o.Print, ""
+	base, text := o.Print, ""
 	metadataOnly := projection.MetadataOnly(liveKey(m.item).GroupKind)
 	if metadataOnly {
 		text = "@" + o.Version
 	}
 	if replaces(m) && (metadataOnly || o.Content != fingerprint.Hash{}) {
-		print.Values = fingerprint.OfManifest(live.Object, m.wanted.Manifest.Object)
+		base.Values = fingerprint.OfManifest(live.Object, m.wanted.Manifest.Object)
 		if !metadataOnly {
-			print.Owned = o.Content
+			base.Owned = o.Content
 		}
 	}
-	return print.String() + text
+	return base.String() + text
 }
