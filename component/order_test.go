@@ -78,7 +78,7 @@ func (a *aggregated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestAggregatedAPI(t *testing.T) {
 	t.Parallel()
-	t.Run("004-63 deletion is blocked by objects of an aggregated API", func(t *testing.T) {
+	t.Run("deletion is blocked by objects of an aggregated API", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		a := b.aggregate()
@@ -106,7 +106,7 @@ func (b *bench) fenceOrGone() {
 
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	t.Run("004-60 004-61 canonical order", func(t *testing.T) {
+	t.Run("canonical order", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		other := b.namespace + "-x"

@@ -45,7 +45,7 @@ func TestRemote(t *testing.T) {
 		"a cluster that cannot be reached":           unreachable,
 		"a deletion whose cluster cannot be reached": unreachableDeletion,
 		"004-17 impersonation":                       impersonated,
-		"004-18 user and groups":                     userAndGroups,
+		"user and groups":                            userAndGroups,
 		"004-19 both":                                both,
 		"004-22 the target's client":                 targetClient,
 		"B-25 W4 kubeconfigs that are refused":       refusedKubeconfigs,

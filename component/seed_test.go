@@ -71,7 +71,7 @@ func TestReconciler(t *testing.T) {
 func TestManagers(t *testing.T) {
 	t.Parallel()
 	for _, cached := range []bool{true, false} {
-		t.Run(fmt.Sprintf("004-36 cached %t", cached), func(t *testing.T) {
+		t.Run(fmt.Sprintf("cached %t", cached), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.manager = func(o *ctrl.Options) {
@@ -111,7 +111,7 @@ func TestPlacement(t *testing.T) {
 	elsewhere.Namespace = s.namespace
 	s.create(product.Spec{PlacementSpec: api.PlacementSpec{Namespace: other}}, configMap("one", "1"), elsewhere)
 	s.is("Ready", "Ready")
-	t.Run("004-15 namespace", func(t *testing.T) {
+	t.Run("namespace", func(t *testing.T) {
 		if got := s.generator.last(); got.namespace != other || got.name != "a" {
 			t.Errorf("generated for %s/%s, want %s/a", got.namespace, got.name, other)
 		}
@@ -173,12 +173,12 @@ func TestStatus(t *testing.T) {
 			t.Errorf("applied at %v, want %v", failed.Status.LastAppliedAt, first.Status.LastAppliedAt)
 		}
 	})
-	t.Run("004-09 lastObservedAt does not decrease", func(t *testing.T) {
+	t.Run("lastObservedAt does not decrease", func(t *testing.T) {
 		if failed.Status.LastObservedAt.Before(first.Status.LastObservedAt) {
 			t.Errorf("observed at %v after %v", failed.Status.LastObservedAt, first.Status.LastObservedAt)
 		}
 	})
-	t.Run("004-11 one condition Ready", func(t *testing.T) {
+	t.Run("one condition Ready", func(t *testing.T) {
 		if a, b := ready(first), ready(failed); a.Status != metav1.ConditionTrue || b.Status != metav1.ConditionFalse || a.Message == "" || a.LastTransitionTime.IsZero() {
 			t.Errorf("conditions %v and %v", a, b)
 		}
@@ -255,7 +255,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("generated for %q, and the spec says %q", got.name, p.Spec.Name)
 		}
 	})
-	t.Run("004-42 hooks run in order", func(t *testing.T) {
+	t.Run("hooks run in order", func(t *testing.T) {
 		got := take()
 		want := []string{"post-read", "post-read 2", "pre-reconcile", "post-reconcile"}
 		if diff := cmp.Diff(want, got[len(got)-4:]); diff != "" {
@@ -291,7 +291,7 @@ func TestRetries(t *testing.T) {
 		after *time.Duration
 		want  time.Duration
 	}{
-		"004-51 the error's own delay":   {product.Spec{RetrySpec: api.RetrySpec{RetryInterval: interval(time.Hour)}}, &second, second},
+		"the error's own delay":          {product.Spec{RetrySpec: api.RetrySpec{RetryInterval: interval(time.Hour)}}, &second, second},
 		"004-52 the retry interval":      {product.Spec{RetrySpec: api.RetrySpec{RetryInterval: interval(second)}}, nil, second},
 		"004-52 the requeue interval":    {product.Spec{RequeueSpec: api.RequeueSpec{RequeueInterval: interval(second)}}, nil, second},
 		"004-52 neither, the operator's": {product.Spec{}, nil, second},

@@ -89,7 +89,7 @@ func TestPruneGuard(t *testing.T) {
 
 func TestParallel(t *testing.T) {
 	t.Parallel()
-	t.Run("B-8 W6 complete errors", func(t *testing.T) {
+	t.Run("W6 complete errors", func(t *testing.T) {
 		t.Parallel()
 		b := prepareBench(t)
 		denied := []string{"m007", "m100", "m499"}
@@ -203,7 +203,7 @@ func TestOwnership(t *testing.T) {
 
 func TestDeletionNeedsNoRendering(t *testing.T) {
 	t.Parallel()
-	t.Run("B-24 rendering fails", func(t *testing.T) {
+	t.Run("rendering fails", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		b.create(configMap("one", "1"), configMap("two", "1"))

@@ -113,7 +113,7 @@ func TestStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.Gone(t, s.admin, s.named("a"), "deleted")
-	t.Run("004-12 the states and reasons", func(t *testing.T) {
+	t.Run("the states and reasons", func(t *testing.T) {
 		got := seen()
 		for _, want := range []string{
 			"Pending FirstSeen", "Pending Suspended", "Pending Retrying", "Processing Processing", "Processing Restarting", "Ready Ready",
@@ -181,7 +181,7 @@ func TestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := s.is("Processing", "Processing").Status.ProcessingSince.Time
-	t.Run("004-55 manifests that change restart the timer", func(t *testing.T) {
+	t.Run("manifests that change restart the timer", func(t *testing.T) {
 		testenv.Wait(t, s.admin, s.configMap("settings"), "rendered", func(*corev1.ConfigMap) bool { return true })
 		<-time.After(time.Until(began.Add(2 * time.Second)))
 		if err := s.admin.Patch(t.Context(), s.configMap("in"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"2"}}`))); err != nil {
@@ -265,7 +265,7 @@ func TestSilence(t *testing.T) {
 			t.Errorf("%d renderings", after-before)
 		}
 	})
-	t.Run("W9 and 004-53 nothing is read or written", func(t *testing.T) {
+	t.Run("W9 nothing is read or written", func(t *testing.T) {
 		for _, r := range s.requests.All() {
 			if r.Verb != "watch" {
 				t.Errorf("request %s", r)
@@ -285,7 +285,7 @@ func TestSilence(t *testing.T) {
 func TestSingleton(t *testing.T) {
 	t.Parallel()
 	for _, only := range []bool{false, true} {
-		t.Run(fmt.Sprintf("004-01 only one %t", only), func(t *testing.T) {
+		t.Run(fmt.Sprintf("only one %t", only), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.tune = func(o *component.Options[*product.Product]) { o.Singleton = only }

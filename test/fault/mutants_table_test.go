@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants(), answerMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants(), answerMutants(), componentMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -346,6 +346,17 @@ func vendorMutants() []mutant {
 			what: "each attempt during an outage is reported",
 			file: "external/internal/decide/life.go", old: "{ return cmp.Or(f.LastReport.ObserveFailure, ReasonUnreachable) }", mutated: "{ return cmp.Or(ReasonUnreachable, f.LastReport.ObserveFailure) }",
 			scenario: "cloud-outage", invariants: []string{"I1"},
+		},
+	}
+}
+
+// componentMutants are bugs in the engine of components.
+func componentMutants() []mutant {
+	return []mutant{
+		{
+			what: "a status write that failed is not written again",
+			file: "component/worker.go", old: "	applied = applied || ready && (status.ProcessingSince != nil || status.LastAppliedAt == nil) // and that was not written\n",
+			mutated: "	_ = ready\n", scenario: "component-life", invariants: []string{"I1"}, token: "failed@9+until@1",
 		},
 	}
 }
