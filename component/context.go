@@ -18,7 +18,7 @@ type passing struct {
 	target    client.Client // nil where there is none
 	component client.Object
 	placement client.ObjectKey
-	// asked: the target client was asked for.
+	// asked reports whether somebody used the client of the target.
 	asked atomic.Bool
 }
 

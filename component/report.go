@@ -65,7 +65,7 @@ func (p *pass[T]) observe(c conclusion) conclusion {
 	return c
 }
 
-// outcome is what the loop is told.
+// outcome returns the outcome of a pass for the loop.
 func (c conclusion) outcome(err error) loop.Outcome {
 	switch c.Next {
 	case nextSuccess:
@@ -79,7 +79,7 @@ func (c conclusion) outcome(err error) loop.Outcome {
 	return loop.AgainAfter(max(c.After, soon))
 }
 
-// cleanupOutcome is what the loop is told of a deletion.
+// cleanupOutcome returns the outcome of a deletion for the loop.
 func (c conclusion) cleanupOutcome(err error) loop.CleanupOutcome {
 	switch c.Next {
 	case nextRelease:

@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
+	"github.com/trimtab-dev/trimtab/internal/clusterid"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -30,7 +31,7 @@ type worker[T Object] struct {
 	references references
 	targets    *target.Registry
 	placements placements
-	cluster    cluster
+	cluster    clusterid.Reader
 	timers     timers
 }
 
@@ -250,7 +251,7 @@ func (p *pass[T]) mode() (api.Mode, error) {
 
 // component shows the object to the engine.
 func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
-	cluster, err := p.cluster.get(ctx, p.run.Live())
+	cluster, err := p.cluster.Get(ctx, p.run.Live())
 	if err != nil {
 		return engine.Component{}, err
 	}

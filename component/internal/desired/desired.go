@@ -136,7 +136,7 @@ type set struct {
 	kinds  map[string][]schema.GroupKind // by kind
 	types  types
 
-	behindOf map[*draft][]*draft // what is behind a Service
+	behindOf map[*draft][]*draft // the workloads that answer for a Service
 }
 
 // locate gives an object its namespace, or takes it away.

@@ -137,7 +137,7 @@ subjects: [{kind: Group, name: "system:serviceaccounts:shop"}]`,
 			},
 		},
 		"webhook in another wave": {
-			why:  "an order that was asked for wins over an edge that was not",
+			why:  "an explicit order wins over an implicit edge",
 			in:   annotate(webhook[1:], `op.test/apply-order: "-1"`) + server[1:],
 			want: map[string]string{},
 		},
@@ -147,7 +147,7 @@ subjects: [{kind: Group, name: "system:serviceaccounts:shop"}]`,
 			want: map[string]string{},
 		},
 		"webhook needed by its server": {
-			why: "an edge that was asked for wins over one that was not",
+			why: "an explicit edge wins over an implicit one",
 			in: webhook[1:] + strings.Replace(server[1:], "{name: hook}",
 				"{name: hook, annotations: {op.test/depends-on: ValidatingWebhookConfiguration/hook}}", 1),
 			want: map[string]string{

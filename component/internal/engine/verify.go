@@ -87,9 +87,9 @@ func (p *pass) drifted(m *member, live projection.Object) bool {
 	return live.Print != base
 }
 
-// baselineOf is what is recorded of an object after it was written. Of an object that is watched without
-// its contents, the version tells whether anybody wrote to it since; of one that was replaced, a hash of
-// all its content.
+// baselineOf returns what the inventory records of an object after a write: its fingerprint. If the object
+// is watched without its contents, the baseline includes its version, which shows later writes of others. If
+// it was replaced, the baseline includes a hash of all its content.
 func baselineOf(m *member, live *unstructured.Unstructured, o projection.Object) string {
 	base, text := o.Print, ""
 	metadataOnly := projection.MetadataOnly(liveKey(m.item).GroupKind)

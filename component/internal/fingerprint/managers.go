@@ -17,7 +17,7 @@ type Writer struct {
 	Operation metav1.ManagedFieldsOperationType
 	// Subresource is empty for the object itself.
 	Subresource string
-	// Paths are those that the writer owns. Each is, or lies in, one that was asked for.
+	// Paths are the requested paths that the writer owns, or the parts of them that it owns.
 	Paths []Path
 }
 

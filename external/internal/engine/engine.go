@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/clusterid"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
@@ -31,7 +32,7 @@ type Engine struct {
 	clients   clients
 	tracks    tracks
 	memory    memory
-	cluster   cluster
+	cluster   clusterid.Reader
 	abandoned abandonedCalls
 	verified  verifiedVersions
 	calls     *prometheus.CounterVec

@@ -37,7 +37,7 @@ type identity struct {
 
 // place returns the place of the operator and the object, without the endpoint.
 func (e *Engine) place(ctx context.Context, r Run) (record.Place, error) {
-	uid, err := e.cluster.get(ctx, r.Live())
+	uid, err := e.cluster.Get(ctx, r.Live())
 	if err != nil {
 		return record.Place{}, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package clusterid
 
 import (
 	"context"
@@ -30,16 +30,16 @@ func (r *slowReader) Get(ctx context.Context, _ client.ObjectKey, obj client.Obj
 	return nil
 }
 
-// reply is the result of one caller of get.
+// reply is the result of one caller of Get.
 type reply struct {
 	uid string
 	err error
 }
 
-func ask(ctx context.Context, c *cluster, r client.Reader) <-chan reply {
+func request(ctx context.Context, c *Reader, r client.Reader) <-chan reply {
 	out := make(chan reply, 1)
 	go func() {
-		uid, err := c.get(ctx, r)
+		uid, err := c.Get(ctx, r)
 		out <- reply{uid, err}
 	}()
 	return out
@@ -61,13 +61,13 @@ func answerOf(t *testing.T, why string, out <-chan reply) reply {
 // pass lasts.
 func TestClusterHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	var c cluster
+	var c Reader
 	r := &slowReader{began: make(chan struct{}, 1), release: make(chan struct{})}
-	first := ask(t.Context(), &c, r)
+	first := request(t.Context(), &c, r)
 	<-r.began
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if got := answerOf(t, "whose pass has ended", ask(ended, &c, r)); !errors.Is(got.err, context.Canceled) {
+	if got := answerOf(t, "whose pass has ended", request(ended, &c, r)); !errors.Is(got.err, context.Canceled) {
 		t.Errorf("a pass that has ended gets %+v", got)
 	}
 	close(r.release)
@@ -80,9 +80,9 @@ func TestClusterHoldsUpNobody(t *testing.T) {
 func TestClusterIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c cluster
+		var c Reader
 		r := &slowReader{began: make(chan struct{}, 9), release: make(chan struct{})}
-		three := []<-chan reply{ask(t.Context(), &c, r), ask(t.Context(), &c, r), ask(t.Context(), &c, r)}
+		three := []<-chan reply{request(t.Context(), &c, r), request(t.Context(), &c, r), request(t.Context(), &c, r)}
 		for i, out := range three {
 			if got := <-out; !errors.Is(got.err, context.DeadlineExceeded) {
 				t.Errorf("number %d of those who asked at once gets %+v", i, got)
@@ -93,7 +93,7 @@ func TestClusterIsAskedOnce(t *testing.T) {
 		}
 		close(r.release)
 		for range 2 {
-			if got := <-ask(t.Context(), &c, r); got.uid != "c1" || got.err != nil {
+			if got := <-request(t.Context(), &c, r); got.uid != "c1" || got.err != nil {
 				t.Errorf("who asks later gets %+v", got)
 			}
 		}
