@@ -3,7 +3,6 @@ package fingerprint_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,11 +136,11 @@ func diff(manifest, live *unstructured.Unstructured) []string {
 func TestReplaced(t *testing.T) {
 	c, namespace := cluster(t)
 	for how, write := range map[string]func(*testing.T, fingerprinttest.Object) *unstructured.Unstructured{
-		"created": created, "adopted": adopted, "claimed": claimed,
+		"created": created, "adopted": adopted,
 	} {
 		for i, test := range fingerprinttest.Cases() {
 			for _, kind := range fingerprinttest.Kinds() {
-				if !slices.Contains(test.Kinds, kind.Name) || how != "claimed" && !specified(test) {
+				if !slices.Contains(test.Kinds, kind.Name) || !specified(test) {
 					continue
 				}
 				t.Run(how+"/"+test.Name+"/"+kind.Name, func(t *testing.T) {
@@ -171,31 +170,15 @@ func created(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured 
 // adopted updates an object that another created with other values.
 func adopted(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured {
 	t.Helper()
-	return adopt(t, o, func(live, manifest *unstructured.Unstructured) {})
-}
-
-// claimed does so and says that all fields are its own.
-func claimed(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured {
-	t.Helper()
-	return adopt(t, o, claim)
-}
-
-func claim(live, manifest *unstructured.Unstructured) {
-	metadata := manifest.Object["metadata"].(map[string]any)
-	metadata["managedFields"] = fingerprint.Claim(live.Object, manifest.Object, us)
-}
-
-func adopt(t *testing.T, o fingerprinttest.Object, with func(live, manifest *unstructured.Unstructured)) *unstructured.Unstructured {
-	t.Helper()
 	theirs := o.Kind.Manifest(o.Namespace, o.Name)
 	theirs.SetLabels(map[string]string{"ours": "0"})
 	if err := o.Client.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
 	}
-	return update(t, o, with)
+	return update(t, o)
 }
 
-func update(t *testing.T, o fingerprinttest.Object, with func(live, manifest *unstructured.Unstructured)) *unstructured.Unstructured {
+func update(t *testing.T, o fingerprinttest.Object) *unstructured.Unstructured {
 	t.Helper()
 	for {
 		live, err := o.Get(t.Context())
@@ -204,7 +187,6 @@ func update(t *testing.T, o fingerprinttest.Object, with func(live, manifest *un
 		}
 		u := o.Kind.Manifest(o.Namespace, o.Name)
 		u.SetResourceVersion(live.GetResourceVersion())
-		with(live, u)
 		err = o.Client.Update(t.Context(), u, client.FieldOwner(us))
 		if apierrors.IsConflict(err) {
 			continue // the controller of Deployments wrote meanwhile
@@ -238,31 +220,5 @@ func replaced(t *testing.T, o fingerprinttest.Object, test fingerprinttest.Case,
 	now, ok := fingerprint.Of(after.Object, us, metav1.ManagedFieldsOperationUpdate)
 	if same := ok && now == baseline; same != (test.Want == fingerprinttest.Same) {
 		t.Errorf("the Update entry says same: %v, want %q", same, test.Want)
-	}
-	if how == "claimed" {
-		claimedAgain(t, o)
-	}
-}
-
-// claimedAgain checks that claiming the fields again takes back what others took.
-func claimedAgain(t *testing.T, o fingerprinttest.Object) {
-	t.Helper()
-	before, ok := fingerprint.Of(update(t, o, claim).Object, us, metav1.ManagedFieldsOperationUpdate)
-	if !ok {
-		t.Fatal("no entry after fields were claimed")
-	}
-	edit := fingerprinttest.Cases()[slices.IndexFunc(fingerprinttest.Cases(), func(c fingerprinttest.Case) bool {
-		return strings.HasPrefix(c.Name, "06 ")
-	})]
-	if err := edit.Do(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	live, err := o.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, _ := fingerprint.Of(live.Object, us, metav1.ManagedFieldsOperationUpdate)
-	if after.Values == before.Values {
-		t.Error("an edit is not seen after fields were claimed again")
 	}
 }
