@@ -91,6 +91,11 @@ type InventoryItem struct { //nolint:recvcheck // the generated methods have poi
 	// Status is the object's health: InProgress, Failed, Current, Terminating, NotFound or Unknown.
 	// +optional
 	Status string `json:"status,omitempty"`
+
+	// Record is what the driver of a dependent that is not a Kubernetes object needs to find and delete
+	// it. It is written before the driver acts. Only the driver understands it.
+	// +optional
+	Record []byte `json:"record,omitempty"`
 }
 
 // Key identifies the dependent within the component. It has the form group/Kind/namespace/name, where

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 
@@ -77,7 +78,8 @@ func (m *memory) forget(component types.UID) {
 
 // same reports whether two items say the same.
 func same(a, b api.InventoryItem) bool {
-	lists := slices.Equal(a.ManagedTypes, b.ManagedTypes) && slices.Equal(a.DependsOn, b.DependsOn)
+	lists := slices.Equal(a.ManagedTypes, b.ManagedTypes) && slices.Equal(a.DependsOn, b.DependsOn) &&
+		bytes.Equal(a.Record, b.Record)
 	return lists && a.Group == b.Group && a.Version == b.Version && a.Kind == b.Kind && a.Namespace == b.Namespace &&
 		a.Name == b.Name && a.UID == b.UID && a.Policies == b.Policies && a.ApplyOrder == b.ApplyOrder &&
 		a.DeleteOrder == b.DeleteOrder && a.Digest == b.Digest && a.Fingerprint == b.Fingerprint && a.Phase == b.Phase && a.Status == b.Status
