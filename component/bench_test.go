@@ -67,7 +67,12 @@ func newBench(t *testing.T, change ...func(*options)) *bench {
 // prepareBench returns a bench whose operator has not been started.
 func prepareBench(t *testing.T, change ...func(*options)) *bench {
 	t.Helper()
-	cfg := testenv.Start(t)
+	return prepareBenchOn(t, testenv.Start(t), change...)
+}
+
+// prepareBenchOn is prepareBench for another API server than the one that all tests share.
+func prepareBenchOn(t *testing.T, cfg *rest.Config, change ...func(*options)) *bench {
+	t.Helper()
 	testenv.InstallFS(t, cfg, bundle.CRDs)
 	counted, requests := testenv.Requests(cfg)
 	b := &bench{

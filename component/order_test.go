@@ -1,187 +1,255 @@
 package component_test
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// aggregated is an API server of its own that serves one kind, Thing, and the objects that make it known.
-type aggregated struct {
-	group   string
-	objects []client.Object
-	// things is how many there are.
-	things atomic.Int64
+// TestOrder has an API server of its own, whose audit log says what it was asked. The one that all tests
+// share is the aggregated API server behind it.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	t.Run("order", func(t *testing.T) {
+		t.Run("004-60 creation", func(t *testing.T) {
+			t.Parallel()
+			creationOrder(t, s)
+		})
+		t.Run("004-61 deletion", func(t *testing.T) {
+			t.Parallel()
+			deletionOrder(t, s)
+		})
+		t.Run("004-63 objects of an aggregated API", func(t *testing.T) {
+			t.Parallel()
+			foreignThings(t, s)
+		})
+	})
 }
 
-// aggregate starts an aggregated API server on the loopback interface. The API server finds it by a
-// Service that is an external name.
-func (b *bench) aggregate() *aggregated {
+// shipment is a component with one object of each kind that has a place of its own in the order.
+type shipment struct {
+	*bench
+
+	site *site
+	// other is a namespace of the component, and things a kind that its APIService serves.
+	other   string
+	things  schema.GroupKind
+	objects []client.Object
+}
+
+// newShipment returns a shipment for an API server with an audit log. Its instance of Baz has a finalizer.
+func newShipment(t *testing.T, s *site) *shipment {
+	t.Helper()
+	b := prepareBenchOn(t, s.cfg)
+	b.cfg.UserAgent = b.operator
+	p := &shipment{bench: b, site: s, other: b.namespace + "-x", things: schema.GroupKind{Group: b.namespace + ".things.example.org", Kind: "Thing"}}
+	account := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	web := deployment("web", "none")
+	web.Spec.Template.Spec.ServiceAccountName = "web"
+	inside := configMap("inside", "1")
+	inside.Namespace = p.other
+	baz := b.bazOf("ours")
+	baz.SetFinalizers([]string{"example.org/holds"})
+	p.objects = append([]client.Object{ // the reverse of their order
+		object(p.things.Group+"/v1", p.things.Kind, "ours", nil), baz, web, account, inside, p.binding("web"), role("r"), configMap("one", "1"),
+		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}},
+		object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", b.namespace, map[string]any{"webhooks": []any{}}),
+		plain(b.baz()), object("v1", "Namespace", p.other, nil),
+	}, b.aggregate(p.things)...)
+	b.start()
+	return p
+}
+
+// aggregate has a kind served by another API server: by the one that all tests share. It returns the objects
+// that make it known. The API server finds the other one by a Service that is an external name.
+func (b *bench) aggregate(kind schema.GroupKind) []client.Object {
 	b.t.Helper()
-	a := &aggregated{group: b.namespace + ".things.example.org"}
-	server := httptest.NewTLSServer(a)
+	behind := testenv.Start(b.t)
+	testenv.Install(b.t, behind, plain(kind))
+	if err := testenv.Client(b.t, behind).Create(b.t.Context(), object("v1", "Namespace", b.namespace, nil)); err != nil {
+		b.t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(proxyTo(b.t, behind))
 	b.t.Cleanup(server.Close)
+	b.t.Cleanup(server.CloseClientConnections) // before that: watches do not end by themselves
+	b.t.Cleanup(func() { // what is not served keeps namespaces from being deleted
+		_ = b.admin.Delete(context.WithoutCancel(b.t.Context()), object("apiregistration.k8s.io/v1", "APIService", "v1."+kind.Group, nil))
+	})
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	a.objects = []client.Object{
+	return []client.Object{
 		object("v1", "Service", "things", map[string]any{"spec": map[string]any{
 			"type": "ExternalName", "externalName": "127.0.0.1", "ports": []any{map[string]any{"port": int64(port)}},
 		}}),
-		object("apiregistration.k8s.io/v1", "APIService", "v1."+a.group, map[string]any{"spec": map[string]any{
-			"group": a.group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
+		object("apiregistration.k8s.io/v1", "APIService", "v1."+kind.Group, map[string]any{"spec": map[string]any{
+			"group": kind.Group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
 			"service": map[string]any{"namespace": b.namespace, "name": "things", "port": int64(port)},
 		}}),
 	}
-	return a
 }
 
-// ServeHTTP implements http.Handler.
-func (a *aggregated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	version := a.group + "/v1"
-	var answer any
-	switch {
-	case strings.HasSuffix(r.URL.Path, "/things") && r.URL.Query().Get("watch") != "":
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		return
-	case strings.HasSuffix(r.URL.Path, "/things"):
-		var items []any
-		for i := range a.things.Load() {
-			items = append(items, map[string]any{"metadata": map[string]any{"name": fmt.Sprintf("t%d", i), "namespace": "x"}})
-		}
-		answer = map[string]any{"apiVersion": version, "kind": "ThingList", "metadata": map[string]any{"resourceVersion": "1"}, "items": items}
-	case strings.HasSuffix(r.URL.Path, version):
-		answer = metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version,
-			APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}}},
-		}
-	default:
-		http.NotFound(w, r)
-		return
+// proxyTo answers requests as an API server does to its administrator.
+func proxyTo(t *testing.T, cfg *rest.Config) http.Handler {
+	t.Helper()
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer)
+	to, err := url.Parse(cfg.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+	}
 }
 
-func TestAggregatedAPI(t *testing.T) {
-	t.Parallel()
-	t.Run("deletion is blocked by objects of an aggregated API", func(t *testing.T) {
-		t.Parallel()
-		b := newBench(t)
-		a := b.aggregate()
-		b.create(append(a.objects, configMap("one", "1"))...)
-		b.ready()
-		a.things.Store(2)
-		b.requests.Reset()
-		b.delete()
-		b.blocked(component.StateDeleting, "2 objects of kind Thing (x/t0, x/t1)")
-		b.fence()
-		b.untouched()
-		b.live("one")
-		a.things.Store(0)
-		b.fenceOrGone()
-		b.gone()
-		b.absent(b.named("one"))
+// binding binds a service account to role r.
+func (b *bench) binding(account string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: b.namespace, Name: account}},
+	}
+}
+
+// audited waits until the audit log has the requests so far, and returns those that wrote dependents with
+// one of some verbs, in the order in which they were answered.
+func (p *shipment) audited(verbs ...string) []audited {
+	p.t.Helper()
+	var all []audited
+	within(p.t, "the audit log", func() bool {
+		all = p.site.sent(p.t, p.operator)
+		return len(all) >= len(p.requests.Select(func(r testenv.Request) bool { return r.Verb != "watch" && r.Code != 0 }))
+	})
+	return slices.DeleteFunc(all, func(r audited) bool {
+		return !slices.Contains(verbs, r.Verb) || r.Object.Resource == "bundles" || r.Object.Resource == "events" || strings.HasPrefix(r.Object.Resource, "validatingadmission")
 	})
 }
 
-// fenceOrGone wakes the component, which may be gone afterwards.
-func (b *bench) fenceOrGone() {
+// stages fails the test unless the requests are for these resources, stage after stage. Within a stage
+// there is no order.
+func (p *shipment) stages(sent []audited, stages ...string) {
+	p.t.Helper()
+	var got []string
+	for _, r := range sent {
+		got = append(got, r.Object.Resource)
+	}
+	left := got
+	for _, stage := range stages {
+		want := strings.Fields(stage)
+		n := min(len(want), len(left))
+		now := slices.Clone(left[:n])
+		slices.Sort(now)
+		if left = left[n:]; strings.Join(now, " ") != stage {
+			p.t.Errorf("%v, want %q next\nall: %v", now, stage, got)
+			return
+		}
+	}
+	if len(left) > 0 {
+		p.t.Errorf("%v are left\nall: %v", left, got)
+	}
+}
+
+func creationOrder(t *testing.T, s *site) {
+	t.Helper()
+	p := newShipment(t, s)
+	p.create(p.objects...)
+	p.ready()
+	sent := p.audited("create", "patch", "update")
+	for _, r := range s.sent(t, p.operator) {
+		if r.Response.Code == http.StatusNotFound {
+			t.Errorf("not found: %s %s", r.Verb, r.Path)
+		}
+	}
+	p.stages(sent, "namespaces", "validatingwebhookconfigurations", "customresourcedefinitions roles",
+		"configmaps configmaps rolebindings secrets", "serviceaccounts services", "deployments", "apiservices", "bazs things")
+	for _, r := range sent {
+		if r.Response.Code != http.StatusCreated {
+			t.Errorf("%s %s was answered with %d", r.Verb, r.Path, r.Response.Code)
+		}
+	}
+}
+
+func deletionOrder(t *testing.T, s *site) {
+	t.Helper()
+	p := newShipment(t, s)
+	p.create(p.objects...)
+	p.ready()
+	writes := len(p.audited("create", "patch", "update", "delete"))
+	p.delete()
+	p.waiting("Baz "+p.namespace+"/ours", "example.org/holds")
+	p.fence()
+	for _, r := range p.audited("create", "patch", "update", "delete")[writes:] {
+		if r.Object.Resource != "bazs" && r.Object.Resource != "things" {
+			t.Errorf("%s %s while an instance of a type of the component exists", r.Verb, r.Path)
+		}
+	}
+	if live := deployment("web", ""); uid(p.bench, live) == "" || live.DeletionTimestamp != nil {
+		t.Error("what runs the instances is being deleted")
+	}
+	p.patch(p.baz().Group+"/v1", p.baz().Kind, "ours", `{"metadata":{"finalizers":null}}`)
+	p.gone()
+	p.stages(p.audited("delete"), "bazs things", "apiservices customresourcedefinitions", "deployments",
+		"rolebindings roles serviceaccounts validatingwebhookconfigurations", "configmaps configmaps secrets services", "namespaces")
+	testenv.Gone(t, p.admin, object("v1", "Namespace", p.other, nil), "deleted")
+}
+
+func foreignThings(t *testing.T, s *site) {
+	t.Helper()
+	b := prepareBenchOn(t, s.cfg)
+	b.start()
+	things := schema.GroupKind{Group: b.namespace + ".things.example.org", Kind: "Thing"}
+	b.create(append(b.aggregate(things), configMap("one", "1"))...)
+	live := b.ready()
+	theirs := b.put(object(things.Group+"/v1", things.Kind, "theirs", nil))
+	versions := b.versions(live)
+	b.requests.Reset()
+	b.delete()
+	b.blocked(component.StateDeleting, "1 object of kind Thing ("+b.namespace+"/theirs)", "delete them", b.key("abandon"))
+	b.fence() // passes go on, and nothing happens
+	b.untouched()
+	if now := b.versions(live); !slices.Equal(now, versions) {
+		t.Errorf("the dependents are %v, want %v", now, versions)
+	}
+	began := time.Now()
+	b.drop(theirs)
+	b.gone()
+	if took := time.Since(began); took > blockedPoll/2 {
+		t.Errorf("released after %s, not by the event", took)
+	}
+	b.absent(b.named("one"))
+}
+
+// versions are the resource versions of the dependents.
+func (b *bench) versions(o *bundle.Bundle) []string {
 	b.t.Helper()
-	b.patch("bundles.trimtab.dev/v1", "Bundle", "a", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"once more"}}}`)
+	var out []string
+	for _, item := range o.Status.Inventory {
+		u := object(strings.TrimPrefix(item.Group+"/"+item.Version, "/"), item.Kind, item.Name, nil)
+		u.SetNamespace(item.Namespace)
+		out = append(out, fmt.Sprint(item.Key(), " ", b.exists(u).GetResourceVersion()))
+	}
+	return out
 }
 
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	t.Run("canonical order", func(t *testing.T) {
-		t.Parallel()
-		b := newBench(t)
-		other := b.namespace + "-x"
-		hook := object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", b.namespace, map[string]any{"webhooks": []any{}})
-		web := object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
-			"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
-			"template": map[string]any{
-				"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
-				"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "none"}}},
-			},
-		}})
-		baz, inside := b.bazOf("ours"), configMap("inside", "1")
-		inside.Namespace = other
-		a := b.aggregate()
-		all := append([]client.Object{baz, inside, web, configMap("one", "1"), role("r"), hook, plain(b.baz()), object("v1", "Namespace", other, nil)}, a.objects...)
-		b.create(all...)
-		b.ready()
-		if refused := b.requests.Select(func(r testenv.Request) bool { return r.Code == http.StatusNotFound && r.Resource != "" }); len(refused) > 0 {
-			t.Errorf("answered with 404: %v", refused)
-		}
-		written := func(verbs ...string) []string {
-			var order []string
-			for _, r := range b.requests.Select(func(r testenv.Request) bool { return slices.Contains(verbs, r.Verb) && r.Code < 300 }) {
-				if r.Resource != "bundles" && r.Resource != "events" && !strings.HasPrefix(r.Resource, "validatingadmission") &&
-					(len(order) == 0 || order[len(order)-1] != r.Resource) {
-					order = append(order, r.Resource)
-				}
-			}
-			return order
-		}
-		last := func(order []string, resource string) int {
-			at := -1
-			for i, r := range order {
-				if r == resource {
-					at = i
-				}
-			}
-			return at
-		}
-		got := written("apply", "create")
-		for _, pair := range [][2]string{
-			{"namespaces", "validatingwebhookconfigurations"},
-			{"validatingwebhookconfigurations", "roles"},
-			{"validatingwebhookconfigurations", "customresourcedefinitions"},
-			{"customresourcedefinitions", "configmaps"},
-			{"roles", "configmaps"},
-			{"roles", "services"},
-			{"configmaps", "deployments"},
-			{"deployments", "apiservices"},
-			{"services", "apiservices"},
-			{"apiservices", "bazs"},
-		} {
-			if first, then := slices.Index(got, pair[0]), last(got, pair[1]); first < 0 || then < first {
-				t.Errorf("%s must be applied before %s: %v", pair[0], pair[1], got)
-			}
-		}
-		b.requests.Reset()
-		b.delete()
-		b.gone()
-		got = written("delete")
-		for _, pair := range [][2]string{
-			{"bazs", "customresourcedefinitions"},
-			{"bazs", "deployments"},
-			{"customresourcedefinitions", "deployments"},
-			{"apiservices", "services"},
-			{"deployments", "validatingwebhookconfigurations"},
-			{"deployments", "configmaps"},
-		} {
-			if first, then := slices.Index(got, pair[0]), last(got, pair[1]); first < 0 || then < first {
-				t.Errorf("%s must be deleted before %s: %v", pair[0], pair[1], got)
-			}
-		}
-		if got[len(got)-1] != "namespaces" {
-			t.Errorf("deleted in the order %v, want the namespace last", got)
-		}
-		testenv.Gone(t, b.admin, &unstructured.Unstructured{Object: object("v1", "Namespace", other, nil).Object}, "deleted")
-	})
-}

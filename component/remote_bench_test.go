@@ -145,8 +145,11 @@ type audited struct {
 		Groups []string `json:"groups"`
 	} `json:"impersonatedUser"`
 	Object struct {
-		Resource, Namespace, Name string
+		Resource, Namespace, Name, Subresource string
 	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
 }
 
 // sent returns the requests that a program sent to the site and that were answered.

@@ -29,8 +29,11 @@ type Options struct {
 	// Policies are the operator's defaults. The first four must not be empty.
 	Policies api.Policies
 	// Scope reports whether the target cluster serves a kind in a version, and whether the kind is
-	// namespaced. Kinds that the set itself defines need not be known. A nil Scope knows no kind.
+	// namespaced. It is not asked about kinds that a CustomResourceDefinition of the set defines. A nil Scope knows no kind.
 	Scope func(kind schema.GroupKind, version string) (namespaced, known bool)
+	// Missing reports whether an APIService of the set is known not to work yet: Scope is not asked about
+	// its kinds then. Nil means that it is always asked.
+	Missing func(definition api.InventoryItem) bool
 	// Scheme names the kinds of typed objects that do not carry their kind. It is used for nothing
 	// else, and may be nil if all objects are untyped.
 	Scheme *runtime.Scheme
@@ -155,8 +158,8 @@ func (s *set) locate(d *draft) {
 	d.Item.Namespace = d.Manifest.GetNamespace()
 }
 
-// scopeOf reports whether the object's kind is namespaced: the target cluster decides, then the
-// definitions in the set.
+// scopeOf reports whether the object's kind is namespaced: a definition in the set says so, or else the
+// target cluster.
 func (s *set) scopeOf(d *draft) (namespaced, known bool) {
 	crd, defined := s.types.crds[d.kind]
 	if defined && !slices.Contains(crd.served, d.Item.Version) {
@@ -164,15 +167,17 @@ func (s *set) scopeOf(d *draft) (namespaced, known bool) {
 			alternatives(crd.served))
 		return false, false
 	}
-	if s.Scope != nil {
+	if defined {
+		return crd.namespaced, true
+	}
+	service := s.types.services[schema.GroupVersion{Group: d.kind.Group, Version: d.Item.Version}]
+	missing := service != nil && s.Missing != nil && s.Missing(service.Item)
+	if s.Scope != nil && !missing {
 		if namespaced, known = s.Scope(d.kind, d.Item.Version); known {
 			return namespaced, true
 		}
 	}
-	if defined {
-		return crd.namespaced, true
-	}
-	if s.types.services[schema.GroupVersion{Group: d.kind.Group, Version: d.Item.Version}] != nil {
+	if service != nil {
 		d.Unserved = true
 		return true, true
 	}

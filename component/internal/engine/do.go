@@ -33,7 +33,15 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 	switch action {
 	case graph.Create:
 		m.item.Phase, m.completed = api.PhaseCreating, false
-		return p.correct(ctx, m, p.create)
+		if m.wanted.Unserved { // a pass that knows its scope creates it
+			m.postpone(nil)
+			return nil
+		}
+		err := p.correct(ctx, m, p.create)
+		if err != nil && m.postpone(err) {
+			return nil
+		}
+		return err
 	case graph.Update:
 		m.item.Phase, m.completed = api.PhaseUpdating, false
 		return p.correct(ctx, m, p.update)

@@ -30,6 +30,9 @@ func (p *pass) watch(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	for kind, members := range kinds {
+		if p.unborn(kind, members) {
+			continue
+		}
 		all.Go(func() {
 			err := p.Target.Cache.Watch(waiting, kind)
 			switch {

@@ -30,10 +30,24 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		versions[kind.GroupKind()] = kind.Version
 	}
 	wanted := make(map[string]*desired.Object, len(objects))
+	definitions := map[schema.GroupKind]string{}
 	for i := range objects {
 		o := &objects[i]
 		wanted[o.Item.Key()] = o
-		versions[schema.GroupKind{Group: o.Item.Group, Kind: o.Item.Kind}] = o.Item.Version
+		kind := schema.GroupKind{Group: o.Item.Group, Kind: o.Item.Kind}
+		if versions[kind] = o.Item.Version; isAPIService(o.Item) || isCRD(o.Item) {
+			definitions[kind] = o.Item.Version
+		}
+	}
+	if err := p.know(ctx, definitions); err != nil && strict {
+		return fmt.Errorf("find the dependents: %w", err)
+	}
+	for _, definition := range p.undefined(objects) { // there are no objects of its kinds
+		for kind, version := range versions {
+			if defines(definition, kind.WithVersion(version)) {
+				delete(versions, kind)
+			}
+		}
 	}
 	if err := p.know(ctx, versions); err != nil && strict {
 		return fmt.Errorf("find the dependents: %w", err)
