@@ -112,7 +112,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
 	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T]())
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong)
-	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/allow-prune")
+	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/restored-from", o.Name+"/allow-prune")
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
 	if o.Singleton {
@@ -163,7 +163,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 
 // changed wakes the component of a dependent that somebody else changed.
 func (c *Controller[T]) changed(owner string, _ projection.Key) {
-	id, _, _ := desired.ParseOwner(owner)
+	id, _, _, _ := desired.ParseOwner(owner)
 	if _, name, ok := strings.Cut(id, "/"); ok {
 		namespace, name, _ := strings.Cut(name, "/")
 		c.waker.Objects(types.NamespacedName{Namespace: namespace, Name: name})

@@ -22,6 +22,8 @@ type Options struct {
 	Name string
 	// OwnerID identifies the component: <cluster>/<namespace>/<name>.
 	OwnerID string
+	// OwnerUID is the UID of the component.
+	OwnerUID string
 	// Generation is the component's metadata.generation.
 	Generation int64
 	// Namespace is where namespaced objects go that name no namespace.
@@ -225,7 +227,7 @@ func (s *set) finish(d *draft) Object {
 		}
 		m.SetNamespace(d.Manifest.GetNamespace())
 		m.SetLabels(with(m.GetLabels(), OwnerKey(s.Name), OwnerLabel(s.OwnerID)))
-		annotations := with(m.GetAnnotations(), OwnerKey(s.Name), OwnerAnnotation(s.OwnerID, d.Item.Key()))
+		annotations := with(m.GetAnnotations(), OwnerKey(s.Name), OwnerAnnotation(s.OwnerID, s.OwnerUID, d.Item.Key()))
 		m.SetAnnotations(with(annotations, DigestKey(s.Name), d.Item.Digest))
 	}
 	return d.Object

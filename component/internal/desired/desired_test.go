@@ -20,7 +20,7 @@ import (
 // options are those of the operator op.test for the component shop/web.
 func options() desired.Options {
 	return desired.Options{
-		Name: "op.test", OwnerID: "c1/shop/web", Generation: 7, Namespace: "shop",
+		Name: "op.test", OwnerID: "c1/shop/web", OwnerUID: "u1", Generation: 7, Namespace: "shop",
 		Policies: api.Policies{
 			AdoptionPolicy: api.AdoptionPolicyIfUnowned, ReconcilePolicy: api.ReconcilePolicyOnObjectChange,
 			UpdatePolicy: api.UpdatePolicyReplace, DeletePolicy: api.DeletePolicyDelete,
@@ -70,7 +70,7 @@ func rendered(t testing.TB, o desired.Object) map[string]any {
 	if labels["op.test/owner-id"] != desired.OwnerLabel("c1/shop/web") {
 		t.Errorf("%s has the label %q", o.Item.Key(), labels["op.test/owner-id"])
 	}
-	if annotations["op.test/owner-id"] != "c1/shop/web "+o.Item.Key() {
+	if annotations["op.test/owner-id"] != "c1/shop/web@u1 "+o.Item.Key() {
 		t.Errorf("%s has the owner %q", o.Item.Key(), annotations["op.test/owner-id"])
 	}
 	if annotations["op.test/digest"] != o.Item.Digest || o.Item.Digest == "" {

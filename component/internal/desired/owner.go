@@ -31,13 +31,16 @@ func OwnerLabel(ownerID string) string {
 	return letters(sum[:])
 }
 
-// OwnerAnnotation returns the value of the annotation: the owner, and the key of the object itself.
-// An object that got label and annotation by being copied from another has the other's key.
-func OwnerAnnotation(ownerID, key string) string { return ownerID + " " + key }
+// OwnerAnnotation returns the value of the annotation: the owner and its UID, and the key of the object
+// itself. A component that was deleted and created again, or restored from a backup, has another UID. An
+// object that got label and annotation by being copied from another has the other's key.
+func OwnerAnnotation(ownerID, uid, key string) string { return ownerID + "@" + uid + " " + key }
 
-// ParseOwner splits the value of the annotation.
-func ParseOwner(annotation string) (ownerID, key string, ok bool) {
-	return strings.Cut(annotation, " ")
+// ParseOwner splits the value of the annotation. The UID is empty if there is none.
+func ParseOwner(annotation string) (ownerID, uid, key string, ok bool) {
+	owner, key, ok := strings.Cut(annotation, " ")
+	ownerID, uid, _ = strings.Cut(owner, "@")
+	return ownerID, uid, key, ok
 }
 
 // digest identifies a manifest that does not carry the owner's label and annotations yet. It has 128

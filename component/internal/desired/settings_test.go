@@ -139,11 +139,11 @@ func TestDigest(t *testing.T) {
 }
 
 func TestOwner(t *testing.T) {
-	owner, key, ok := desired.ParseOwner(desired.OwnerAnnotation("c1/shop/web", "rbac.authorization.k8s.io/ClusterRole//a b"))
-	if owner != "c1/shop/web" || key != "rbac.authorization.k8s.io/ClusterRole//a b" || !ok {
+	owner, uid, key, ok := desired.ParseOwner(desired.OwnerAnnotation("c1/shop/web", "u1", "rbac.authorization.k8s.io/ClusterRole//a b"))
+	if owner != "c1/shop/web" || uid != "u1" || key != "rbac.authorization.k8s.io/ClusterRole//a b" || !ok {
 		t.Errorf("the annotation reads as owner %q, key %q, %v", owner, key, ok)
 	}
-	if _, _, ok := desired.ParseOwner("c1/shop/web"); ok {
+	if _, _, _, ok := desired.ParseOwner("c1/shop/web"); ok {
 		t.Error("an owner without a key is accepted, so a copied label would not be recognised")
 	}
 	if l := desired.OwnerLabel("c1/shop/web"); len(l) > 63 || l == desired.OwnerLabel("c1/shop/web2") {

@@ -100,8 +100,8 @@ func (p *pass) createNamespace(ctx context.Context, m *member, missing error) er
 
 // adopt takes over an object that exists, if it is the component's own or its policy allows it.
 func (p *pass) adopt(ctx context.Context, m *member, live *unstructured.Unstructured) error {
-	owner := live.GetAnnotations()[desired.OwnerKey(p.Name)]
-	ours := owner == desired.OwnerAnnotation(p.c.Owner, m.item.Key())
+	owner := p.ownerOf(live)
+	ours := p.mine(owner, m.item.Key())
 	switch {
 	case live.GetDeletionTimestamp() != nil:
 		m.refused, m.again = "cannot be created while an older object of that name is being deleted", unwatched
@@ -131,7 +131,11 @@ func (p *pass) refusal(owner string) string {
 	if owner == "" {
 		return fmt.Sprintf("exists and has no owner; set %s/adoption-policy: if-unowned to adopt it", p.Name)
 	}
-	id, _, _ := desired.ParseOwner(owner)
+	id, uid, _, _ := desired.ParseOwner(owner)
+	if p.namesake(owner) {
+		return fmt.Sprintf("exists and belongs to an earlier component of this name with UID %s; if this one is that one, restored from a backup, "+
+			"set %s: %s on it, or else set %s/adoption-policy: always on the object", uid, restoredKey(p.Name), uid, p.Name)
+	}
 	return fmt.Sprintf("exists and belongs to %s; set %s/adoption-policy: always to adopt it", id, p.Name)
 }
 

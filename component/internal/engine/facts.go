@@ -102,7 +102,7 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 		return graph.NeedsUpdate
 	case m.recreate, changed && live.Digest != wanted && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
 		return graph.NeedsRecreate
-	case changed, live.Digest != wanted, p.drifted(m, live):
+	case changed, live.Digest != wanted, live.Owner != desired.OwnerAnnotation(p.c.Owner, string(p.c.UID), m.item.Key()), p.drifted(m, live):
 		return graph.NeedsUpdate
 	}
 	return graph.NoChange
@@ -119,19 +119,35 @@ func parseFingerprint(text string) (fingerprint.Print, string) {
 
 // owns reports whether an object that exists is the one that a member stands for.
 func (p *pass) owns(m *member, live projection.Object) bool {
-	return live.Owner == desired.OwnerAnnotation(p.c.Owner, m.item.Key())
+	return p.mine(live.Owner, m.item.Key())
 }
+
+// mine reports whether an owner annotation says that an object with a key is the component's own. That of an
+// earlier component of the same name is, if the component says that it is that one, restored.
+func (p *pass) mine(annotation, key string) bool {
+	id, uid, own, ok := desired.ParseOwner(annotation)
+	return ok && id == p.c.Owner && own == key && uid != "" && (uid == string(p.c.UID) || uid == p.c.Annotations[restoredKey(p.Name)])
+}
+
+// restoredKey is the annotation of a component that was restored from a backup. It names the UID that it had.
+func restoredKey(name string) string { return name + "/restored-from" }
 
 // foreign says why a live object that is not the member's own is not taken over. Empty means that it is.
 func (p *pass) foreign(m *member, live projection.Object) string {
 	switch {
-	case m.item.UID == string(live.UID):
-		id, _, _ := desired.ParseOwner(live.Owner)
+	case m.item.UID == string(live.UID) && !p.namesake(live.Owner):
+		id, _, _, _ := desired.ParseOwner(live.Owner)
 		return fmt.Sprintf("was taken over by %s; remove the object from one of the two", cmp.Or(id, "somebody who removed its owner"))
 	case p.adoptable(m, live.Owner):
 		return ""
 	}
 	return p.refusal(live.Owner)
+}
+
+// namesake reports whether an owner annotation names an earlier component of the same name.
+func (p *pass) namesake(annotation string) bool {
+	id, uid, _, ok := desired.ParseOwner(annotation)
+	return ok && id == p.c.Owner && uid != "" && uid != string(p.c.UID)
 }
 
 func healthOf(s health.Status) graph.Health {

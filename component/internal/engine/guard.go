@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/prune"
 	"github.com/trimtab-dev/trimtab/graph"
 )
@@ -69,7 +68,7 @@ func (p *pass) definition(ctx context.Context, m *member) (*unstructured.Unstruc
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", ref(m.item), err)
-	case live.GetAnnotations()[desired.OwnerKey(p.Name)] != desired.OwnerAnnotation(p.c.Owner, m.item.Key()), live.GetDeletionTimestamp() != nil:
+	case !p.mine(p.ownerOf(live), m.item.Key()), live.GetDeletionTimestamp() != nil:
 		return nil, nil
 	}
 	return live, nil
@@ -125,8 +124,7 @@ func (p *pass) foreignIn(ctx context.Context, types []prune.Type) (string, error
 func (p *pass) goes(kind schema.GroupKind, o metav1.Object) bool {
 	key := kind.Group + "/" + kind.Kind + "/" + o.GetNamespace() + "/" + o.GetName()
 	m := p.members[graph.Key(key)]
-	return m != nil && m.wanted == nil && !p.orphaned(m) &&
-		o.GetAnnotations()[desired.OwnerKey(p.Name)] == desired.OwnerAnnotation(p.c.Owner, key)
+	return m != nil && m.wanted == nil && !p.orphaned(m) && p.mine(p.ownerOf(o), key)
 }
 
 // deleteDefinition deletes a definition, unless objects of others would go with it. While it is deleted,

@@ -47,7 +47,7 @@ func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version s
 		}
 		if apierrors.IsConflict(err) && try < attempts && !m.defines() {
 			now, failed := p.Target.Client.Get(ctx, ref(m.item))
-			if failed == nil && now.GetUID() == uid && p.ownerOf(now) == desired.OwnerAnnotation(p.c.Owner, m.item.Key()) {
+			if failed == nil && now.GetUID() == uid && p.mine(p.ownerOf(now), m.item.Key()) {
 				version = now.GetResourceVersion()
 				continue
 			}
@@ -62,6 +62,7 @@ func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version s
 	}
 }
 
+// ownerOf returns the owner annotation of an object.
 func (p *pass) ownerOf(o metav1.Object) string { return o.GetAnnotations()[desired.OwnerKey(p.Name)] }
 
 // inspect looks at members that are to go and do not have the UID that is recorded. An object that

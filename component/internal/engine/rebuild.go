@@ -53,6 +53,9 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		return fmt.Errorf("find the dependents: %w", err)
 	}
 	for key, live := range p.Target.Cache.OwnedBy(p.c.Owner) {
+		if _, _, own, _ := desired.ParseOwner(live.Owner); !p.mine(live.Owner, own) {
+			continue // of an earlier component of this name
+		}
 		p.found = append(p.found, p.itemOf(key, live, versions[key.GroupKind], wanted))
 	}
 	return nil

@@ -83,7 +83,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 		return nil, fmt.Errorf("render: %w", err)
 	}
 	objects, err := desired.Normalize(rendered.Objects, desired.Options{
-		Name: p.Name, OwnerID: p.c.Owner, Generation: p.c.Generation, Namespace: p.c.In, Policies: p.c.Policies, Scope: p.scope, Scheme: p.Scheme,
+		Name: p.Name, OwnerID: p.c.Owner, OwnerUID: string(p.c.UID), Generation: p.c.Generation, Namespace: p.c.In, Policies: p.c.Policies, Scope: p.scope, Scheme: p.Scheme,
 		ManagedTypes: p.ManagedTypes, HealthRule: p.Rules.Check, Missing: p.missing,
 	})
 	if p.undiscovered != nil { // what follows from it is wrong

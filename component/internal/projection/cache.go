@@ -174,7 +174,7 @@ func (c *Cache) OwnedBy(owner string) map[Key]Object {
 		if o == nil {
 			continue
 		}
-		if id, own, ok := desired.ParseOwner(o.Owner); ok && id == owner && own == (api.InventoryItem{
+		if id, _, own, ok := desired.ParseOwner(o.Owner); ok && id == owner && own == (api.InventoryItem{
 			Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
 		}).Key() {
 			out[key] = *o
