@@ -158,6 +158,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	c.engine.Scheme, c.worker.targets = scheme, targets
 	c.worker.references.cache = mgr.GetCache()
 	c.engine.Wake = func(name types.NamespacedName) { c.waker.Objects(name) }
+	c.worker.authors.returned = c.waker.Objects
 	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher))
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/internal/clusterid"
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -33,6 +34,7 @@ type worker[T Object] struct {
 	placements placements
 	cluster    clusterid.Reader
 	timers     timers
+	authors    authors
 }
 
 // pass is one pass over one component.
@@ -60,9 +62,29 @@ func (w *worker[T]) open(run *loop.Run[T]) *pass[T] {
 	return p
 }
 
-// call calls the hooks of a point.
+// call calls the hooks of a point. A hook that does not return may still change what it was given: the
+// pass goes on with a copy.
 func (p *pass[T]) call(ctx context.Context, at hook) error {
-	return p.hooks.call(p.context.into(ctx), at, p.run.Client(), p.obj)
+	if !p.hooks.any(at) {
+		return nil
+	}
+	lent, hooks, c := p.obj, &p.hooks, p.run.Client()
+	before, _ := lent.DeepCopyObject().(T)
+	in := p.context.with(lent)
+	err := p.ask(ctx, at.String(), func() error { return hooks.call(in.into(ctx), at, c, lent) })
+	if isAbandoned(err) {
+		p.obj = before
+	}
+	return err
+}
+
+// ask calls the operator's code, and logs where it panicked.
+func (p *pass[T]) ask(ctx context.Context, what string, f func() error) error {
+	err := p.authors.call(ctx, p.obj, what, f)
+	if stack := guard.Stack(err); stack != "" {
+		p.run.Log().Error(err, "the "+what+" panicked", "stack", stack)
+	}
+	return err
 }
 
 // Reconcile implements [loop.Reconciler].
@@ -288,9 +310,12 @@ func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
 	if err := p.refs.loadAll(ctx, copied); err != nil {
 		return engine.Rendered{}, err
 	}
-	in := p.context.with(copied)
-	set, err := p.renderer.Render(in.into(ctx), RenderRequest[T]{Component: copied, NamespacedName: p.context.placement})
-	if err != nil {
+	in, renderer := p.context.with(copied), p.renderer
+	var set Set
+	if err := p.ask(ctx, "renderer", func() (err error) {
+		set, err = renderer.Render(in.into(ctx), RenderRequest[T]{Component: copied, NamespacedName: in.placement})
+		return err
+	}); err != nil { // if the call was abandoned, it may still write to set
 		return engine.Rendered{}, err
 	}
 	objects, err := set.Annotated(p.engine.Name, p.engine.Scheme)

@@ -26,7 +26,7 @@ func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (grap
 
 func (p *pass) perform(ctx context.Context, m *member, action graph.Action) error {
 	if needsManifest := action == graph.Create || action == graph.Update || action == graph.Recreate; needsManifest {
-		if err := p.complete(m); err != nil {
+		if err := p.complete(ctx, m); err != nil {
 			return err
 		}
 	}

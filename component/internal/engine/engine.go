@@ -141,7 +141,7 @@ type pass struct {
 	deleting bool
 	members  map[graph.Key]*member
 	// manifests returns the rendered manifests of a pass that did not need them so far.
-	manifests func() (map[graph.Key]desired.Object, error)
+	manifests func(context.Context) (map[graph.Key]desired.Object, error)
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
 

@@ -67,9 +67,7 @@ func (e *Engine) Forget(component types.UID) {
 // have no manifests.
 func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 	if objects, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
-		p.manifests = sync.OnceValues(func() (map[graph.Key]desired.Object, error) {
-			return p.again(ctx, objects)
-		})
+		p.manifests = once(func(ctx context.Context) (map[graph.Key]desired.Object, error) { return p.again(ctx, objects) })
 		return objects, nil
 	}
 	return p.render(ctx)
@@ -120,12 +118,35 @@ func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.K
 	return manifests, nil
 }
 
+// once returns a function that calls f at the first call, and returns its results to all callers. Unlike
+// with sync.OnceValues, those who wait for the first do so only until their own context is done: f may take
+// long.
+func once[R any](f func(context.Context) (R, error)) func(context.Context) (R, error) {
+	first, done := make(chan struct{}, 1), make(chan struct{})
+	first <- struct{}{}
+	var result R
+	err := errors.New("render: it ended without a result")
+	return func(ctx context.Context) (R, error) {
+		select {
+		case <-first:
+			defer close(done)
+			result, err = f(ctx)
+			return result, err
+		case <-done:
+			return result, err
+		case <-ctx.Done():
+			var none R
+			return none, fmt.Errorf("render: %w", ctx.Err())
+		}
+	}
+}
+
 // complete renders the manifest of a member if it is not known.
-func (p *pass) complete(m *member) error {
+func (p *pass) complete(ctx context.Context, m *member) error {
 	if m.wanted == nil || m.wanted.Manifest != nil {
 		return nil
 	}
-	manifests, err := p.manifests()
+	manifests, err := p.manifests(ctx)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (p *pass) examine(ctx context.Context, m *member) {
 	if err != nil || string(live.GetUID()) != m.item.UID {
 		return
 	}
-	if replaces(m) && p.complete(m) != nil {
+	if replaces(m) && p.complete(ctx, m) != nil {
 		return
 	}
 	before, _ := parseFingerprint(m.item.Fingerprint)

@@ -42,6 +42,8 @@ type Cache struct {
 	mapper    meta.RESTMapper
 	names     Names
 	changed   func(owner string, key Key)
+	// registering holds a value while a kind is registered.
+	registering chan struct{}
 
 	mu      sync.Mutex
 	kinds   map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration
@@ -73,7 +75,7 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{
 		mapper: o.Mapper, names: o.Names, changed: o.Changed,
 		kinds: map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration{}, objects: map[Key]known{},
-		horizon: map[schema.GroupKind]string{},
+		horizon: map[schema.GroupKind]string{}, registering: make(chan struct{}, 1),
 	}
 	c.informers, err = cache.New(o.Config, cache.Options{
 		HTTPClient: o.HTTPClient, Scheme: runtime.NewScheme(), Mapper: o.Mapper, DefaultWatchErrorHandler: c.refusals.handle,
@@ -92,11 +94,11 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 // kind that the API server does not serve; the error is then a NoMatch one. If the user may not watch the
 // kind, the error is the API server's.
 func (c *Cache) Watch(ctx context.Context, kind schema.GroupVersionKind) error {
-	registration, err := c.register(ctx, kind)
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version) // may ask the API server
 	if err != nil {
-		return err
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	registration, err := c.register(ctx, kind)
 	if err != nil {
 		return err
 	}
@@ -119,11 +121,19 @@ func (c *Cache) Watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	}
 }
 
-// register starts the informer of a kind unless it runs.
+// register starts the informer of a kind unless it runs. One kind is registered at a time, without the lock
+// under which objects are looked up: controller-runtime may ask the API server.
 func (c *Cache) register(ctx context.Context, kind schema.GroupVersionKind) (toolscache.ResourceEventHandlerRegistration, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r, ok := c.kinds[kind.GroupKind()]; ok {
+	if r, ok := c.registered(kind.GroupKind()); ok {
+		return r, nil
+	}
+	select {
+	case c.registering <- struct{}{}:
+		defer func() { <-c.registering }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("watch %s: %w", kind.Kind, ctx.Err())
+	}
+	if r, ok := c.registered(kind.GroupKind()); ok {
 		return r, nil
 	}
 	informer, err := c.informers.GetInformer(ctx, prototype(kind), cache.BlockUntilSynced(false))
@@ -138,8 +148,17 @@ func (c *Cache) register(ctx context.Context, kind schema.GroupVersionKind) (too
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.kinds[kind.GroupKind()] = r
 	return r, nil
+}
+
+func (c *Cache) registered(kind schema.GroupKind) (toolscache.ResourceEventHandlerRegistration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.kinds[kind]
+	return r, ok
 }
 
 // prototype is an object of a kind as its informer decodes it.

@@ -40,20 +40,25 @@ func Component() []fault.Scenario {
 		fault.Delete(b).Gone(b).Expecting(configMaps()),
 	}
 	return []fault.Scenario{{
-		Name: "component-life", Operator: bundleProcess(), Steps: life,
-		// The repair of a dependent changes both, and is not worth a write of the status: they are as they
-		// were when the status was last written for another reason.
-		// The revision counts the changes that the operator saw: two of a user may be one to it.
-		Foreign: []string{"status.inventory.fingerprint", "status.inventory.uid", "status.revision"},
+		Name: "component-life", Operator: componentProcess(bundleOperator, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev", "update configmaps"), Steps: life,
+		Foreign: sometimes(),
 	}}
 }
 
-// bundleProcess is the operator. It reads dependents that others wrote to while it was away, and
-// replaces those whose policy says so: no story here is about either.
-func bundleProcess() fault.Operator {
-	o := simulated(bundleOperator)
-	o.Justified = append(o.Justified, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev",
-		"get configmaps", "list configmaps", "update configmaps", "create namespaces")
+// sometimes are fields of a component's status that may differ at rest. The repair of a dependent changes
+// its fingerprint and its UID, and is not worth a write of the status: they are as they were when the status
+// was last written for another reason. The revision counts the changes that the operator saw: two of a user
+// may be one to it.
+func sometimes() []string {
+	return []string{"status.inventory.fingerprint", "status.inventory.uid", "status.revision"}
+}
+
+// componentProcess is an operator of components. It reads dependents that others wrote to while it was away,
+// and creates namespaces, which no scenario here is about. unused are further permissions of that kind.
+func componentProcess(options func(*fault.Env) operator.Options, unused ...string) fault.Operator {
+	o := simulated(options)
+	o.Justified = append(o.Justified, "get configmaps", "list configmaps", "create namespaces")
+	o.Justified = append(o.Justified, unused...)
 	return o
 }
 
@@ -73,24 +78,30 @@ func bundleOperator(env *fault.Env) operator.Options {
 	}
 }
 
-// dependents are ConfigMaps, each as name=value@wave.
-func dependents(list ...string) []runtime.RawExtension {
+// dependents are ConfigMaps of a Bundle, each as name=value@wave.
+func dependents(list ...string) []runtime.RawExtension { return dependentsOf(bundles, list...) }
+
+func dependentsOf(operator string, list ...string) []runtime.RawExtension {
 	var out []runtime.RawExtension
 	for _, d := range list {
 		name, rest, _ := strings.Cut(d, "=")
 		value, wave, _ := strings.Cut(rest, "@")
 		out = append(out, runtime.RawExtension{Raw: []byte(fmt.Sprintf(
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"annotations":{%q:%q}},"data":{"value":%q}}`,
-			name, bundles+"/apply-order", wave, value))})
+			name, operator+"/apply-order", wave, value))})
 	}
 	return out
 }
 
-// configMaps expects ConfigMaps, each as name=value, and no others of the operator.
+// configMaps expects ConfigMaps, each as name=value, and no others of the operator of Bundles.
 func configMaps(want ...string) func(context.Context, *fault.World) error {
+	return configMapsOf(bundles, want...)
+}
+
+func configMapsOf(operator string, want ...string) func(context.Context, *fault.World) error {
 	return func(ctx context.Context, w *fault.World) error {
 		var list corev1.ConfigMapList
-		if err := w.Client.List(ctx, &list, client.HasLabels{bundles + "/owner-id"}); err != nil {
+		if err := w.Client.List(ctx, &list, client.HasLabels{operator + "/owner-id"}); err != nil {
 			return err
 		}
 		var got []string

@@ -32,10 +32,35 @@ func findUnreported(r, u *index) []history.Violation {
 				"%s is not as it should be while a call of the driver does not return, and its status does not say so; abandon such a call after its deadline", l.key)})
 		}
 	}
-	if len(found) == 0 && !reported && len(u.known.reported) > 0 && !slices.Equal(h.State.Resources, wanted.Resources) {
-		found = append(found, history.Violation{Call: h.Call - 1, Message: "the external resources are not as they should be while a call of the driver does not return, and no object says so; abandon such a call after its deadline"})
+	if len(found) > 0 || reported || len(u.known.reported) == 0 {
+		return found
+	}
+	wrong := u.unlike(h.State, wanted, r)
+	if !slices.Equal(h.State.Resources, wanted.Resources) {
+		wrong = "the external resources are"
+	}
+	if wrong != "" {
+		found = append(found, history.Violation{Call: h.Call - 1, Message: wrong + " not in the expected state while a call of the driver does not return, and no object says so; abandon such a call after its deadline"})
 	}
 	return found
+}
+
+// unlike names an object that reports nothing itself, that the operator created in one of the runs, and
+// that is not as in another state.
+func (x *index) unlike(is, wanted history.State, other *index) string {
+	var keys []string
+	for _, l := range slices.Concat(x.all, other.all) {
+		if !l.mine || x.known.reported[l.group+"/"+l.resource] || history.Housekeeping(l.group, l.resource) {
+			continue
+		}
+		if is.Objects[l.key] != wanted.Objects[l.key] {
+			keys = append(keys, l.key)
+		}
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	return slices.Min(keys) + " is"
 }
 
 // isTroubled reports whether an object says of its present spec that it is not as it should be.

@@ -30,11 +30,20 @@ func TestUnreported(t *testing.T) {
 		"told of before":  {why: "that is about another spec", run: first("update", func(s *story) { put("operator", shop, database(2, mark, notReady(1)))(s); s.hold() }), want: []string{silent}},
 		"as it should be": {why: "nothing waits for it", run: add("resized", (*story).hold)},
 		"lost outside": {
-			why: "the object is as it should be, its resource is not", want: []string{"I20: the external resources are not as they should be while a call of the driver does not return, and no object says so"},
+			why: "the object is as it should be, its resource is not", want: []string{"I20: the external resources are not in the expected state while a call of the driver does not return, and no object says so"},
 			run: add("resized", func(s *story) {
 				s.external("user")
 				s.hold()
 				s.external("operator", s.queue("q-1", 2))
+			}),
+		},
+		"child edited": {
+			why: "the object is as it should be, what it consists of is not", want: []string{"I20: configmaps default/shop-config is not in the expected state while a call of the driver does not return, and no object says so"},
+			run: add("resized", func(s *story) {
+				was := s.objects[cfg].DeepCopy()
+				put("user", cfg, `{data: {size: "7"}}`)(s)
+				s.hold()
+				s.objects[cfg] = was
 			}),
 		},
 	})
