@@ -52,6 +52,7 @@ type bench struct {
 	requests *testenv.Log
 	renderer component.Renderer[*bundle.Bundle]
 	options  options
+	tune     func(*component.Controller[*bundle.Bundle])
 	fences   int
 	stop     func()
 }
@@ -81,6 +82,7 @@ func prepareBenchOn(t *testing.T, cfg *rest.Config, change ...func(*options)) *b
 	}
 	b.operator = b.namespace + ".op.test"
 	b.renderer = component.RenderFunc[*bundle.Bundle](render)
+	b.tune = func(*component.Controller[*bundle.Bundle]) {}
 	b.options = options{Name: b.operator, Loop: loop.Options[*bundle.Bundle]{
 		Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 	}}
@@ -124,7 +126,9 @@ func (b *bench) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := component.New(b.renderer, b.options).SetupWithManager(mgr); err != nil {
+	c := component.New(b.renderer, b.options)
+	b.tune(c)
+	if err := c.SetupWithManager(mgr); err != nil {
 		b.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.t.Context())

@@ -149,7 +149,7 @@ func (o Options[T]) configurationOf(obj T) (configuration, error) {
 		case said < 0:
 			problems = append(problems, fmt.Errorf("the %s %s is negative; use a positive one, or none for %s", name, said, otherwise))
 		case said > 0 && said < time.Minute:
-			c.short = append(c.short, fmt.Sprintf("the %s %s is less than a minute", name, said))
+			c.short = append(c.short, fmt.Sprintf("the %s %s is less than a minute: it is meant for tests", name, said))
 		}
 		return cmp.Or(max(said, 0), otherwise)
 	}
@@ -171,6 +171,10 @@ func (o Options[T]) configurationOf(obj T) (configuration, error) {
 // checkPolicies reports policies that do not exist.
 func checkPolicies(p api.Policies, n api.NamespacePolicy) error {
 	return errors.Join(
+		oneOf("reconcile policy", p.ReconcilePolicy, api.ReconcilePolicyOnObjectChange, api.ReconcilePolicyOnObjectOrComponentChange, api.ReconcilePolicyOnce),
+		oneOf("conflict policy", p.ConflictPolicy, "", api.ConflictPolicyForce, api.ConflictPolicyFail),
+		oneOf("immutable policy", p.ImmutablePolicy, "", api.ImmutablePolicyFail, api.ImmutablePolicyRecreate),
+		oneOf("mode", p.Mode, "", api.ModeFull, api.ModeDetectOnly, api.ModeSuspended),
 		oneOf("adoption policy", p.AdoptionPolicy, api.AdoptionPolicyNever, api.AdoptionPolicyIfUnowned, api.AdoptionPolicyAlways),
 		oneOf("update policy", p.UpdatePolicy, api.UpdatePolicyReplace, api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate),
 		oneOf("delete policy", p.DeletePolicy, api.DeletePolicyDelete, api.DeletePolicyOrphan, api.DeletePolicyOrphanOnApply, api.DeletePolicyOrphanOnDelete),

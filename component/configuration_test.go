@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/internal/product"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -137,4 +138,44 @@ func TestMissingNamespaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOptions: what is wrong with the options is found before anything runs.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for want, policies := range map[string]api.Policies{
+		`the adoption policy "x" does not exist; use one of never, if-unowned, always`:                        {AdoptionPolicy: "x"},
+		`the reconcile policy "x" does not exist; use one of on-object-change`:                                {ReconcilePolicy: "x"},
+		`the update policy "x" does not exist; use one of replace, ssa-merge, ssa-override, recreate`:         {UpdatePolicy: "x"},
+		`the delete policy "x" does not exist; use one of delete, orphan, orphan-on-apply, orphan-on-delete`:  {DeletePolicy: "x"},
+		`the conflict policy "x" does not exist; use one of force, fail`:                                      {ConflictPolicy: "x"},
+		`the immutable policy "x" does not exist; use one of fail, recreate`:                                  {ImmutablePolicy: "x"},
+		`the mode "x" does not exist; use one of full, detect-only, suspended`:                                {Mode: "x"},
+		`the conflict policy "fail" needs server-side apply; use the update policy ssa-merge or ssa-override`: {ConflictPolicy: "fail", UpdatePolicy: "replace"},
+		`component: the policies in the options: the adoption policy "x" does not exist`:                      {AdoptionPolicy: "x"},
+		"": {AdoptionPolicy: "never", ReconcilePolicy: "once", UpdatePolicy: "recreate", DeletePolicy: "orphan", ConflictPolicy: "fail", ImmutablePolicy: "recreate", Mode: "detect-only"},
+	} {
+		_, err := component.New(component.RenderFunc[*bundle.Bundle](render), options{Name: "op.test", Policies: policies}).Needs(scheme(t, bundle.AddToScheme))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%+v: error %v, want %q", policies, err, want)
+		}
+	}
+	for _, o := range []component.ReconcilerOptions{{AdoptionPolicy: new(component.AdoptionPolicy("x"))}, {UpdatePolicy: new(component.UpdatePolicy("x"))}} {
+		_, err := component.NewReconciler[*product.Product]("op.test", &generator{}, o).Needs(scheme(t, product.AddToScheme))
+		if err == nil || !strings.Contains(err.Error(), `"x" does not exist; use one of`) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// scheme returns a scheme with some types.
+func scheme(t *testing.T, add ...func(*runtime.Scheme) error) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, f := range add {
+		if err := f(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
 }

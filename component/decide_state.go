@@ -21,6 +21,9 @@ const (
 	reasonDeletionRetrying   = "DeletionRetrying"
 	reasonDeletionBlocked    = "DeletionBlocked"
 	reasonDeletionProcessing = "DeletionProcessing"
+
+	// reasonSingleton is our own: see [Options.Singleton].
+	reasonSingleton = "Singleton"
 )
 
 // situation is what a pass found out about a component.

@@ -1,11 +1,17 @@
 package component
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // NewTunedReconciler is NewReconciler with options that it does not offer.
 func NewTunedReconciler[T Component](name string, g Generator, o ReconcilerOptions, change func(*Options[T])) *Reconciler[T] {
 	return newReconciler(name, g, o, change)
 }
+
+// RecheckBlocked says when a blocked deletion is tried again although no event came.
+func (c *Controller[T]) RecheckBlocked(after time.Duration) { c.engine.Recheck = after }
 
 // ConfigurationOf returns what counts of what a component says, or "invalid".
 func ConfigurationOf[T Object](obj T) map[string]any {

@@ -58,8 +58,9 @@ type Options[T Object] struct {
 	// Scheme adds types that the renderer returns to those that the manager's scheme knows. Nil adds
 	// none. A [Renderer] can implement SchemeBuilder instead.
 	Scheme SchemeBuilder
-	// Singleton allows one component in the namespaces that the operator watches: the oldest. The
-	// others are left alone, and their status names it.
+	// Singleton allows one component in the namespaces that the operator watches: the oldest, or of those
+	// that were created in the same second the first by namespace and name. The others are left alone, and
+	// their condition Ready is False for the reason Singleton and names it.
 	Singleton bool
 	// CorrectInterval is how often a dependent is corrected that others change again at once: after more
 	// than three corrections in five minutes. Zero means once a minute.
@@ -220,9 +221,22 @@ func (o Options[T]) problem() error {
 		}
 		return nil
 	}
-	p := o.policies()
 	return errors.Join(negative("RequeueInterval", o.RequeueInterval), negative("Timeout", o.Timeout),
-		negative("LastObservedAtEvery", o.LastObservedAtEvery), checkPolicies(p, o.Namespaces))
+		negative("LastObservedAtEvery", o.LastObservedAtEvery), negative("CorrectInterval", o.CorrectInterval), o.wrongPolicies())
+}
+
+// wrongPolicies is what is wrong with the operator's own policies. Every component would fail because of them.
+func (o Options[T]) wrongPolicies() error {
+	p := o.policies()
+	err := checkPolicies(p, o.Namespaces)
+	if p.ConflictPolicy == api.ConflictPolicyFail && p.UpdatePolicy == api.UpdatePolicyReplace {
+		err = errors.Join(err, fmt.Errorf("the conflict policy %q needs server-side apply; use the update policy %s or %s",
+			p.ConflictPolicy, api.UpdatePolicySsaMerge, api.UpdatePolicySsaOverride))
+	}
+	if err != nil {
+		return fmt.Errorf("component: the policies in the options: %w", err)
+	}
+	return nil
 }
 
 func (o Options[T]) requeue() time.Duration { return cmp.Or(o.RequeueInterval, 10*time.Minute) }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -145,6 +147,26 @@ func TestAdoption(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOtherOperator: what belongs to a component of an operator of another name has an owner.
+func TestOtherOperator(t *testing.T) {
+	t.Parallel()
+	first, second := newBench(t), newBench(t)
+	first.create(configMap("one", "1"))
+	first.ready()
+	before := first.live("one")
+	theirs := configMap("one", "2")
+	theirs.Namespace = first.namespace
+	second.create(theirs)
+	second.failed("belongs to", first.namespace+"/a of the operator "+first.operator, second.key("adoption-policy")+": always")
+	second.fence()
+	if live := first.live("one"); live.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the object of the other operator was written: %v", live)
+	}
+	second.delete()
+	second.gone()
+	first.live("one")
 }
 
 const otherOwner = "c1/shop/other"
@@ -337,4 +359,71 @@ func TestAnnotationNames(t *testing.T) {
 		b.wrote("one", 0)
 		b.wrote("two", 0)
 	})
+}
+
+// TestDefaultPolicy: the deprecated value default means what the operator's options say.
+func TestDefaultPolicy(t *testing.T) {
+	t.Parallel()
+	t.Run("004-73 default", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, func(o *options) {
+			o.Policies.UpdatePolicy, o.Policies.DeletePolicy = api.UpdatePolicyRecreate, api.DeletePolicyOrphan
+		})
+		one := func(value string) *corev1.ConfigMap {
+			return configMap("one", value, b.key("update-policy"), "default", b.key("delete-policy"), "default")
+		}
+		b.create(one("1"))
+		b.ready()
+		before := b.live("one")
+		b.change(one("2"))
+		b.ready()
+		if live := b.live("one"); live.UID == before.UID || live.Data["value"] != "2" || live.Annotations[b.key("update-policy")] != "" {
+			t.Errorf("the object was not created again: %v", live)
+		}
+		b.change(one("3"))
+		b.ready()
+		b.change(configMap("one", "1", b.key("mode"), "nonsense"))
+		b.events("Error", 1) // events are recorded in order
+		b.delete()
+		b.gone()
+		if live := b.live("one"); live.DeletionTimestamp != nil || live.Labels[b.key("owner-id")] != "" {
+			t.Errorf("the object was not orphaned: %v", live)
+		}
+		want := []string{fmt.Sprintf(`ConfigMap one: annotation %s is "default", which is deprecated; remove the annotation; `+
+			`ConfigMap one: annotation %s is "default", which is deprecated; remove the annotation`, b.key("update-policy"), b.key("delete-policy"))}
+		if diff := cmp.Diff(want, b.events("Deprecated", len(want))); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// events waits for some events with a reason and returns the notes of all, sorted, each as often as it was recorded.
+func (b *bench) events(reason string, n int) []string {
+	b.t.Helper()
+	var notes []string
+	within(b.t, "events with the reason "+reason, func() bool {
+		var list eventsv1.EventList
+		if err := b.admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
+			b.t.Fatal(err)
+		}
+		notes = nil
+		for _, e := range list.Items {
+			for range seen(e) {
+				if e.Reason == reason {
+					notes = append(notes, e.Note)
+				}
+			}
+		}
+		return len(notes) >= n
+	})
+	slices.Sort(notes)
+	return notes
+}
+
+// seen is how often an event was recorded.
+func seen(e eventsv1.Event) int32 {
+	if e.Series != nil {
+		return e.Series.Count
+	}
+	return 1
 }

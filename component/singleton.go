@@ -34,11 +34,14 @@ func (s *singleton[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Out
 		return s.worker.Reconcile(ctx, run)
 	}
 	err = fmt.Errorf("%s exists, and there may be one only; delete one of the two", client.ObjectKeyFromObject(first))
-	p := s.open(run)
-	return p.report(conclude(situation{Invalid: true, Failure: err.Error()})).outcome(err)
+	c := conclude(situation{Invalid: true, Failure: err.Error()})
+	c.Reason = reasonSingleton
+	return s.open(run).report(c).outcome(err)
 }
 
-// older orders components by age.
+// older orders components by age, and by name if they were created in the same second. So every process
+// comes to the same result, whatever the statuses say.
 func older[T Object](a, b T) int {
-	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID()))
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,6 +118,31 @@ func TestReplace(t *testing.T) {
 			t.Errorf("the conflict ended the pass:\n%s", b.requests)
 		}
 		b.merge("them", live, `{"metadata":{"finalizers":null}}`)
+	})
+	t.Run("a status without a subresource is its controller's", func(t *testing.T) {
+		t.Parallel()
+		b := prepareBench(t)
+		kind := plain(b.baz())
+		version, _ := kind.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+		delete(version, "subresources")
+		testenv.Install(t, b.cfg, kind)
+		b.start()
+		baz := func(value string) *unstructured.Unstructured {
+			u := policy(b, b.bazOf("one"), "update-policy", "replace")
+			u.Object["spec"] = map[string]any{"value": value}
+			return u
+		}
+		b.create(baz("1"))
+		b.ready()
+		b.patch(b.baz().Group+"/v1", "Baz", "one", `{"status":{"lent":"x"},"spec":{"theirs":"x"}}`)
+		b.change(baz("2"))
+		b.ready()
+		live := b.exists(b.in(b.bazOf("one")))
+		status, _, _ := unstructured.NestedMap(live.Object, "status")
+		spec, _, _ := unstructured.NestedMap(live.Object, "spec")
+		if diff := cmp.Diff(map[string]any{"value": "2"}, spec); diff != "" || status["lent"] != "x" {
+			t.Errorf("status %v, spec (-want +got):\n%s", status, diff)
+		}
 	})
 	t.Run("edits of replaced objects are corrected", func(t *testing.T) {
 		t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -130,8 +129,14 @@ func (p *pass[T]) configure(s *situation, c configuration) {
 	s.Timeout, s.Retry, s.Requeue = c.Timeout, c.Retry, c.Requeue
 	s.Spread = spreadOf(client.ObjectKeyFromObject(p.obj), c.Requeue)
 	s.Since = p.timers.since(p.obj)
-	for _, text := range p.timers.warnings(p.obj, c.short) {
-		p.run.Event(corev1.EventTypeWarning, "ShortInterval", text+": it is meant for tests")
+	p.warn("ShortInterval", c.short)
+}
+
+// warn records an event with the warnings about a component that were not given yet. It is one event: several for
+// the same reason become a series that shows the first.
+func (p *pass[T]) warn(reason string, texts []string) {
+	if texts = p.timers.unsaid(p.obj.GetUID(), texts); len(texts) > 0 {
+		p.run.Event(corev1.EventTypeWarning, reason, strings.Join(texts, "; "))
 	}
 }
 
@@ -287,6 +292,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Annotations: p.obj.GetAnnotations(),
 		Render:      p.render,
+		Warn:        func(texts []string) { p.warn("Deprecated", texts) },
 	}
 	if p.refs != nil {
 		c.Inputs, err = p.inputs()
@@ -368,7 +374,7 @@ func (w *worker[T]) forget(uid types.UID) {
 type timers struct {
 	mu     sync.Mutex
 	began  map[types.UID]time.Time
-	warned map[types.UID]string
+	warned map[types.UID]map[string]bool
 }
 
 // since returns when the work on a component began; zero if there is none.
@@ -396,20 +402,29 @@ func (t *timers) note(obj Object, began time.Time) {
 	t.began[obj.GetUID()] = began
 }
 
-// warnings returns those that were not given yet.
-func (t *timers) warnings(obj Object, texts []string) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.Join(texts, "\n")
-	if t.warned[obj.GetUID()] == text {
+// mostWarned is how many warnings about a component are remembered.
+const mostWarned = 100
+
+// unsaid returns the warnings that were not given yet.
+func (t *timers) unsaid(component types.UID, texts []string) []string {
+	if len(texts) == 0 {
 		return nil
 	}
-	if t.warned == nil {
-		t.warned = map[types.UID]string{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	said := t.warned[component]
+	if said == nil || len(said) > mostWarned {
+		said = map[string]bool{}
 	}
-	t.warned = maps.Clone(t.warned)
-	t.warned[obj.GetUID()] = text
-	return texts
+	if t.warned == nil {
+		t.warned = map[types.UID]map[string]bool{}
+	}
+	t.warned[component] = said
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool {
+		known := said[text]
+		said[text] = true
+		return known
+	})
 }
 
 func (t *timers) forget(uid types.UID) {

@@ -19,6 +19,8 @@ type Seen struct {
 	UID        types.UID
 	Version    string
 	Finalizers []string
+	// PlainStatus: its status is written with the object, because its kind has no status subresource.
+	PlainStatus bool
 	// Live is the object itself, if it is known.
 	Live *unstructured.Unstructured
 }
@@ -47,8 +49,9 @@ func (c *Client) Post(ctx context.Context, m *unstructured.Unstructured) (*unstr
 
 // Replace replaces an object with its manifest. Finalizers stay, and so does what the API server and its
 // controllers set once and nobody may change. If somebody wrote since the object was seen, it is read and
-// replaced as it is now. keep are further values that stay. The error is [ErrReplaced] if the object is
-// not there any more.
+// replaced as it is now. The status stays, too: it is its controller's, and a kind without the status
+// subresource has no other place for it. keep are further values that stay. The error is [ErrReplaced] if the
+// object is not there any more.
 func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen Seen, keep ...fingerprint.Path) (*unstructured.Unstructured, error) {
 	ref := RefOf(m)
 	path, err := c.path(ref)
@@ -57,7 +60,7 @@ func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen
 	}
 	keep = append(keep, fixed(m.GroupVersionKind().GroupKind())...)
 	for try := 1; ; try++ {
-		if seen.Live == nil && len(keep) > 0 || try > 1 {
+		if seen.Live == nil && (len(keep) > 0 || seen.PlainStatus) || try > 1 {
 			live, err := c.Get(ctx, ref)
 			if err != nil {
 				return nil, replaced(err)
@@ -95,7 +98,7 @@ func replacement(m *unstructured.Unstructured, seen Seen, keep []fingerprint.Pat
 	if seen.Live == nil {
 		return out
 	}
-	for _, path := range keep {
+	for _, path := range slices.Concat(keep, []fingerprint.Path{{"f:status"}}) { // the server ignores a status with a subresource
 		fingerprint.Carry(seen.Live.Object, out.Object, path)
 	}
 	return out

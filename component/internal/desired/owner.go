@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +43,18 @@ func ParseOwner(annotation string) (ownerID, uid, key string, ok bool) {
 	owner, key, ok := strings.Cut(annotation, " ")
 	ownerID, uid, _ = strings.Cut(owner, "@")
 	return ownerID, uid, key, ok
+}
+
+// OtherOwner returns the owner of an object if it belongs to a component of an operator of another name, and that
+// name. The key is the object's own.
+func OtherOwner(annotations map[string]string, name, key string) (ownerID, operator string) {
+	for _, annotation := range slices.Sorted(maps.Keys(annotations)) {
+		other, is := strings.CutSuffix(annotation, OwnerKey(""))
+		if id, _, of, ok := ParseOwner(annotations[annotation]); is && other != name && ok && of == key {
+			return id, other
+		}
+	}
+	return "", ""
 }
 
 // digest identifies a manifest that does not carry the owner's label and annotations yet. It has 128

@@ -106,8 +106,16 @@ func (p *pass) adopt(ctx context.Context, m *member, live *unstructured.Unstruct
 	case live.GetDeletionTimestamp() != nil:
 		m.refused, m.again = "cannot be created while an older object of that name is being deleted", unwatched
 		return nil
-	case ours || p.adoptable(m, owner):
-		return p.write(ctx, m, apply.SeenIn(live), !ours)
+	case ours:
+		return p.write(ctx, m, apply.SeenIn(live), false)
+	}
+	id, operator := desired.OtherOwner(live.GetAnnotations(), p.Name, m.item.Key())
+	if owner == "" && id != "" && m.item.AdoptionPolicy != api.AdoptionPolicyAlways {
+		m.refused = fmt.Sprintf("exists and belongs to %s of the operator %s; set %s/adoption-policy: always to adopt it", id, operator, p.Name)
+		return nil
+	}
+	if p.adoptable(m, owner) {
+		return p.write(ctx, m, apply.SeenIn(live), true)
 	}
 	m.refused = p.refusal(owner)
 	return nil
@@ -145,7 +153,7 @@ func (p *pass) update(ctx context.Context, m *member) error {
 	if !found {
 		return p.create(ctx, m)
 	}
-	err := p.write(ctx, m, apply.Seen{UID: live.UID, Version: live.Version, Finalizers: live.Finalizers}, false)
+	err := p.write(ctx, m, apply.Seen{UID: live.UID, Version: live.Version, Finalizers: live.Finalizers, PlainStatus: live.PlainStatus}, false)
 	if errors.Is(err, apply.ErrReplaced) {
 		p.Target.Cache.NoteGone(liveKey(m.item), live.UID)
 		return p.create(ctx, m)

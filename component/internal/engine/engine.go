@@ -40,6 +40,8 @@ type Engine struct {
 	Within []string
 	// Pause is how long an object is left as it is that another keeps changing. Zero means a minute.
 	Pause time.Duration
+	// Recheck is when a blocked deletion is tried again although no event came. Zero means a minute.
+	Recheck time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Rules judge the health of dependents.
@@ -85,6 +87,9 @@ type Component struct {
 	Mode api.Mode
 	// Render returns the dependents. It is not called for a component that is deleted.
 	Render func(ctx context.Context) (Rendered, error)
+	// Warn is called with what is deprecated in what was rendered, one sentence each. Nil means that
+	// nobody wants to know.
+	Warn func(texts []string)
 }
 
 // Rendered is what a component renders.
@@ -286,7 +291,7 @@ func (p *pass) run(ctx context.Context) Result {
 	p.inspect(ctx)
 	if p.deleting {
 		if why, err := p.permit(ctx); err != nil || why != "" {
-			return Result{Err: err, Blocked: why, Again: blockedAgain}
+			return Result{Err: err, Blocked: why, Again: p.recheck()}
 		}
 	}
 	p.verify(ctx)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 	"github.com/trimtab-dev/trimtab/graph"
 )
 
-// blockedAgain is when a blocked deletion is tried again although no event came.
-const blockedAgain = time.Minute
+// recheck is when a blocked deletion is tried again although no event came.
+func (e *Engine) recheck() time.Duration { return cmp.Or(e.Recheck, time.Minute) }
 
 // defines reports whether objects of other kinds exist because of a member.
 func (m *member) defines() bool { return isCRD(m.item) || isAPIService(m.item) }
@@ -161,7 +162,7 @@ func (p *pass) blocks(ctx context.Context, m *member, definition *unstructured.U
 	if text == "" {
 		return false, err
 	}
-	m.held, m.again = text, blockedAgain
+	m.held, m.again = text, p.recheck()
 	p.hold(text)
 	return true, err
 }

@@ -87,6 +87,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	if p.undiscovered != nil { // what follows from it is wrong
 		err = fmt.Errorf("ask which kinds are served: %w", p.undiscovered)
 	}
+	p.warn(objects)
 	// What the target does not serve yet may become something else when it does.
 	changing := func(o desired.Object) bool { return o.Unserved }
 	if inputs := p.c.Inputs; err != nil || rendered.Volatile || slices.ContainsFunc(objects, changing) {
@@ -95,6 +96,17 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 		p.rendered.keep(p.c.UID, inputs, objects)
 	}
 	return objects, err
+}
+
+// warn passes on what is deprecated in objects.
+func (p *pass) warn(objects []desired.Object) {
+	var texts []string
+	for i := range objects {
+		texts = append(texts, objects[i].Warnings...)
+	}
+	if p.c.Warn != nil && len(texts) > 0 {
+		p.c.Warn(texts)
+	}
 }
 
 // errUnstable is the error of a component that renders something else from the same inputs.

@@ -45,6 +45,8 @@ type Object struct {
 	// Reset: managedFields were removed once, so that what the operator applied before counts as
 	// another's, too.
 	Reset bool
+	// PlainStatus: its status is written with the object, because its kind has no status subresource.
+	PlainStatus bool
 	// Content identifies all that users wrote, of an object that the operator did not apply or not
 	// only. It is zero of others.
 	Content fingerprint.Hash
@@ -85,6 +87,7 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 	o := n.metadata(u)
 	o.Print, _ = fingerprint.Of(u.Object, n.Manager, metav1.ManagedFieldsOperationApply)
 	o.Content, _ = fingerprint.OfContent(u.Object, n.Manager)
+	o.PlainStatus = plainStatus(u)
 	if MetadataOnly(u.GroupVersionKind().GroupKind()) {
 		o.Health = present(o)
 	} else {
@@ -117,11 +120,27 @@ func reset(m metav1.Object) bool {
 	if !ok {
 		return slices.ContainsFunc(m.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == fingerprint.BeforeFirstApply })
 	}
-	metadata, _ := u.Object["metadata"].(map[string]any)
-	list, _ := metadata["managedFields"].([]any)
-	return slices.ContainsFunc(list, func(item any) bool {
+	return slices.ContainsFunc(managed(u), func(item any) bool {
 		entry, _ := item.(map[string]any)
 		return entry["manager"] == fingerprint.BeforeFirstApply
+	})
+}
+
+// managed are the entries of managedFields.
+func managed(u *unstructured.Unstructured) []any {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	return list
+}
+
+// plainStatus reports whether somebody wrote the status of an object without a subresource. Where there is
+// one, the API server attributes the status to nobody else.
+func plainStatus(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(managed(u), func(item any) bool {
+		entry, _ := item.(map[string]any)
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		subresource, _ := entry["subresource"].(string)
+		return subresource == "" && fields["f:status"] != nil
 	})
 }
 
