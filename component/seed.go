@@ -20,12 +20,8 @@ type Component interface {
 	GetStatus() *Status
 }
 
-// Unstructurable is a value that JSON knows as an object.
-type Unstructurable interface {
-	// ToUnstructured returns the value as JSON knows it. Changes to the result do not change the
-	// value.
-	ToUnstructured() map[string]any
-}
+// Unstructurable is [api.Unstructurable].
+type Unstructurable = api.Unstructurable
 
 // Generator returns the dependents of components.
 type Generator interface {

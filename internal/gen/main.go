@@ -1,5 +1,5 @@
-// Command gen writes what is generated in this repository: deep copies and CRDs of the
-// API packages, the code that documents show, the list of what each public package exports
+// Command gen writes what is generated in this repository: deep copies, CRDs and the methods of components of
+// the API packages, the code that documents show, the list of what each public package exports
 // (api.txt), and copies of code that cannot be imported. With -check it writes nothing and fails
 // if a file is not what gen would have written.
 //

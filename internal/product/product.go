@@ -33,6 +33,7 @@ var CRDs embed.FS
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +trimtab:component
 type Product struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -64,19 +65,6 @@ type Spec struct {
 	Passwords map[string]api.SecretKeyReference `json:"passwords,omitempty"`
 }
 
-// ToUnstructured implements component.Unstructurable.
-func (s *Spec) ToUnstructured() map[string]any {
-	data, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	var out map[string]any
-	if err := json.Unmarshal(data, &out); err != nil {
-		panic(err)
-	}
-	return out
-}
-
 // Status is the framework's, and a note.
 type Status struct {
 	component.Status `json:",inline"`
@@ -84,12 +72,6 @@ type Status struct {
 	// +optional
 	Note string `json:"note,omitempty"`
 }
-
-// GetSpec implements component.Component.
-func (p *Product) GetSpec() component.Unstructurable { return &p.Spec }
-
-// GetStatus implements component.Component.
-func (p *Product) GetStatus() *component.Status { return &p.Status.Status }
 
 // Render returns the dependents of a spec, which its references follow as a ConfigMap.
 func Render(s *Spec) ([]client.Object, error) {
