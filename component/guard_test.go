@@ -77,7 +77,7 @@ func TestForeignInstances(t *testing.T) {
 	t.Run("004-62 deletion is blocked", func(t *testing.T) {
 		t.Parallel()
 		b := prepareBench(t)
-		b.tune = func(c *component.Controller[*bundle.Bundle]) { c.RecheckBlocked(24 * time.Hour) } // only an event can release it
+		b.tune = released
 		b.start()
 		b.create(plain(b.baz()), configMap("one", "1"), b.bazOf("ours"))
 		b.ready()
@@ -172,6 +172,9 @@ func TestForeignInstances(t *testing.T) {
 		b.unserved(t)
 	})
 }
+
+// released has a blocked deletion released by an event, or not within a test.
+func released(c *component.Controller[*bundle.Bundle]) { c.RecheckBlocked(24 * time.Hour) }
 
 // unserved makes the definition of baz one that serves nothing while no operator runs, and deletes the
 // component.
