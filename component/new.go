@@ -24,6 +24,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/health"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/node"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
@@ -85,6 +86,10 @@ type Options[T Object] struct {
 	// HealthCompiler compiles Health and the annotations; use cel.Compiler{} of package health/cel. Nil
 	// means that there may be neither.
 	HealthCompiler health.Compiler
+	// Drivers manage dependents that are no Kubernetes objects: what a renderer adds of their kinds goes
+	// to them. external.Nodes makes one for a kind of external resources. A driver must stay as long as an
+	// inventory has dependents of its kind; without it, they are neither deleted nor forgotten.
+	Drivers []node.Driver
 	// Loop tunes the loop. Its Name defaults to the kind in lower case.
 	Loop loop.Options[T]
 }
@@ -110,9 +115,10 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
+	driverNeeds, driverProblem := o.driverNeeds()
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
-	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T]())
-	options.Problem = errors.Join(options.Problem, o.problem(), wrong)
+	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T](), driverNeeds)
+	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
 	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/restored-from", o.Name+"/allow-prune")
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
@@ -157,10 +163,13 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	c.engine.Scheme, c.worker.targets = scheme, targets
+	if c.engine.Drivers, err = c.worker.options.drivers(scheme); err != nil {
+		return err
+	}
 	c.worker.references.cache = mgr.GetCache()
 	c.engine.Wake = func(name types.NamespacedName) { c.waker.Objects(name) }
 	c.worker.authors.returned = c.waker.Objects
-	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher))
+	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher), mgr.Add(manager.RunnableFunc(c.startDrivers)))
 }
 
 // changed wakes the component of a dependent that somebody else changed.

@@ -1,8 +1,11 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +42,64 @@ type Dependent struct {
 	object   client.Object
 	settings map[string]string
 	after    []*Dependent
+	// from is what the object is made from, by make; object is nil before.
+	from *Dependent
+	make func(observed client.Object) (client.Object, error)
+}
+
+// From adds an object that is made from what is observed of another dependent: of an external resource, for
+// example its address. That is n as it was when it was last ready, with its status. The object is added when n is
+// ready for the first time, and applied after it; before that nothing is pruned. If make returns nil, there is
+// no object. What make is given must not be secret: it comes from the status of the component.
+//
+// Only dependents with a driver can be observed, see [Options].Drivers; O is the type that was added.
+func From[O client.Object](s *Set, n *Dependent, make func(observed O) client.Object) *Dependent {
+	d := s.Add(nil).After(n)
+	d.from = n
+	d.make = func(observed client.Object) (client.Object, error) {
+		o, ok := observed.(O)
+		if !ok {
+			return nil, fmt.Errorf("component.From: what is observed is a %T, not a %T", observed, o)
+		}
+		return make(o), nil
+	}
+	return d
+}
+
+// resolve makes the objects that are made from others, and returns the keys of those that were never ready.
+func (s *Set) resolve(scheme *runtime.Scheme, namespace string, observed func(key string) (client.Object, error)) ([]string, error) {
+	var unrendered []string
+	for _, d := range s.dependents {
+		if d.from == nil {
+			continue
+		}
+		key, err := d.from.keyIn(scheme, namespace)
+		if err != nil {
+			return nil, err
+		}
+		o, err := observed(key)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", key, err)
+		case o == nil:
+			unrendered = append(unrendered, key)
+			continue
+		}
+		if d.object, err = d.make(o); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(unrendered)
+	return slices.Compact(unrendered), nil
+}
+
+// absent reports whether there is no object: it is not made yet, or make returned none.
+func (d *Dependent) absent() bool {
+	if d.from == nil {
+		return false
+	}
+	v := reflect.ValueOf(d.object)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // After has the object applied when the others are ready, and deleted before them. The annotation is
@@ -85,6 +146,9 @@ func (s *Set) Annotated(operator string, scheme *runtime.Scheme) ([]client.Objec
 	out := make([]client.Object, 0, len(s.dependents))
 	for i, d := range s.dependents {
 		obj := d.object
+		if d.absent() {
+			continue
+		}
 		if obj == nil {
 			return nil, fmt.Errorf("object %d of the set is nil; leave it out", i+1)
 		}
@@ -97,7 +161,8 @@ func (s *Set) Annotated(operator string, scheme *runtime.Scheme) ([]client.Objec
 			keys[n] = key
 		}
 		if len(keys) > 0 {
-			d.settings["depends-on"] = strings.Join(keys, ",")
+			slices.Sort(keys)
+			d.settings["depends-on"] = strings.Join(slices.Compact(keys), ",")
 		}
 		if len(d.settings) > 0 {
 			obj, _ = obj.DeepCopyObject().(client.Object)
@@ -115,11 +180,17 @@ func (s *Set) Annotated(operator string, scheme *runtime.Scheme) ([]client.Objec
 	return out, nil
 }
 
-// key names the object as the annotation depends-on does.
-func (d *Dependent) key(scheme *runtime.Scheme) (string, error) {
+// key names the object as the annotation depends-on does. In place of one that is not made yet it names what
+// that is made from.
+func (d *Dependent) key(scheme *runtime.Scheme) (string, error) { return d.keyIn(scheme, "") }
+
+func (d *Dependent) keyIn(scheme *runtime.Scheme, namespace string) (string, error) {
+	if d.absent() {
+		return d.from.keyIn(scheme, namespace)
+	}
 	kind, err := apiutil.GVKForObject(d.object, scheme)
 	if err != nil {
 		return "", fmt.Errorf("%T %s: %w", d.object, d.object.GetName(), err)
 	}
-	return kind.Group + "/" + kind.Kind + "/" + d.object.GetNamespace() + "/" + d.object.GetName(), nil
+	return kind.Group + "/" + kind.Kind + "/" + cmp.Or(d.object.GetNamespace(), namespace) + "/" + d.object.GetName(), nil
 }

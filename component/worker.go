@@ -157,7 +157,8 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	if err != nil {
 		return err
 	}
-	result := p.engine.Apply(ctx, c)
+	result := p.engine.Apply(p.context.into(ctx), c)
+	p.expect(&result)
 	if result.Ready {
 		if err := p.call(ctx, postReconcile); err != nil {
 			result.Ready = false
@@ -291,8 +292,8 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Annotations: p.obj.GetAnnotations(),
-		Render:      p.render,
-		Warn:        func(texts []string) { p.warn("Deprecated", texts) },
+		Render:      p.render, Run: p.run, Durable: p.durable,
+		Warn: func(texts []string) { p.warn("Deprecated", texts) },
 	}
 	if p.refs != nil {
 		c.Inputs, err = p.inputs()
@@ -318,18 +319,22 @@ func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
 	}
 	in, renderer := p.context.with(copied), p.renderer
 	var set Set
+	var unrendered []string
+	observed, namespace := p.observed(), p.config.Namespace
 	if err := p.ask(ctx, "renderer", func() (err error) {
-		set, err = renderer.Render(in.into(ctx), RenderRequest[T]{Component: copied, NamespacedName: in.placement})
+		if set, err = renderer.Render(in.into(ctx), RenderRequest[T]{Component: copied, NamespacedName: in.placement}); err == nil {
+			unrendered, err = set.resolve(p.engine.Scheme, namespace, observed)
+		}
 		return err
 	}); err != nil { // if the call was abandoned, it may still write to set
 		return engine.Rendered{}, err
 	}
 	objects, err := set.Annotated(p.engine.Name, p.engine.Scheme)
-	return engine.Rendered{Objects: objects, Volatile: in.asked.Load()}, err
+	return engine.Rendered{Objects: objects, Volatile: in.asked.Load(), Unrendered: unrendered}, err
 }
 
 // inputs identifies what the renderer's result depends on.
-func (p *pass[T]) inputs() (string, error) {
+func (p *pass[T]) inputs() (_ string, err error) {
 	in := struct {
 		Generation          int64
 		Labels, Annotations map[string]string
@@ -337,10 +342,14 @@ func (p *pass[T]) inputs() (string, error) {
 		References, Version string
 		Target              string
 		Policies, Spec      any
+		Observed            []any
 	}{
 		Generation: p.obj.GetGeneration(), Labels: p.obj.GetLabels(), Annotations: p.obj.GetAnnotations(),
 		Namespace: p.config.Namespace, Name: p.config.Name, References: p.refs.digest, Policies: p.config.Policies,
 		Target: p.place.digest,
+	}
+	if in.Observed, err = p.allObserved(); err != nil {
+		return "", err
 	}
 	if v, ok := p.renderer.(Versioned); ok {
 		in.Version = v.Version()

@@ -34,15 +34,20 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	}
 	options.Sources = append(options.Sources, trigger.External[T]{Waker: e.Waker()})
 	options.Needs = append(slices.Clone(options.Needs), e.Needs()...)
-	options.Problem = errors.Join(options.Problem, e.Problem(), capability.Interfaces{
+	options.Problem = errors.Join(options.Problem, e.Problem(), misfits[T, C, O](d))
+	return loop.New(reconciler[T]{e}, options)
+}
+
+// misfits are the methods of a driver that would never be called.
+func misfits[T Object, C, O any](d Driver[T, C, O]) error {
+	return capability.Interfaces{
 		Required: reflect.TypeFor[Driver[T, C, O]](),
 		Optional: []reflect.Type{
 			reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
 			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier](),
 		},
 		Requests: true,
-	}.Check(d))
-	return loop.New(reconciler[T]{e}, options)
+	}.Check(d)
 }
 
 func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine.Engine {

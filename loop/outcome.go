@@ -95,6 +95,12 @@ func (o Outcome) LowPriority() Outcome { o.low = true; return o }
 // Err returns the error of a failed outcome, and nil for any other.
 func (o Outcome) Err() error { return o.err }
 
+// Retried reports whether the outcome is a failure that is retried.
+func (o Outcome) Retried() bool { return o.kind == kindFail || o.kind == kindFailAfter }
+
+// Delay returns after how long the outcome asks for the next pass. Zero means that it does not say.
+func (o Outcome) Delay() time.Duration { return o.after }
+
 // String returns the outcome as an author makes it, with the text of its error, for tests and logs:
 // "After(5m0s)", "Fail(no route to host).Because(Unreachable)".
 func (o Outcome) String() string {
@@ -173,6 +179,12 @@ func (o CleanupOutcome) Because(reason string) CleanupOutcome { o.reason = reaso
 
 // Err returns the error of a failed outcome, and nil for any other.
 func (o CleanupOutcome) Err() error { return o.err }
+
+// Done reports whether nothing is left to clean up.
+func (o CleanupOutcome) Done() bool { return o.kind == cleanupDone }
+
+// Delay returns after how long Cleanup is to be called again. Zero means that the outcome does not say.
+func (o CleanupOutcome) Delay() time.Duration { return o.after }
 
 // String returns the outcome as an author makes it, with the text of its error.
 func (o CleanupOutcome) String() string {

@@ -16,10 +16,11 @@ func ranks() map[string]int {
 		"api": 0, "trace": 0, "graph": 0,
 		"conditions": 1, "health": 1, "trigger": 1,
 		"loop":     2,
-		"external": 3, "component": 3,
-		"operator": 4,
-		"samples":  5,
-		".":        6, "cmd": 6,
+		"node":     3,
+		"external": 4, "component": 4,
+		"operator": 5,
+		"samples":  6,
+		".":        7, "cmd": 7,
 	}
 }
 

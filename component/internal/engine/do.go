@@ -25,6 +25,9 @@ func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (grap
 }
 
 func (p *pass) perform(ctx context.Context, m *member, action graph.Action) error {
+	if m.node {
+		return p.performNode(ctx, m, action)
+	}
 	if needsManifest := action == graph.Create || action == graph.Update || action == graph.Recreate; needsManifest {
 		if err := p.complete(ctx, m); err != nil {
 			return err

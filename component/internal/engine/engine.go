@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/graph"
+	"github.com/trimtab-dev/trimtab/node"
 )
 
 // Engine works on the components of one operator.
@@ -55,7 +56,11 @@ type Engine struct {
 	Wake    func(types.NamespacedName)
 	Watcher prune.Watcher
 
+	// Drivers manage the dependents of their kinds, which are no Kubernetes objects.
+	Drivers map[schema.GroupKind]node.Driver
+
 	memory   memory
+	polls    polls
 	fights   fights
 	rendered renderings
 }
@@ -85,6 +90,10 @@ type Component struct {
 	Inputs string
 	// Mode limits what is done to all dependents. Empty means no limit.
 	Mode api.Mode
+	// Run is the pass, and Durable returns the record of a node as the API server has it. Only drivers
+	// need them.
+	Run     node.Run
+	Durable func(ctx context.Context, key string) ([]byte, error)
 	// Render returns the dependents. It is not called for a component that is deleted.
 	Render func(ctx context.Context) (Rendered, error)
 	// Warn is called with what is deprecated in what was rendered, one sentence each. Nil means that
@@ -97,6 +106,8 @@ type Rendered struct {
 	Objects []client.Object
 	// Volatile: the objects depend on more than Inputs.
 	Volatile bool
+	// Unrendered are the keys of nodes from which objects are made as soon as they are ready.
+	Unrendered []string
 }
 
 // Result is how a pass over a component ended.
@@ -126,6 +137,8 @@ type Result struct {
 	Blocked string
 	// Digest identifies all manifests. It is empty if they are not known.
 	Digest string
+	// Unrendered are those of Rendered.
+	Unrendered []string
 }
 
 // Reasons why nothing goes on by itself.
@@ -147,6 +160,9 @@ type pass struct {
 	members  map[graph.Key]*member
 	// manifests returns the rendered manifests of a pass that did not need them so far.
 	manifests func(context.Context) (map[graph.Key]desired.Object, error)
+	// sources are what the renderer returned; nil if it was not called. unrendered are those of Rendered.
+	sources    []client.Object
+	unrendered []string
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
 
@@ -190,6 +206,12 @@ type member struct {
 	holder string
 	// recreate: the object must be created again to get its manifest.
 	recreate bool
+
+	// node: the member is no Kubernetes object; driver is its driver, nil if there is none.
+	node   bool
+	driver node.Driver
+	// gone: the driver says that it is. unwritten: the driver goes on when its record is durable.
+	gone, unwritten bool
 }
 
 // Apply brings the dependents to what the component renders.
@@ -206,13 +228,18 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 		return Result{Err: err}
 	}
 	digest := digestOf(objects)
-	if p.merge(objects); p.unrecorded() {
+	p.merge(objects)
+	if err := p.prepare(ctx); err != nil {
+		return Result{Err: err}
+	}
+	if p.unrecorded() {
 		p.record()
-		return Result{Recorded: true, Digest: digest}
+		return Result{Recorded: true, Digest: digest, Unrendered: p.unrendered}
 	}
 	p.shrinks()
+	p.pending()
 	result := p.run(ctx)
-	result.Digest = digest
+	result.Digest, result.Unrendered = digest, p.unrendered
 	return result
 }
 
@@ -231,11 +258,17 @@ func (e *Engine) Delete(ctx context.Context, c Component) Result {
 		return Result{Err: err}
 	}
 	p.merge(nil)
+	if err := p.prepare(ctx); err != nil {
+		return Result{Err: err}
+	}
 	return p.run(ctx)
 }
 
 // scope reports whether objects of a kind have a namespace, if the target serves it.
 func (p *pass) scope(kind schema.GroupKind, version string) (namespaced, known bool) {
+	if p.Drivers[kind] != nil {
+		return true, true
+	}
 	mapping, err := p.Target.Mapper.RESTMapping(kind, version)
 	if err != nil {
 		if !meta.IsNoMatchError(err) {
@@ -268,6 +301,7 @@ func (p *pass) merge(objects []desired.Object) {
 		m.item, m.wanted = o.Item, o
 		m.recorded = m.recorded && leavesAlike(before, o.Item)
 		m.item.UID, m.item.Digest, m.item.Fingerprint = before.UID, before.Digest, before.Fingerprint
+		m.item.Record = before.Record
 		m.item.Phase, m.item.Status = before.Phase, before.Status
 		if m.item.Phase == "" || m.item.Phase == api.PhaseScheduledForDeletion {
 			m.item.Phase = api.PhaseScheduledForApplication

@@ -51,6 +51,9 @@ func (p *pass) orphaned(m *member) bool {
 
 // facts are what is known of a member now.
 func (p *pass) facts(m *member) graph.Facts {
+	if m.node {
+		return p.nodeFacts(m)
+	}
 	live, found := p.Target.Cache.Get(liveKey(m.item))
 	f := graph.Facts{
 		Recorded: m.recorded, Applied: m.wanted != nil && m.item.Digest == m.wanted.Item.Digest,

@@ -25,6 +25,9 @@ func (p *pass) watch(ctx context.Context) {
 	defer cancel()
 	kinds := map[schema.GroupVersionKind][]*member{}
 	for _, m := range p.members {
+		if m.node {
+			continue
+		}
 		kind := ref(m.item).GroupVersionKind
 		kinds[kind] = append(kinds[kind], m)
 	}

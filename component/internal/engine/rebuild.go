@@ -67,6 +67,9 @@ func (p *pass) know(ctx context.Context, versions map[schema.GroupKind]string) e
 	defer cancel()
 	var problems []error
 	for kind, version := range versions {
+		if p.Drivers[kind] != nil {
+			continue
+		}
 		if err := p.Target.Cache.Watch(ctx, kind.WithVersion(version)); err != nil && !meta.IsNoMatchError(err) {
 			problems = append(problems, err)
 		}
@@ -98,18 +101,25 @@ func (p *pass) itemOf(key projection.Key, live projection.Object, version string
 }
 
 // rediscover is rebuild for a component that is deleted. If something was found, it is rendered once more:
-// only the manifests say which objects stay.
+// only the manifests say which objects stay. They also say which nodes there may be: whether there are, only
+// their drivers know.
 func (p *pass) rediscover(ctx context.Context) error {
-	if err := p.rebuild(ctx, nil, true); err != nil || len(p.found) == 0 {
+	if err := p.rebuild(ctx, nil, true); err != nil || len(p.c.Status.Inventory) > 0 || len(p.found) == 0 && !p.remembers() {
 		return err
 	}
 	objects, err := p.render(ctx)
+	if err != nil && len(p.found) == 0 {
+		return nil //nolint:nilerr // what could never be rendered was never applied
+	}
 	if err != nil {
 		return fmt.Errorf("the inventory is lost, and without the manifests it is not known which dependents are to stay; "+
 			"restore status.inventory or what rendering needs: %w", err)
 	}
 	p.found = nil
-	return p.rebuild(ctx, objects, true)
+	if err := p.rebuild(ctx, objects, true); err != nil {
+		return err
+	}
+	return p.remember(ctx, objects)
 }
 
 // allowed checks kinds and namespaces of rendered objects against what the operator may touch.
@@ -124,6 +134,9 @@ func (p *pass) allowed(objects []desired.Object) error {
 	var list []error
 	for i := range objects {
 		item := objects[i].Item
+		if p.Drivers[kindOf(item)] != nil {
+			continue
+		}
 		if len(kinds) > 0 && !kinds[schema.GroupKind{Group: item.Group, Kind: item.Kind}] {
 			list = append(list, fmt.Errorf("%s: the operator is not allowed to touch objects of group %q and kind %s; "+
 				"add the kind to its Options.Kinds, or remove the object", ref(item), item.Group, item.Kind))

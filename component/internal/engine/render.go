@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/graph"
@@ -26,20 +28,21 @@ type renderings struct {
 }
 
 type rendering struct {
-	inputs  string
-	objects []desired.Object
+	inputs     string
+	objects    []desired.Object
+	unrendered []string
 }
 
 // recall returns what a component rendered from the same inputs.
-func (r *renderings) recall(component types.UID, inputs string) ([]desired.Object, bool) {
+func (r *renderings) recall(component types.UID, inputs string) (rendering, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, ok := r.components[component]
-	return known.objects, ok && inputs != "" && known.inputs == inputs
+	return known, ok && inputs != "" && known.inputs == inputs
 }
 
 // keep remembers what a component rendered. Without inputs it forgets the component.
-func (r *renderings) keep(component types.UID, inputs string, objects []desired.Object) {
+func (r *renderings) keep(component types.UID, inputs string, objects []desired.Object, unrendered ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if inputs == "" {
@@ -53,12 +56,13 @@ func (r *renderings) keep(component types.UID, inputs string, objects []desired.
 	for i := range without {
 		without[i].Manifest, without[i].Initial = nil, nil
 	}
-	r.components[component] = rendering{inputs: inputs, objects: without}
+	r.components[component] = rendering{inputs: inputs, objects: without, unrendered: unrendered}
 }
 
 // Forget drops what is known of a component that is gone.
 func (e *Engine) Forget(component types.UID) {
 	e.memory.forget(component)
+	e.polls.forget(component)
 	e.rendered.keep(component, "", nil)
 	e.fights.forget(component)
 }
@@ -66,9 +70,10 @@ func (e *Engine) Forget(component types.UID) {
 // wanted returns what the component is to have. If its inputs are those of an earlier pass, the objects
 // have no manifests.
 func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
-	if objects, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
-		p.manifests = once(func(ctx context.Context) (map[graph.Key]desired.Object, error) { return p.again(ctx, objects) })
-		return objects, nil
+	if known, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
+		p.manifests = once(func(ctx context.Context) (map[graph.Key]desired.Object, error) { return p.again(ctx, known.objects) })
+		p.unrendered = known.unrendered
+		return known.objects, nil
 	}
 	return p.render(ctx)
 }
@@ -93,8 +98,9 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	if inputs := p.c.Inputs; err != nil || rendered.Volatile || slices.ContainsFunc(objects, changing) {
 		p.rendered.keep(p.c.UID, "", nil)
 	} else {
-		p.rendered.keep(p.c.UID, inputs, objects)
+		p.rendered.keep(p.c.UID, inputs, objects, rendered.Unrendered...)
 	}
+	p.sources, p.unrendered = rendered.Objects, rendered.Unrendered
 	return objects, err
 }
 
@@ -151,6 +157,22 @@ func once[R any](f func(context.Context) (R, error)) func(context.Context) (R, e
 			return none, fmt.Errorf("render: %w", ctx.Err())
 		}
 	}
+}
+
+// source returns what the renderer returned for a member. It is called for several members at a time.
+func (p *pass) source(ctx context.Context, m *member) (client.Object, error) {
+	if p.manifests != nil {
+		if _, err := p.manifests(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range p.sources {
+		kind := o.GetObjectKind().GroupVersionKind().GroupKind()
+		if kind == kindOf(m.item) && o.GetName() == m.item.Name && cmp.Or(o.GetNamespace(), p.c.In) == m.item.Namespace {
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("%s is not rendered", ref(m.item))
 }
 
 // complete renders the manifest of a member if it is not known.

@@ -30,6 +30,9 @@ func (p *pass) phases(result graph.Result) {
 		if m.item.Status = string(live.Health.Status); !found {
 			m.item.Status = ""
 		}
+		if known, fresh := p.polled(m); m.node && fresh {
+			m.item.Status = string(known.health.Status)
+		}
 		switch {
 		case m.kept:
 		case !n.Wanted && m.item.Phase != api.PhaseDeleting:
@@ -47,8 +50,9 @@ func (p *pass) phases(result graph.Result) {
 // conclude says what a pass came to.
 func (p *pass) conclude(result graph.Result) Result {
 	out := Result{Ready: result.Plan.Ready, Err: p.failures(p.refusals(result.Errors))}
+	p.dues()
 	for _, m := range p.members {
-		out.Recorded = out.Recorded || !m.recorded
+		out.Recorded = out.Recorded || !m.recorded || m.unwritten && !p.deleting
 		if m.again > 0 && (out.Again == 0 || m.again < out.Again) {
 			out.Again = m.again
 		}
@@ -160,6 +164,9 @@ func (p *pass) explain(all map[graph.Key]string) string {
 // waitFor says what is waited for of one member, in the words of its health if that is the cause.
 func (p *pass) waitFor(key graph.Key, why string) string {
 	m := p.members[key]
+	if m.node {
+		return p.waitForNode(m, why)
+	}
 	switch live, found := p.Target.Cache.Get(liveKey(m.item)); {
 	case m.unobserved != nil:
 		why = fmt.Sprintf("cannot be observed: %v", m.unobserved)

@@ -39,6 +39,9 @@ type Engine struct {
 	waker     *trigger.Waker
 
 	dependencies []dependencyKind
+	// unlocked: what Prepare and Persist ask for is written without a check that nothing has changed
+	// meanwhile, and that is checked before the external API is asked to change anything.
+	unlocked bool
 	// problem is why the driver cannot be used; nil if it can.
 	problem error
 }
@@ -125,7 +128,7 @@ func (e *Engine) Prepare(ctx context.Context, r Run) error {
 		return err
 	}
 	annotate(r.Object(), value)
-	e.tracks.of(r.Object().GetUID()).prepared = first.Create
+	e.tracks.of(r.Object().GetUID()).prepare(first.Create, e.unlocked)
 	return nil
 }
 
@@ -159,6 +162,9 @@ func (e *Engine) Reconcile(ctx context.Context, r Run) loop.Outcome {
 	p := e.open(r)
 	defer p.close()
 	d, err := p.converge(ctx)
+	if errors.Is(err, errRecordFirst) {
+		return loop.Again()
+	}
 	if err != nil {
 		return loop.Fail(errors.Join(err, p.broken(ctx, err)))
 	}
@@ -173,6 +179,9 @@ func (e *Engine) Cleanup(ctx context.Context, r Run) loop.CleanupOutcome {
 	p := e.open(r)
 	defer p.close()
 	d, err := p.converge(ctx)
+	if errors.Is(err, errRecordFirst) {
+		return loop.Keep(0)
+	}
 	if err != nil {
 		return loop.CleanupFailed(errors.Join(err, p.broken(ctx, err)))
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -29,6 +30,9 @@ func (p *recording) writeMarker(ctx context.Context, incarnation int64) error {
 		return err
 	}
 	if err := p.persist(ctx, value); err != nil {
+		if errors.Is(err, errRecordFirst) {
+			p.track.prepare(r.Create, p.e.unlocked)
+		}
 		return fmt.Errorf("record that a create may be called: %w", err)
 	}
 	if r.ID != p.id {

@@ -22,8 +22,9 @@ type track struct {
 	// known is the record as this process last read or wrote it.
 	known record.Record
 	// prepared is a marker that another component was asked to write for us; it counts once it is
-	// read.
+	// read. unlocked: that write does not fail if the object has changed meanwhile.
 	prepared record.Marker
+	unlocked bool
 	// fresh reports whether this process wrote the object, or read it from the API server itself.
 	fresh bool
 	// incarnation is the highest one seen.
@@ -216,6 +217,9 @@ func (t *track) wroteMarker(m record.Marker, incarnation int64) {
 	t.marker, t.incarnation, t.fresh = m, incarnation, true
 }
 
+// prepare notes that another component was asked to write a marker.
+func (t *track) prepare(m record.Marker, unlocked bool) { t.prepared, t.unlocked = m, unlocked }
+
 // wrotePrepared notes that the prepared marker is durable. It does not undo what this process did
 // under an earlier record that the object has lost.
 func (t *track) wrotePrepared(r record.Record) {
@@ -223,6 +227,7 @@ func (t *track) wrotePrepared(r record.Record) {
 	t.wroteMarker(r.Create, r.Incarnation)
 	t.creation = max(before.creation, decide.CreationUnrecorded)
 	t.called, t.deleteAccepted = before.called, before.deleteAccepted
+	t.fresh = before.fresh || !t.unlocked
 	t.prepared = record.Marker{}
 }
 

@@ -1,0 +1,134 @@
+package component
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/node"
+)
+
+// functionKind is the kind of functions in inventories and annotations. No such objects exist.
+func functionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "trimtab.dev", Version: "v1", Kind: "Function"}
+}
+
+// Do adds a function that is called once: when all is ready that comes before it, and again if the digest
+// changes, not if the operator restarts. It counts as ready when it has returned nil; its error is a failure of
+// the component, and it is called again. That it was called is recorded right after, so it is called once more
+// if the operator is killed between the two, and should do no harm then. Nothing undoes it.
+//
+// The context is that of a hook. In annotations that name it, its kind is Function.
+func (s *Set) Do(name, digest string, f func(ctx context.Context) error) *Dependent {
+	return s.Add(newFunction(name, map[string]any{"digest": digest}, func(ctx context.Context) (string, error) { return "", f(ctx) }))
+}
+
+// Gate adds a function that says when what comes after it may be applied. It is called at this interval, the
+// first time when all is ready that comes before it. While why is not empty, it is not ready, and why says so
+// in the component's status, as in "the license is not valid yet". Why must be the same as long as the cause is.
+// The interval is at least a second.
+func (s *Set) Gate(name string, every time.Duration, f func(ctx context.Context) (why string, err error)) *Dependent {
+	return s.Add(newFunction(name, map[string]any{"every": max(every, time.Second).String()}, f))
+}
+
+// function is a rendered function.
+type function struct {
+	unstructured.Unstructured
+
+	call func(context.Context) (why string, err error)
+}
+
+func newFunction(name string, spec map[string]any, call func(context.Context) (string, error)) *function {
+	f := &function{call: call}
+	f.Object = map[string]any{"spec": spec}
+	f.SetGroupVersionKind(functionKind())
+	f.SetName(name)
+	return f
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (f *function) DeepCopyObject() runtime.Object {
+	return &function{Unstructured: *f.DeepCopy(), call: f.call}
+}
+
+// functions is the [node.Driver] of functions.
+type functions struct{}
+
+// functionRecord is the record of a function.
+type functionRecord struct {
+	// Digest is what it is called for, Every how often. Done: it was called for Digest.
+	Digest string `json:"digest,omitempty"`
+	Every  string `json:"every,omitempty"`
+	Done   bool   `json:"done,omitempty"`
+}
+
+// About implements [node.Driver].
+func (functions) About() node.About {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(functionKind())
+	return node.About{Object: o, Forgetful: true}
+}
+
+// Record implements [node.Driver].
+func (functions) Record(_ context.Context, r node.Request) ([]byte, error) {
+	var now, before functionRecord
+	now.Digest, _, _ = unstructured.NestedString(r.Manifest, "spec", "digest")
+	now.Every, _, _ = unstructured.NestedString(r.Manifest, "spec", "every")
+	if len(r.Record) > 0 && json.Unmarshal(r.Record, &before) == nil && before.Digest == now.Digest && before.Every == now.Every {
+		return r.Record, nil
+	}
+	return json.Marshal(now)
+}
+
+// Observed implements [node.Driver].
+func (functions) Observed([]byte) (client.Object, error) { return nil, nil }
+
+// Apply implements [node.Driver].
+func (functions) Apply(ctx context.Context, r node.Request) node.Answer {
+	var record functionRecord
+	if err := json.Unmarshal(r.Record, &record); err != nil {
+		return node.Answer{Err: fmt.Errorf("its record cannot be read: %w", err)}
+	}
+	current := node.Answer{Health: health.Result{Status: health.Current}}
+	if record.Done {
+		return current
+	}
+	if r.Paused {
+		return node.Answer{Health: health.Result{Status: health.InProgress, Why: "is not called in the present mode"}}
+	}
+	rendered, err := r.Rendered(ctx)
+	if err != nil {
+		return node.Answer{Err: err}
+	}
+	f, ok := rendered.(*function)
+	if !ok {
+		return node.Answer{Err: errors.New("objects of kind Function are made by Set.Do and Set.Gate")}
+	}
+	why, err := f.call(ctx)
+	if err != nil {
+		return node.Answer{Err: err}
+	}
+	if record.Every == "" {
+		record.Done = true
+		current.Record, current.Err = json.Marshal(record)
+		return current
+	}
+	if current.Again, err = time.ParseDuration(record.Every); err != nil {
+		return node.Answer{Err: err}
+	}
+	if why != "" {
+		current.Health = health.Result{Status: health.InProgress, Why: why}
+	}
+	return current
+}
+
+// Delete implements [node.Driver].
+func (functions) Delete(context.Context, node.Request) node.Answer { return node.Answer{Gone: true} }
