@@ -34,8 +34,10 @@ type situation struct {
 	Invalid bool
 	// Suspended: the component is to be left alone.
 	Suspended bool
-	// Failure is what went wrong. Retriable failures come with their delay.
+	// Failure is what went wrong, and Skipped continues its sentence: what is not done because of that.
+	// Retriable failures come with their delay.
 	Failure    string
+	Skipped    string
 	Retriable  bool
 	RetryAfter time.Duration
 	// Recorded: dependents were added to the inventory, and are applied in the next pass.
@@ -109,10 +111,10 @@ func conclude(s situation) conclusion {
 	case s.Suspended:
 		return pending(reasonSuspended, "suspended: the dependents are left as they are", s.Requeue)
 	case s.Failure != "" && s.Retriable:
-		c := pending(reasonRetrying, s.Failure+"; retrying", s.RetryAfter)
+		c := pending(reasonRetrying, s.failure(), s.RetryAfter)
 		return s.overdue(c)
 	case s.Failure != "":
-		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
+		return conclusion{State: StateError, Reason: reasonError, Message: s.failure(), Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
 	case s.Missing != "":
 		return s.overdue(pending(reasonRetrying, "waiting for "+s.Missing, s.Retry))
 	case s.Recorded && s.First:
@@ -148,11 +150,11 @@ func concludeDeletion(s situation) conclusion {
 		}
 	case s.Failure != "" && s.Retriable:
 		return conclusion{
-			State: StateDeletionPending, Reason: reasonDeletionRetrying, Message: s.Failure + "; retrying", Ready: metav1.ConditionUnknown,
+			State: StateDeletionPending, Reason: reasonDeletionRetrying, Message: s.failure(), Ready: metav1.ConditionUnknown,
 			Warning: true, Reconciling: true, Next: nextAgain, After: s.RetryAfter,
 		}
 	case s.Failure != "":
-		return conclusion{State: StateError, Reason: reasonError, Message: s.Failure, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
+		return conclusion{State: StateError, Reason: reasonError, Message: s.failure(), Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
 	case s.Ready:
 		return conclusion{
 			State: StateDeleting, Reason: reasonDeletionProcessing, Message: "all dependents are gone", Ready: metav1.ConditionUnknown,
@@ -172,6 +174,9 @@ func pending(reason, message string, after time.Duration) conclusion {
 func processing(reason, message string, after time.Duration) conclusion {
 	return conclusion{State: StateProcessing, Reason: reason, Message: message, Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: after}
 }
+
+// failure says what went wrong and what comes next.
+func (s situation) failure() string { return s.Failure + s.Skipped + "; retrying" }
 
 // overdue gives a conclusion the reason Timeout if the work has taken too long.
 func (s situation) overdue(c conclusion) conclusion {

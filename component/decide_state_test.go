@@ -49,7 +49,7 @@ func TestConclude(t *testing.T) {
 		"failed": {
 			"a plain error is retried with growing delays",
 			at(time.Hour, situation{Failure: "no", Recorded: true}),
-			conclusion{State: StateError, Reason: "Error", Message: "no", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
+			conclusion{State: StateError, Reason: "Error", Message: "no; retrying", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
 		},
 		"missing": {
 			"a reference is waited for; the watch wakes the component earlier",
@@ -124,7 +124,7 @@ func TestConcludeDeletion(t *testing.T) {
 		"failed": {
 			"a failure after all are gone keeps the component",
 			at(0, situation{Failure: "no", Ready: true}),
-			conclusion{State: StateError, Reason: "Error", Message: "no", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
+			conclusion{State: StateError, Reason: "Error", Message: "no; retrying", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
 		},
 		"processing": {
 			"the watch wakes the component when dependents go",

@@ -3,6 +3,8 @@ package component_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -41,6 +43,10 @@ func TestOrder(t *testing.T) {
 		t.Run("004-63 objects of an aggregated API", func(t *testing.T) {
 			t.Parallel()
 			foreignThings(t, s)
+		})
+		t.Run("B-7 implicit edges", func(t *testing.T) {
+			t.Parallel()
+			implicitEdges(t, s)
 		})
 	})
 }
@@ -118,7 +124,7 @@ func proxyTo(t *testing.T, cfg *rest.Config) http.Handler {
 		t.Fatal(err)
 	}
 	return &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1,
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), // watches that end
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
 	}
 }

@@ -169,7 +169,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	p.advance(s, result)
 	s.Drifted, s.Contended, s.PruneBlocked = result.Drifted, result.Contended, result.PruneBlocked
 	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
-	s.Reason = result.Reason
+	s.Reason, s.Skipped = result.Reason, result.Skipped
 	s.Dependents = len(p.obj.GetStatus().Inventory)
 	return p.lost(result.Err)
 }
@@ -240,6 +240,7 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	}
 	result := p.engine.Delete(ctx, c)
 	s.Blocked, s.Reason, s.Ready, s.Waiting, s.Again = result.Blocked, result.Reason, result.Ready, result.Waiting, result.Again
+	s.Skipped = result.Skipped
 	if result.Err != nil || !result.Ready {
 		return s, p.lost(result.Err)
 	}

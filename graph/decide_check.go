@@ -48,6 +48,35 @@ func Check(nodes []Node) error {
 	return errors.Join(problems...)
 }
 
+// Cycles returns a shortest cycle of each group of wanted nodes that need each other. It starts and ends with
+// the same key. [Check] reports them, too.
+func Cycles(nodes []Node) [][]Key {
+	wanted, _, _ := unique(nodes)
+	index := map[Key]int{}
+	for i, n := range wanted {
+		index[n.Key] = i
+	}
+	all, needs := make([]int, len(wanted)), make([][]int, len(wanted))
+	for i, n := range wanted {
+		all[i] = i
+		for _, key := range n.Needs {
+			if j, found := index[key]; found {
+				needs[i] = append(needs[i], j)
+			}
+		}
+		slices.Sort(needs[i])
+	}
+	var found [][]Key
+	for _, c := range cycles(all, needs) {
+		keys := make([]Key, len(c))
+		for at, i := range c {
+			keys[at] = wanted[i].Key
+		}
+		found = append(found, keys)
+	}
+	return found
+}
+
 // unique returns the wanted nodes in the order of their keys without those whose keys occur more than
 // once: these keys are returned as well, with an error for each.
 func unique(nodes []Node) (wanted []*Node, twice map[Key]bool, problems []error) {

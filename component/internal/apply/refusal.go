@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -48,6 +49,21 @@ func MissingNamespace(err error) bool {
 		return false
 	}
 	return status.Status().Details.Kind == "namespaces" && status.Status().Details.Group == ""
+}
+
+// Unserved reports whether a request could not be sent, or was refused, because the API server does not serve
+// the kind.
+func Unserved(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsNotFound(err) || status.Status().Details == nil {
+		return meta.IsNoMatchError(err)
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse { // what no resource answered
+			return true
+		}
+	}
+	return false
 }
 
 // isUIDRefused reports whether an apply was refused because the object has another uid.

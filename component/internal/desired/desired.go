@@ -108,6 +108,7 @@ func Normalize(objects []client.Object, o Options) ([]Object, error) {
 	}
 	s.index()
 	s.connect()
+	s.checkCycles()
 	if err := s.join(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/graph"
 )
 
 // connect finds what each object needs. Explicit edges, and those without which an object cannot
@@ -20,6 +22,25 @@ func (s *set) connect() {
 	}
 	s.accounts()
 	s.backends()
+}
+
+// checkCycles reports objects that need each other. There is an explicit edge in each cycle: no implicit one
+// is added that would close it.
+func (s *set) checkCycles() {
+	nodes := make([]graph.Node, len(s.order))
+	for i, d := range s.order {
+		nodes[i] = graph.Node{Key: graph.Key(d.Item.Key()), Wanted: true}
+		for need := range d.needs {
+			nodes[i].Needs = append(nodes[i].Needs, graph.Key(need.Item.Key()))
+		}
+	}
+	for _, cycle := range graph.Cycles(nodes) {
+		titles := make([]string, len(cycle))
+		for i, key := range cycle {
+			titles[i] = s.byKey[string(key)].title()
+		}
+		s.add("these objects depend on each other: %s; remove one of the annotations %s/%s", strings.Join(titles, " → "), s.Name, dependsOn)
+	}
 }
 
 // explicit adds the edges of the annotation depends-on.

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -19,7 +18,7 @@ func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (grap
 	m := p.members[key]
 	err := p.perform(ctx, m, action)
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w", action, ref(m.item), err)
+		err = cannot(action, ref(m.item), err)
 	}
 	return p.facts(m), err
 }

@@ -124,8 +124,9 @@ type Result struct {
 	Failed string
 	// Reason is the reason of Waiting if it is not that objects take their time: one of those below.
 	Reason string
-	// Err is all that went wrong.
-	Err error
+	// Err is all that went wrong, and Skipped what is not done because of that: it continues the sentence.
+	Err     error
+	Skipped string
 	// PruneBlocked says that too many dependents left the manifests, and that they are kept.
 	PruneBlocked string
 	// Drifted and Contended say which dependents differ from what was applied, and are left so because

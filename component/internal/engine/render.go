@@ -83,7 +83,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	rendered, err := p.c.Render(ctx)
 	if err != nil {
 		p.rendered.keep(p.c.UID, "", nil)
-		return nil, fmt.Errorf("render: %w", err)
+		return nil, fmt.Errorf("cannot render the dependents: %w", err)
 	}
 	objects, err := desired.Normalize(rendered.Objects, desired.Options{
 		Name: p.Name, OwnerID: p.c.Owner, OwnerUID: string(p.c.UID), Generation: p.c.Generation, Namespace: p.c.In, Policies: p.c.Policies, Scope: p.scope, Scheme: p.Scheme,
@@ -116,7 +116,7 @@ func (p *pass) warn(objects []desired.Object) {
 }
 
 // errUnstable is the error of a component that renders something else from the same inputs.
-var errUnstable = errors.New("render: the same component was rendered differently the second time; " +
+var errUnstable = errors.New("the same component was rendered differently the second time; " +
 	"what is rendered must depend on the component and its references alone")
 
 // again renders the manifests of objects that are known without.

@@ -49,7 +49,11 @@ func (p *pass) phases(result graph.Result) {
 
 // conclude says what a pass came to.
 func (p *pass) conclude(result graph.Result) Result {
-	out := Result{Ready: result.Plan.Ready, Err: p.failures(p.refusals(result.Errors))}
+	failed := p.refusals(result.Errors)
+	out := Result{Ready: result.Plan.Ready, Err: p.failures(failed)}
+	if len(failed) > 0 {
+		out.Skipped = p.skipped(result.Plan, func(key graph.Key) bool { return failed[key] != nil })
+	}
 	p.dues()
 	for _, m := range p.members {
 		out.Recorded = out.Recorded || !m.recorded || m.unwritten && !p.deleting
@@ -61,7 +65,7 @@ func (p *pass) conclude(result graph.Result) Result {
 	out.Drifted = p.reports(func(m *member) string { return m.drift })
 	out.Contended = p.reports(func(m *member) string { return m.contended })
 	if !out.Ready {
-		out.Waiting, out.Failed = p.waiting(result.Plan), p.broken(result.Nodes)
+		out.Waiting, out.Failed = p.waiting(result.Plan), p.broken(result)
 		if why := p.heldBy(); why != "" {
 			out.Waiting, out.Reason = why, DeletionBlocked
 		}
@@ -138,27 +142,43 @@ func named(causes map[graph.Key]string) []graph.Key {
 func (p *pass) waiting(plan graph.Plan) string { return "waiting for " + p.explain(causes(plan)) }
 
 // broken says which dependents have their manifest and failed with it.
-func (p *pass) broken(nodes []graph.Node) string {
+func (p *pass) broken(result graph.Result) string {
 	all := map[graph.Key]string{}
-	for _, n := range nodes {
+	for _, n := range result.Nodes {
 		if n.Wanted && n.Presence == graph.Present && n.Change == graph.NoChange && n.Health == graph.Failed {
 			all[n.Key] = "has failed"
 		}
 	}
-	return p.explain(all)
+	if len(all) == 0 {
+		return ""
+	}
+	return p.explain(all) + p.skipped(result.Plan, func(key graph.Key) bool { return all[key] != "" })
+}
+
+// skipped says what is not done because of dependents that failed. It continues a sentence about them.
+func (p *pass) skipped(plan graph.Plan, failed func(graph.Key) bool) string {
+	keys := skipped(plan, failed)
+	if len(keys) == 0 {
+		return ""
+	}
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = ref(p.members[key].item).String()
+	}
+	return "; skipped because of that: " + naming(names)
 }
 
 // explain says of members what they lack.
 func (p *pass) explain(all map[graph.Key]string) string {
-	var texts []string
-	for _, key := range named(all) {
-		texts = append(texts, p.waitFor(key, all[key]))
+	texts := make([]string, 0, len(all))
+	for i, key := range slices.Sorted(maps.Keys(all)) {
+		text := ""
+		if i < mostNamed {
+			text = p.waitFor(key, all[key])
+		}
+		texts = append(texts, text)
 	}
-	text := strings.Join(texts, ", ")
-	if more := len(all) - mostNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return naming(texts)
 }
 
 // waitFor says what is waited for of one member, in the words of its health if that is the cause.

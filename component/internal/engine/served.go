@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/health"
 )
@@ -66,7 +66,7 @@ func (p *pass) undefined(objects []desired.Object) []api.InventoryItem {
 // postpone has the creation of a member tried again soon if its kind is not served yet. It reports whether
 // that is so.
 func (m *member) postpone(err error) bool {
-	if unserved := m.wanted.Managed && meta.IsNoMatchError(err); !unserved && !m.wanted.Unserved {
+	if unserved := m.wanted.Managed && apply.Unserved(err); !unserved && !m.wanted.Unserved {
 		return false
 	}
 	m.refused, m.again = "cannot be created before the API server serves its kind", discovery

@@ -1,0 +1,97 @@
+package component_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+func TestManyAtATime(t *testing.T) {
+	t.Parallel()
+	t.Run("B-8 500 objects, of which 3 are denied", manyAtATime)
+}
+
+// manyAtATime: each request for a dependent waits until 10 are under way. So 500 take 50 rounds, however slow
+// the machine is, and with 20 ms for each of them one second.
+func manyAtATime(t *testing.T) {
+	const objects, width, latency = 500, 10, 20 * time.Millisecond
+	b := prepareBench(t)
+	b.deny("m-007", "m-250", "m-499")
+	rounds := newRounds(width)
+	b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/m-") {
+				rounds.join(r)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	b.start()
+	var all []client.Object
+	for i := range objects {
+		all = append(all, configMap(fmt.Sprintf("m-%03d", i), "1"))
+	}
+	b.create(all...)
+	title := "ConfigMap " + b.namespace + "/"
+	o := b.failed("3 of 500 dependents failed", "cannot create "+title+"m-007", "cannot create "+title+"m-250", "cannot create "+title+"m-499", "not this one")
+	if strings.Contains(o.Status.Message, "more") {
+		t.Errorf("the message %q does not name all", o.Status.Message)
+	}
+	created := b.requests.Select(func(r testenv.Request) bool { return r.Resource == "configmaps" && r.Code == http.StatusCreated })
+	if len(created) != objects-3 {
+		t.Errorf("%d objects were created, want %d", len(created), objects-3)
+	}
+	if took := time.Duration(rounds.first()) * latency; took > 2*time.Second {
+		t.Errorf("%d rounds of %s take %s", rounds.first(), latency, took)
+	}
+}
+
+// rounds have requests wait for each other: each round has as many as there are to be under way at a time.
+type rounds struct {
+	width int
+
+	mu      sync.Mutex
+	waiting int
+	round   chan struct{}
+	count   int
+	seen    map[string]bool
+}
+
+func newRounds(width int) *rounds {
+	return &rounds{width: width, round: make(chan struct{}), seen: map[string]bool{}}
+}
+
+// join waits until the round is complete. Requests that are repeated do not wait.
+func (r *rounds) join(request *http.Request) {
+	r.mu.Lock()
+	if r.seen[request.URL.Path] {
+		r.mu.Unlock()
+		return
+	}
+	r.seen[request.URL.Path] = true
+	round := r.round
+	if r.waiting++; r.waiting == r.width {
+		close(round)
+		r.waiting, r.round = 0, make(chan struct{})
+		r.count++
+	}
+	r.mu.Unlock()
+	select {
+	case <-round:
+	case <-request.Context().Done():
+	}
+}
+
+// first is how many rounds it took to try each object once.
+func (r *rounds) first() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count
+}
