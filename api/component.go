@@ -22,6 +22,10 @@ type ComponentStatus struct {
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
+	// Wave is the wave of dependents that is not ready, if waves have a timeout.
+	// +optional
+	Wave *ComponentWave `json:"wave,omitempty"`
+
 	// Revision grows by one each time the rendered manifests change.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
@@ -36,6 +40,16 @@ type ComponentStatus struct {
 	// +optional
 	// +listType=atomic
 	Inventory []InventoryItem `json:"inventory,omitempty"`
+}
+
+// ComponentWave is a wave of dependents that is being applied.
+//
+// +k8s:deepcopy-gen=true
+type ComponentWave struct {
+	// Order is the apply order of the wave.
+	Order int16 `json:"order"`
+	// Since is when the wave began.
+	Since metav1.Time `json:"since"`
 }
 
 // InventoryItem is the record of one dependent. Policies and orders are omitted if they equal the
@@ -87,6 +101,10 @@ type InventoryItem struct { //nolint:recvcheck // the generated methods have poi
 	// Phase is the phase of the object's life cycle.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
+
+	// Since is when the object began to be not ready, with the manifest that was last applied.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 
 	// Status is the object's health: InProgress, Failed, Current, Terminating, NotFound or Unknown.
 	// +optional

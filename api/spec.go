@@ -127,10 +127,18 @@ type TimeoutSpec struct {
 	// the object or its manifests. It defaults to the requeue interval.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// WaveTimeout is how long one wave of dependents may take to become ready, counted from when
+	// it began or from the last change to the object or its manifests. By default only Timeout counts.
+	// +optional
+	WaveTimeout *metav1.Duration `json:"waveTimeout,omitempty"`
 }
 
 // GetTimeout returns the timeout. Zero means the default.
 func (s *TimeoutSpec) GetTimeout() time.Duration { return durationOf(s.Timeout) }
+
+// GetWaveTimeout returns the timeout of a wave. Zero means the default.
+func (s *TimeoutSpec) GetWaveTimeout() time.Duration { return durationOf(s.WaveTimeout) }
 
 func durationOf(d *metav1.Duration) time.Duration {
 	if d == nil {

@@ -71,6 +71,14 @@ type TimeoutConfiguration interface {
 	GetTimeout() time.Duration
 }
 
+// WaveTimeoutConfiguration is implemented by components that say how long a wave of their dependents may take.
+// See [api.TimeoutSpec].
+type WaveTimeoutConfiguration interface {
+	// GetWaveTimeout returns the time from when the wave began, or from the last change of the component
+	// or of its manifests. It should be more than a minute. Zero means [Options.WaveTimeout].
+	GetWaveTimeout() time.Duration
+}
+
 // SuspensionConfiguration is implemented by components that can be suspended. See [api.SuspensionSpec].
 type SuspensionConfiguration interface {
 	// IsSuspended reports whether the dependents are left as they are. Deletion is not suspended.
@@ -117,6 +125,7 @@ func specOf(obj client.Object) any {
 type configuration struct {
 	Namespace, Name         string
 	Requeue, Retry, Timeout time.Duration
+	WaveTimeout             time.Duration
 	Suspended               bool
 	Policies                api.Policies
 	MissingNamespaces       api.NamespacePolicy
@@ -128,7 +137,8 @@ type configuration struct {
 func (o Options[T]) configurationOf(obj T) (configuration, error) {
 	c := configuration{
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), Requeue: o.requeue(), Timeout: o.Timeout,
-		Policies: o.policies(), MissingNamespaces: o.Namespaces,
+		WaveTimeout: o.WaveTimeout,
+		Policies:    o.policies(), MissingNamespaces: o.Namespaces,
 	}
 	if p, ok := configured[PlacementConfiguration](obj); ok {
 		c.Namespace = cmp.Or(p.GetDeploymentNamespace(), c.Namespace)
@@ -163,6 +173,9 @@ func (o Options[T]) configurationOf(obj T) (configuration, error) {
 	c.Timeout = cmp.Or(c.Timeout, c.Requeue)
 	if t, ok := configured[TimeoutConfiguration](obj); ok {
 		c.Timeout = interval("timeout", t.GetTimeout(), c.Timeout)
+	}
+	if t, ok := configured[WaveTimeoutConfiguration](obj); ok {
+		c.WaveTimeout = interval("wave timeout", t.GetWaveTimeout(), c.WaveTimeout)
 	}
 	problems = append(problems, checkPolicies(c.Policies, c.MissingNamespaces))
 	return c, errors.Join(problems...)

@@ -3,6 +3,7 @@ package component
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,12 @@ type situation struct {
 
 	// Since is when the work on the present manifests began, zero if there is none; Now is after it.
 	Since, Now time.Time
+	// Late says which dependents have not become ready in the time that they had. Wave is the first wave that
+	// is not ready, since WaveSince; nil if all are, or if waves have no timeout.
+	Late        string
+	Wave        *int16
+	WaveSince   time.Time
+	WaveTimeout time.Duration
 	// Timeout, Retry and Requeue are intervals; Spread is how much later than Requeue the next pass
 	// comes.
 	Timeout, Retry, Requeue, Spread time.Duration
@@ -131,10 +138,15 @@ func conclude(s situation) conclusion {
 			State: StateError, Reason: reasonError, Message: s.Broken, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true,
 			Next: nextAgain, After: s.again(s.Requeue),
 		}
-	case s.timedOut():
+	}
+	if late := s.late(); late != "" {
+		after := s.Requeue
+		if !s.timedOut() {
+			after = s.untilTimeout()
+		}
 		return conclusion{
-			State: StateError, Reason: reasonTimeout, Message: fmt.Sprintf("not ready after %s: %s", s.Timeout, s.Waiting),
-			Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: s.again(s.Requeue),
+			State: StateError, Reason: reasonTimeout, Message: late,
+			Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: s.again(after),
 		}
 	}
 	return processing(cmp.Or(s.Reason, reasonProcessing), s.Waiting, s.again(s.untilTimeout()))
@@ -189,12 +201,40 @@ func (s situation) overdue(c conclusion) conclusion {
 // timedOut reports whether the work has taken as long as it may.
 func (s situation) timedOut() bool { return !s.Since.IsZero() && s.Now.Sub(s.Since) >= s.Timeout }
 
+// waveTimedOut reports whether the first wave that is not ready has taken as long as it may.
+func (s situation) waveTimedOut() bool {
+	return s.Wave != nil && s.WaveTimeout > 0 && s.Now.Sub(s.WaveSince) >= s.WaveTimeout
+}
+
+// late says what has taken as long as it may: dependents, their wave, and the component. Empty means nothing.
+func (s situation) late() string {
+	var texts []string
+	if s.Late != "" {
+		texts = append(texts, s.Late)
+	}
+	if s.waveTimedOut() {
+		texts = append(texts, fmt.Sprintf("wave %d is not ready after %s", *s.Wave, s.WaveTimeout))
+	}
+	if s.timedOut() {
+		texts = append(texts, fmt.Sprintf("not ready after %s", s.Timeout))
+	}
+	text := strings.Join(texts, "; ")
+	if text != "" && s.Waiting != "" && (s.Late == "" || len(texts) > 1) {
+		text += ": " + s.Waiting
+	}
+	return text
+}
+
 // untilTimeout is how long the work may still take.
 func (s situation) untilTimeout() time.Duration {
-	if s.Since.IsZero() {
-		return s.Timeout
+	left := s.Timeout
+	if !s.Since.IsZero() {
+		left = max(s.Timeout-s.Now.Sub(s.Since), soon)
 	}
-	return max(s.Timeout-s.Now.Sub(s.Since), soon)
+	if s.Wave != nil && s.WaveTimeout > 0 && !s.waveTimedOut() {
+		left = min(left, s.WaveTimeout-s.Now.Sub(s.WaveSince))
+	}
+	return left
 }
 
 // again is when to look again: after limit, or earlier if something asked for that.
@@ -221,18 +261,27 @@ type progress struct {
 	Since time.Time
 	// Revision counts the manifests.
 	Revision int64
+	// Wave is the wave that is not ready, since WaveSince. Nil means that there is none.
+	Wave      *int16
+	WaveSince time.Time
 }
 
-// advance returns the progress after a pass that wants the manifests digest, and whether all dependents
+// advance returns the progress after a pass that wants the manifests digest and in which a wave was not ready, and whether all dependents
 // were applied for the first time since the work began. The timer starts again if the component or the
 // manifests changed.
-func advance(p progress, digest string, generation int64, ready bool, now time.Time) (after progress, applied bool) {
+func advance(p progress, digest string, generation int64, wave *int16, ready bool, now time.Time) (after progress, applied bool) {
 	changed := digest != "" && (digest != p.Digest || generation != p.Generation)
 	if changed {
 		if digest != p.Digest {
 			p.Revision++
 		}
 		p.Digest, p.Generation = digest, generation
+	}
+	if wave == nil || p.Wave == nil || *wave != *p.Wave || changed {
+		p.Wave, p.WaveSince = wave, now
+	}
+	if wave == nil {
+		p.WaveSince = time.Time{}
 	}
 	working := !p.Since.IsZero()
 	switch {

@@ -161,24 +161,80 @@ func TestAdvance(t *testing.T) {
 		want       progress
 		applied    bool
 	}{
-		"first":               {"there is work now", progress{}, "a", 1, false, progress{"a", 1, later, 1}, false},
+		"first":               {"there is work now", progress{}, "a", 1, false, progress{Digest: "a", Generation: 1, Since: later, Revision: 1}, false},
 		"the same":            {"a pass that finds nothing new does not restart the timer", under, "a", 1, false, under, false},
-		"another generation":  {"the component changed: 004-55 a", under, "a", 2, false, progress{"a", 2, later, 1}, false},
-		"other manifests":     {"something that is referred to changed: 004-55 b", under, "b", 1, false, progress{"b", 1, later, 2}, false},
+		"another generation":  {"the component changed: 004-55 a", under, "a", 2, false, progress{Digest: "a", Generation: 2, Since: later, Revision: 1}, false},
+		"other manifests":     {"something that is referred to changed: 004-55 b", under, "b", 1, false, progress{Digest: "b", Generation: 1, Since: later, Revision: 2}, false},
 		"not rendered":        {"nothing is known of the manifests", under, "", 2, false, under, false},
 		"done":                {"the work ends", under, "a", 1, true, progress{Digest: "a", Generation: 1, Revision: 1}, true},
 		"done at once":        {"a change that is ready in the same pass", progress{Digest: "a", Generation: 1, Revision: 1}, "b", 2, true, progress{Digest: "b", Generation: 2, Revision: 2}, true},
 		"still done":          {"a pass over a component that is ready applies nothing", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, true, progress{Digest: "a", Generation: 1, Revision: 1}, false},
-		"no longer ready":     {"a dependent fails: there is work again", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, false, progress{"a", 1, later, 1}, false},
+		"no longer ready":     {"a dependent fails: there is work again", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, false, progress{Digest: "a", Generation: 1, Since: later, Revision: 1}, false},
 		"nothing is rendered": {"and there was no work", progress{}, "", 1, false, progress{}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, applied := advance(test.have, test.digest, test.generation, test.ready, later)
+			got, applied := advance(test.have, test.digest, test.generation, nil, test.ready, later)
 			if diff := cmp.Diff(test.want, got); diff != "" || applied != test.applied {
 				t.Errorf("%s: applied %t, want %t (-want +got):\n%s", test.why, applied, test.applied, diff)
 			}
 		})
+	}
+}
+
+// TestAdvanceWave: the timer of a wave starts when another wave is the first that is not ready, and again when
+// the component or its manifests change.
+func TestAdvanceWave(t *testing.T) {
+	t.Parallel()
+	now := start.Add(time.Minute)
+	under := progress{Digest: "a", Generation: 1, Since: start, Wave: new(int16(-1)), WaveSince: start}
+	for name, test := range map[string]struct {
+		digest string
+		wave   *int16
+		want   time.Time
+	}{
+		"the same":        {"a", new(int16(-1)), start},
+		"the next":        {"a", new(int16(0)), now},
+		"other manifests": {"b", new(int16(-1)), now},
+	} {
+		if got, _ := advance(under, test.digest, 1, test.wave, false, now); !got.WaveSince.Equal(test.want) || *got.Wave != *test.wave {
+			t.Errorf("%s: wave %d since %s, want %d since %s", name, *got.Wave, got.WaveSince, *test.wave, test.want)
+		}
+	}
+	if got, _ := advance(under, "a", 1, nil, true, now); got.Wave != nil {
+		t.Errorf("all are ready, but wave %d is not", *got.Wave)
+	}
+}
+
+// TestLate: dependents, waves and the component are late on their own, and all that are late are named.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	late := func(at time.Duration, dependents string) situation {
+		s := situation{Late: dependents, Waiting: "waiting for a", Wave: new(int16(3)), WaveSince: start, WaveTimeout: time.Minute, Requeue: time.Hour}
+		s.Since, s.Now, s.Timeout = start, start.Add(at), 5*time.Minute
+		return s
+	}
+	for name, test := range map[string]struct {
+		have  situation
+		want  string
+		after time.Duration
+	}{
+		"nothing":               {late(50*time.Second, ""), "", 10 * time.Second},
+		"a dependent":           {late(50*time.Second, "Job a is not ready after 30s"), "Job a is not ready after 30s", 10 * time.Second},
+		"the wave":              {late(time.Minute, ""), "wave 3 is not ready after 1m0s: waiting for a", 4 * time.Minute},
+		"a dependent, its wave": {late(time.Minute, "Job a is not ready after 30s"), "Job a is not ready after 30s; wave 3 is not ready after 1m0s: waiting for a", 4 * time.Minute},
+		"all":                   {late(5*time.Minute, "Job a is not ready after 30s"), "Job a is not ready after 30s; wave 3 is not ready after 1m0s; not ready after 5m0s: waiting for a", time.Hour},
+	} {
+		got := conclude(test.have)
+		if test.want == "" {
+			if got.State != StateProcessing || got.After != test.after {
+				t.Errorf("%s: %s, next after %s, want Processing and %s", name, got.State, got.After, test.after)
+			}
+			continue
+		}
+		if got.Message != test.want || got.Reason != reasonTimeout || got.State != StateError || got.After != test.after {
+			t.Errorf("%s: %s %s %q, next after %s, want Timeout %q and %s", name, got.State, got.Reason, got.Message, got.After, test.want, test.after)
+		}
 	}
 }

@@ -133,7 +133,7 @@ func TestFailedDependent(t *testing.T) {
 			{"type":"FailureTarget","status":"True","reason":"BackoffLimitExceeded","message":"Job has reached the specified backoff limit"},
 			{"type":"Failed","status":"True","reason":"BackoffLimitExceeded","message":"Job has reached the specified backoff limit"}]}`, "2026-01-02T03:04:05Z"))
 		o := b.await("the failure", func(o *bundle.Bundle) bool { return o.Status.State == component.StateError })
-		want := "Job " + b.namespace + "/migrate: it has failed: Job has reached the specified backoff limit"
+		want := "Job " + b.namespace + "/migrate: it has failed: Job has reached the specified backoff limit; skipped because of that: ConfigMap " + b.namespace + "/later"
 		ready := meta.FindStatusCondition(o.Status.Conditions, api.ConditionReady)
 		if ready == nil || ready.Status != metav1.ConditionFalse || o.Status.Message != want || ready.Message != want {
 			t.Errorf("status %+v, want Ready False with %q", o.Status.Status, want)

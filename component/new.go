@@ -77,6 +77,10 @@ type Options[T Object] struct {
 	// Error. Zero means the requeue interval. A component can say otherwise, see
 	// [TimeoutConfiguration].
 	Timeout time.Duration
+	// WaveTimeout is how long the dependents of one wave may take to become ready before the component's
+	// state is Error. Zero means that only Timeout counts. A component can say otherwise, see
+	// [WaveTimeoutConfiguration], and the annotation timeout of a dependent limits how long that one takes.
+	WaveTimeout time.Duration
 	// Kubeconfigs says what the kubeconfigs of components may contain.
 	Kubeconfigs KubeconfigOptions
 	// Health judges dependents of kinds whose status is not understood as it is. Nil means none. An
@@ -231,6 +235,7 @@ func (o Options[T]) problem() error {
 		return nil
 	}
 	return errors.Join(negative("RequeueInterval", o.RequeueInterval), negative("Timeout", o.Timeout),
+		negative("WaveTimeout", o.WaveTimeout),
 		negative("LastObservedAtEvery", o.LastObservedAtEvery), negative("CorrectInterval", o.CorrectInterval), o.wrongPolicies())
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,6 +120,14 @@ func (d *Dependent) PurgeAfter(n int16) *Dependent { return d.order("purge-order
 // DeleteWave has the object deleted when all objects of lower waves are gone. Without it the wave is 0.
 // The annotation is delete-order.
 func (d *Dependent) DeleteWave(n int16) *Dependent { return d.order("delete-order", n) }
+
+// Timeout limits how long the object may take to become ready after it was applied: then the component's state
+// is Error until it is. Without it only the timeouts of the wave and the component count. The annotation is
+// timeout.
+func (d *Dependent) Timeout(limit time.Duration) *Dependent {
+	d.settings["timeout"] = limit.String()
+	return d
+}
 
 func (d *Dependent) order(name string, n int16) *Dependent {
 	d.settings[name] = strconv.Itoa(int(n))

@@ -106,7 +106,7 @@ func (p *pass[T]) reconcile(ctx context.Context) (situation, error) {
 	p.configure(&s, config)
 	switch {
 	case err != nil:
-		s.Invalid, s.Failure = true, err.Error()
+		s.Invalid = true
 		return s, err
 	case config.Suspended:
 		s.Suspended = true
@@ -126,6 +126,7 @@ func (p *pass[T]) reconcile(ctx context.Context) (situation, error) {
 func (p *pass[T]) configure(s *situation, c configuration) {
 	p.config = c
 	p.context.placement = client.ObjectKey{Namespace: c.Namespace, Name: c.Name}
+	s.WaveTimeout = c.WaveTimeout
 	s.Timeout, s.Retry, s.Requeue = c.Timeout, c.Retry, c.Requeue
 	s.Spread = spreadOf(client.ObjectKeyFromObject(p.obj), c.Requeue)
 	s.Since = p.timers.since(p.obj)
@@ -169,7 +170,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	p.advance(s, result)
 	s.Drifted, s.Contended, s.PruneBlocked = result.Drifted, result.Contended, result.PruneBlocked
 	s.Recorded, s.Ready, s.Broken, s.Waiting, s.Again = result.Recorded, result.Ready, result.Failed, result.Waiting, result.Again
-	s.Reason, s.Skipped = result.Reason, result.Skipped
+	s.Reason, s.Skipped, s.Late = result.Reason, result.Skipped, result.Late
 	s.Dependents = len(p.obj.GetStatus().Inventory)
 	return p.lost(result.Err)
 }
@@ -179,10 +180,21 @@ func (p *pass[T]) advance(s *situation, r engine.Result) {
 	status := p.obj.GetStatus()
 	before := progress{Since: s.Since, Revision: status.Revision}
 	before.Digest, before.Generation = parseProcessing(status.ProcessingDigest)
+	if w := status.Wave; w != nil && w.Since.Sub(p.now) <= time.Second {
+		before.Wave, before.WaveSince = &w.Order, w.Since.Time
+	}
+	wave := r.Wave
+	if s.WaveTimeout == 0 {
+		wave = nil
+	}
 	ready := r.Ready && r.Err == nil
-	after, applied := advance(before, r.Digest, p.obj.GetGeneration(), ready, p.now)
+	after, applied := advance(before, r.Digest, p.obj.GetGeneration(), wave, ready, p.now)
 	applied = applied || ready && (status.ProcessingSince != nil || status.LastAppliedAt == nil) // and that was not written
-	s.Since = after.Since
+	s.Since, s.Wave, s.WaveSince = after.Since, after.Wave, after.WaveSince
+	if status.Wave = nil; after.Wave != nil {
+		s.WaveSince = roundUp(after.WaveSince)
+		status.Wave = &api.ComponentWave{Order: *after.Wave, Since: metav1.NewTime(s.WaveSince)}
+	}
 	p.timers.note(p.obj, after.Since)
 	status.Revision = after.Revision
 	if after.Digest != "" {
@@ -194,6 +206,11 @@ func (p *pass[T]) advance(s *situation, r engine.Result) {
 	if applied {
 		status.LastAppliedAt = new(metav1.NewTime(p.now.Truncate(time.Second)))
 	}
+}
+
+// roundUp returns the next whole second, which is what a status can hold.
+func roundUp(t time.Time) time.Time {
+	return t.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
 func parseProcessing(text string) (digest string, generation int64) {
@@ -258,7 +275,7 @@ func (p *pass[T]) failed(s *situation, err error) {
 	if err == nil {
 		return
 	}
-	s.Failure = err.Error()
+	s.Failure = strings.ReplaceAll(err.Error(), "\n", "; ")
 	if e, ok := retriable(err); ok {
 		s.Retriable, s.RetryAfter = true, s.Retry
 		if after := e.RetryAfter(); after != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,6 +75,9 @@ type Object struct {
 	Initial *unstructured.Unstructured
 	// AcceptDataLoss: the object may be re-created although what it contains is lost with it.
 	AcceptDataLoss bool
+	// Timeout is how long the object may take to become ready after it was applied. Zero means that there
+	// is no limit.
+	Timeout time.Duration
 	// Hints say how to read the object's status. Their annotation stays in the manifest, since the
 	// health of an object is judged where it is seen.
 	Hints health.Hints

@@ -85,6 +85,11 @@ func TestProblems(t *testing.T) {
 			want: []string{`Deployment web: annotation op.test/implicit-edges is "-types,accounts"; it must be "none", ` +
 				`or a list of what to leave out: "-types", "-namespaces", "-accounts", "-backends"`},
 		},
+		"timeouts": {
+			why:  "none that is meant would not count",
+			in:   annotated(`op.test/timeout: "0s"`),
+			want: []string{`Deployment web: annotation op.test/timeout is "0s"; it must be a positive time such as "90s" or "5m"`},
+		},
 		"misspelt annotation": {
 			why: "unread, it would delete the object",
 			in:  annotated(`op.test/delete-polcy: orphan, op.test/Apply-order: "1", op.test/unrelated: x, other.test/delete-polcy: x`),

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
@@ -30,11 +31,12 @@ const (
 	dependsOn           = "depends-on"
 	implicitEdges       = "implicit-edges"
 	healthRule          = "health"
+	timeout             = "timeout"
 )
 
 func names() []string {
 	return []string{
-		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges,
+		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout,
 	}
 }
 
@@ -95,6 +97,7 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 		d.Item.DeleteOrder = *order
 	}
 	d.Purge = a.order(purgeOrder)
+	d.Timeout = a.duration(timeout)
 	hints, rule := a.take(statusHint), a.take(healthRule)
 	d.Hints = a.hints(hints)
 	d.dependsOn = split(a.take(dependsOn), ",")
@@ -218,6 +221,20 @@ func (a asked) order(name string) *int16 {
 		return nil
 	}
 	return new(int16(n))
+}
+
+// duration returns the time that an annotation names. Zero means that it names none.
+func (a asked) duration(name string) time.Duration {
+	value := a.take(name)
+	if value == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		a.refuse(name, value, `a positive time such as "90s" or "5m"`)
+		return 0
+	}
+	return d
 }
 
 func (a asked) hints(list string) health.Hints {

@@ -122,6 +122,10 @@ type Result struct {
 	// Failed names the dependents that will not become ready by themselves, and why, in one sentence.
 	// It is empty if there are none.
 	Failed string
+	// Late says which dependents have not become ready in the time that they had, in one sentence.
+	Late string
+	// Wave is the first wave that is not ready. Nil means that all are.
+	Wave *int16
 	// Reason is the reason of Waiting if it is not that objects take their time: one of those below.
 	Reason string
 	// Err is all that went wrong, and Skipped what is not done because of that: it continues the sentence.
@@ -304,6 +308,7 @@ func (p *pass) merge(objects []desired.Object) {
 		m.item.UID, m.item.Digest, m.item.Fingerprint = before.UID, before.Digest, before.Fingerprint
 		m.item.Record = before.Record
 		m.item.Phase, m.item.Status = before.Phase, before.Status
+		m.item.Since = before.Since
 		if m.item.Phase == "" || m.item.Phase == api.PhaseScheduledForDeletion {
 			m.item.Phase = api.PhaseScheduledForApplication
 		}
@@ -363,6 +368,9 @@ func (p *pass) note(m *member, live *unstructured.Unstructured) {
 	m.item.UID, m.item.Fingerprint = string(o.UID), baselineOf(m, live, o)
 	m.recreate, m.altered = false, false
 	if m.wanted != nil {
+		if m.item.Digest != m.wanted.Item.Digest {
+			m.item.Since = nil
+		}
 		m.item.Digest = m.wanted.Item.Digest
 	}
 }

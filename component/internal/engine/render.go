@@ -206,6 +206,9 @@ func describe(h hash.Hash, o *desired.Object) {
 		purge = fmt.Sprint(*o.Purge)
 	}
 	i := o.Item
+	if o.Timeout > 0 {
+		purge += " " + o.Timeout.String()
+	}
 	text := fmt.Sprintln(i.Key(), i.Version, i.Digest, i.Policies, i.ApplyOrder, i.DeleteOrder, purge, strings.Join(i.DependsOn, ","))
 	_, _ = io.WriteString(h, text) // a hash never fails
 }

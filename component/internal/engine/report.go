@@ -26,6 +26,7 @@ func (p *pass) record() {
 func (p *pass) phases(result graph.Result) {
 	for _, n := range result.Nodes {
 		m := p.members[n.Key]
+		m.time(n, p.now())
 		live, found := p.Target.Cache.Get(liveKey(m.item))
 		if m.item.Status = string(live.Health.Status); !found {
 			m.item.Status = ""
@@ -61,6 +62,7 @@ func (p *pass) conclude(result graph.Result) Result {
 			out.Again = m.again
 		}
 	}
+	p.late(result.Nodes, &out)
 	out.PruneBlocked = p.kept
 	out.Drifted = p.reports(func(m *member) string { return m.drift })
 	out.Contended = p.reports(func(m *member) string { return m.contended })
