@@ -35,6 +35,11 @@ type ComponentStatus struct {
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
+	// Cluster identifies the cluster of the dependents, if it is another than that of the component.
+	// It is "unknown" if the cluster does not let the operator read its namespace kube-system.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
 	// Inventory lists the dependents. An object is added before it is created, and removed
 	// once it no longer exists.
 	// +optional

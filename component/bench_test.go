@@ -83,7 +83,7 @@ func prepareBenchOn(t *testing.T, cfg *rest.Config, change ...func(*options)) *b
 	b.operator = b.namespace + ".op.test"
 	b.renderer = component.RenderFunc[*bundle.Bundle](render)
 	b.tune = func(*component.Controller[*bundle.Bundle]) {}
-	b.options = options{Name: b.operator, Loop: loop.Options[*bundle.Bundle]{
+	b.options = options{Name: b.operator, HandoverGrace: -1, Loop: loop.Options[*bundle.Bundle]{
 		Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 	}}
 	for _, f := range change {

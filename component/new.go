@@ -51,6 +51,10 @@ type Options[T Object] struct {
 	// PruneBlocked says so, and the annotation allow-prune of the component, set to its
 	// metadata.generation, has them deleted. Zero means 0.5; 1 or more means no limit.
 	PruneLimit float64
+	// HandoverGrace is how long a dependent is kept that is no longer rendered, so that another
+	// component of the same namespace can take it over; see docs/components.md. Zero means 5 seconds; a
+	// negative value means that it is deleted at once, unless another component has recorded it already.
+	HandoverGrace time.Duration
 	// ManagedTypes are types that components add to the API in other ways than by a
 	// CustomResourceDefinition or an APIService among their dependents, for example because a
 	// dependent installs it. Group and kind may be "*". Dependents of these types are applied last
@@ -115,7 +119,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
 	judges, wrong := rules.New(o.HealthCompiler, o.Health)
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes, PruneLimit: o.PruneLimit}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes, PruneLimit: o.PruneLimit, Grace: o.HandoverGrace}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
@@ -123,7 +127,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
 	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T](), driverNeeds)
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
-	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/restored-from", o.Name+"/allow-prune")
+	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune")
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
 	if o.Singleton {

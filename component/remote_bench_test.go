@@ -302,7 +302,7 @@ func newPlacedBench(t *testing.T, cfg *rest.Config, change ...func(*placedBench)
 	b.operator = b.namespace + ".op.test"
 	b.cfg.UserAgent = b.operator
 	b.options = component.Options[*placed]{
-		Name: b.operator, RequeueInterval: time.Hour,
+		Name: b.operator, RequeueInterval: time.Hour, HandoverGrace: -1,
 		Loop: loop.Options[*placed]{Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}},
 	}
 	b.setup = func(mgr ctrl.Manager) error {

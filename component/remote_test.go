@@ -40,19 +40,21 @@ func TestRemote(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for name, test := range map[string]func(*testing.T, *site){
-		"004-16 kubeconfig":                          remoteOrLocal,
-		"drift in a remote cluster":                  remoteDrift,
-		"a cluster that cannot be reached":           unreachable,
-		"a deletion whose cluster cannot be reached": unreachableDeletion,
-		"004-17 impersonation":                       impersonated,
-		"user and groups":                            userAndGroups,
-		"004-19 both":                                both,
-		"004-22 the target's client":                 targetClient,
-		"B-25 W4 kubeconfigs that are refused":       refusedKubeconfigs,
-		"the kubeconfig is gone":                     kubeconfigGone,
-		"the kubeconfig is kept":                     kubeconfigKept,
-		"B-22 W8 discovery":                          discovery,
-		"a rotated kubeconfig":                       rotated,
+		"004-16 kubeconfig":                                 remoteOrLocal,
+		"drift in a remote cluster":                         remoteDrift,
+		"a cluster that cannot be reached":                  unreachable,
+		"a deletion whose cluster cannot be reached":        unreachableDeletion,
+		"004-17 impersonation":                              impersonated,
+		"user and groups":                                   userAndGroups,
+		"004-19 both":                                       both,
+		"004-22 the target's client":                        targetClient,
+		"B-25 W4 kubeconfigs that are refused":              refusedKubeconfigs,
+		"the kubeconfig is gone":                            kubeconfigGone,
+		"the kubeconfig is kept":                            kubeconfigKept,
+		"B-22 W8 discovery":                                 discovery,
+		"a rotated kubeconfig":                              rotated,
+		"a kubeconfig for another cluster":                  otherCluster,
+		"a deletion with the kubeconfig of another cluster": otherClusterDeletion,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

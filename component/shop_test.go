@@ -82,6 +82,7 @@ func (s *shop) start() *shop {
 	s.mgr = mgr
 	r := component.NewTunedReconciler(s.operator, s.generator, s.options, func(o *component.Options[*product.Product]) {
 		o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
+		o.HandoverGrace = -1
 		s.tune(o)
 	})
 	s.hooks(r)

@@ -120,7 +120,10 @@ func (p *pass[T]) use(ctx context.Context, t *target.Target) error {
 	if p.context.target = t.Direct; t.Local() {
 		p.context.target = p.run.Client()
 	}
-	return t.Check(ctx)
+	if err := t.Check(ctx); err != nil {
+		return err
+	}
+	return p.settle(ctx, t)
 }
 
 // rejoin is join for a component that is being deleted. References that have nothing to do with the target

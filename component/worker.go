@@ -42,12 +42,14 @@ type pass[T Object] struct {
 
 	run *loop.Run[T]
 	// obj is the component as hooks and the renderer see it. Its status becomes that of run.Obj.
-	obj     T
-	refs    *resolving
-	config  configuration
-	place   placement
-	context passing
-	now     time.Time
+	obj    T
+	refs   *resolving
+	config configuration
+	place  placement
+	// clusterID identifies the cluster of the component; empty as long as it is not known.
+	clusterID string
+	context   passing
+	now       time.Time
 }
 
 // open begins a pass.
@@ -305,12 +307,13 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	if err != nil && p.obj.GetDeletionTimestamp() == nil {
 		return engine.Component{}, err
 	}
+	p.clusterID = cluster
 	key := client.ObjectKeyFromObject(p.obj)
 	c := engine.Component{
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
-		Annotations: p.obj.GetAnnotations(),
-		Render:      p.render, Run: p.run, Durable: p.durable,
+		Annotations: p.obj.GetAnnotations(), Claims: p.claims,
+		Render: p.render, Run: p.run, Durable: p.durable,
 		Warn: func(texts []string) { p.warn("Deprecated", texts) },
 	}
 	if p.refs != nil {

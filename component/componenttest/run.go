@@ -43,6 +43,10 @@ type run[T component.Object] struct {
 	name      string
 	owner     string // the value of the owner label
 
+	// beside is the run of another component in the same namespace and of the same operator; nil if there
+	// is none.
+	beside *run[T]
+
 	mu sync.Mutex
 	// kinds are those of the dependents so far.
 	kinds map[schema.GroupVersionKind]bool
@@ -83,7 +87,11 @@ func (r *run[T]) start(l *line) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := component.New(r.Renderer, r.Options).SetupWithManager(mgr); err != nil {
+	options := r.Options
+	if options.HandoverGrace == 0 {
+		options.HandoverGrace = -1
+	}
+	if err := component.New(r.Renderer, options).SetupWithManager(mgr); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -115,6 +123,14 @@ func (r *run[T]) bring(i int, version T) {
 		r.ready(i)
 		return
 	}
+	r.update(version)
+	r.ready(i)
+}
+
+// update gives the component another version.
+func (r *run[T]) update(version T) {
+	r.t.Helper()
+	ctx := r.ctx
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		live := r.component()
 		if err := r.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
@@ -131,7 +147,6 @@ func (r *run[T]) bring(i int, version T) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.ready(i)
 }
 
 // ready waits until the component is ready as its newest version asks.
@@ -268,6 +283,9 @@ func (r *run[T]) stage() stage {
 // die notes what there is when the operator was killed.
 func (r *run[T]) die() {
 	_, live := r.check("when it was killed")
+	if r.beside != nil {
+		r.beside.check("when it was killed")
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.killed = uidsOf(live)

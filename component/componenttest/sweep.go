@@ -23,7 +23,8 @@ type Sweep[T component.Object] struct {
 	Config *rest.Config
 	// AddToScheme registers the component's kind.
 	AddToScheme func(*runtime.Scheme) error
-	// Renderer and Options are the operator's.
+	// Renderer and Options are the operator's. A HandoverGrace of zero means none here, so that nobody
+	// waits.
 	Renderer component.Renderer[T]
 	Options  component.Options[T]
 	// Versions are the component as it is created and then updated, each time when it is ready as the

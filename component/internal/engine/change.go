@@ -117,7 +117,7 @@ func (p *pass) adopt(ctx context.Context, m *member, live *unstructured.Unstruct
 	if p.adoptable(m, owner) {
 		return p.write(ctx, m, apply.SeenIn(live), true)
 	}
-	m.refused = p.refusal(owner)
+	m.refused = p.refusal(m, owner)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (p *pass) adoptable(m *member, owner string) bool {
 }
 
 // refusal says why an object is not taken over.
-func (p *pass) refusal(owner string) string {
+func (p *pass) refusal(m *member, owner string) string {
 	if owner == "" {
 		return fmt.Sprintf("exists and has no owner; set %s/adoption-policy: if-unowned to adopt it", p.Name)
 	}
@@ -143,6 +143,9 @@ func (p *pass) refusal(owner string) string {
 	if p.namesake(owner) {
 		return fmt.Sprintf("exists and belongs to an earlier component of this name with UID %s; if this one is that one, restored from a backup, "+
 			"set %s: %s on it, or else set %s/adoption-policy: always on the object", uid, restoredKey(p.Name), uid, p.Name)
+	}
+	if p.sibling(id) && m.item.AdoptionPolicy != api.AdoptionPolicyNever {
+		return fmt.Sprintf("exists and belongs to %s; it is taken over when that component no longer renders it; set %s/adoption-policy: always to adopt it now", id, p.Name)
 	}
 	return fmt.Sprintf("exists and belongs to %s; set %s/adoption-policy: always to adopt it", id, p.Name)
 }

@@ -32,6 +32,11 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 			return err
 		}
 	}
+	if action == graph.Delete || action == graph.Release {
+		if given, err := p.give(ctx, m); given || err != nil {
+			return err
+		}
+	}
 	switch action {
 	case graph.Create:
 		m.item.Phase, m.completed = api.PhaseCreating, false
@@ -76,7 +81,7 @@ func (p *pass) release(ctx context.Context, m *member) error {
 	now, err := p.Target.Client.Get(ctx, ref(m.item))
 	if err == nil && now.GetUID() == live.UID {
 		owner := []string{desired.OwnerKey(p.Name)}
-		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name)), []string{p.Name + "/finalizer"})
+		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name), handedKey(p.Name)), []string{p.Name + "/finalizer"})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) && !p.abandoned(m) {
 		return err

@@ -58,10 +58,14 @@ type Engine struct {
 
 	// Drivers manage the dependents of their kinds, which are no Kubernetes objects.
 	Drivers map[schema.GroupKind]node.Driver
+	// Grace is how long an object is kept that is no longer rendered, so that another component can take
+	// it over. Zero means five seconds; a negative value means that it is not kept.
+	Grace time.Duration
 
 	memory   memory
 	polls    polls
 	fights   fights
+	graces   graces
 	rendered renderings
 }
 
@@ -88,6 +92,9 @@ type Component struct {
 	// Inputs identifies all that the result of Render depends on. As long as it is the same, Render is
 	// called only for a manifest that has to be applied. Empty means that it is not known.
 	Inputs string
+	// Claims returns which other components have recorded objects, by key: what the API server has, and
+	// not what a cache has. Nil means that there are none.
+	Claims func(ctx context.Context, keys []string) (map[string]Claim, error)
 	// Mode limits what is done to all dependents. Empty means no limit.
 	Mode api.Mode
 	// Run is the pass, and Durable returns the record of a node as the API server has it. Only drivers
@@ -168,6 +175,8 @@ type pass struct {
 	// sources are what the renderer returned; nil if it was not called. unrendered are those of Rendered.
 	sources    []client.Object
 	unrendered []string
+	// claims returns which of the members that are to go other components have recorded. It asks once.
+	claims func() (map[string]Claim, error)
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
 
@@ -329,6 +338,7 @@ func (p *pass) run(ctx context.Context) Result {
 	p.arrange()
 	p.watch(ctx)
 	p.inspect(ctx)
+	p.handOver(ctx)
 	if p.deleting {
 		if why, err := p.permit(ctx); err != nil || why != "" {
 			return Result{Err: err, Blocked: why, Again: p.recheck()}
@@ -343,6 +353,7 @@ func (p *pass) run(ctx context.Context) Result {
 		return Result{Err: err}
 	}
 	result := graph.Run(ctx, nodes, p.do, graph.Options{})
+	p.nudge()
 	p.holders(ctx, result.Plan)
 	p.phases(result)
 	p.record()

@@ -144,7 +144,7 @@ func (p *pass) foreign(m *member, live projection.Object) string {
 	case p.adoptable(m, live.Owner):
 		return ""
 	}
-	return p.refusal(live.Owner)
+	return p.refusal(m, live.Owner)
 }
 
 // namesake reports whether an owner annotation names an earlier component of the same name.

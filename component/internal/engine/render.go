@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,6 +66,7 @@ func (e *Engine) Forget(component types.UID) {
 	e.polls.forget(component)
 	e.rendered.keep(component, "", nil)
 	e.fights.forget(component)
+	e.graces.begin(component, nil, time.Time{})
 }
 
 // wanted returns what the component is to have. If its inputs are those of an earlier pass, the objects

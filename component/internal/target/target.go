@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/internal/clusterid"
 )
 
 // Target is an API server as one user sees it.
@@ -28,6 +30,10 @@ type Target struct {
 	// Direct reads and writes without a cache.
 	Direct client.Client
 
+	// elsewhere: the API server is that of a kubeconfig. cluster knows which one it is.
+	elsewhere bool
+	cluster   clusterid.Reader
+
 	reach    *reach         // nil for the manager's own identity
 	requests rest.Interface // nil for the manager's own identity
 	// release closes the connections.
@@ -36,6 +42,22 @@ type Target struct {
 
 // Local reports whether requests are the manager's own.
 func (t *Target) Local() bool { return t.reach == nil }
+
+// Cluster identifies the cluster. It is empty if the API server is the manager's own, and [Unknown] if the
+// user may not ask.
+func (t *Target) Cluster(ctx context.Context) (string, error) {
+	if !t.elsewhere {
+		return "", nil
+	}
+	id, err := t.cluster.Get(ctx, t.Direct)
+	if apierrors.IsForbidden(err) {
+		return Unknown, nil
+	}
+	return id, err
+}
+
+// Unknown is what identifies all clusters of which it is not known which they are.
+const Unknown = "unknown"
 
 // run runs the cache until ctx ends.
 func (t *Target) run(ctx context.Context) {
@@ -88,7 +110,7 @@ func (o Options) remote(ctx context.Context, id Identity, changed func()) (*Targ
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", r.server, err)
 	}
-	t.reach, t.release = r, connections.CloseAll
+	t.reach, t.release, t.elsewhere = r, connections.CloseAll, id.Kubeconfig != nil
 	t.requests, err = restClient(config, httpClient)
 	return t, err
 }

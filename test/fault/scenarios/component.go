@@ -72,7 +72,7 @@ func bundleOperator(env *fault.Env) operator.Options {
 		Name: "bundles", AddToScheme: bundle.AddToScheme, CRDs: bundle.CRDs,
 		Controllers: func() ([]operator.Controller, error) {
 			return []operator.Controller{component.New(component.RenderFunc[*bundle.Bundle](render), component.Options[*bundle.Bundle]{
-				Name: bundles, Kinds: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")},
+				Name: bundles, HandoverGrace: -1, Kinds: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")},
 			})}, nil
 		},
 	}

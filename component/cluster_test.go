@@ -1,0 +1,88 @@
+package component_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// patchPlaced changes a component as a user would.
+func (b *placedBench) patchPlaced(name, body string) {
+	b.t.Helper()
+	obj := &placed{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
+	if err := b.admin.Patch(b.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// otherCluster changes the kubeconfig of a component to one for another cluster.
+func otherCluster(t *testing.T, s *site) {
+	t.Helper()
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	if err := b.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}); err != nil {
+		t.Fatal(err)
+	}
+	remote := kubeconfig(t, testenv.User(t, s.cfg, everything()))
+	b.secret("there", remote)
+	b.component("a", there, from("there"))
+	obj := b.ready("a")
+	inventory := obj.Status.Inventory
+	if obj.Status.Cluster == "" || len(inventory) != 1 {
+		t.Fatalf("the status says cluster %q and has %d dependents", obj.Status.Cluster, len(inventory))
+	}
+	b.secret("there", kubeconfig(t, testenv.User(t, testenv.Start(t), everything())))
+	consent := fmt.Sprintf("set %s/left-behind: %s", b.operator, obj.Status.Cluster)
+	b.says("a", consent)
+	if has(t, b.admin, there, "a") || !has(t, s.admin, there, "a") {
+		t.Error("it went on in the other cluster")
+	}
+	b.secret("there", remote) // back
+	now := b.await("a", "ready again", func(p *placed) bool { return !strings.Contains(p.Status.Message, "left-behind") })
+	if now = b.ready("a"); len(now.Status.Inventory) != 1 || now.Status.Inventory[0].UID != inventory[0].UID {
+		t.Errorf("the inventory was %v and is %v", inventory, now.Status.Inventory)
+	}
+
+	b.secret("there", kubeconfig(t, testenv.User(t, testenv.Start(t), everything())))
+	b.says("a", consent)
+	b.patchPlaced("a", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, b.operator+"/left-behind", obj.Status.Cluster))
+	b.await("a", "at home in the other cluster", func(p *placed) bool { return p.Status.Cluster == "" && len(p.Status.Inventory) == 1 })
+	b.ready("a")
+	if !has(t, b.admin, there, "a") || !has(t, s.admin, there, "a") {
+		t.Error("want one object in each cluster: the old one was to be left")
+	}
+	b.delete("a")
+	b.gone("a")
+	if has(t, b.admin, there, "a") || !has(t, s.admin, there, "a") {
+		t.Error("want the object in the second cluster to be gone, and the other one to be left")
+	}
+
+}
+
+// otherClusterDeletion deletes a component whose kubeconfig is for another cluster than its dependents.
+func otherClusterDeletion(t *testing.T, s *site) {
+	t.Helper()
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
+	b.component("a", there, from("there"))
+	was := b.ready("a").Status.Cluster
+	b.secret("there", kubeconfig(t, testenv.User(t, testenv.Start(t), everything())))
+	b.says("a", "left-behind")
+	b.delete("a")
+	b.await("a", "refused", func(p *placed) bool {
+		return p.DeletionTimestamp != nil && strings.Contains(p.Status.Message, "left-behind") && len(p.Status.Inventory) == 1
+	})
+	b.patchPlaced("a", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, b.operator+"/left-behind", was))
+	b.gone("a")
+	if !has(t, s.admin, there, "a") {
+		t.Error("what was to be left was deleted")
+	}
+}
