@@ -50,45 +50,57 @@ type wire struct {
 
 // RoundTrip implements http.RoundTripper.
 func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	turn, ok := w.begin(req)
-	if !ok {
-		return nil, errCut
-	}
-	if turn == 0 {
+	if !isWrite(req) {
+		if w.isDead() {
+			return nil, errCut
+		}
 		return w.next.RoundTrip(req)
 	}
-	defer w.pending.Done()
-	if turn == w.at.write && !w.at.after {
-		w.sever()
-		return nil, errCut
-	}
-	resp, err := w.next.RoundTrip(req)
-	if turn == w.at.write {
-		w.sever()
-	}
-	if w.isDead() {
-		if err == nil {
-			_ = resp.Body.Close() // nobody hears the answer
-		}
-		return nil, errCut
+	var resp *http.Response
+	err := w.write(req.Method+" "+req.URL.Path, func() (err error) {
+		resp, err = w.next.RoundTrip(req) //nolint:bodyclose // the caller does, or the line below
+		return err
+	})
+	if err != nil && resp != nil {
+		_ = resp.Body.Close() // nobody hears the answer
+		resp = nil
 	}
 	return resp, err
+}
+
+// write makes a call that changes something, unless the line is cut before that. If it is cut after that, there
+// is no answer.
+func (l *line) write(what string, call func() error) error {
+	turn, ok := l.begin(what)
+	if !ok {
+		return errCut
+	}
+	defer l.pending.Done()
+	if turn == l.at.write && !l.at.after {
+		l.sever()
+		return errCut
+	}
+	err := call()
+	if turn == l.at.write {
+		l.sever()
+	}
+	if l.isDead() {
+		return errCut
+	}
+	return err
 }
 
 // WrappedRoundTripper gives client-go access to the wrapped transport.
 func (w wire) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// begin counts a request. turn is its number among the writes, and zero for others.
-func (l *line) begin(req *http.Request) (turn int, ok bool) {
+// begin counts a write. turn is its number.
+func (l *line) begin(what string) (turn int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
 		return 0, false
 	}
-	if !isWrite(req) {
-		return 0, true
-	}
-	l.writes = append(l.writes, req.Method+" "+req.URL.Path)
+	l.writes = append(l.writes, what)
 	l.pending.Add(1)
 	return len(l.writes), true
 }
@@ -114,6 +126,18 @@ func (l *line) sent() []string {
 	defer l.mu.Unlock()
 	return l.writes
 }
+
+// Process is one process of the operator of a [Sweep], which may be killed.
+type Process struct {
+	// Namespace is that of the run.
+	Namespace string
+
+	line *line
+}
+
+// Call makes a call of an external API that changes something. It counts as a write, before and after which the
+// process can be killed; what names it. A process that was killed calls nobody.
+func (p *Process) Call(what string, f func() error) error { return p.line.write(what, f) }
 
 // isWrite reports whether a request changes a component or a dependent.
 func isWrite(req *http.Request) bool {

@@ -91,6 +91,9 @@ func (r *run[T]) start(l *line) (stop func(), err error) {
 	if options.HandoverGrace == 0 {
 		options.HandoverGrace = -1
 	}
+	if r.Drivers != nil {
+		options.Drivers = r.Drivers(&Process{Namespace: r.namespace, line: l})
+	}
 	if err := component.New(r.Renderer, options).SetupWithManager(mgr); err != nil {
 		return nil, err
 	}
@@ -157,8 +160,8 @@ func (r *run[T]) ready(i int) {
 		return s.State == component.StateReady && s.AppliedGeneration == c.GetGeneration() && meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady)
 	})
 	listed, live := r.check(fmt.Sprintf("when version %d was ready", i+1))
-	for key := range listed {
-		if live[key] == nil {
+	for key, recorded := range listed {
+		if recorded && live[key] == nil {
 			r.t.Errorf("%s is in the inventory when version %d is ready, and does not exist", key, i+1)
 		}
 	}
@@ -186,7 +189,7 @@ func (r *run[T]) end() {
 }
 
 // check compares the live objects of the component with its inventory. The objects are listed first: what
-// is created later was recorded before.
+// is created later was recorded before. The inventory says of each key whether it is that of an object.
 func (r *run[T]) check(when string) (inventory map[string]bool, live map[string]*unstructured.Unstructured) {
 	if _, err := r.inventory(); err != nil { // for the kinds
 		r.t.Errorf("read the inventory %s: %v", when, err)
@@ -201,7 +204,7 @@ func (r *run[T]) check(when string) (inventory map[string]bool, live map[string]
 		return inventory, live
 	}
 	for _, key := range slices.Sorted(maps.Keys(live)) {
-		if !inventory[key] {
+		if _, found := inventory[key]; !found {
 			r.t.Errorf("%s exists %s, and is not in the inventory", key, when)
 		}
 	}
@@ -219,7 +222,9 @@ func (r *run[T]) inventory() (map[string]bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, item := range c.GetStatus().Inventory {
-		keys[item.Key()] = true
+		if keys[item.Key()] = len(item.Record) == 0; len(item.Record) > 0 {
+			continue
+		}
 		r.kinds[schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind}] = true
 	}
 	return keys, err
@@ -276,8 +281,19 @@ func (r *run[T]) stage() stage {
 			Same: before == now, Again: killed != "" && killed != before && killed != now, Content: r.content(o),
 		}
 	}
+	for name, content := range r.external() {
+		out["external resource "+strings.ReplaceAll(name, r.namespace, "NAMESPACE")] = kept{Content: strings.ReplaceAll(content, r.namespace, "NAMESPACE")}
+	}
 	r.uids, r.killed = uidsOf(live), nil
 	return out
+}
+
+// external returns the external resources of the run.
+func (r *run[T]) external() map[string]string {
+	if r.External == nil {
+		return nil
+	}
+	return r.External(r.namespace)
 }
 
 // die notes what there is when the operator was killed.

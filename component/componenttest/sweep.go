@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/node"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -33,6 +34,13 @@ type Sweep[T component.Object] struct {
 	// Prepare is called for the new namespace of a run before the component is created: it makes what
 	// the component needs, and may start [Play]. Nil does nothing.
 	Prepare func(t testing.TB, c client.WithWatch, namespace string)
+	// Drivers makes the drivers of a process: with it goes what its drivers remember. They call
+	// [Process.Call]. Nil means those of Options.
+	Drivers func(p *Process) []node.Driver
+	// External returns the external resources of a run, by name with their contents. They must be those
+	// of the undisturbed run at the end of each version, and none after the deletion. Nil means that there
+	// are none.
+	External func(namespace string) map[string]string
 }
 
 // CrashSweep plays a story once undisturbed, and then once for each write of the operator and each of
@@ -115,6 +123,9 @@ func (s Sweep[T]) play(t *testing.T, at cut) outcome {
 	r.remove()
 	out.took = time.Since(began)
 	r.end()
+	for name := range r.external() {
+		t.Errorf("external resource %s was leaked: its component is gone", name)
+	}
 	out.writes = first.sent()
 	return out
 }
