@@ -2,14 +2,10 @@ package component_test
 
 import (
 	"context"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,72 +15,6 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/product"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
-
-// loud is a Product that says itself what its spec says, too.
-type loud struct{ product.Product }
-
-func (l *loud) DeepCopyObject() runtime.Object { return &loud{*l.DeepCopy()} }
-
-func (*loud) GetDeploymentNamespace() string                  { return "own" }
-func (*loud) GetDeploymentName() string                       { return "own" }
-func (*loud) GetKubeConfig() []byte                           { return []byte("own") }
-func (*loud) GetImpersonationUser() string                    { return "own" }
-func (*loud) GetImpersonationGroups() []string                { return []string{"own"} }
-func (*loud) IsSuspended() bool                               { return true }
-func (*loud) GetRequeueInterval() time.Duration               { return 2 * time.Hour }
-func (*loud) GetRetryInterval() time.Duration                 { return 3 * time.Hour }
-func (*loud) GetTimeout() time.Duration                       { return 4 * time.Hour }
-func (*loud) GetAdoptionPolicy() api.AdoptionPolicy           { return api.AdoptionPolicyNever }
-func (*loud) GetUpdatePolicy() api.UpdatePolicy               { return api.UpdatePolicyRecreate }
-func (*loud) GetDeletePolicy() api.DeletePolicy               { return api.DeletePolicyOrphan }
-func (*loud) GetMissingNamespacesPolicy() api.NamespacePolicy { return api.NamespacePolicyDoNotCreate }
-
-// TestConfiguration: what a component says of itself counts more than what its spec says, and both count
-// more than the operator's defaults.
-func TestConfiguration(t *testing.T) {
-	t.Parallel()
-	minute := &metav1.Duration{Duration: time.Minute}
-	spec := product.Spec{
-		PlacementSpec: api.PlacementSpec{Namespace: "spec", Name: "spec"}, SuspensionSpec: api.SuspensionSpec{Suspend: false},
-		ImpersonationSpec: api.ImpersonationSpec{ServiceAccountName: "spec"},
-		RequeueSpec:       api.RequeueSpec{RequeueInterval: minute}, RetrySpec: api.RetrySpec{RetryInterval: minute},
-		TimeoutSpec: api.TimeoutSpec{Timeout: minute},
-		PolicySpec: api.PolicySpec{
-			AdoptionPolicy: "IfUnowned", UpdatePolicy: "SsaMerge", DeletePolicy: "OrphanOnApply", MissingNamespacesPolicy: "Create",
-		},
-	}
-	own := &loud{product.Product{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}, Spec: spec}}
-	want := map[string]any{
-		"namespace": "own", "name": "own", "kubeconfig": "own", "user": "own", "groups": []string{"own"}, "suspended": true,
-		"requeue": 2 * time.Hour, "retry": 3 * time.Hour, "timeout": 4 * time.Hour,
-		"adoption": api.AdoptionPolicyNever, "update": api.UpdatePolicyRecreate, "delete": api.DeletePolicyOrphan,
-		"namespaces": api.NamespacePolicyDoNotCreate,
-	}
-	if diff := cmp.Diff(want, component.ConfigurationOf(own)); diff != "" {
-		t.Errorf("of the component itself (-want +got):\n%s", diff)
-	}
-	want = map[string]any{
-		"namespace": "spec", "name": "spec", "kubeconfig": "", "user": "system:serviceaccount:${namespace}:spec", "groups": []string(nil),
-		"suspended": false, "requeue": time.Minute, "retry": time.Minute, "timeout": time.Minute,
-		"adoption": api.AdoptionPolicyIfUnowned, "update": api.UpdatePolicySsaMerge, "delete": api.DeletePolicyOrphanOnApply,
-		"namespaces": api.NamespacePolicyCreate,
-	}
-	if diff := cmp.Diff(want, component.ConfigurationOf(&own.Product)); diff != "" {
-		t.Errorf("of the spec (-want +got):\n%s", diff)
-	}
-}
-
-// TestGetSpecIsRead: the framework does not change what a component returns as its spec, and hands it to
-// the generator as it is.
-func TestGetSpecIsRead(t *testing.T) {
-	t.Parallel()
-	spec := &product.Spec{PlacementSpec: api.PlacementSpec{Name: "b"}}
-	first := spec.ToUnstructured()
-	first["name"] = "changed"
-	if got := spec.ToUnstructured(); spec.Name != "b" || !reflect.DeepEqual(got, map[string]any{"name": "b"}) {
-		t.Errorf("the spec became %v", got)
-	}
-}
 
 // TestNoPass: outside a pass there is nothing to ask for.
 func TestNoPass(t *testing.T) {

@@ -189,13 +189,13 @@ func live(t *testing.T, c client.Client, namespace, name string) *corev1.ConfigM
 	return m
 }
 
-// grant allows a user of a cluster everything about ConfigMaps.
+// grant allows a user of a cluster everything about ConfigMaps and Bundles.
 func grant(t *testing.T, c client.Client, subject rbacv1.Subject) {
 	t.Helper()
 	name := "test-" + string(uuid.NewUUID())
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "bundles.trimtab.dev"}, Resources: []string{"configmaps", "bundles"}, Verbs: []string{"*"}}},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject},

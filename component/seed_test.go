@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,9 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -26,8 +27,7 @@ import (
 )
 
 var (
-	_ reconcile.Reconciler = (*reconciler)(nil)
-	_ component.Component  = (*product.Product)(nil)
+	_ reconcile.Reconciler = component.NewReconciler[*product.Product]("op.test", &generator{}, component.ReconcilerOptions{}) // 004-02
 )
 
 // TestReconciler: a generator behind a custom resource, as a kubebuilder project runs it.
@@ -70,33 +70,47 @@ func TestReconciler(t *testing.T) {
 // TestManagers: the manager may cache what the reconciler works with, or not.
 func TestManagers(t *testing.T) {
 	t.Parallel()
-	for _, cached := range []bool{true, false} {
-		t.Run(fmt.Sprintf("cached %t", cached), func(t *testing.T) {
+	managers := map[string]func(*ctrl.Options){
+		"004-36 a manager as the seed describes it": func(o *ctrl.Options) {
+			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
+				&product.Product{}, &apiextensionsv1.CustomResourceDefinition{}, object("apiregistration.k8s.io/v1", "APIService", "", nil),
+			}}
+		},
+		"004-36 a manager that caches everything": func(o *ctrl.Options) { o.Client.Cache = &client.CacheOptions{Unstructured: true} },
+	}
+	for name, change := range managers {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.manager = func(o *ctrl.Options) {
 				if err := apiextensionsv1.AddToScheme(o.Scheme); err != nil {
 					t.Fatal(err)
 				}
-				if !cached {
-					o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&product.Product{}, &apiextensionsv1.CustomResourceDefinition{}}}
+				change(o)
+			}
+			s.start()
+			for _, obj := range []client.Object{&apiextensionsv1.CustomResourceDefinition{}, object("apiregistration.k8s.io/v1", "APIService", "", nil)} {
+				if _, err := s.mgr.GetCache().GetInformer(t.Context(), obj); err != nil {
+					t.Fatal(err)
 				}
 			}
-			s.start().create(product.Spec{}, configMap("one", "1"))
+			kind := schema.GroupKind{Group: s.namespace + ".example.org", Kind: "Baz"}
+			s.create(product.Spec{}, configMap("one", "1"), plain(kind), object(kind.Group+"/v1", kind.Kind, "ours", nil))
 			s.is("Ready", "Ready")
 			s.delete()
 			testenv.Gone(t, s.admin, s.named("a"), "deleted")
+			testenv.Gone(t, s.admin, plain(kind), "deleted")
 		})
 	}
-	t.Run("a scheme without the kind", func(t *testing.T) {
+	t.Run("004-36 a scheme without the kind", func(t *testing.T) {
 		t.Parallel()
 		s := newShop(t)
-		mgr, err := ctrl.NewManager(s.cfg, ctrl.Options{Scheme: runtime.NewScheme()})
+		mgr, err := ctrl.NewManager(s.cfg, ctrl.Options{Scheme: runtime.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = component.NewReconciler[*product.Product](s.operator, s.generator, s.options).SetupWithManager(mgr)
-		if err == nil || !strings.Contains(err.Error(), "product.Product") {
+		if err == nil || !strings.Contains(err.Error(), "product.Product") || !strings.Contains(err.Error(), "add its AddToScheme") {
 			t.Errorf("error %v, want one that names the kind", err)
 		}
 	})
@@ -109,9 +123,18 @@ func TestPlacement(t *testing.T) {
 	other := testenv.Namespace(t, s.cfg)
 	elsewhere := configMap("explicit", "1")
 	elsewhere.Namespace = s.namespace
-	s.create(product.Spec{PlacementSpec: api.PlacementSpec{Namespace: other}}, configMap("one", "1"), elsewhere)
-	s.is("Ready", "Ready")
-	t.Run("namespace", func(t *testing.T) {
+	cluster := object("rbac.authorization.k8s.io/v1", "ClusterRole", s.operator, nil)
+	cluster.SetNamespace(other)
+	s.create(product.Spec{PlacementSpec: api.PlacementSpec{Namespace: other}}, configMap("one", "1"), elsewhere, cluster)
+	p := s.is("Ready", "Ready")
+	t.Run("004-15 placement", func(t *testing.T) {
+		cluster.SetNamespace("")
+		testenv.Wait(t, s.admin, cluster, "in no namespace", func(*unstructured.Unstructured) bool { return true })
+		for _, item := range p.Status.Inventory {
+			if item.Kind == "ClusterRole" && item.Namespace != "" {
+				t.Errorf("recorded as %s", item.Key())
+			}
+		}
 		if got := s.generator.last(); got.namespace != other || got.name != "a" {
 			t.Errorf("generated for %s/%s, want %s/a", got.namespace, got.name, other)
 		}
@@ -125,6 +148,35 @@ func TestPlacement(t *testing.T) {
 		if got := s.generator.last(); got.namespace != s.namespace || got.name != "b" {
 			t.Errorf("generated for %s/%s, want %s/b", got.namespace, got.name, s.namespace)
 		}
+		s.delete()
+		testenv.Gone(t, s.admin, cluster, "deleted")
+	})
+}
+
+// TestEmptyResult: a generator that returns nothing has nothing deleted by mistake.
+func TestEmptyResult(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).start()
+	t.Run("004-21 Generate", func(t *testing.T) {
+		s.create(product.Spec{PlacementSpec: api.PlacementSpec{Name: "b"}, TimeoutSpec: api.TimeoutSpec{Timeout: &metav1.Duration{Duration: time.Hour}}},
+			configMap("one", "1"), configMap("two", "1"))
+		p := s.is("Ready", "Ready")
+		last := s.generator.last()
+		if diff := cmp.Diff(&p.Spec, last.parameters); diff != "" || last.namespace != s.namespace || last.name != "b" {
+			t.Errorf("generated for %s/%s, parameters (-want +got):\n%s", last.namespace, last.name, diff)
+		}
+		s.generator.set("2", func(context.Context, call) ([]client.Object, error) { return nil, nil })
+		s.patch(`{"metadata":{"annotations":{"trimtab.dev/reconcile":"now"}}}`)
+		p = s.await("kept", func(p *product.Product) bool { return ready(p).Reason == "PruneBlocked" })
+		for _, name := range []string{"one", "two"} {
+			if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(s.configMap(name)), &corev1.ConfigMap{}); err != nil {
+				t.Error(err)
+			}
+		}
+		s.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, s.operator+"/allow-prune", p.Generation))
+		testenv.Gone(t, s.admin, s.configMap("one"), "deleted")
+		testenv.Gone(t, s.admin, s.configMap("two"), "deleted")
+		s.is("Ready", "Ready")
 	})
 }
 
@@ -181,103 +233,6 @@ func TestStatus(t *testing.T) {
 	t.Run("one condition Ready", func(t *testing.T) {
 		if a, b := ready(first), ready(failed); a.Status != metav1.ConditionTrue || b.Status != metav1.ConditionFalse || a.Message == "" || a.LastTransitionTime.IsZero() {
 			t.Errorf("conditions %v and %v", a, b)
-		}
-	})
-}
-
-// TestHooks: hooks are called at their points, in order, and see the component as it is known.
-func TestHooks(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	var mu sync.Mutex
-	var calls []string
-	fail := map[string]bool{}
-	take := func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		defer func() { calls = nil }()
-		return calls
-	}
-	failAt := func(name string, is bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		fail[name] = is
-	}
-	note := func(name string) component.HookFunc[*product.Product] {
-		return func(ctx context.Context, c client.Client, p *product.Product) error {
-			_, noTarget := component.ClientFromContext(ctx)
-			if early := strings.HasPrefix(name, "post-read"); (noTarget != nil) != early {
-				t.Errorf("%s: a client for the dependents: %v", name, noTarget)
-			}
-			if c != s.mgr.GetClient() {
-				t.Errorf("%s: the client is not the manager's", name)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			calls = append(calls, name)
-			if name == "post-read" {
-				p.Spec.Name = "renamed"
-			}
-			if fail[name] {
-				return errors.New(name + " fails")
-			}
-			return nil
-		}
-	}
-	s.hooks = func(r *reconciler) {
-		r.WithPostReadHook(note("post-read")).WithPreReconcileHook(note("pre-reconcile")).WithPostReconcileHook(note("post-reconcile")).
-			WithPreDeleteHook(note("pre-delete")).WithPostDeleteHook(note("post-delete")).WithPostReadHook(note("post-read 2"))
-	}
-	s.start()
-	failAt("pre-reconcile", true)
-	s.create(product.Spec{}, configMap("one", "1"))
-	p := s.is("Error", "Error")
-	t.Run("004-39 an error of pre-reconcile stops the pass", func(t *testing.T) {
-		if len(p.Status.Inventory) != 0 || !strings.Contains(p.Status.Message, "pre-reconcile hook: pre-reconcile fails") {
-			t.Errorf("inventory %v, message %s", p.Status.Inventory, p.Status.Message)
-		}
-		if got := take(); slices.Contains(got, "post-reconcile") || slices.Contains(got, "pre-delete") {
-			t.Errorf("called %v", got)
-		}
-	})
-	failAt("post-reconcile", true)
-	failAt("pre-reconcile", false)
-	p = s.await("post-reconcile fails", func(p *product.Product) bool { return strings.Contains(p.Status.Message, "post-reconcile fails") })
-	t.Run("004-40 an error of post-reconcile is an error of the component", func(t *testing.T) {
-		if p.Status.State != "Error" || ready(p).Status != metav1.ConditionFalse {
-			t.Errorf("state %s", p.Status.State)
-		}
-	})
-	failAt("post-reconcile", false)
-	p = s.is("Ready", "Ready")
-	t.Run("004-37 what a hook changes is seen, and not written", func(t *testing.T) {
-		if got := s.generator.last(); got.name != "renamed" || p.Spec.Name != "" {
-			t.Errorf("generated for %q, and the spec says %q", got.name, p.Spec.Name)
-		}
-	})
-	t.Run("hooks run in order", func(t *testing.T) {
-		got := take()
-		want := []string{"post-read", "post-read 2", "pre-reconcile", "post-reconcile"}
-		if diff := cmp.Diff(want, got[len(got)-4:]); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-	})
-	failAt("post-delete", true)
-	s.delete()
-	s.await("post-delete fails", func(p *product.Product) bool {
-		return p.Status.State == "Error" && strings.Contains(p.Status.Message, "post-delete fails") && len(p.Status.Inventory) == 0
-	})
-	failAt("post-delete", false)
-	testenv.Gone(t, s.admin, s.named("a"), "deleted")
-	t.Run("004-41 delete hooks", func(t *testing.T) {
-		got := slices.Compact(take())
-		if slices.Index(got, "pre-delete") > slices.Index(got, "post-delete") || slices.Contains(got, "pre-reconcile") {
-			t.Errorf("called %v", got)
-		}
-	})
-	t.Run("outside a pass", func(t *testing.T) {
-		if _, err := component.ClientFromContext(t.Context()); err == nil {
-			t.Error("there is a client without a pass")
 		}
 	})
 }

@@ -3,6 +3,7 @@ package component_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func newShop(t *testing.T) *shop {
 	s := &shop{
 		t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme),
 		namespace: testenv.Namespace(t, cfg), generator: &generator{},
-		hooks: func(*reconciler) {}, manager: func(*ctrl.Options) {}, tune: func(*component.Options[*product.Product]) {},
+		hooks: func(*reconciler) {}, manager: func(*ctrl.Options) {},
 	}
 	s.operator = s.namespace + ".shop.test"
 	return s
@@ -63,14 +64,48 @@ func newShop(t *testing.T) *shop {
 // start runs the operator until the test ends, as the main function of a kubebuilder project does.
 func (s *shop) start() *shop {
 	s.t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, product.AddToScheme} {
-		if err := add(scheme); err != nil {
-			s.t.Fatal(err)
+	s.run(product.AddToScheme, func(mgr ctrl.Manager) error {
+		r := component.NewTunedReconciler(s.operator, component.Generator(s.generator), s.options, tuned(s.tune))
+		s.hooks(r)
+		return r.SetupWithManager(mgr)
+	})
+	return s
+}
+
+// tuned makes an operator that is quick to retry, and changes what a test says.
+func tuned[T component.Component](change func(*component.Options[T])) func(*component.Options[T]) {
+	return func(o *component.Options[T]) {
+		o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
+		o.HandoverGrace = -1
+		if change != nil {
+			change(o)
 		}
 	}
+}
+
+// startAs runs an operator whose components have another type in Go.
+func startAs[T component.Component](s *shop, of T, list client.ObjectList, hooks func(*component.Reconciler[T]), change func(*component.Options[T])) {
+	s.t.Helper()
+	add := func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypeWithName(product.GroupVersion.WithKind("Product"), of)
+		scheme.AddKnownTypeWithName(product.GroupVersion.WithKind("ProductList"), list)
+		metav1.AddToGroupVersion(scheme, product.GroupVersion)
+		return nil
+	}
+	s.run(add, func(mgr ctrl.Manager) error {
+		r := component.NewTunedReconciler(s.operator, component.Generator(s.generator), s.options, tuned(change))
+		if hooks != nil {
+			hooks(r)
+		}
+		return r.SetupWithManager(mgr)
+	})
+}
+
+// run runs a manager with the controllers that setup adds.
+func (s *shop) run(add func(*runtime.Scheme) error, setup func(ctrl.Manager) error) {
+	s.t.Helper()
 	o := ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme(s.t, clientgoscheme.AddToScheme, add), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
@@ -80,13 +115,7 @@ func (s *shop) start() *shop {
 		s.t.Fatal(err)
 	}
 	s.mgr = mgr
-	r := component.NewTunedReconciler(s.operator, s.generator, s.options, func(o *component.Options[*product.Product]) {
-		o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
-		o.HandoverGrace = -1
-		s.tune(o)
-	})
-	s.hooks(r)
-	if err := r.SetupWithManager(mgr); err != nil {
+	if err := setup(mgr); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -99,7 +128,6 @@ func (s *shop) start() *shop {
 		}
 	})
 	s.t.Cleanup(s.stop)
-	return s
 }
 
 // create makes the component "a".
@@ -194,6 +222,19 @@ func (g *generator) Generate(ctx context.Context, namespace, name string, parame
 	}
 	spec, _ := parameters.(*product.Spec)
 	return product.Render(spec)
+}
+
+// listOf is a list of components of another type in Go.
+type listOf[T any] struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []T `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *listOf[T]) DeepCopyObject() runtime.Object {
+	return &listOf[T]{l.TypeMeta, *l.DeepCopy(), slices.Clone(l.Items)}
 }
 
 // Version implements component.Versioned. It is asked for in each pass.

@@ -318,8 +318,9 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	}
 	if p.refs != nil {
 		c.Inputs, err = p.inputs()
+		return c, err
 	}
-	return c, err
+	return c, nil
 }
 
 // render calls the renderer with a copy of the component whose references are loaded.
@@ -354,7 +355,7 @@ func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
 	return engine.Rendered{Objects: objects, Volatile: in.asked.Load(), Unrendered: unrendered}, err
 }
 
-// inputs identifies what the renderer's result depends on.
+// inputs identifies what the renderer's result depends on. Empty means that this is not known.
 func (p *pass[T]) inputs() (_ string, err error) {
 	in := struct {
 		Generation          int64
@@ -385,7 +386,7 @@ func (p *pass[T]) inputs() (_ string, err error) {
 	}
 	text, err := json.Marshal(in)
 	if err != nil {
-		return "", fmt.Errorf("encode the spec: %w", err)
+		return "", nil //nolint:nilerr // the parameters are not what JSON knows, which is the generator's business
 	}
 	return hashOf(text), nil
 }
