@@ -38,6 +38,7 @@ type shop struct {
 	operator  string
 	requests  *testenv.Log
 	generator *generator
+	builder   component.SchemeBuilder // of the generator
 	options   component.ReconcilerOptions
 	tune      func(*component.Options[*product.Product])
 	hooks     func(*reconciler)
@@ -65,7 +66,11 @@ func newShop(t *testing.T) *shop {
 func (s *shop) start() *shop {
 	s.t.Helper()
 	s.run(product.AddToScheme, func(mgr ctrl.Manager) error {
-		r := component.NewTunedReconciler(s.operator, component.Generator(s.generator), s.options, tuned(s.tune))
+		var g component.Generator = s.generator
+		if s.builder != nil {
+			g = builder{s.generator, s.builder}
+		}
+		r := component.NewTunedReconciler(s.operator, g, s.options, tuned(s.tune))
 		s.hooks(r)
 		return r.SetupWithManager(mgr)
 	})
@@ -222,6 +227,12 @@ func (g *generator) Generate(ctx context.Context, namespace, name string, parame
 	}
 	spec, _ := parameters.(*product.Spec)
 	return product.Render(spec)
+}
+
+// builder is a generator that adds to the scheme.
+type builder struct {
+	*generator
+	component.SchemeBuilder
 }
 
 // listOf is a list of components of another type in Go.

@@ -1,6 +1,7 @@
 package component_test
 
 import (
+	gocmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -65,8 +70,10 @@ func TestStates(t *testing.T) {
 	failWith(nil)
 	seen := s.record()
 	s.start()
-	s.create(product.Spec{}, s.slow())
+	kind := schema.GroupKind{Group: s.namespace + ".example.org", Kind: "Baz"}
+	s.create(product.Spec{}, s.slow(), plain(kind))
 	s.is("Processing", "Processing")
+	s.claim()
 	if n := finished.Load(); n != 0 {
 		t.Errorf("the post-reconcile hook was called %d times before the dependents were ready", n)
 	}
@@ -75,60 +82,92 @@ func TestStates(t *testing.T) {
 	if finished.Load() == 0 {
 		t.Error("the post-reconcile hook was not called")
 	}
-	s.patch(`{"spec":{"suspend":true}}`)
-	s.is("Pending", "Suspended")
-	s.patch(`{"spec":{"suspend":false,"settings":{"name":"settings-of-a"}}}`)
-	s.is("Pending", "Retrying")
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings-of-a"}, Data: map[string]string{"a": "b"}}
-	if err := s.admin.Create(t.Context(), settings); err != nil {
-		t.Fatal(err)
-	}
-	s.is("Ready", "Ready")
-	s.finish(metav1.ConditionFalse)
-	s.is("Processing", "Processing")
-	s.patch(`{"spec":{"timeout":"1ms"}}`)
-	s.is("Error", "Timeout")
-	t.Run("004-54 after the timeout it can still become ready", func(t *testing.T) {
-		s.finish(metav1.ConditionTrue)
-		s.is("Ready", "Ready")
-	})
+	s.waits()
 	s.generator.set("x", func(context.Context, call) ([]client.Object, error) { return nil, errors.New("no luck") })
 	s.patch(`{"spec":{"timeout":"1h"}}`)
 	s.is("Error", "Error")
 	s.generator.set("", nil)
 	s.is("Ready", "Ready")
 
+	foreign := object(kind.Group+"/v1", kind.Kind, "theirs", nil)
+	foreign.SetNamespace(s.namespace)
+	if err := s.admin.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
 	failWith(component.NewRetriableError(errors.New("busy"), new(50*time.Millisecond)))
 	s.patch(`{"metadata":{"finalizers":["` + s.operator + `/finalizer","example.org/theirs"]}}`)
 	s.delete()
-	s.is("Deleting", "DeletionBlocked")
+	s.says("DeletionBlocked", "example.org/theirs")
 	s.finalizers("/metadata/finalizers/1", "slow-holder")
 	s.is("DeletionPending", "DeletionRetrying")
 	failWith(errors.New("no luck"))
 	s.is("Error", "Error")
 	failWith(nil)
-	s.is("Deleting", "DeletionProcessing")
-	slow := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "slow"}}
-	if err := s.admin.Patch(t.Context(), slow, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	s.says("DeletionBlocked", "1 object of kind Baz")
+	if err := s.admin.Delete(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
+	s.is("Deleting", "DeletionProcessing")
+	s.release()
 	testenv.Gone(t, s.admin, s.named("a"), "deleted")
-	t.Run("the states and reasons", func(t *testing.T) {
-		got := seen()
-		for _, want := range []string{
-			"Pending FirstSeen", "Pending Suspended", "Pending Retrying", "Processing Processing", "Processing Restarting", "Ready Ready",
-			"Error Error", "Error Timeout", "DeletionPending DeletionRetrying", "Deleting DeletionBlocked", "Deleting DeletionProcessing",
-		} {
-			if !got[want] {
-				t.Errorf("%s did not occur", want)
-			}
-			delete(got, want)
-		}
-		delete(got, " ") // before the first pass
-		if len(got) > 0 {
-			t.Errorf("others occurred: %v", got)
-		}
+	s.recorded(t, seen())
+}
+
+// waits has a component wait for all that it can wait for.
+func (s *shop) waits() {
+	s.t.Helper()
+	s.patch(`{"spec":{"suspend":true}}`)
+	s.is("Pending", "Suspended")
+	s.patch(`{"spec":{"suspend":false,"settings":{"name":"settings-of-a"}}}`)
+	s.is("Pending", "Retrying")
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings-of-a"}, Data: map[string]string{"a": "b"}}
+	if err := s.admin.Create(s.t.Context(), settings.DeepCopy()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.is("Ready", "Ready")
+	s.finish(metav1.ConditionFalse)
+	s.is("Processing", "Processing")
+	s.patch(`{"spec":{"timeout":"1ms"}}`)
+	s.is("Error", "Timeout")
+	if err := s.admin.Delete(s.t.Context(), settings.DeepCopy()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.is("Pending", "Timeout")
+	if err := s.admin.Create(s.t.Context(), settings.DeepCopy()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.is("Error", "Timeout")
+	s.t.Run("004-54 after the timeout it can still become ready", func(*testing.T) {
+		s.finish(metav1.ConditionTrue)
+		s.is("Ready", "Ready")
 	})
+}
+
+// says waits until a deletion waits for a reason and says for what.
+func (s *shop) says(reason, text string) {
+	s.t.Helper()
+	s.await(reason+": "+text, func(p *product.Product) bool {
+		return p.Status.State == "Deleting" && ready(p).Reason == reason && strings.Contains(p.Status.Message, text)
+	})
+}
+
+// claim has another controller set a condition of its own.
+func (s *shop) claim() {
+	s.t.Helper()
+	patch := `{"apiVersion":"products.trimtab.dev/v1","kind":"Product","metadata":{"name":"a"},"status":{"conditions":[` +
+		`{"type":"Insured","status":"True","reason":"Paid","message":"theirs","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+	if err := s.admin.Status().Patch(s.t.Context(), s.named("a"), client.RawPatch(types.ApplyPatchType, []byte(patch)), client.FieldOwner("insurer")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// release lets the slow dependent go.
+func (s *shop) release() {
+	s.t.Helper()
+	slow := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "slow"}}
+	if err := s.admin.Patch(s.t.Context(), slow, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // finalizers removes one of the component's finalizers and has the slow dependent held by another.
@@ -144,59 +183,68 @@ func (s *shop) finalizers(path, holder string) {
 	}
 }
 
-// record watches the component from the start and returns every state with its reason that it had.
-func (s *shop) record() func() map[string]bool {
+// record watches the component from the start and returns all versions of it.
+func (s *shop) record() func() []*product.Product {
 	s.t.Helper()
 	events, err := s.admin.Watch(s.t.Context(), &product.ProductList{}, client.InNamespace(s.namespace))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	done := make(chan map[string]bool)
+	done := make(chan []*product.Product)
 	go func() {
-		seen := map[string]bool{}
+		var seen []*product.Product
 		defer func() { done <- seen }()
 		for event := range events.ResultChan() {
 			p, ok := event.Object.(*product.Product)
 			if !ok {
 				return
 			}
-			if seen[p.Status.State+" "+ready(p).Reason] = true; event.Type == "DELETED" {
+			if seen = append(seen, p); event.Type == "DELETED" {
 				return
 			}
 		}
 	}()
-	return func() map[string]bool { defer events.Stop(); return <-done }
+	return func() []*product.Product { defer events.Stop(); return <-done }
 }
 
-// TestTimeout: the time counts from the last change of the component or of its manifests.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	s := newSlowShop(t)
-	s.tune = func(o *component.Options[*product.Product]) { o.RequeueInterval = 3 * time.Second }
-	s.start()
-	s.create(product.Spec{Settings: &api.ConfigMapReference{Name: "in"}}, s.slow())
-	settings := s.configMap("in")
-	settings.Data = map[string]string{"a": "1"}
-	if err := s.admin.Create(t.Context(), settings); err != nil {
-		t.Fatal(err)
-	}
-	began := s.is("Processing", "Processing").Status.ProcessingSince.Time
-	t.Run("manifests that change restart the timer", func(t *testing.T) {
-		testenv.Wait(t, s.admin, s.configMap("settings"), "rendered", func(*corev1.ConfigMap) bool { return true })
-		<-time.After(time.Until(began.Add(2 * time.Second)))
-		if err := s.admin.Patch(t.Context(), s.configMap("in"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"2"}}`))); err != nil {
-			t.Fatal(err)
+// recorded checks all versions of the component.
+func (s *shop) recorded(t *testing.T, all []*product.Product) {
+	t.Helper()
+	t.Run("004-12 the states and reasons", func(t *testing.T) {
+		got := map[string]bool{}
+		for _, p := range all {
+			got[p.Status.State+" "+ready(p).Reason] = true
 		}
-		p := s.await("restarted", func(p *product.Product) bool {
-			return p.Status.ProcessingSince != nil && p.Status.ProcessingSince.After(began) && p.Status.State == "Processing"
-		})
-		again := p.Status.ProcessingSince.Time
-		late := s.is("Error", "Timeout")
-		if at := ready(late).LastTransitionTime; at.Sub(again) < 2*time.Second {
-			t.Errorf("timed out at %s, want 3 s after %s", at, again)
+		want := map[string]bool{" ": true} // before the first pass
+		for _, one := range []string{
+			"Pending FirstSeen", "Pending Suspended", "Pending Retrying", "Pending Timeout", "Processing Processing", "Processing Restarting", "Ready Ready",
+			"Error Error", "Error Timeout", "DeletionPending DeletionRetrying", "Deleting DeletionBlocked", "Deleting DeletionProcessing",
+		} {
+			want[one] = true
 		}
-		if !strings.Contains(late.Status.Message, "not ready after 3s") {
-			t.Errorf("message %s", late.Status.Message)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("states (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("004-11 one condition Ready, and that of another", func(t *testing.T) {
+		claimed := false
+		for _, p := range all {
+			types := map[string]int{}
+			for _, c := range p.Status.Conditions {
+				if types[c.Type]++; c.Type == "Ready" && (c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero()) {
+					t.Errorf("condition %+v", c)
+				}
+			}
+			status := map[string]metav1.ConditionStatus{"Ready": "True", "Error": "False"}[p.Status.State]
+			if p.Status.State != "" && (types["Ready"] != 1 || ready(p).Status != gocmp.Or(status, "Unknown")) {
+				t.Errorf("in state %s the conditions are %+v", p.Status.State, p.Status.Conditions)
+			}
+			if claimed = claimed || types["Insured"] == 1; claimed && types["Insured"] != 1 {
+				t.Errorf("the condition of another is gone: %+v", p.Status.Conditions)
+			}
+		}
+		if !claimed {
+			t.Error("the condition of another never existed")
 		}
 	})
 }
@@ -284,45 +332,109 @@ func TestSilence(t *testing.T) {
 // TestSingleton: two components have nothing in common, and where one is allowed the second is refused.
 func TestSingleton(t *testing.T) {
 	t.Parallel()
-	for _, only := range []bool{false, true} {
-		t.Run(fmt.Sprintf("only one %t", only), func(t *testing.T) {
-			t.Parallel()
-			s := newShop(t)
-			s.tune = func(o *component.Options[*product.Product]) { o.Singleton = only }
-			s.start()
-			s.create(product.Spec{}, configMap("one", "1"))
-			s.is("Ready", "Ready")
-			second := s.named("b")
-			if err := s.admin.Create(t.Context(), second); err != nil {
+	t.Run("004-01 two components in two namespaces", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t)
+		elsewhere := testenv.Namespace(t, s.cfg)
+		s.manager = func(o *ctrl.Options) { o.Cache.DefaultNamespaces[elsewhere] = cache.Config{} }
+		s.start()
+		a := s.create(product.Spec{}, configMap("one", "1"))
+		b := &product.Product{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "a"}, Spec: a.Spec}
+		if err := s.admin.Create(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		first := s.is("Ready", "Ready")
+		second := testenv.Wait(t, s.admin, b.DeepCopy(), "ready", func(p *product.Product) bool { return p.Status.State == "Ready" })
+		if x, y := first.Status.Inventory, second.Status.Inventory; len(x) != 1 || len(y) != 1 || x[0].Key() == y[0].Key() || x[0].UID == y[0].UID {
+			t.Errorf("inventories %v and %v", x, y)
+		}
+		one, two := live(t, s.admin, s.namespace, "one"), live(t, s.admin, elsewhere, "one")
+		if key := s.operator + "/owner-id"; one.Labels[key] == two.Labels[key] || one.Annotations[key] == two.Annotations[key] {
+			t.Errorf("owners %s %s, %s %s", one.Labels[key], two.Labels[key], one.Annotations[key], two.Annotations[key])
+		}
+		s.delete()
+		testenv.Gone(t, s.admin, s.named("a"), "deleted")
+		if after := live(t, s.admin, elsewhere, "one"); after.ResourceVersion != two.ResourceVersion {
+			t.Error("the object of the other component was written")
+		}
+	})
+	t.Run("004-01 one is allowed", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t)
+		s.tune = func(o *component.Options[*product.Product]) { o.Singleton = true }
+		s.start().create(product.Spec{}, configMap("one", "1"))
+		first := s.is("Ready", "Ready")
+		refused := func(name string) {
+			t.Helper()
+			p := testenv.Wait(t, s.admin, s.named(name), "refused", func(p *product.Product) bool { return ready(p).Reason == "Singleton" })
+			if p.Status.State != "Error" || ready(p).Status != metav1.ConditionFalse || !strings.Contains(ready(p).Message, s.namespace+"/a exists, and there may be one only") {
+				t.Errorf("status %+v", p.Status.Status)
+			}
+		}
+		for _, name := range []string{"c", "b"} {
+			if err := s.admin.Create(t.Context(), s.named(name)); err != nil {
 				t.Fatal(err)
 			}
-			want := "Ready"
-			if only {
-				want = "Error"
-			}
-			b := testenv.Wait(t, s.admin, s.named("b"), want, func(p *product.Product) bool { return p.Status.State == want })
-			if only && !strings.Contains(b.Status.Message, s.namespace+"/a exists, and there may be one only") {
-				t.Errorf("message %s", b.Status.Message)
-			}
-			s.delete()
-			testenv.Gone(t, s.admin, s.named("a"), "deleted")
-			testenv.Wait(t, s.admin, s.named("b"), "ready", func(p *product.Product) bool { return p.Status.State == "Ready" })
-		})
+			refused(name)
+		}
+		s.stop() // another process comes to the same result
+		s.start()
+		s.patch(`{"metadata":{"annotations":{"trimtab.dev/reconcile":"now"}}}`)
+		after := s.await("reconciled", func(p *product.Product) bool { return p.Status.HandledReconcile == "now" })
+		if ready(after).Status != metav1.ConditionTrue || after.Status.AppliedGeneration != first.Generation {
+			t.Errorf("status %+v", after.Status.Status)
+		}
+		refused("b")
+		refused("c")
+		s.delete()
+		testenv.Gone(t, s.admin, s.named("a"), "deleted")
+		// The next is the one that was created first or, within the same second, the first by name.
+		testenv.Wait(t, s.admin, s.named(s.eldest("b", "c")), "ready", func(p *product.Product) bool { return p.Status.State == "Ready" })
+	})
+}
+
+// eldest is the older of two components.
+func (s *shop) eldest(a, b string) string {
+	s.t.Helper()
+	first, second := s.named(a), s.named(b)
+	for _, p := range []*product.Product{first, second} {
+		if err := s.admin.Get(s.t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			s.t.Fatal(err)
+		}
 	}
+	if second.CreationTimestamp.Before(&first.CreationTimestamp) {
+		return b
+	}
+	return a
 }
 
 // TestSchemeBuilder: typed objects of a group that only the generator or the options know.
 func TestSchemeBuilder(t *testing.T) {
 	t.Parallel()
-	s := newSlowShop(t)
-	s.options.SchemeBuilder = schemeFunc(bundle.AddToScheme)
-	s.generator.do = func(context.Context, call) ([]client.Object, error) {
-		return []client.Object{&bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Name: "slow"}}}, nil
+	for name, change := range map[string]func(*shop){
+		"004-35 of the options":   func(s *shop) { s.options.SchemeBuilder = schemeFunc(bundle.AddToScheme) },
+		"004-24 of the generator": func(s *shop) { s.builder = schemeFunc(bundle.AddToScheme) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSlowShop(t)
+			change(s)
+			s.generator.do = func(context.Context, call) ([]client.Object, error) {
+				inner := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Name: "slow"}}
+				inner.Spec.Objects = []runtime.RawExtension{{Raw: []byte(`{"a":"b"}`)}}
+				return []client.Object{inner}, nil
+			}
+			s.start().create(product.Spec{})
+			s.is("Ready", "Ready")
+			inner := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "slow"}}
+			if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(inner), inner); err != nil || len(inner.Spec.Objects) != 1 {
+				t.Errorf("%v: %v", err, inner.Spec)
+			}
+			if s.mgr.GetScheme().Recognizes(bundle.GroupVersion.WithKind("Bundle")) {
+				t.Error("the manager's scheme was changed")
+			}
+		})
 	}
-	t.Run("004-35 of the options", func(t *testing.T) {
-		s.start().create(product.Spec{})
-		s.is("Ready", "Ready")
-	})
 }
 
 type schemeFunc func(*runtime.Scheme) error

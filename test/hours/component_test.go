@@ -49,6 +49,11 @@ const factoryName = "factory.test"
 // inFactory runs a test in a bubble of simulated time. The operator has its defaults.
 func inFactory(t *testing.T, f func(*factory), hooks ...func(*factory, *component.Reconciler[*product.Product])) {
 	t.Helper()
+	inFactoryWith(t, component.ReconcilerOptions{}, f, hooks...)
+}
+
+func inFactoryWith(t *testing.T, o component.ReconcilerOptions, f func(*factory), hooks ...func(*factory, *component.Reconciler[*product.Product])) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cluster := kubesim.New(t, kubesim.Options{CRDs: definitions(t, product.CRDs, bundle.CRDs)})
 		scheme := runtime.NewScheme()
@@ -63,7 +68,7 @@ func inFactory(t *testing.T, f func(*factory), hooks ...func(*factory, *componen
 			Controller: config.Controller{SkipNameValidation: new(true)}, GracefulShutdownTimeout: new(time.Duration),
 		})
 		must(t, err)
-		r := component.NewReconciler[*product.Product](factoryName, w, component.ReconcilerOptions{})
+		r := component.NewReconciler[*product.Product](factoryName, w, o)
 		for _, add := range hooks {
 			add(w, r)
 		}
@@ -377,4 +382,49 @@ func TestTimeoutStartsAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLastObservedAt: how often the status says when it was written.
+func TestLastObservedAt(t *testing.T) {
+	// observed returns status.lastObservedAt, which must not decrease.
+	observed := func(w *factory, last time.Time) time.Time {
+		w.t.Helper()
+		p := w.is("a", "Ready", "Ready")
+		now := p.Status.LastObservedAt
+		if now == nil || now.Time.Before(last) {
+			w.t.Fatalf("observed at %v after %s", now, last)
+		}
+		return now.Time
+	}
+	t.Run("004-09 with another change of the status", func(t *testing.T) {
+		inFactory(t, func(w *factory) {
+			w.create("a", product.Spec{}, one())
+			w.pass(time.Second)
+			first := observed(w, time.Time{})
+			w.pass(5 * time.Hour)
+			if again := observed(w, first); !again.Equal(first) {
+				w.t.Errorf("observed at %s without a change since %s", again, first)
+			}
+			w.patch(&product.Product{}, "a", `{"spec":{"name":"b"}}`)
+			w.pass(time.Second)
+			if again := observed(w, first); again.Sub(first) < 5*time.Hour {
+				w.t.Errorf("observed at %s after a change", again)
+			}
+		})
+	})
+	t.Run("004-09 LastObservedAtEvery", func(t *testing.T) {
+		inFactoryWith(t, component.ReconcilerOptions{LastObservedAtEvery: time.Minute}, func(w *factory) {
+			w.create("a", product.Spec{}, one())
+			w.pass(time.Second)
+			last := observed(w, time.Time{})
+			for range 30 {
+				w.pass(time.Minute)
+				now := observed(w, last)
+				if now.Sub(last) != time.Minute {
+					w.t.Errorf("observed at %s and then at %s", last, now)
+				}
+				last = now
+			}
+		})
+	})
 }
