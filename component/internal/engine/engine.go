@@ -176,7 +176,7 @@ type pass struct {
 	sources    []client.Object
 	unrendered []string
 	// claims returns which of the members that are to go other components have recorded. It asks once.
-	claims func() (map[string]Claim, error)
+	claims func(context.Context) (map[string]Claim, error)
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
 

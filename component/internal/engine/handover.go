@@ -93,7 +93,7 @@ func (p *pass) handOver(ctx context.Context) {
 	}
 	slices.Sort(keys)
 	p.delay(leaving, keys)
-	p.claims = sync.OnceValues(func() (map[string]Claim, error) {
+	p.claims = once(func(ctx context.Context) (map[string]Claim, error) {
 		if p.c.Claims == nil || len(keys) == 0 {
 			return nil, nil
 		}
@@ -136,7 +136,7 @@ func (p *pass) give(ctx context.Context, m *member) (given bool, err error) {
 	if m.forgotten || p.claims == nil {
 		return m.forgotten, nil
 	}
-	claims, err := p.claims()
+	claims, err := p.claims(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask which components have recorded %s: %w", ref(m.item), err)
 	}

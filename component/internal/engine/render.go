@@ -145,7 +145,7 @@ func once[R any](f func(context.Context) (R, error)) func(context.Context) (R, e
 	first, done := make(chan struct{}, 1), make(chan struct{})
 	first <- struct{}{}
 	var result R
-	err := errors.New("render: it ended without a result")
+	err := errors.New("it ended without a result")
 	return func(ctx context.Context) (R, error) {
 		select {
 		case <-first:
@@ -156,7 +156,7 @@ func once[R any](f func(context.Context) (R, error)) func(context.Context) (R, e
 			return result, err
 		case <-ctx.Done():
 			var none R
-			return none, fmt.Errorf("render: %w", ctx.Err())
+			return none, ctx.Err()
 		}
 	}
 }
