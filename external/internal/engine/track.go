@@ -225,8 +225,12 @@ func (t *track) prepare(m record.Marker, unlocked bool) { t.prepared, t.unlocked
 func (t *track) wrotePrepared(r record.Record) {
 	before := *t
 	t.wroteMarker(r.Create, r.Incarnation)
-	t.creation = max(before.creation, decide.CreationUnrecorded)
-	t.called, t.deleteAccepted = before.called, before.deleteAccepted
+	if before.incarnation > 0 && r.Incarnation > before.incarnation { // of that nothing was done yet
+		t.creation = decide.CreationUnrecorded
+	} else {
+		t.creation = max(before.creation, decide.CreationUnrecorded)
+		t.called, t.deleteAccepted = before.called, before.deleteAccepted
+	}
 	t.fresh = before.fresh || !t.unlocked
 	t.prepared = record.Marker{}
 }
