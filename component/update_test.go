@@ -3,6 +3,7 @@ package component_test
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -272,6 +273,22 @@ func TestOverride(t *testing.T) {
 		for _, o := range dependents {
 			b.hasData(o.GetName(), map[string]string{"value": "3", "other": "x"})
 		}
+	})
+	t.Run("finalizers stay", func(t *testing.T) {
+		t.Parallel()
+		const held = "others.example.org/held"
+		b := prepareBench(t)
+		b.start()
+		b.create(data("one", "value", "1"))
+		b.ready()
+		b.merge("kubectl-edit", b.named("one"), `{"metadata":{"finalizers":["`+held+`"]},"data":{"theirs":"x"}}`)
+		b.change(data("one", "value", "2"))
+		b.ready()
+		b.hasData("one", map[string]string{"value": "2"})
+		if got := b.live("one").Finalizers; !slices.Equal(got, []string{held}) {
+			t.Errorf("the finalizers are %q, want that of somebody who waits for the end of the object", got)
+		}
+		b.merge("kubectl-edit", b.named("one"), `{"metadata":{"finalizers":null}}`)
 	})
 }
 

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"os"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
@@ -12,3 +13,22 @@ func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs
 
 // TestHooks plays a component with all hooks.
 func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs) }
+
+// Of the faults and races of scenarios with many calls so many are played.
+const (
+	mostFaults = 60
+	mostRaces  = 40
+)
+
+// disturbances are the kinds of schedules for scenarios in which a removed status makes a difference: what
+// was purged is not known any more, and is created again. TRIMTAB_DEEP=1 plays all there are.
+func disturbances() []fault.Option {
+	all := []fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Panics, fault.Hangs}
+	if os.Getenv("TRIMTAB_DEEP") != "" {
+		return []fault.Option{fault.Only(all...)}
+	}
+	return []fault.Option{fault.Only(all...), fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races)}
+}
+
+// TestOrders plays a component with waves, whose dependents others hold.
+func TestOrders(t *testing.T) { exploreBy(t, scenarios.Orders(), disturbances()...) }

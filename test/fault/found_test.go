@@ -83,6 +83,21 @@ func TestFound(t *testing.T) {
 			"v1/nats-lost/forged@35(5)",
 			"forged at a user removes the status of billing",
 		},
+		"phase": {
+			"the phase of a dependent does not depend on whether its creation was recorded",
+			"v1/component-orders/crash-after@12",
+			"crash-after at patch jobs default/migrate",
+		},
+		"finalizer": {
+			"a finalizer of others stays when a dependent is applied",
+			"v1/component-orders/failed@22",
+			"failed at get configmaps default/second",
+		},
+		"holder": {
+			"who holds a dependent is asked again if that failed",
+			"v1/component-orders/failed@30",
+			"failed at get configmaps default/second",
+		},
 		"lock": {
 			"while one asks which cluster this is, nobody else may be held up by a lock",
 			"v1/cloud-outage/throttled@1",

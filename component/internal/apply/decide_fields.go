@@ -233,6 +233,11 @@ const (
 // everything is all of a set.
 func everything(set fields) fields { return set }
 
+// withoutFinalizers is a set without the object's finalizers.
+func withoutFinalizers(set fields) fields {
+	return minus(set, fields{"f:metadata": fields{"f:finalizers": fields{}}})
+}
+
 // tool reports whether a manager is kubectl or Helm. What "kubectl rollout restart" writes stays: its
 // removal would restart the Pods once more.
 func tool(manager any) bool {

@@ -14,17 +14,20 @@ import (
 )
 
 // settle takes over fields that others own and that are not in the manifest, after it was applied: what
-// the operator itself wrote by updates, and, to override, what kubectl and Helm wrote. It costs nothing
-// where there is nothing of the kind.
+// the operator itself wrote by updates, and, to override, what kubectl and Helm wrote. Finalizers of others
+// stay: somebody waits for the end of the object. It costs nothing where there is nothing of the kind.
 func (c *Client) settle(ctx context.Context, m, live *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
 	own := ownersOf(live.Object, c.manager)
 	applied := own.ours()
+	mine := func(e entry) bool { return e.is(c.manager, opUpdate) }
 	theirs := func(e entry) bool {
-		return e.is(c.manager, opUpdate) || o.Override && e.whole() && tool(e["manager"]) ||
-			o.Override && o.Adopt && e.is(fingerprint.BeforeFirstApply, opUpdate)
+		return o.Override && e.whole() && tool(e["manager"]) || o.Override && o.Adopt && e.is(fingerprint.BeforeFirstApply, opUpdate)
 	}
-	if moved := own.take(theirs, everything); exceeds(moved, applied) {
-		if _, err := c.reassign(ctx, live, func(own *owners) { own.take(theirs, everything) }); err != nil {
+	claim := func(own *owners) fields {
+		return union(own.take(mine, everything), own.take(theirs, withoutFinalizers))
+	}
+	if moved := claim(own); exceeds(moved, applied) {
+		if _, err := c.reassign(ctx, live, func(own *owners) { claim(own) }); err != nil {
 			return nil, err
 		}
 		return c.apply(ctx, m, o)

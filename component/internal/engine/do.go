@@ -50,7 +50,11 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 		}
 		return err
 	case graph.Update:
-		m.item.Phase, m.completed = api.PhaseUpdating, false
+		if m.completed = false; m.item.Digest == "" { // it was created, and that was not recorded
+			m.item.Phase = api.PhaseCreating
+			return p.correct(ctx, m, p.update)
+		}
+		m.item.Phase = api.PhaseUpdating
 		return p.correct(ctx, m, p.update)
 	case graph.Recreate:
 		m.item.Phase = api.PhaseUpdating

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,8 +24,11 @@ func (p *pass) holders(ctx context.Context, plan graph.Plan) {
 			continue
 		}
 		now, err := p.Target.Client.Get(ctx, ref(m.item))
-		if err == nil && now.GetUID() == live.UID {
+		switch {
+		case err == nil && now.GetUID() == live.UID:
 			m.holder = holder(now)
+		case err != nil && !apierrors.IsNotFound(err):
+			m.again = unwatched
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,11 +69,12 @@ func (p *pass) know(ctx context.Context, versions map[schema.GroupKind]string) e
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	var problems []error
-	for kind, version := range versions {
+	kinds := slices.SortedFunc(maps.Keys(versions), func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) })
+	for _, kind := range kinds {
 		if p.Drivers[kind] != nil {
 			continue
 		}
-		if err := p.Target.Cache.Watch(ctx, kind.WithVersion(version)); err != nil && !meta.IsNoMatchError(err) {
+		if err := p.Target.Cache.Watch(ctx, kind.WithVersion(versions[kind])); err != nil && !meta.IsNoMatchError(err) {
 			problems = append(problems, err)
 		}
 	}

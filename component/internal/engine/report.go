@@ -36,6 +36,8 @@ func (p *pass) phases(result graph.Result) {
 		}
 		switch {
 		case m.kept:
+		case !n.Wanted && n.Presence == graph.Leaving:
+			m.item.Phase = api.PhaseDeleting
 		case !n.Wanted && m.item.Phase != api.PhaseDeleting:
 			m.item.Phase = api.PhaseScheduledForDeletion
 		case !n.Wanted:

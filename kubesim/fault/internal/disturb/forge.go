@@ -43,7 +43,7 @@ func Statuses(r *history.Run) (all []Status) {
 		if h.By != history.Operator || h.After == nil || history.Housekeeping(h.Group, h.Resource) {
 			continue
 		}
-		if conditions, _, _ := unstructured.NestedSlice(h.After.Object, "status", "conditions"); len(conditions) == 0 {
+		if !h.WroteConditions() {
 			continue
 		}
 		at := slices.IndexFunc(all, func(t Status) bool {

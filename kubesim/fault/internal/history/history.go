@@ -3,6 +3,7 @@
 package history
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -249,6 +250,20 @@ type Violation struct {
 	Detail string
 	// Call is the index of the call at which it shows, or [Nobody].
 	Call int
+}
+
+// WroteConditions reports whether a change was made to the conditions in the status of an object. Other
+// changes of an object with conditions, such as the beginning of its deletion, show them as well.
+func (c *Change) WroteConditions() bool {
+	if c.After == nil {
+		return false
+	}
+	after, _, _ := unstructured.NestedSlice(c.After.Object, "status", "conditions")
+	if len(after) == 0 || c.Before == nil {
+		return len(after) > 0
+	}
+	before, _, _ := unstructured.NestedSlice(c.Before.Object, "status", "conditions")
+	return !reflect.DeepEqual(before, after)
 }
 
 // Housekeeping reports whether a kind is one of those that are no part of what an operator works on: leases, events,

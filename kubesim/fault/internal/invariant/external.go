@@ -250,6 +250,16 @@ func (x *index) findLooseChildren() []history.Violation {
 	return found
 }
 
+// heldByOthers reports whether an object that the operator created is being deleted and has only finalizers
+// of others.
+func (x *index) heldByOthers(u *index) bool {
+	return slices.ContainsFunc(x.all, func(l *life) bool {
+		o := x.last(l)
+		return l.mine && o != nil && o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) > 0 &&
+			!slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return x.finalizers[f] || u.finalizers[f] })
+	})
+}
+
 // names reports whether a label or annotation of child names owner.
 func names(child *unstructured.Unstructured, owner *life) bool {
 	name := owner.name[strings.LastIndexByte(owner.name, '/')+1:]
@@ -263,12 +273,14 @@ func names(child *unstructured.Unstructured, owner *life) bool {
 	return false
 }
 
-// findStuckFinalizers is I6: what is being deleted goes.
+// findStuckFinalizers is I6: what is being deleted goes, unless it reports that it waits and an object that
+// the operator deletes is held by others.
 func findStuckFinalizers(r, u *index) []history.Violation {
 	var found []history.Violation
+	held := r.heldByOthers(u)
 	for _, l := range r.all {
 		o := r.last(l)
-		if o == nil || o.GetDeletionTimestamp() == nil {
+		if o == nil || o.GetDeletionTimestamp() == nil || held && isTroubled(o) {
 			continue
 		}
 		for _, f := range o.GetFinalizers() {

@@ -78,7 +78,7 @@ func (x *index) reportedKinds() map[string]bool {
 	kinds := map[string]bool{}
 	for i := range x.run.Changes {
 		c := &x.run.Changes[i]
-		if c.By == operator && len(conditionsOf(c.After)) > 0 && !history.Housekeeping(c.Group, c.Resource) {
+		if c.By == operator && c.WroteConditions() && !history.Housekeeping(c.Group, c.Resource) {
 			kinds[c.Group+"/"+c.Resource] = true
 		}
 	}

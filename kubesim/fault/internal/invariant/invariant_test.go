@@ -182,8 +182,34 @@ func TestExternal(t *testing.T) {
 			usual: both(on("user deletes", put("user", shop, deleting(mark+", other.dev/f"))), on("let go", put("operator", shop, deleting("other.dev/f")))),
 			run:   both(on("user deletes", put("user", shop, deleting(mark+", other.dev/f"))), on("let go", put("operator", shop, deleting("other.dev/f")))),
 		},
+		"waits for what others hold": {
+			why:   "the operator does what it can, and says what it waits for",
+			usual: both(held, on("let go", put("operator", shop, waiting))),
+			run:   both(held, on("let go", put("operator", shop, waiting))),
+		},
+		"waits and does not say so": {
+			why: "nobody knows that something is held", want: []string{"I6: finalizer demo.dev/finalizer"},
+			usual: both(held, on("let go", nothing)),
+			run:   both(held, on("let go", nothing)),
+		},
 	})
 }
+
+// held puts a finalizer of others on the ConfigMap, which the operator then deletes.
+func held(s *story) {
+	on("user deletes", func(s *story) {
+		put("user", cfg, strings.Replace(heldConfig, `deletionTimestamp: "2000-01-01T00:00:09Z", `, "", 1))(s)
+		put("user", shop, deleting(mark))(s)
+	})(s)
+	on("remove config", put("operator", cfg, heldConfig))(s)
+}
+
+// heldConfig is the ConfigMap when its deletion has begun, and waiting the object that waits for its end.
+const (
+	heldConfig = `{metadata: {labels: {database: shop}, deletionTimestamp: "2000-01-01T00:00:09Z", finalizers: [other.dev/f]}, data: {a: b}}`
+	waiting    = `{metadata: {generation: 2, deletionTimestamp: "2000-01-01T00:00:09Z", finalizers: [` + mark + `]}, spec: {size: 2}, status: {observedGeneration: 2, conditions: [` +
+		`{type: Ready, status: "False", reason: Deleting, lastTransitionTime: t3, observedGeneration: 2}]}}`
+)
 
 func TestEarlyEffects(t *testing.T) {
 	loose := "{data: {a: b}}"
