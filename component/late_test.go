@@ -80,6 +80,10 @@ func lateObject(t *testing.T) {
 	if o := b.ready(); since(o, "one") != nil || since(o, "two") != nil {
 		t.Error("what is ready waits")
 	}
+	b.change(task("one"), task("two"), configMap("three", "1"), task("four", timeout, "1s")) // no event comes in time
+	b.late("Task " + b.namespace + "/four is not ready after 1s: it ")
+	b.finish("four", true)
+	b.ready()
 }
 
 func lateWave(t *testing.T) {

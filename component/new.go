@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/prune"
 	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/health"
@@ -60,6 +61,12 @@ type Options[T Object] struct {
 	// dependent installs it. Group and kind may be "*". Dependents of these types are applied last
 	// and deleted first, and no component is deleted while objects of others exist of them.
 	ManagedTypes []api.TypeInfo
+	// ProtectDefinitions has the API server refuse to delete a CustomResourceDefinition that is a dependent,
+	// whoever asks for it: all its objects would be deleted with it. The operator puts up a
+	// ValidatingAdmissionPolicy for that, which is called after it: "<name>.definitions". A definition is
+	// released by the annotation release, with its UID as the value; components do that when they may
+	// delete it. The policy stays until somebody deletes it, and has no effect without definitions.
+	ProtectDefinitions bool
 	// Scheme adds types that the renderer returns to those that the manager's scheme knows. Nil adds
 	// none. A [Renderer] can implement SchemeBuilder instead.
 	Scheme SchemeBuilder
@@ -119,7 +126,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		panic("component: New needs a Renderer; pass the value that implements Render")
 	}
 	judges, wrong := rules.New(o.HealthCompiler, o.Health)
-	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes, PruneLimit: o.PruneLimit, Grace: o.HandoverGrace}
+	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes, PruneLimit: o.PruneLimit, Grace: o.HandoverGrace, Protect: o.ProtectDefinitions}
 	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
@@ -222,7 +229,23 @@ func (o Options[T]) needs() []loop.Need {
 					Verbs:            []string{"create", "delete"}, ClusterWide: true,
 				})
 			}
+			if o.ProtectDefinitions {
+				needs = append(needs, o.shieldNeeds()...)
+			}
 		}
+	}
+	return needs
+}
+
+// shieldNeeds are the permissions to keep the policy that protects definitions up to date. Those to create and delete
+// policies are there anyway.
+func (o Options[T]) shieldNeeds() []loop.Need {
+	var needs []loop.Need
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		needs = append(needs, loop.Need{
+			GroupVersionKind: schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind},
+			Verbs:            []string{"get", "patch"}, Names: []string{prune.ShieldName(o.Name)}, ClusterWide: true,
+		})
 	}
 	return needs
 }

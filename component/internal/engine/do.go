@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/component/internal/prune"
 	"github.com/trimtab-dev/trimtab/graph"
 )
 
@@ -36,6 +37,9 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 		if given, err := p.give(ctx, m); given || err != nil {
 			return err
 		}
+	}
+	if m.unshielded != nil && m.wanted != nil {
+		return m.unshielded
 	}
 	switch action {
 	case graph.Create:
@@ -85,7 +89,7 @@ func (p *pass) release(ctx context.Context, m *member) error {
 	now, err := p.Target.Client.Get(ctx, ref(m.item))
 	if err == nil && now.GetUID() == live.UID {
 		owner := []string{desired.OwnerKey(p.Name)}
-		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name), handedKey(p.Name)), []string{p.Name + "/finalizer"})
+		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name), handedKey(p.Name), prune.ReleaseKey(p.Name)), []string{p.Name + "/finalizer"})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) && !p.abandoned(m) {
 		return err

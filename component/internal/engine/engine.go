@@ -45,6 +45,9 @@ type Engine struct {
 	Recheck time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
+	// Protect has the API server refuse to delete CustomResourceDefinitions among the dependents that were not
+	// released.
+	Protect bool
 	// Rules judge the health of dependents.
 	Rules *rules.Rules
 
@@ -200,6 +203,8 @@ type member struct {
 	stage     int
 	// unobserved is why nothing is known of the object, and failed what is to be reported of that.
 	unobserved, failed error
+	// unshielded is why a definition is not protected.
+	unshielded error
 	// forgotten: it is gone, or no longer the component's, and leaves the inventory.
 	forgotten bool
 	// refused says why nothing may be done to the object, and again when to look again although no
@@ -345,6 +350,7 @@ func (p *pass) run(ctx context.Context) Result {
 		}
 	}
 	p.verify(ctx)
+	p.shield(ctx)
 	nodes := make([]graph.Node, 0, len(p.members))
 	for key, m := range p.members {
 		nodes = append(nodes, p.node(key, m))

@@ -90,6 +90,7 @@ func (p *pass) foreignOf(ctx context.Context, m *member, definition *unstructure
 	}
 	if text != "" {
 		text = fmt.Sprintf("%s is not deleted: %s; or %s", ref(m.item), text, p.abandoning(m))
+		err = errors.Join(err, p.keep(ctx, definition))
 	}
 	return text, err
 }
@@ -152,7 +153,7 @@ func (p *pass) deleteDefinition(ctx context.Context, m *member) error {
 	if blocked, err := p.blocks(ctx, m, definition); err != nil || blocked {
 		return err
 	}
-	return p.deleteAs(ctx, m, definition.GetUID(), definition.GetResourceVersion())
+	return p.deleteReleased(ctx, m, definition)
 }
 
 // blocks reports whether objects of others would go with a definition. Nothing else is deleted then: what

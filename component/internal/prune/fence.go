@@ -91,10 +91,13 @@ func (f Fence) await(ctx context.Context) error {
 }
 
 // denied reports whether an answer is that of the fence.
-func (f Fence) denied(err error) bool {
+func (f Fence) denied(err error) bool { return refusedWith(err, f.message()) }
+
+// refusedWith reports whether an answer is that of a policy with a message.
+func refusedWith(err error, message string) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
-		return strings.Contains(c.Message, f.message())
+		return strings.Contains(c.Message, message)
 	})
 }
 

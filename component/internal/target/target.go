@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/prune"
 	"github.com/trimtab-dev/trimtab/internal/clusterid"
 )
 
@@ -27,6 +28,8 @@ type Target struct {
 	Client *apply.Client
 	Cache  *projection.Cache
 	Mapper meta.RESTMapper
+	// Shield protects the definitions there.
+	Shield prune.Shield
 	// Direct reads and writes without a cache.
 	Direct client.Client
 
