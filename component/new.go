@@ -94,6 +94,10 @@ type Options[T Object] struct {
 	WaveTimeout time.Duration
 	// Kubeconfigs says what the kubeconfigs of components may contain.
 	Kubeconfigs KubeconfigOptions
+	// DependentEvents has an event recorded about each dependent in the operator's own cluster that is created,
+	// updated or deleted, or that could not be. Each is one more request to the API server. The annotation
+	// disable-events of a component, set to "true", switches them off, and those about the component, too.
+	DependentEvents bool
 	// Health judges dependents of kinds whose status is not understood as it is. Nil means none. An
 	// object can say otherwise in its annotation health, a map with the fields of
 	// [health.Expressions]. No rule is possible for kinds that have no status, such as ConfigMap.
@@ -161,6 +165,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err := c.Controller.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	registerMetrics()
 	scheme, err := c.worker.scheme(mgr.GetScheme())
 	if err != nil {
 		return err
@@ -173,11 +178,12 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 			Health: desired.HealthKey(c.engine.Name), Rules: c.engine.Rules,
 		},
 		Changed: c.changed, Wake: c.waker.Objects, Allow: c.worker.options.Kubeconfigs.allow(),
+		Count: func(started bool) { countClient(c.engine.Name, started) },
 	})
 	if err != nil {
 		return err
 	}
-	c.engine.Scheme, c.worker.targets = scheme, targets
+	c.engine.Scheme, c.worker.targets, c.worker.recorder = scheme, targets, mgr.GetEventRecorder(c.engine.Name)
 	if c.engine.Drivers, err = c.worker.options.drivers(scheme); err != nil {
 		return err
 	}
@@ -216,6 +222,12 @@ func (o Options[T]) needs() []loop.Need {
 	if o.Namespaces != api.NamespacePolicyDoNotCreate {
 		needs = append(needs, loop.Need{
 			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Verbs: []string{"create"}, ClusterWide: true,
+		})
+	}
+	if o.DependentEvents {
+		needs = append(needs, loop.Need{
+			GroupVersionKind: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+			Verbs:            []string{"create", "patch"}, ClusterWide: true,
 		})
 	}
 	for _, kind := range o.Kinds {

@@ -26,6 +26,8 @@ type ReconcilerOptions struct {
 	Kinds []schema.GroupVersionKind
 	// Kubeconfigs says what the kubeconfigs of components may contain. See [Options].
 	Kubeconfigs KubeconfigOptions
+	// DependentEvents has events recorded about dependents. See [Options].
+	DependentEvents bool
 	// LastObservedAtEvery is how often status.lastObservedAt is written at least. Zero means only
 	// together with another change of the status.
 	LastObservedAtEvery time.Duration
@@ -54,8 +56,8 @@ func newReconciler[T Component](name string, g Generator, options ReconcilerOpti
 	}
 	o := Options[T]{
 		Name: name, Kinds: options.Kinds, Scheme: options.SchemeBuilder, LastObservedAtEvery: options.LastObservedAtEvery,
-		Kubeconfigs: options.Kubeconfigs,
-		Policies:    api.Policies{UpdatePolicy: api.UpdatePolicyReplace},
+		Kubeconfigs: options.Kubeconfigs, DependentEvents: options.DependentEvents,
+		Policies: api.Policies{UpdatePolicy: api.UpdatePolicyReplace},
 	}
 	if options.CreateMissingNamespaces != nil && !*options.CreateMissingNamespaces {
 		o.Namespaces = api.NamespacePolicyDoNotCreate

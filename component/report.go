@@ -38,6 +38,10 @@ func (p *pass[T]) report(c conclusion) conclusion {
 			r.Conditions = append(r.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: about.reason, Message: about.message})
 		}
 	}
+	if p.silent() {
+		r.Event = conditions.Event{}
+	}
+	p.tallies.set(p.options.Name, p.obj.GetUID(), p.obj.GetStatus().Inventory)
 	p.run.Report(r)
 	return p.observe(c)
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -33,6 +34,8 @@ type worker[T Object] struct {
 	placements placements
 	cluster    clusterid.Reader
 	timers     timers
+	tallies    tallies
+	recorder   events.EventRecorder // of events about dependents
 	authors    authors
 }
 
@@ -138,6 +141,9 @@ func (p *pass[T]) configure(s *situation, c configuration) {
 // warn records an event with the warnings about a component that were not given yet. It is one event: several for
 // the same reason become a series that shows the first.
 func (p *pass[T]) warn(reason string, texts []string) {
+	if p.silent() {
+		return
+	}
 	if texts = p.timers.unsaid(p.obj.GetUID(), texts); len(texts) > 0 {
 		p.run.Event(corev1.EventTypeWarning, reason, strings.Join(texts, "; "))
 	}
@@ -314,7 +320,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Annotations: p.obj.GetAnnotations(), Claims: p.claims,
 		Render: p.render, Run: p.run, Durable: p.durable,
-		Warn: func(texts []string) { p.warn("Deprecated", texts) },
+		Warn: func(texts []string) { p.warn("Deprecated", texts) }, Did: p.did,
 	}
 	if p.refs != nil {
 		c.Inputs, err = p.inputs()
@@ -398,6 +404,7 @@ func (w *worker[T]) forget(uid types.UID) {
 	w.timers.forget(uid)
 	w.targets.Leave(uid)
 	w.placements.forget(uid)
+	w.tallies.set(w.options.Name, uid, nil)
 }
 
 // timers know when the work on components began, better than their statuses: to the nanosecond. They also

@@ -49,6 +49,7 @@ func (p *pass) createOnce(ctx context.Context, m *member) error {
 	}
 	if err == nil {
 		p.note(m, live)
+		m.did = Created
 		return nil
 	}
 	if !errors.Is(err, apply.ErrExists) {
@@ -175,6 +176,7 @@ func (p *pass) write(ctx context.Context, m *member, seen apply.Seen, adopt bool
 	}
 	if err == nil {
 		p.note(m, live)
+		m.did = Updated
 	}
 	return err
 }

@@ -17,10 +17,12 @@ import (
 // members at a time, never for one.
 func (p *pass) do(ctx context.Context, key graph.Key, action graph.Action) (graph.Facts, error) {
 	m := p.members[key]
+	m.did = ""
 	err := p.perform(ctx, m, action)
 	if err != nil {
 		err = cannot(action, ref(m.item), err)
 	}
+	p.tell(m, action, err)
 	return p.facts(m), err
 }
 

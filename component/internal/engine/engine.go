@@ -106,6 +106,9 @@ type Component struct {
 	Durable func(ctx context.Context, key string) ([]byte, error)
 	// Render returns the dependents. It is not called for a component that is deleted.
 	Render func(ctx context.Context) (Rendered, error)
+	// Did is called with what was done to dependents, from several goroutines. Nil means that nobody wants to
+	// know.
+	Did func(Deed)
 	// Warn is called with what is deprecated in what was rendered, one sentence each. Nil means that
 	// nobody wants to know.
 	Warn func(texts []string)
@@ -213,6 +216,8 @@ type member struct {
 	again   time.Duration
 	// drift says how a member drifted that is left so, and contended who keeps changing it.
 	drift, contended string
+	// did is what the last action did, one of the constants of [Deed].
+	did string
 	// altered: somebody changed a value, which only a read could tell.
 	altered bool
 	// held is why it is not deleted, and foreign reports that the object is another than the one

@@ -41,6 +41,9 @@ func (p *pass) delete(ctx context.Context, m *member) error {
 func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version string) error {
 	for try := 1; ; try++ {
 		left, err := p.Target.Client.Delete(ctx, ref(m.item), uid, version)
+		if err == nil {
+			m.did = Deleted
+		}
 		if err == nil && left != nil {
 			p.Target.Cache.Note(left)
 			return nil

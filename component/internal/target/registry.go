@@ -32,6 +32,9 @@ type Options struct {
 	Allow Allow
 	// Idle is how long a target is kept that no component uses. Zero means five minutes.
 	Idle time.Duration
+	// Count is called when a target beside the manager's own is started, or stopped. Nil means that nobody
+	// counts.
+	Count func(started bool)
 }
 
 // Registry has the targets of the components of one controller.
@@ -124,6 +127,14 @@ func (r *Registry) sweep(ctx context.Context) {
 func (r *Registry) drop(key string, e *entry) {
 	e.stop()
 	delete(r.targets, key)
+	r.counted(false)
+}
+
+// counted passes on that a target was started or stopped.
+func (r *Registry) counted(started bool) {
+	if r.options.Count != nil {
+		r.options.Count(started)
+	}
 }
 
 // Join returns the target of an identity and notes that a component uses it. The target that the
@@ -181,6 +192,7 @@ func (r *Registry) add(uid types.UID, name types.NamespacedName, key string, t *
 	}
 	if r.targets[key] == nil {
 		r.targets[key] = &entry{Target: t, stop: r.start(t.run), components: map[types.UID]types.NamespacedName{}}
+		r.counted(true)
 	}
 	return r.use(uid, name, key), nil
 }

@@ -1,0 +1,104 @@
+package component
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/engine"
+)
+
+// Metrics carry the operator's name and closed sets as labels, never an object's name.
+var (
+	operations = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trimtab_dependent_operations_total", Help: "Requests that changed dependents of components, or were to change them.",
+	}, []string{"operator", "operation", "result"})
+	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trimtab_dependent_errors_total", Help: "Requests for dependents of components that failed, by the reason of the API server.",
+	}, []string{"operator", "reason"})
+	dependents = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trimtab_dependents", Help: "Dependents of components by their health.",
+	}, []string{"operator", "status"})
+	clients = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trimtab_component_clients", Help: "Clusters and identities beside the operator's own with which it works on dependents.",
+	}, []string{"operator"})
+	clientsCreated = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trimtab_component_clients_created_total", Help: "Clients that were made for clusters and identities beside the operator's own.",
+	}, []string{"operator"})
+)
+
+// registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
+func registerMetrics() {
+	for _, c := range []prometheus.Collector{operations, failures, dependents, clients, clientsCreated} {
+		if err := metrics.Registry.Register(c); err != nil {
+			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
+				panic("component: register metrics: " + err.Error())
+			}
+		}
+	}
+}
+
+// count counts what was done to a dependent.
+func count(operator string, d engine.Deed) {
+	operation := map[string]string{
+		engine.Created: "create", engine.Updated: "update", engine.UpdateError: "update", engine.Deleted: "delete", engine.DeleteError: "delete",
+	}[d.What]
+	result := "ok"
+	if d.Err != nil {
+		result = "error"
+		failures.WithLabelValues(operator, string(cmp.Or(apierrors.ReasonForError(d.Err), "Other"))).Inc()
+	}
+	operations.WithLabelValues(operator, operation, result).Inc()
+}
+
+// countClient counts a target that was started, or that was stopped.
+func countClient(operator string, started bool) {
+	if started {
+		clientsCreated.WithLabelValues(operator).Inc()
+		clients.WithLabelValues(operator).Inc()
+		return
+	}
+	clients.WithLabelValues(operator).Dec()
+}
+
+// tallies are how many dependents components have, by their health.
+type tallies struct {
+	mu  sync.Mutex
+	all map[types.UID]map[string]int
+}
+
+// set replaces the numbers of a component. Without an inventory it forgets the component.
+func (t *tallies) set(operator string, component types.UID, inventory []api.InventoryItem) {
+	now := map[string]int{}
+	for i := range inventory {
+		now[tallied(&inventory[i])]++
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for status, n := range t.all[component] {
+		dependents.WithLabelValues(operator, status).Sub(float64(n))
+	}
+	for status, n := range now {
+		dependents.WithLabelValues(operator, status).Add(float64(n))
+	}
+	if t.all == nil {
+		t.all = map[types.UID]map[string]int{}
+	}
+	if t.all[component] = now; len(now) == 0 {
+		delete(t.all, component)
+	}
+}
+
+// tallied is how a dependent is counted.
+func tallied(item *api.InventoryItem) string {
+	if item.Phase == api.PhaseCompleted {
+		return string(api.PhaseCompleted)
+	}
+	return cmp.Or(item.Status, "Missing")
+}
