@@ -108,8 +108,22 @@ func (p *pass[T]) expect(r *engine.Result) {
 	}
 }
 
-// durable returns the record of a node as the API server has it.
+// durable returns the record of a node as the API server has it, nil if there is none.
 func (p *pass[T]) durable(ctx context.Context, key string) ([]byte, error) {
+	p.durables.Lock()
+	defer p.durables.Unlock()
+	if p.records == nil {
+		records, err := p.readRecords(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.records = records
+	}
+	return p.records[key], nil
+}
+
+// readRecords reads the component from the API server, and requires that it is as this pass has it.
+func (p *pass[T]) readRecords(ctx context.Context) (map[string][]byte, error) {
 	now, _ := p.run.Obj.DeepCopyObject().(T)
 	if !p.run.Vanished() {
 		err := p.run.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), now)
@@ -121,10 +135,9 @@ func (p *pass[T]) durable(ctx context.Context, key string) ([]byte, error) {
 			return nil, loop.Outdated(errors.New("the component has changed meanwhile"))
 		}
 	}
+	records := map[string][]byte{}
 	for _, item := range now.GetStatus().Inventory {
-		if item.Key() == key {
-			return item.Record, nil
-		}
+		records[item.Key()] = item.Record
 	}
-	return nil, loop.Outdated(fmt.Errorf("%s is not in the inventory any more", key))
+	return records, nil
 }

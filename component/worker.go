@@ -53,6 +53,11 @@ type pass[T Object] struct {
 	clusterID string
 	context   passing
 	now       time.Time
+
+	// records are those of nodes as the API server has them; nil before they are read. durables guards
+	// them.
+	durables sync.Mutex
+	records  map[string][]byte
 }
 
 // open begins a pass.

@@ -80,8 +80,8 @@ type Request struct {
 	Manifest map[string]any
 	// Rendered returns what the renderer returned for the node. Only Apply may call it.
 	Rendered func(context.Context) (client.Object, error)
-	// Durable returns the record as the API server has it now. The error says that the component has
-	// changed meanwhile, and the pass must end.
+	// Durable returns the record as the API server had it during this pass, nil if there is none. The
+	// error says that the component has changed meanwhile, and the pass must end.
 	Durable func(context.Context) ([]byte, error)
 	// Asked changes when a user asks for a pass.
 	Asked string

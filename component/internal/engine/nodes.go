@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/graph"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/node"
 )
 
@@ -131,9 +132,29 @@ func (p *pass) prepareOne(ctx context.Context, m *member) error {
 	if err != nil {
 		return fmt.Errorf("record %s: %w", ref(m.item), err)
 	}
-	if !bytes.Equal(record, m.item.Record) {
-		m.item.Record, m.recorded = record, false
-		p.rendered.keep(p.c.UID, "", nil) // what is recorded must have been written when the next pass begins
+	if bytes.Equal(record, m.item.Record) {
+		return nil
+	}
+	if err := p.current(ctx, m); err != nil {
+		return err
+	}
+	m.item.Record, m.recorded = record, false
+	p.rendered.keep(p.c.UID, "", nil) // what is recorded must have been written when the next pass begins
+	return nil
+}
+
+// current finds out whether the record of a node is the one that is durable: a record must not be replaced
+// because of an old copy of the component, and the status is written without a lock.
+func (p *pass) current(ctx context.Context, m *member) error {
+	if p.deleting {
+		return nil
+	}
+	now, err := p.c.Durable(ctx, m.item.Key())
+	if err == nil && !bytes.Equal(now, m.item.Record) {
+		err = loop.Outdated(errors.New("the record has changed meanwhile"))
+	}
+	if err != nil {
+		return fmt.Errorf("record %s: %w", ref(m.item), err)
 	}
 	return nil
 }

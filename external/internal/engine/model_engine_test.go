@@ -148,7 +148,7 @@ func (p *modelPass) prepare() bool {
 	}
 	if (!p.w.v.observesFirst() || p.w.m.firstMarker) && !first.Exists() {
 		first = p.w.record(p.o.uid, 1)
-		p.t.prepared = first.Create
+		p.t.prepare(first.Create, p.w.v.node)
 	}
 	return p.w.write(p, true, func(o *object) { o.finalizer, o.rec = true, first })
 }
@@ -347,11 +347,17 @@ func (p *modelPass) writeMarker(d decide.Decision) bool {
 	if d.Incarnation == p.o.rec.Incarnation {
 		r.ID, r.Adopted, r.Done = p.o.rec.ID, p.o.rec.Adopted, p.o.rec.Done
 	}
+	if p.w.v.node {
+		p.t.prepare(r.Create, true)
+	}
 	if !p.w.write(p, !p.w.m.unlockedMarker, func(o *object) { o.rec = r }) {
 		return false
 	}
 	if p.w.chance(5) {
 		p.w.crash()
+		return false
+	}
+	if p.w.v.node {
 		return false
 	}
 	p.t.wroteMarker(r.Create, r.Incarnation)
@@ -445,7 +451,7 @@ func (p *modelPass) withdraw() bool {
 	if !p.w.v.observesFirst() || !p.t.withdraws(p.o.rec) {
 		return true
 	}
-	return p.w.write(p, true, func(o *object) { o.rec.Refused, o.rec.Doubt = true, p.t.doubtful })
+	return p.w.write(p, true, func(o *object) { o.rec.Refused, o.rec.Doubt = true, p.t.doubtful }) && !p.w.v.node
 }
 
 func (p *modelPass) callCreate(x thing) (*thing, decide.Class) {
@@ -629,6 +635,9 @@ func (p *modelPass) adopt() bool {
 	}
 	if now := p.target(); now != nil && record.AdoptedFrom(now.mark) == record.AdoptedFrom(t.mark) {
 		now.owner = uid // the resource that has the name is the adopted one
+	}
+	if p.w.v.node {
+		return false
 	}
 	p.t.adopted(r.Create, r.Incarnation, p.w.clock())
 	p.f.Seen = decide.Seen{}

@@ -45,6 +45,9 @@ type variant struct {
 	falseGone bool
 	// consistent: reads never lag behind writes.
 	consistent bool
+	// node: the object exists only in the record of a node. What is to be recorded is written after the
+	// pass that asks for it, which ends there.
+	node bool
 }
 
 // observesFirst reports whether no mark shows what existed before a create.

@@ -28,6 +28,10 @@ func variants() []variant {
 		{name: "name and mark, repeated", identity: decide.IdentityDeterministic, answers: true, echoes: true},
 		{name: "name and mark, said to be gone", identity: decide.IdentityDeterministic, answers: true, falseGone: true},
 		{name: "name and mark, remembered, said to be gone", identity: decide.IdentityDeterministic, answers: true, consistent: true, falseGone: true},
+		{name: "name and mark, a node", identity: decide.IdentityDeterministic, node: true},
+		{name: "name without mark, a node", identity: decide.IdentityDeterministic, unmarked: true, node: true},
+		{name: "name, marked later, a node", identity: decide.IdentityDeterministic, marker: true, late: true, node: true},
+		{name: "name and mark, returned, a node", identity: decide.IdentityDeterministic, answers: true, falseGone: true, node: true},
 		{name: "none", identity: decide.IdentityNone, unmarked: true},
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -207,8 +208,16 @@ func (v *virtual) Object() Object { return v.obj }
 // SetObject implements [Run].
 func (v *virtual) SetObject(obj Object) { v.obj = obj }
 
-// Persist implements [Run]. It ends the pass: the component writes the record, and begins another.
-func (v *virtual) Persist(context.Context) error {
+// Persist implements [Run]. It ends the pass: the component writes the record, and begins another. The record
+// must not be replaced because of an old copy of the component.
+func (v *virtual) Persist(ctx context.Context) error {
+	now, err := v.request.Durable(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, v.request.Record):
+		return loop.Outdated(errors.New("the record has changed meanwhile"))
+	}
 	v.later, v.value = true, v.obj.GetAnnotations()[api.AnnotationExternal]
 	return errRecordFirst
 }
@@ -267,8 +276,11 @@ func (r virtualReader) Get(ctx context.Context, key client.ObjectKey, into clien
 		return r.Reader.Get(ctx, key, into, opts...)
 	}
 	data, err := r.v.request.Durable(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(data) == 0:
+		return loop.Outdated(errors.New("the record is gone"))
 	}
 	_, now, err := r.v.nodes.restore(data)
 	if err != nil {
