@@ -296,14 +296,13 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	t.Run("W6 one object is refused", func(t *testing.T) {
 		t.Parallel()
-		b := newBench(t)
-		bad := func(name string) client.Object {
-			m := configMap(name, "1")
-			m.Data = map[string]string{"not a key": "x"}
-			return m
-		}
-		b.create(configMap("a", "1"), bad("b"), configMap("c", "1"), bad("d"))
-		b.failed("2 of 4 dependents failed", "ConfigMap "+b.namespace+"/b", "ConfigMap "+b.namespace+"/d", "not a key")
+		b := prepareBench(t)
+		b.deny("b")
+		b.start()
+		bad := configMap("d", "1")
+		bad.Data = map[string]string{"not a key": "x"}
+		b.create(configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), bad)
+		b.failed("2 of 4 dependents failed: cannot create ConfigMap "+b.namespace+"/b: ", "not this one; cannot create ConfigMap "+b.namespace+"/d: ", "not a key")
 		b.value("a", "1")
 		b.value("c", "1")
 	})

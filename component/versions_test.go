@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component/componenttest"
@@ -71,4 +73,59 @@ func TestOtherVersion(t *testing.T) {
 		gone.SetName("one")
 		testenv.Gone(t, b.admin, gone, "deleted with its component")
 	})
+}
+
+// TestRemovedVersion: managedFields name a version that the definition of a dependent does not have any more. The API
+// server refuses every apply then.
+func TestRemovedVersion(t *testing.T) {
+	t.Parallel()
+	b := prepareBench(t)
+	kind := schema.GroupVersionKind{Group: b.baz().Group, Version: "v1", Kind: b.baz().Kind}
+	crd := plain(b.baz())
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	alpha, beta := runtime.DeepCopyJSON(versions[0].(map[string]any)), runtime.DeepCopyJSON(versions[0].(map[string]any))
+	alpha["name"], alpha["storage"], beta["name"], beta["storage"] = "v1alpha1", false, "v1beta1", false
+	serve := func(all ...any) {
+		t.Helper()
+		crd.Object["spec"].(map[string]any)["versions"] = all
+		testenv.Install(t, b.cfg, crd.DeepCopy())
+	}
+	in := func(version, color string, size int64) client.Object {
+		return object(kind.Group+"/"+version, kind.Kind, "one", map[string]any{"spec": map[string]any{"color": color, "size": size}})
+	}
+	serve(versions[0], alpha, beta)
+	b.start()
+	b.create(in("v1beta1", "red", 1))
+	b.ready()
+	before := b.exists(b.in(b.bazOf("one")))
+	theirs := b.in(object(kind.Group+"/v1alpha1", kind.Kind, "one", nil))
+	b.merge("them", theirs, `{"spec":{"theirs":"x"}}`)
+	b.stop() // clients learn about versions when they start
+	serve(versions[0])
+	b.requests.Reset()
+	b.start()
+	b.change(object(kind.GroupVersion().String(), kind.Kind, "one", map[string]any{"spec": map[string]any{"color": "blue"}}))
+	b.ready()
+	now := b.exists(b.in(b.bazOf("one")))
+	if diff := cmp.Diff(map[string]any{"color": "blue", "theirs": "x"}, now.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if now.GetUID() != before.GetUID() {
+		t.Error("the object was created again")
+	}
+	managers := map[string]string{}
+	for _, e := range now.GetManagedFields() {
+		managers[e.Manager] = e.APIVersion
+	}
+	if diff := cmp.Diff(map[string]string{b.operator: kind.GroupVersion().String(), "them": kind.GroupVersion().String()}, managers); diff != "" {
+		t.Errorf("versions by manager (-want +got):\n%s", diff)
+	}
+	b.requests.Reset()
+	b.merge("them", b.in(b.bazOf("one")), `{"spec":{"color":"green"}}`)
+	testenv.Wait(t, b.admin, b.in(b.bazOf("one")), "corrected", func(u *unstructured.Unstructured) bool {
+		color, _, _ := unstructured.NestedString(u.Object, "spec", "color")
+		return color == "blue"
+	})
+	b.delete()
+	b.gone()
 }

@@ -109,7 +109,7 @@ func (c *Client) Apply(ctx context.Context, m *unstructured.Unstructured, o Opti
 			return nil, err
 		}
 	}
-	live, err := c.apply(ctx, m, o)
+	live, err := c.applyServed(ctx, m, o)
 	if apierrors.IsInvalid(err) && !isUIDRefused(err) {
 		live, err = c.mend(ctx, m, o, err)
 	}

@@ -212,6 +212,27 @@ func (o *owners) drop(match func(entry) bool, set fields) {
 	o.entries = kept
 }
 
+// rename has entries name another version than those that are not served. Entries of one manager that are about the
+// same then become one.
+func (o *owners) rename(served map[any]bool, to string) {
+	same := func(a, b entry) bool {
+		return a["manager"] == b["manager"] && a["operation"] == b["operation"] && a["subresource"] == b["subresource"] && a["apiVersion"] == b["apiVersion"]
+	}
+	var kept []entry
+	for _, e := range o.entries {
+		if !served[e["apiVersion"]] {
+			e = maps.Clone(e)
+			e["apiVersion"] = to
+		}
+		if i := slices.IndexFunc(kept, func(k entry) bool { return same(k, e) }); i >= 0 {
+			kept[i] = kept[i].with(union(kept[i].fields(), e.fields()))
+			continue
+		}
+		kept = append(kept, e)
+	}
+	o.entries = kept
+}
+
 // list returns the managedFields to write. None at all would mean that they stay as they are.
 func (o *owners) list() []any {
 	if len(o.entries) == 0 {
