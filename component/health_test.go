@@ -2,6 +2,7 @@ package component_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,10 @@ func TestHealthRules(t *testing.T) {
 		b.status(gauge("kind"), `{"phase":"Fine"}`)
 		b.ready()
 
+		costly := gauge("own", rule, `{"current": "spec.n.all(a, spec.n.all(b, spec.n.all(c, a + b + c >= 0)))"}`)
+		costly.Object["spec"] = map[string]any{"n": slices.Repeat([]any{int64(1)}, 500)}
+		b.change(gauge("kind"), costly)
+		b.waiting("Gauge "+b.namespace+"/own", "cost limit")
 		for wrong, words := range map[string]string{
 			`{"current": "status.phase =="}`: "line 1, column 16: Syntax error",
 			`{"ready": "true"}`:              `unknown field "ready"`,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -15,7 +16,7 @@ import (
 
 func TestManyAtATime(t *testing.T) {
 	t.Parallel()
-	t.Run("B-8 500 objects, of which 3 are denied", manyAtATime)
+	t.Run("B-8 W6 500 objects, of which 3 are denied", manyAtATime)
 }
 
 // manyAtATime: each request for a dependent waits until 10 are under way. So 500 take 50 rounds, however slow
@@ -47,6 +48,10 @@ func manyAtATime(t *testing.T) {
 	created := b.requests.Select(func(r testenv.Request) bool { return r.Resource == "configmaps" && r.Code == http.StatusCreated })
 	if len(created) != objects-3 {
 		t.Errorf("%d objects were created, want %d", len(created), objects-3)
+	}
+	var exist corev1.ConfigMapList
+	if err := b.admin.List(t.Context(), &exist, client.InNamespace(b.namespace), client.HasLabels{b.key("owner-id")}); err != nil || len(exist.Items) != objects-3 {
+		t.Errorf("%d objects exist, want %d: %v", len(exist.Items), objects-3, err)
 	}
 	if took := time.Duration(rounds.first()) * latency; took > 2*time.Second {
 		t.Errorf("%d rounds of %s take %s", rounds.first(), latency, took)

@@ -196,4 +196,3 @@ func TestProtectionNeeds(t *testing.T) {
 		t.Errorf("the needs are %v, want get and patch of the policy and its binding", needs)
 	}
 }
-

@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,53 +79,6 @@ func TestPruneGuard(t *testing.T) {
 		b.change()
 		b.ready()
 		b.absent(b.named("m003"))
-	})
-}
-
-func TestParallel(t *testing.T) {
-	t.Parallel()
-	t.Run("W6 complete errors", func(t *testing.T) {
-		t.Parallel()
-		b := prepareBench(t)
-		denied := []string{"m007", "m100", "m499"}
-		var now, most atomic.Int64 // requests under way
-		b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
-					for n := now.Add(1); ; {
-						if before := most.Load(); n <= before || most.CompareAndSwap(before, n) {
-							break
-						}
-					}
-					defer now.Add(-1)
-					select { // the latency of a network
-					case <-time.After(20 * time.Millisecond):
-					case <-r.Context().Done():
-					}
-				}
-				return next.RoundTrip(r)
-			})
-		})
-		b.deny(denied...)
-		b.start()
-		b.create(numbered(500)...)
-		parts := []string{"3 of 500 dependents failed"}
-		for _, name := range denied {
-			parts = append(parts, "ConfigMap "+b.namespace+"/"+name)
-		}
-		b.failed(parts...)
-		// 16 at a time, 20 ms each: 500 take less than a second of waiting.
-		if most.Load() < 16 {
-			t.Errorf("at most %d requests were under way at a time, want 16", most.Load())
-		}
-		for i := range 500 {
-			if name := fmt.Sprintf("m%03d", i); !slices.Contains(denied, name) {
-				b.live(name)
-			}
-		}
-		for _, name := range denied {
-			b.absent(b.named(name))
-		}
 	})
 }
 
