@@ -73,7 +73,7 @@ type tallies struct {
 	all map[types.UID]map[string]int
 }
 
-// set replaces the numbers of a component. Without an inventory it forgets the component.
+// set replaces the numbers of a component. Without an inventory, as at the end of a deletion, it forgets the component.
 func (t *tallies) set(operator string, component types.UID, inventory []api.InventoryItem) {
 	now := map[string]int{}
 	for i := range inventory {

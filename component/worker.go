@@ -409,7 +409,6 @@ func (w *worker[T]) forget(uid types.UID) {
 	w.timers.forget(uid)
 	w.targets.Leave(uid)
 	w.placements.forget(uid)
-	w.tallies.set(w.options.Name, uid, nil)
 }
 
 // timers know when the work on components began, better than their statuses: to the nanosecond. They also
