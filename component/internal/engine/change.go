@@ -27,7 +27,7 @@ const soon = time.Millisecond
 
 // create creates an object, or takes over the one that exists.
 func (p *pass) create(ctx context.Context, m *member) error {
-	if err := p.Target.Cache.Watch(ctx, ref(m.item).GroupVersionKind); err != nil {
+	if err := p.Target.Cache.Use(ctx, p.user(), ref(m.item).GroupVersionKind, m.item.Namespace); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {

@@ -368,6 +368,7 @@ func (p *pass) run(ctx context.Context) Result {
 	p.holders(ctx, result.Plan)
 	p.phases(result)
 	p.record()
+	p.unwatch()
 	return p.conclude(result)
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 )
 
@@ -23,21 +24,25 @@ const syncTime = 5 * time.Second
 func (p *pass) watch(ctx context.Context) {
 	waiting, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	kinds := map[schema.GroupVersionKind][]*member{}
+	type place struct {
+		schema.GroupVersionKind
+		namespace string
+	}
+	places := map[place][]*member{}
 	for _, m := range p.members {
 		if m.node {
 			continue
 		}
-		kind := ref(m.item).GroupVersionKind
-		kinds[kind] = append(kinds[kind], m)
+		at := place{ref(m.item).GroupVersionKind, m.item.Namespace}
+		places[at] = append(places[at], m)
 	}
 	var all sync.WaitGroup
-	for kind, members := range kinds {
-		if p.unborn(kind, members) {
+	for at, members := range places {
+		if p.unborn(at.GroupVersionKind, members) {
 			continue
 		}
 		all.Go(func() {
-			err := p.Target.Cache.Watch(waiting, kind)
+			err := p.Target.Cache.Use(waiting, p.user(), at.GroupVersionKind, at.namespace)
 			switch {
 			case err == nil, meta.IsNoMatchError(err):
 			case errors.Is(err, context.DeadlineExceeded):
@@ -54,6 +59,22 @@ func (p *pass) watch(ctx context.Context) {
 		})
 	}
 	all.Wait()
+}
+
+// user is the component as the one who uses watches.
+func (p *pass) user() projection.User {
+	return projection.User{NamespacedName: p.c.NamespacedName, UID: p.c.UID}
+}
+
+// unwatch gives up the watches of kinds of which the component has no dependents any more.
+func (p *pass) unwatch() {
+	keys := make([]projection.Key, 0, len(p.members))
+	for _, m := range p.members {
+		if !m.forgotten && !m.node {
+			keys = append(keys, liveKey(m.item))
+		}
+	}
+	p.Target.Cache.Keep(p.user(), keys)
 }
 
 // ask asks the API server about members whose kind is not known yet. It may never be: if the definition of

@@ -33,6 +33,10 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		versions[kind.GroupKind()] = kind.Version
 	}
 	wanted := make(map[string]*desired.Object, len(objects))
+	namespaces := map[string]bool{p.c.In: true}
+	for _, n := range p.Within {
+		namespaces[n] = true
+	}
 	definitions := map[schema.GroupKind]string{}
 	for i := range objects {
 		o := &objects[i]
@@ -41,8 +45,11 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		if versions[kind] = o.Item.Version; isAPIService(o.Item) || isCRD(o.Item) {
 			definitions[kind] = o.Item.Version
 		}
+		if o.Item.Namespace != "" {
+			namespaces[o.Item.Namespace] = true
+		}
 	}
-	if err := p.know(ctx, definitions); err != nil && strict {
+	if err := p.know(ctx, definitions, namespaces); err != nil && strict {
 		return fmt.Errorf("find the dependents: %w", err)
 	}
 	for _, definition := range p.undefined(objects) { // there are no objects of its kinds
@@ -52,7 +59,7 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 			}
 		}
 	}
-	if err := p.know(ctx, versions); err != nil && strict {
+	if err := p.know(ctx, versions, namespaces); err != nil && strict {
 		return fmt.Errorf("find the dependents: %w", err)
 	}
 	for key, live := range p.Target.Cache.OwnedBy(p.c.Owner) {
@@ -64,8 +71,8 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 	return nil
 }
 
-// know watches kinds.
-func (p *pass) know(ctx context.Context, versions map[schema.GroupKind]string) error {
+// know watches kinds, at least in these namespaces.
+func (p *pass) know(ctx context.Context, versions map[schema.GroupKind]string, namespaces map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	var problems []error
@@ -74,8 +81,10 @@ func (p *pass) know(ctx context.Context, versions map[schema.GroupKind]string) e
 		if p.Drivers[kind] != nil {
 			continue
 		}
-		if err := p.Target.Cache.Watch(ctx, kind.WithVersion(versions[kind])); err != nil && !meta.IsNoMatchError(err) {
-			problems = append(problems, err)
+		for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+			if err := p.Target.Cache.Use(ctx, p.user(), kind.WithVersion(versions[kind]), namespace); err != nil && !meta.IsNoMatchError(err) {
+				problems = append(problems, err)
+			}
 		}
 	}
 	return errors.Join(problems...)

@@ -1,28 +1,23 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 )
 
 // Options of a [Cache].
@@ -34,34 +29,38 @@ type Options struct {
 	// Changed is called with the owner of an object that changed and not by a write that was
 	// noted. It must return at once.
 	Changed func(owner string, key Key)
+	// Wake is called with users of a watch who have to ask for it again. It must return at once. Nil
+	// means that they are not woken.
+	Wake func(...types.NamespacedName)
+	// Idle is how long a watch goes on that has no users. Zero means a minute.
+	Idle time.Duration
 }
 
 // Cache knows the live objects of one operator in one cluster.
 type Cache struct {
-	informers cache.Cache
-	mapper    meta.RESTMapper
-	names     Names
-	changed   func(owner string, key Key)
-	// registering holds a value while a kind is registered.
-	registering chan struct{}
+	mapper  meta.RESTMapper
+	names   Names
+	changed func(owner string, key Key)
+	wake    func(...types.NamespacedName)
+	idle    time.Duration
+	open    opener
 
 	mu      sync.Mutex
-	kinds   map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration
-	objects map[Key]known
-	// horizon is how far the informer of a kind has come: the newest version that it saw.
-	horizon map[schema.GroupKind]string
-
-	refusals refusals
+	watches map[scope]*watch
+	// narrow are the kinds that the user may not watch in all namespaces.
+	narrow map[schema.GroupKind]bool
+	// seen is what the watches saw last, by kind.
+	seen map[schema.GroupKind]map[types.NamespacedName]*kept
+	// ours are our own writes that the watches have not come to yet.
+	ours    map[Key]write
+	running streams
 }
 
-// known is what is known of one object.
-type known struct {
-	// seen is what the informer saw last; nil if it sees none.
-	seen *Object
-	// noted is the answer to our own last write, as long as the informer is behind it.
+// write is a write of ours.
+type write struct {
+	// noted is the answer to our last write.
 	noted *Object
-	// gone is the uid of the object that we deleted, and goneAt its last version that was known, as long
-	// as the informer is behind the deletion.
+	// gone is the uid of the object that we deleted, and goneAt its last version that was known.
 	gone   types.UID
 	goneAt string
 }
@@ -72,112 +71,41 @@ func New(o Options) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("label of the operator: %w", err)
 	}
-	c := &Cache{
-		mapper: o.Mapper, names: o.Names, changed: o.Changed,
-		kinds: map[schema.GroupKind]toolscache.ResourceEventHandlerRegistration{}, objects: map[Key]known{},
-		horizon: map[schema.GroupKind]string{}, registering: make(chan struct{}, 1),
+	open, err := openerOf(o, labels.NewSelector().Add(*ours).String())
+	if err != nil {
+		return nil, err
 	}
-	c.informers, err = cache.New(o.Config, cache.Options{
-		HTTPClient: o.HTTPClient, Scheme: runtime.NewScheme(), Mapper: o.Mapper, DefaultWatchErrorHandler: c.refusals.handle,
-		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: o.Names.transform,
-	})
-	return c, err
+	return newCache(o, open), nil
 }
 
-// Start runs the informers until ctx ends.
-func (c *Cache) Start(ctx context.Context) error { return c.informers.Start(ctx) }
+func newCache(o Options, open opener) *Cache {
+	c := &Cache{
+		mapper: o.Mapper, names: o.Names, changed: o.Changed, wake: o.Wake, idle: cmp.Or(o.Idle, time.Minute), open: open,
+		watches: map[scope]*watch{}, narrow: map[schema.GroupKind]bool{},
+		seen: map[schema.GroupKind]map[types.NamespacedName]*kept{}, ours: map[Key]write{},
+	}
+	if c.wake == nil {
+		c.wake = func(...types.NamespacedName) {}
+	}
+	return c
+}
+
+// Start runs the watches until ctx ends.
+func (c *Cache) Start(ctx context.Context) error {
+	c.running.start(ctx)
+	<-ctx.Done()
+	c.running.wait()
+	return nil
+}
 
 // NeedLeaderElection reports that watching needs none.
 func (c *Cache) NeedLeaderElection() bool { return false }
-
-// Watch sees to it that the objects of a kind are known, and waits until they are. Nothing is known of a
-// kind that the API server does not serve; the error is then a NoMatch one. If the user may not watch the
-// kind, the error is the API server's.
-func (c *Cache) Watch(ctx context.Context, kind schema.GroupVersionKind) error {
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version) // may ask the API server
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", kind.Kind, err)
-	}
-	registration, err := c.register(ctx, kind)
-	if err != nil {
-		return err
-	}
-	resource := mapping.Resource.GroupResource()
-	synced := registration.HasSyncedChecker()
-	for {
-		refused, err := c.refusals.of(resource, registration.HasSynced())
-		if err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-		if registration.HasSynced() {
-			return nil
-		}
-		select {
-		case <-synced.Done():
-		case <-refused:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the objects of kind %s: %w", kind.Kind, ctx.Err())
-		}
-	}
-}
-
-// register starts the informer of a kind unless it runs. One kind is registered at a time, without the lock
-// under which objects are looked up: controller-runtime may ask the API server.
-func (c *Cache) register(ctx context.Context, kind schema.GroupVersionKind) (toolscache.ResourceEventHandlerRegistration, error) {
-	if r, ok := c.registered(kind.GroupKind()); ok {
-		return r, nil
-	}
-	select {
-	case c.registering <- struct{}{}:
-		defer func() { <-c.registering }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("watch %s: %w", kind.Kind, ctx.Err())
-	}
-	if r, ok := c.registered(kind.GroupKind()); ok {
-		return r, nil
-	}
-	informer, err := c.informers.GetInformer(ctx, prototype(kind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
-	}
-	r, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { c.see(obj, initial) },
-		UpdateFunc: func(_, obj any) { c.see(obj, false) },
-		DeleteFunc: c.unsee,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.kinds[kind.GroupKind()] = r
-	return r, nil
-}
-
-func (c *Cache) registered(kind schema.GroupKind) (toolscache.ResourceEventHandlerRegistration, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r, ok := c.kinds[kind]
-	return r, ok
-}
-
-// prototype is an object of a kind as its informer decodes it.
-func prototype(kind schema.GroupVersionKind) client.Object {
-	if MetadataOnly(kind.GroupKind()) {
-		m := &metav1.PartialObjectMetadata{}
-		m.SetGroupVersionKind(kind)
-		return m
-	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	return u
-}
 
 // Get returns what is known of an object. It knows of our own writes at once.
 func (c *Cache) Get(key Key) (Object, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o := c.objects[key].latest(); o != nil {
+	if o := c.latest(key); o != nil {
 		return *o, true
 	}
 	return Object{}, false
@@ -188,48 +116,69 @@ func (c *Cache) OwnedBy(owner string) map[Key]Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[Key]Object{}
-	for key, k := range c.objects {
-		o := k.latest()
+	take := func(key Key) {
+		o := c.latest(key)
 		if o == nil {
-			continue
+			return
 		}
-		if id, _, own, ok := desired.ParseOwner(o.Owner); ok && id == owner && own == (api.InventoryItem{
-			Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
-		}).Key() {
+		if id, _, of, ok := desired.ParseOwner(o.Owner); ok && id == owner && of == key.itemKey() {
 			out[key] = *o
 		}
+	}
+	for kind, objects := range c.seen {
+		for name := range objects {
+			take(Key{kind, name})
+		}
+	}
+	for key := range c.ours {
+		take(key)
 	}
 	return out
 }
 
-// latest is the newest of what is known; nil if there is no object.
-func (k known) latest() *Object {
+// latest is the newest of what is known of an object; nil if there is none.
+func (c *Cache) latest(key Key) *Object {
+	w, seen := c.ours[key], c.lastSeen(key)
 	switch {
-	case k.noted != nil:
-		return k.noted
-	case k.seen != nil && k.hides(*k.seen):
+	case w.noted != nil:
+		return w.noted
+	case seen != nil && w.hides(seen.UID, seen.Version):
 		return nil
 	}
-	return k.seen
+	return seen
 }
 
-// hides reports whether an object is gone that the informer sees: it is the one that we deleted, or one
-// that had its name before.
-func (k known) hides(o Object) bool {
-	return k.gone != "" && (o.UID == k.gone || older(o.Version, k.goneAt))
+// lastSeen is what a watch saw last of an object; nil if it sees none.
+func (c *Cache) lastSeen(key Key) *Object {
+	if k := c.seen[key.GroupKind][key.NamespacedName]; k != nil {
+		return k.object(key)
+	}
+	return nil
 }
 
-// Note takes over the answer to a write of ours, unless the informer has seen it already: the object may
-// even be gone again.
+// hides reports whether an object is gone that a watch sees: it is the one that we deleted, or one that
+// had its name before.
+func (w write) hides(uid types.UID, version string) bool {
+	return w.gone != "" && (uid == w.gone || older(version, w.goneAt))
+}
+
+// keep remembers a write, unless there is nothing to remember.
+func (c *Cache) keep(key Key, w write) {
+	if c.ours[key] = w; w.noted == nil && w.gone == "" {
+		delete(c.ours, key)
+	}
+}
+
+// Note takes over the answer to a write of ours, unless the watch has seen it already: the object may even
+// be gone again.
 func (c *Cache) Note(live *unstructured.Unstructured) Object {
 	o := c.names.Of(live)
-	key := keyOf(live.GroupVersionKind(), live)
+	key := keyOf(live.GroupVersionKind().GroupKind(), live)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.objects[key]
-	if older(c.horizon[key.GroupKind], o.Version) && (k.noted == nil || !older(o.Version, k.noted.Version)) {
-		k.noted, k.gone, k.goneAt = &o, "", ""
-		c.objects[key] = k
+	w := c.ours[key]
+	if older(c.horizon(key), o.Version) && (w.noted == nil || !older(o.Version, w.noted.Version)) {
+		c.keep(key, write{noted: &o})
 	}
 	return o
 }
@@ -239,9 +188,9 @@ func (c *Cache) Note(live *unstructured.Unstructured) Object {
 func (c *Cache) NoteGone(key Key, uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.objects[key]
+	w := c.ours[key]
 	at := ""
-	for _, o := range []*Object{k.seen, k.noted} {
+	for _, o := range []*Object{c.lastSeen(key), w.noted} {
 		if o != nil && o.UID == uid && older(at, o.Version) {
 			at = o.Version
 		}
@@ -249,71 +198,142 @@ func (c *Cache) NoteGone(key Key, uid types.UID) {
 	if at == "" {
 		return // nothing is known of it
 	}
-	if k.noted != nil && k.noted.UID == uid {
-		k.noted = nil
+	if w.noted != nil && w.noted.UID == uid {
+		w.noted = nil
 	}
-	k.gone, k.goneAt = uid, at
-	c.objects[key] = k
+	w.gone, w.goneAt = uid, at
+	c.keep(key, w)
 }
 
-// see takes over what an informer saw.
-func (c *Cache) see(obj any, initial bool) {
-	e, ok := obj.(*entry)
-	if !ok {
-		return
-	}
-	o := e.Object
+// see takes over what a watch saw.
+func (c *Cache) see(s *watch, e *entry, initial bool) {
 	c.mu.Lock()
-	k := c.objects[e.key]
-	before := k.latest()
-	k.seen = &o
-	if k.noted != nil && !older(o.Version, k.noted.Version) {
-		k.noted = nil
-	}
-	c.reach(e.key, o.Version)
-	if !k.hides(o) {
-		k.gone, k.goneAt = "", ""
-	}
-	after := k.latest()
-	c.objects[e.key] = k
+	before, after := c.take(s, e)
 	c.mu.Unlock()
-	if !initial && after != nil && (before == nil || before.differs(*after)) {
+	if !initial && after != nil && (before == nil || before.differs(after)) {
 		c.tell(e.key, before, after)
 	}
 }
 
-// unsee takes over that an informer does not see an object any more.
-func (c *Cache) unsee(obj any) {
-	if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = last.Obj
+// take is see for a caller that holds the lock. It returns what was known before and what is known now.
+func (c *Cache) take(s *watch, e *entry) (before, after *Object) {
+	if c.watches[s.scope] != s {
+		return nil, nil // it was stopped
 	}
-	e, ok := obj.(*entry)
-	if !ok {
+	o := e.object(e.key)
+	before = c.latest(e.key)
+	objects := c.seen[e.key.GroupKind]
+	if objects == nil {
+		objects = map[types.NamespacedName]*kept{}
+		c.seen[e.key.GroupKind] = objects
+	}
+	objects[e.key.NamespacedName] = e.kept
+	w := c.ours[e.key]
+	if w.noted != nil && !older(o.Version, w.noted.Version) {
+		w.noted = nil
+	}
+	s.reach(o.Version)
+	if !w.hides(o.UID, o.Version) {
+		w.gone, w.goneAt = "", ""
+	}
+	c.keep(e.key, w)
+	return before, c.latest(e.key)
+}
+
+// unsee takes over that a watch does not see an object any more.
+func (c *Cache) unsee(s *watch, e *entry) {
+	c.mu.Lock()
+	if c.watches[s.scope] != s {
+		c.mu.Unlock()
 		return
 	}
-	c.mu.Lock()
-	k := c.objects[e.key]
-	before := k.latest()
-	k.seen = nil
-	if k.noted != nil && k.noted.UID == e.UID {
-		k.noted = nil
+	w, before, last := c.ours[e.key], c.latest(e.key), e.object(e.key)
+	c.drop(e.key)
+	if w.noted != nil && w.noted.UID == last.UID {
+		w.noted = nil
 	}
-	if k.gone == e.UID {
-		k.gone, k.goneAt = "", ""
+	if w.gone == last.UID {
+		w.gone, w.goneAt = "", ""
 	}
-	if c.objects[e.key] = k; k.noted == nil && k.gone == "" {
-		delete(c.objects, e.key)
-	}
-	c.reach(e.key, e.Version)
+	c.keep(e.key, w)
+	s.reach(last.Version)
 	c.mu.Unlock()
 	c.tell(e.key, before, nil)
 }
 
-// reach notes how far the informer of a kind has come.
-func (c *Cache) reach(key Key, version string) {
-	if older(c.horizon[key.GroupKind], version) {
-		c.horizon[key.GroupKind] = version
+// drop forgets what a watch saw of an object.
+func (c *Cache) drop(key Key) {
+	objects := c.seen[key.GroupKind]
+	if delete(objects, key.NamespacedName); len(objects) == 0 {
+		delete(c.seen, key.GroupKind)
 	}
+}
+
+// replace takes over all that a watch sees as of a version: when it begins, and after a gap.
+func (c *Cache) replace(s *watch, entries []*entry, version string) {
+	c.mu.Lock()
+	if c.watches[s.scope] != s {
+		c.mu.Unlock()
+		return
+	}
+	initial := !s.replaced
+	s.replaced = true
+	var changes []change
+	there := make(map[Key]bool, len(entries))
+	for _, e := range entries {
+		there[e.key] = true
+		if before, after := c.take(s, e); after != nil && (before == nil || before.differs(after)) {
+			changes = append(changes, change{e.key, before, after})
+		}
+	}
+	for _, key := range c.missing(s.scope, there) {
+		if before, after := c.lose(key, version); before != nil && after == nil {
+			changes = append(changes, change{key, before, nil})
+		}
+	}
+	s.reach(version)
+	c.mu.Unlock()
+	for _, ch := range changes {
+		if !initial || ch.after == nil {
+			c.tell(ch.key, ch.before, ch.after)
+		}
+	}
+}
+
+type change struct {
+	key           Key
+	before, after *Object
+}
+
+// missing are the objects of a scope that were known and are not there.
+func (c *Cache) missing(s scope, there map[Key]bool) []Key {
+	var keys []Key
+	for name := range c.seen[s.GroupKind] {
+		if key := (Key{s.GroupKind, name}); s.covers(key) && !there[key] {
+			keys = append(keys, key)
+		}
+	}
+	for key := range c.ours {
+		if _, seen := c.seen[key.GroupKind][key.NamespacedName]; !seen && s.covers(key) && !there[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// lose takes over that an object did not exist at a version.
+func (c *Cache) lose(key Key, version string) (before, after *Object) {
+	before = c.latest(key)
+	c.drop(key)
+	w := c.ours[key]
+	if w.noted != nil && !older(version, w.noted.Version) {
+		w.noted = nil
+	}
+	if w.gone != "" && !older(version, w.goneAt) {
+		w.gone, w.goneAt = "", ""
+	}
+	c.keep(key, w)
+	return before, c.latest(key)
 }
 
 // tell reports a change to the owners.
@@ -325,13 +345,6 @@ func (c *Cache) tell(key Key, before, after *Object) {
 			c.changed(o.Owner, key)
 		}
 	}
-}
-
-// differs reports whether an object changed in anything that matters to its component.
-func (o Object) differs(other Object) bool {
-	return o.UID != other.UID || o.Leaving != other.Leaving || o.Owner != other.Owner || o.Digest != other.Digest ||
-		o.Print != other.Print || o.Content != other.Content || o.Health != other.Health || o.Leaving && len(o.Finalizers) != len(other.Finalizers) ||
-		o.Print.Values == (fingerprint.Hash{}) && o.Version != other.Version
 }
 
 // older reports whether version a is older than b; none is older than any.

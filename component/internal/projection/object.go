@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"slices"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,16 +54,16 @@ type Object struct {
 	Health  health.Result
 }
 
-// entry is an object in an informer.
+// entry is an object on its way from a watch.
 type entry struct {
 	key Key
-	Object
+	*kept
 }
 
-// GetObjectMeta makes an entry an object to informers.
+// GetObjectMeta makes an entry an object to reflectors.
 func (e *entry) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{
-		Namespace: e.key.Namespace, Name: e.key.Name, UID: e.UID, ResourceVersion: e.Version, Generation: e.Generation,
+		Namespace: e.key.Namespace, Name: e.key.Name, UID: e.uid.get(), ResourceVersion: e.version.get(), Generation: e.generation,
 	}
 }
 
@@ -152,19 +153,21 @@ func present(o Object) health.Result {
 	return health.Result{Status: health.Current}
 }
 
-// transform makes entries of what an informer gets.
-func (n Names) transform(obj any) (any, error) {
-	switch o := obj.(type) {
-	case *entry:
-		return o, nil
-	case *unstructured.Unstructured:
-		return &entry{keyOf(o.GroupVersionKind(), o), n.Of(o)}, nil
-	case *metav1.PartialObjectMetadata:
-		return &entry{keyOf(o.GroupVersionKind(), o), n.ofMetadata(o)}, nil
+// transformer makes entries of what a watch of a kind brings.
+func (n Names) transformer(kind schema.GroupKind) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		switch o := obj.(type) {
+		case *entry:
+			return o, nil
+		case *unstructured.Unstructured:
+			return &entry{keyOf(kind, o), keep(n.Of(o), keyOf(kind, o))}, nil
+		case *metav1.PartialObjectMetadata:
+			return &entry{keyOf(kind, o), keep(n.ofMetadata(o), keyOf(kind, o))}, nil
+		}
+		return nil, fmt.Errorf("a component's watch got a %T; this is a bug in trimtab", obj)
 	}
-	return nil, fmt.Errorf("a component's informer got a %T; this is a bug in trimtab", obj)
 }
 
-func keyOf(kind schema.GroupVersionKind, m metav1.Object) Key {
-	return Key{kind.GroupKind(), types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}}
+func keyOf(kind schema.GroupKind, m metav1.Object) Key {
+	return Key{kind, types.NamespacedName{Namespace: unique.Make(m.GetNamespace()).Value(), Name: m.GetName()}}
 }

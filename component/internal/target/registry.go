@@ -35,6 +35,9 @@ type Options struct {
 	// Count is called when a target beside the manager's own is started, or stopped. Nil means that nobody
 	// counts.
 	Count func(started bool)
+	// IdleWatch is how long the objects of a kind are watched of which no component has any. Zero means
+	// a minute.
+	IdleWatch time.Duration
 }
 
 // Registry has the targets of the components of one controller.
@@ -203,6 +206,7 @@ func (r *Registry) move(uid types.UID, key string) {
 	if m == nil || m.key == key {
 		return
 	}
+	m.target.Cache.Forget(uid)
 	if e := r.targets[m.key]; e != nil {
 		if delete(e.components, uid); len(e.components) == 0 {
 			r.drop(m.key, e)
@@ -229,6 +233,7 @@ func (r *Registry) Leave(uid types.UID) {
 	if m == nil {
 		return
 	}
+	m.target.Cache.Forget(uid)
 	if e := r.targets[m.key]; e != nil {
 		if delete(e.components, uid); len(e.components) == 0 {
 			e.idle = time.Now()

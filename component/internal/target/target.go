@@ -136,7 +136,7 @@ func (o Options) target(config *rest.Config, httpClient *http.Client, mapper met
 		return nil, err
 	}
 	cache, err := projection.New(projection.Options{
-		Config: config, HTTPClient: httpClient, Mapper: mapper, Names: o.Names, Changed: o.Changed,
+		Config: config, HTTPClient: httpClient, Mapper: mapper, Names: o.Names, Changed: o.Changed, Wake: o.Wake, Idle: o.IdleWatch,
 	})
 	if err != nil {
 		return nil, err
