@@ -30,7 +30,7 @@ type renderings struct {
 
 type rendering struct {
 	inputs     string
-	objects    []desired.Object
+	objects    []outline
 	unrendered []string
 }
 
@@ -53,11 +53,7 @@ func (r *renderings) keep(component types.UID, inputs string, objects []desired.
 	if r.components == nil {
 		r.components = map[types.UID]rendering{}
 	}
-	without := slices.Clone(objects)
-	for i := range without {
-		without[i].Manifest, without[i].Initial = nil, nil
-	}
-	r.components[component] = rendering{inputs: inputs, objects: without, unrendered: unrendered}
+	r.components[component] = rendering{inputs: inputs, objects: outlines(objects), unrendered: unrendered}
 }
 
 // Forget drops what is known of a component that is gone.
@@ -73,9 +69,10 @@ func (e *Engine) Forget(component types.UID) {
 // have no manifests.
 func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 	if known, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
-		p.manifests = once(func(ctx context.Context) (map[graph.Key]desired.Object, error) { return p.again(ctx, known.objects) })
+		objects := full(known.objects)
+		p.manifests = once(func(ctx context.Context) (map[graph.Key]desired.Object, error) { return p.again(ctx, objects) })
 		p.unrendered = known.unrendered
-		return known.objects, nil
+		return objects, nil
 	}
 	return p.render(ctx)
 }
