@@ -3,9 +3,15 @@ package component
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/trimtab-dev/trimtab/component/internal/engine"
 )
 
 // contextKey is the key of the pass in the context of a generator or a hook.
@@ -18,6 +24,8 @@ type passing struct {
 	target    client.Client // nil where there is none
 	component client.Object
 	placement client.ObjectKey
+	look      engine.Look // nil outside a renderer
+	scheme    *runtime.Scheme
 	// asked reports whether somebody used the client of the target.
 	asked atomic.Bool
 }
@@ -32,6 +40,7 @@ func (p *passing) into(ctx context.Context) context.Context {
 }
 
 var (
+	errNoLookup = errors.New("component: the context is not that of a renderer or a generator")
 	errNoPass   = errors.New("component: the context is not that of a generator or a hook")
 	errNoTarget = errors.New("component: there is no client for the dependents in a post-read hook")
 )
@@ -46,7 +55,7 @@ func passingOf(ctx context.Context) (*passing, error) {
 // ClientFromContext returns a client for the cluster of the dependents, which acts as the user who
 // applies them. It works in the context of a [Renderer] or [Generator] and of hooks but the post-read
 // ones; anywhere else it is an error. What was read by it is not tracked: a renderer that asks for it is
-// called in every pass.
+// called in every pass. Use [Lookup] instead where it will do.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
 	p, err := passingOf(ctx)
 	switch {
@@ -57,6 +66,40 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 	}
 	p.asked.Store(true)
 	return p.target, nil
+}
+
+// Lookup reads the object with a key into obj, from the cluster of the dependents and as the user who applies
+// them. It works in the context of a [Renderer] or [Generator]; anywhere else it is an error. The error for an
+// object that does not exist is the API server's.
+//
+// What is looked up is tracked: the renderer is called again when the object has changed, has been created
+// or deleted, and not otherwise. That takes one watch of the metadata for each object, so look up a few
+// objects, not all of a kind. The user needs the permissions get, list and watch for the object; for the
+// operator's own, add them to Needs of [Options.Loop].
+func Lookup(ctx context.Context, key client.ObjectKey, obj client.Object) error {
+	p, err := passingOf(ctx)
+	switch {
+	case err != nil:
+		return err
+	case p.look == nil:
+		return errNoLookup
+	}
+	kind, err := apiutil.GVKForObject(obj, p.scheme)
+	if err != nil {
+		return fmt.Errorf("look up %s: %w", key, err)
+	}
+	live, err := p.look(ctx, kind, key)
+	if err != nil {
+		return err
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		live.DeepCopyInto(u)
+		return nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, obj); err != nil {
+		return fmt.Errorf("look up %s %s: %w", kind.Kind, key, err)
+	}
+	return nil
 }
 
 // LocalClientFromContext returns the client of the manager. A renderer that asks for it is called in every

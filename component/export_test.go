@@ -2,6 +2,9 @@ package component
 
 import "time"
 
+// EndWatchesAfter says how long kinds are watched of which there are no dependents any more.
+func (c *Controller[T]) EndWatchesAfter(d time.Duration) { c.worker.idleWatch = d }
+
 // NewTunedReconciler is NewReconciler with options that it does not offer.
 func NewTunedReconciler[T Component](name string, g Generator, o ReconcilerOptions, change func(*Options[T])) *Reconciler[T] {
 	return newReconciler(name, g, o, change)

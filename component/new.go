@@ -179,6 +179,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		},
 		Changed: c.changed, Wake: c.waker.Objects, Allow: c.worker.options.Kubeconfigs.allow(),
 		Count: func(started bool) { countClient(c.engine.Name, started) },
+		IdleWatch: c.worker.idleWatch,
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,9 @@ type worker[T Object] struct {
 	tallies    tallies
 	recorder   events.EventRecorder // of events about dependents
 	authors    authors
+	// idleWatch is how long dependents of a kind are watched of which there are none any more. Zero means a
+	// minute.
+	idleWatch time.Duration
 }
 
 // pass is one pass over one component.
@@ -335,7 +338,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 }
 
 // render calls the renderer with a copy of the component whose references are loaded.
-func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
+func (p *pass[T]) render(ctx context.Context, look engine.Look) (engine.Rendered, error) {
 	if p.refs == nil { // of a component that is deleted
 		refs, err := p.references.resolve(ctx, p.obj, p.run.Live())
 		if err != nil {
@@ -351,6 +354,7 @@ func (p *pass[T]) render(ctx context.Context) (engine.Rendered, error) {
 		return engine.Rendered{}, err
 	}
 	in, renderer := p.context.with(copied), p.renderer
+	in.look, in.scheme = look, p.engine.Scheme
 	var set Set
 	var unrendered []string
 	observed, namespace := p.observed(), p.config.Namespace

@@ -105,7 +105,7 @@ type Component struct {
 	Run     node.Run
 	Durable func(ctx context.Context, key string) ([]byte, error)
 	// Render returns the dependents. It is not called for a component that is deleted.
-	Render func(ctx context.Context) (Rendered, error)
+	Render func(ctx context.Context, look Look) (Rendered, error)
 	// Did is called with what was done to dependents, from several goroutines. Nil means that nobody wants to
 	// know.
 	Did func(Deed)

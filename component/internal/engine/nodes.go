@@ -139,7 +139,7 @@ func (p *pass) prepareOne(ctx context.Context, m *member) error {
 		return err
 	}
 	m.item.Record, m.recorded = record, false
-	p.rendered.keep(p.c.UID, "", nil) // what is recorded must have been written when the next pass begins
+	p.rendered.forget(p.c.UID) // what is recorded must have been written when the next pass begins
 	return nil
 }
 

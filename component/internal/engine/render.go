@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/graph"
 )
 
@@ -32,6 +33,7 @@ type rendering struct {
 	inputs     string
 	objects    []outline
 	unrendered []string
+	lookups    []lookup
 }
 
 // recall returns what a component rendered from the same inputs.
@@ -42,25 +44,28 @@ func (r *renderings) recall(component types.UID, inputs string) (rendering, bool
 	return known, ok && inputs != "" && known.inputs == inputs
 }
 
-// keep remembers what a component rendered. Without inputs it forgets the component.
-func (r *renderings) keep(component types.UID, inputs string, objects []desired.Object, unrendered ...string) {
+// keep remembers what a component rendered.
+func (r *renderings) keep(component types.UID, what rendering) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if inputs == "" {
-		delete(r.components, component)
-		return
-	}
 	if r.components == nil {
 		r.components = map[types.UID]rendering{}
 	}
-	r.components[component] = rendering{inputs: inputs, objects: outlines(objects), unrendered: unrendered}
+	r.components[component] = what
+}
+
+// forget drops what a component rendered.
+func (r *renderings) forget(component types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.components, component)
 }
 
 // Forget drops what is known of a component that is gone.
 func (e *Engine) Forget(component types.UID) {
 	e.memory.forget(component)
 	e.polls.forget(component)
-	e.rendered.keep(component, "", nil)
+	e.rendered.forget(component)
 	e.fights.forget(component)
 	e.graces.begin(component, nil, time.Time{})
 }
@@ -68,7 +73,13 @@ func (e *Engine) Forget(component types.UID) {
 // wanted returns what the component is to have. If its inputs are those of an earlier pass, the objects
 // have no manifests.
 func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
-	if known, ok := p.rendered.recall(p.c.UID, p.c.Inputs); ok {
+	known, ok := p.rendered.recall(p.c.UID, p.c.Inputs)
+	if ok && len(known.lookups) > 0 {
+		if known.lookups, ok = p.unchanged(ctx, known.lookups); ok {
+			p.rendered.keep(p.c.UID, known)
+		}
+	}
+	if ok {
 		objects := full(known.objects)
 		p.manifests = once(func(ctx context.Context) (map[graph.Key]desired.Object, error) { return p.again(ctx, objects) })
 		p.unrendered = known.unrendered
@@ -79,9 +90,12 @@ func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 
 // render returns the checked dependents.
 func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
-	rendered, err := p.c.Render(ctx)
+	looked := &lookups{pass: p, taken: map[projection.Key]lookup{}}
+	rendered, err := p.c.Render(ctx, looked.look)
+	taken := looked.all()
+	p.follow(taken)
 	if err != nil {
-		p.rendered.keep(p.c.UID, "", nil)
+		p.rendered.forget(p.c.UID)
 		return nil, fmt.Errorf("cannot render the dependents: %w", err)
 	}
 	objects, err := desired.Normalize(rendered.Objects, desired.Options{
@@ -94,10 +108,10 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	p.warn(objects)
 	// What the target does not serve yet may become something else when it does.
 	changing := func(o desired.Object) bool { return o.Unserved }
-	if inputs := p.c.Inputs; err != nil || rendered.Volatile || slices.ContainsFunc(objects, changing) {
-		p.rendered.keep(p.c.UID, "", nil)
+	if inputs := p.c.Inputs; err != nil || inputs == "" || rendered.Volatile || slices.ContainsFunc(objects, changing) {
+		p.rendered.forget(p.c.UID)
 	} else {
-		p.rendered.keep(p.c.UID, inputs, objects, rendered.Unrendered...)
+		p.rendered.keep(p.c.UID, rendering{inputs, outlines(objects), rendered.Unrendered, taken})
 	}
 	p.sources, p.unrendered = rendered.Objects, rendered.Unrendered
 	return objects, err
@@ -116,7 +130,7 @@ func (p *pass) warn(objects []desired.Object) {
 
 // errUnstable is the error of a component that renders something else from the same inputs.
 var errUnstable = errors.New("the same component was rendered differently the second time; " +
-	"what is rendered must depend on the component and its references alone")
+	"what is rendered must depend on the component, its references and lookups alone")
 
 // again renders the manifests of objects that are known without.
 func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.Key]desired.Object, error) {
@@ -125,7 +139,7 @@ func (p *pass) again(ctx context.Context, objects []desired.Object) (map[graph.K
 		return nil, err
 	}
 	if digestOf(now) != digestOf(objects) {
-		p.rendered.keep(p.c.UID, "", nil)
+		p.rendered.forget(p.c.UID)
 		return nil, errUnstable
 	}
 	manifests := make(map[graph.Key]desired.Object, len(now))

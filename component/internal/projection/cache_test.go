@@ -128,7 +128,9 @@ func (s *server) bring(f *fakeStream, gap bool) {
 	}
 }
 
-func scopeOf(f *fakeStream) scope { return scope{widgets.GroupKind(), f.namespace} }
+func scopeOf(f *fakeStream) scope {
+	return scope{GroupKind: widgets.GroupKind(), namespace: f.namespace}
+}
 
 func (s *server) entry(e event) *entry {
 	return &entry{e.key, keep(s.cache.names.Of(e.object()), e.key)}
@@ -195,7 +197,7 @@ func modelRun(t *testing.T, rng *rand.Rand, seed uint64) {
 	s := newServer()
 	scopes := []scope{{GroupKind: widgets.GroupKind()}}
 	if seed%2 == 1 { // the user may not watch all namespaces
-		scopes = []scope{{widgets.GroupKind(), "shop"}, {widgets.GroupKind(), "mall"}}
+		scopes = []scope{{GroupKind: widgets.GroupKind(), namespace: "shop"}, {GroupKind: widgets.GroupKind(), namespace: "mall"}}
 	}
 	uses := map[User]map[scope]bool{{UID: "one"}: {}, {UID: "two"}: {}}
 	var history []string

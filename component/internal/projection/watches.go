@@ -23,10 +23,13 @@ type User struct {
 type scope struct {
 	schema.GroupKind
 	namespace string
+	// followed limits it to one object, of which no more than its version is known. Empty means that the
+	// watch is one of dependents.
+	followed string
 }
 
 func (s scope) covers(key Key) bool {
-	return s.GroupKind == key.GroupKind && (s.namespace == "" || s.namespace == key.Namespace)
+	return s.followed == "" && s.GroupKind == key.GroupKind && (s.namespace == "" || s.namespace == key.Namespace)
 }
 
 // watch is a watch that runs.
@@ -36,6 +39,8 @@ type watch struct {
 	users map[User]bool
 	// idle is since when there are no users; zero if there are some.
 	idle time.Time
+	// version is that of the object that is followed; empty if it does not exist.
+	version string
 	// horizon is how far the watch has come: the newest version that it saw.
 	horizon string
 	// replaced: what it watches is known; synced is closed then.
@@ -55,7 +60,7 @@ func (w *watch) reach(version string) {
 // horizon is how far the watch of an object has come; empty if there is none.
 func (c *Cache) horizon(key Key) string {
 	for _, namespace := range []string{"", key.Namespace} {
-		if w := c.watches[scope{key.GroupKind, namespace}]; w != nil && w.horizon != "" {
+		if w := c.watches[scope{GroupKind: key.GroupKind, namespace: namespace}]; w != nil && w.horizon != "" {
 			return w.horizon
 		}
 	}
@@ -87,7 +92,7 @@ func (c *Cache) Use(ctx context.Context, user User, kind schema.GroupVersionKind
 		}
 		c.narrowTo(kind.GroupKind())
 	}
-	return c.follow(ctx, user, scope{kind.GroupKind(), namespace}, src)
+	return c.follow(ctx, user, scope{GroupKind: kind.GroupKind(), namespace: namespace}, src)
 }
 
 // narrowTo ends the watch of a kind in all namespaces. Those who use it have to ask again for the namespaces
@@ -148,8 +153,12 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 	if w == nil {
 		w = &watch{scope: s, users: map[User]bool{}, synced: make(chan struct{})}
 		w.done = sync.OnceFunc(func() { close(w.synced) })
-		src.namespace = s.namespace
-		run, err := c.open(src, feed{c, w}, w.refusal.handle)
+		src.namespace, src.name = s.namespace, s.followed
+		to := sink(feed{c, w})
+		if s.followed != "" {
+			to = pointer{c, w}
+		}
+		run, err := c.open(src, to, w.refusal.handle)
 		if err != nil {
 			return nil, err
 		}
@@ -166,12 +175,12 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 func (c *Cache) Keep(user User, objects []Key) {
 	needed := map[scope]bool{}
 	for _, key := range objects {
-		needed[scope{GroupKind: key.GroupKind}], needed[scope{key.GroupKind, key.Namespace}] = true, true
+		needed[scope{GroupKind: key.GroupKind}], needed[scope{GroupKind: key.GroupKind, namespace: key.Namespace}] = true, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s, w := range c.watches {
-		if w.users[user] && !needed[s] {
+		if s.followed == "" && w.users[user] && !needed[s] {
 			c.release(w, user)
 		}
 	}
@@ -209,9 +218,9 @@ func (c *Cache) release(w *watch, user User) {
 func (c *Cache) end(w *watch) {
 	w.stop()
 	delete(c.watches, w.scope)
-	others := false
+	others := w.followed != ""
 	for s := range c.watches {
-		others = others || s.GroupKind == w.GroupKind
+		others = others || s.followed == "" && s.GroupKind == w.GroupKind
 	}
 	for _, key := range c.missing(w.scope, nil) {
 		if _, all := c.watches[scope{GroupKind: key.GroupKind}]; !all {
