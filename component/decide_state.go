@@ -19,6 +19,7 @@ const (
 	reasonRetrying           = "Retrying"
 	reasonError              = "Error"
 	reasonTimeout            = "Timeout"
+	reasonPruneBlocked       = "PruneBlocked"
 	reasonDeletionRetrying   = "DeletionRetrying"
 	reasonDeletionBlocked    = "DeletionBlocked"
 	reasonDeletionProcessing = "DeletionProcessing"
@@ -138,6 +139,8 @@ func conclude(s situation) conclusion {
 			State: StateError, Reason: reasonError, Message: s.Broken, Ready: metav1.ConditionFalse, Warning: true, Reconciling: true,
 			Next: nextAgain, After: s.again(s.Requeue),
 		}
+	case s.Reason == reasonPruneBlocked: // somebody has to allow it, which takes as long as it takes
+		return processing(s.Reason, s.Waiting, s.again(s.Requeue))
 	}
 	if late := s.late(); late != "" {
 		after := s.Requeue

@@ -91,6 +91,11 @@ func TestConclude(t *testing.T) {
 			at(5*time.Minute, situation{Waiting: "waiting for a"}),
 			conclusion{State: StateError, Reason: "Timeout", Message: "not ready after 5m0s: waiting for a", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: 10 * time.Minute},
 		},
+		"blocked prune": {
+			"nothing takes too long: somebody has to allow it",
+			at(time.Hour, situation{Waiting: "5 of 5 are kept", Reason: "PruneBlocked"}),
+			conclusion{State: StateProcessing, Reason: "PruneBlocked", Message: "5 of 5 are kept", Ready: metav1.ConditionUnknown, Reconciling: true, Next: nextAgain, After: 10 * time.Minute},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

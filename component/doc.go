@@ -4,7 +4,9 @@
 //
 // You write a [Renderer], which returns the dependents of a component; [New] makes the controller. It
 // creates the dependents in order, corrects what others change in them, deletes what is no longer
-// rendered, and deletes everything with the component. While nothing changes it sends no request.
+// rendered, and deletes everything with the component. While nothing changes it sends no request but its
+// watches and the renewal of the manager's lease, unless [Options.LastObservedAtEvery] asks for writes or the
+// renderer sends requests of its own.
 //
 // A dependent is listed in the component's status.inventory before it is created, and until it is gone.
 // The operator deletes only what carries its label and annotation and is what the inventory lists. An

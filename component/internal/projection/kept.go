@@ -27,6 +27,7 @@ type kept struct {
 	content fingerprint.Hash
 	leaving bool
 	reset   bool
+	plain   bool // see PlainStatus
 	// rest is what most objects do not have; nil if there is nothing of that.
 	rest *remainder
 }
@@ -89,7 +90,7 @@ func packDigest(text string) (d digest, rest string) {
 
 // keep returns what is stored of an object with a key.
 func keep(o Object, key Key) *kept {
-	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset}
+	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus}
 	r := remainder{finalizers: o.Finalizers}
 	var text string
 	k.uid, r.uid = packUID(o.UID)
@@ -111,7 +112,7 @@ func keep(o Object, key Key) *kept {
 // object returns the object with a key that is kept.
 func (k *kept) object(key Key) *Object {
 	o := &Object{
-		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset,
+		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain,
 		Content: k.content, Health: health.Result{Status: health.Current},
 	}
 	r := k.rest
