@@ -45,6 +45,17 @@ type ComponentStatus struct {
 	// +optional
 	// +listType=atomic
 	Inventory []InventoryItem `json:"inventory,omitempty"`
+
+	// CompactInventory lists the dependents of a component with many of them, compressed. Use
+	// [ComponentStatus.Items] to read it.
+	// +optional
+	CompactInventory string `json:"compactInventory,omitempty"`
+
+	// InventoryShards are the names of the ConfigMaps, in the namespace of the component, that list the
+	// dependents of a component with very many of them.
+	// +optional
+	// +listType=atomic
+	InventoryShards []string `json:"inventoryShards,omitempty"`
 }
 
 // ComponentWave is a wave of dependents that is being applied.
