@@ -52,7 +52,8 @@ type ComponentStatus struct {
 	CompactInventory string `json:"compactInventory,omitempty"`
 
 	// InventoryShards are the names of the ConfigMaps, in the namespace of the component, that list the
-	// dependents of a component with very many of them.
+	// dependents of a component with very many of them. Together with one of the other two lists they are
+	// left over and are going to be deleted.
 	// +optional
 	// +listType=atomic
 	InventoryShards []string `json:"inventoryShards,omitempty"`

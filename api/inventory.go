@@ -24,7 +24,7 @@ func (s *ComponentStatus) Items(shard func(name string) ([]byte, error)) ([]Inve
 			return nil, &InventoryError{Where: "status.compactInventory", Err: err}
 		}
 		return items, nil
-	case len(s.InventoryShards) == 0:
+	case len(s.Inventory) > 0, len(s.InventoryShards) == 0:
 		return s.Inventory, nil
 	case shard == nil:
 		return nil, errors.New("the inventory is in ConfigMaps, and nothing is given that reads them")

@@ -12,3 +12,9 @@ func NewTunedReconciler[T Component](name string, g Generator, o ReconcilerOptio
 
 // RecheckBlocked says when a blocked deletion is tried again although no event came.
 func (c *Controller[T]) RecheckBlocked(after time.Duration) { c.engine.Recheck = after }
+
+// WithShards returns options by which ConfigMaps have about n items.
+func (o InventoryOptions) WithShards(n int) InventoryOptions {
+	o.shard = n
+	return o
+}

@@ -42,7 +42,11 @@ func (p *pass[T]) claims(ctx context.Context, keys []string) (map[string]engine.
 		if !found || other.GetDeletionTimestamp() != nil || other.GetStatus().Cluster != own {
 			continue
 		}
-		for _, item := range other.GetStatus().Inventory {
+		items, err := p.itemsOf(ctx, other)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
 			_, first := claims[item.Key()]
 			if first = !first; first && p.claimed(item) && slices.Contains(keys, item.Key()) {
 				claims[item.Key()] = engine.Claim{Owner: p.clusterID + "/" + client.ObjectKeyFromObject(other).String(), UID: string(other.GetUID())}

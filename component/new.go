@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
+	"github.com/trimtab-dev/trimtab/component/internal/inventory"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/component/internal/prune"
 	"github.com/trimtab-dev/trimtab/component/internal/rules"
@@ -56,6 +57,8 @@ type Options[T Object] struct {
 	// component of the same namespace can take it over; see docs/components.md. Zero means 5 seconds; a
 	// negative value means that it is deleted at once, unless another component has recorded it already.
 	HandoverGrace time.Duration
+	// Inventory says how inventories are kept.
+	Inventory InventoryOptions
 	// ManagedTypes are types that components add to the API in other ways than by a
 	// CustomResourceDefinition or an APIService among their dependents, for example because a
 	// dependent installs it. Group and kind may be "*". Dependents of these types are applied last
@@ -131,7 +134,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	}
 	judges, wrong := rules.New(o.HealthCompiler, o.Health)
 	e := &engine.Engine{Name: o.Name, Policies: o.policies(), Namespaces: o.Namespaces, Rules: judges, Pause: o.CorrectInterval, Kinds: o.Kinds, Within: o.Within, ManagedTypes: o.ManagedTypes, PruneLimit: o.PruneLimit, Grace: o.HandoverGrace, Protect: o.ProtectDefinitions}
-	w := &worker[T]{renderer: r, engine: e, options: o, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
+	w := &worker[T]{renderer: r, engine: e, options: o, inventories: inventory.Store{Limits: o.Inventory.limits(), Operator: o.Name}, references: references{referring: referringTypes(reflect.TypeFor[T]())}}
 	waker := new(trigger.Waker)
 	options := o.Loop
 	driverNeeds, driverProblem := o.driverNeeds()
@@ -231,6 +234,7 @@ func (o Options[T]) needs() []loop.Need {
 			Verbs:            []string{"create", "patch"}, ClusterWide: true,
 		})
 	}
+	needs = append(needs, o.Inventory.needs()...)
 	for _, kind := range o.Kinds {
 		needs = append(needs, loop.Need{
 			GroupVersionKind: kind, Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"}, ClusterWide: true,

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
+	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/node"
 )
@@ -124,8 +125,9 @@ func (p *pass[T]) durable(ctx context.Context, key string) ([]byte, error) {
 
 // readRecords reads the component from the API server, and requires that it is as this pass has it.
 func (p *pass[T]) readRecords(ctx context.Context) (map[string][]byte, error) {
-	now, _ := p.run.Obj.DeepCopyObject().(T)
+	now := p.run.Obj
 	if !p.run.Vanished() {
+		now = cached.New[T]()
 		err := p.run.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), now)
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):
@@ -135,8 +137,12 @@ func (p *pass[T]) readRecords(ctx context.Context) (map[string][]byte, error) {
 			return nil, loop.Outdated(errors.New("the component has changed meanwhile"))
 		}
 	}
+	items, err := p.itemsOf(ctx, now)
+	if err != nil {
+		return nil, err
+	}
 	records := map[string][]byte{}
-	for _, item := range now.GetStatus().Inventory {
+	for _, item := range items {
 		records[item.Key()] = item.Record
 	}
 	return records, nil

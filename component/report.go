@@ -41,7 +41,7 @@ func (p *pass[T]) report(c conclusion) conclusion {
 	if p.silent() {
 		r.Event = conditions.Event{}
 	}
-	p.tallies.set(p.options.Name, p.obj.GetUID(), p.obj.GetStatus().Inventory)
+	p.tallies.set(p.options.Name, p.obj.GetUID(), p.items)
 	p.run.Report(r)
 	return p.observe(c)
 }

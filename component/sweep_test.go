@@ -1,6 +1,8 @@
 package component_test
 
 import (
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,4 +60,44 @@ func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
 			componenttest.Play(t, c, namespace, componenttest.Kind("Foo"))
 		},
 	}
+}
+
+// TestShards: inventories of many dependents.
+func TestShards(t *testing.T) {
+	t.Parallel()
+	t.Run("B-9 W15 compact inventory, in shards", func(t *testing.T) {
+		t.Run("10,000 and 100,000 dependents", manyRecorded)
+		t.Run("sweep", shardSweep)
+	})
+}
+
+// shardSweep is the crash sweep of a component whose inventory is in ConfigMaps, and then in the status again.
+func shardSweep(t *testing.T) {
+	t.Parallel()
+	cfg := testenv.Start(t)
+	testenv.InstallFS(t, cfg, bundle.CRDs)
+	const name = "shards.op.test"
+	b := &bench{t: t}
+	of := func(objects ...client.Object) *bundle.Bundle {
+		c := &bundle.Bundle{}
+		c.Name = "a"
+		c.Spec.Objects = b.raw(objects...)
+		return c
+	}
+	versions := []*bundle.Bundle{
+		of(configMap("a", "1"), configMap("b", "1"), configMap("c", "1")),
+		of(configMap("a", "1"), configMap("b", "2"), configMap("d", "1"), configMap("e", "1")),
+		of(configMap("a", "1"), configMap("b", "2")), // readable
+	}
+	if os.Getenv("TRIMTAB_DEEP") == "" {
+		versions = slices.Delete(versions, 1, 2)
+	}
+	componenttest.CrashSweep(t, componenttest.Sweep[*bundle.Bundle]{
+		Config: cfg, AddToScheme: bundle.AddToScheme, Renderer: component.RenderFunc[*bundle.Bundle](render),
+		Options: options{
+			Name: name, Inventory: component.InventoryOptions{ReadableUpTo: 2, InlineUpTo: 1}.WithShards(2),
+			Loop: loop.Options[*bundle.Bundle]{Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}},
+		},
+		Versions: versions,
+	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
+	"github.com/trimtab-dev/trimtab/component/internal/inventory"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 	"github.com/trimtab-dev/trimtab/internal/clusterid"
 	"github.com/trimtab-dev/trimtab/internal/guard"
@@ -40,6 +41,8 @@ type worker[T Object] struct {
 	// idleWatch is how long dependents of a kind are watched of which there are none any more. Zero means a
 	// minute.
 	idleWatch time.Duration
+	// inventories are those of the components in the form that the engine works with.
+	inventories inventory.Store
 }
 
 // pass is one pass over one component.
@@ -54,8 +57,12 @@ type pass[T Object] struct {
 	place  placement
 	// clusterID identifies the cluster of the component; empty as long as it is not known.
 	clusterID string
-	context   passing
-	now       time.Time
+	// form is that of the inventory in the status; nil as long as the inventory is not loaded.
+	form *inventory.Form
+	// items is the inventory as the pass leaves it.
+	items   []api.InventoryItem
+	context passing
+	now     time.Time
 
 	// records are those of nodes as the API server has them; nil before they are read. durables guards
 	// them.
@@ -103,6 +110,7 @@ func (p *pass[T]) ask(ctx context.Context, what string, f func() error) error {
 func (w *worker[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcome {
 	p := w.open(run)
 	s, err := p.reconcile(ctx)
+	err = p.save(ctx, err)
 	p.failed(&s, err)
 	c := conclude(s)
 	c.Drifted, c.Contended, c.PruneBlocked = s.Drifted, s.Contended, s.PruneBlocked
@@ -112,6 +120,9 @@ func (w *worker[T]) Reconcile(ctx context.Context, run *loop.Run[T]) loop.Outcom
 // reconcile does the work of a pass over a component that is not being deleted.
 func (p *pass[T]) reconcile(ctx context.Context) (situation, error) {
 	s := situation{First: p.obj.GetStatus().ObservedGeneration == 0, Now: p.now}
+	if err := p.load(ctx); err != nil {
+		return s, err
+	}
 	if err := p.call(ctx, postRead); err != nil {
 		return s, err
 	}
@@ -240,6 +251,7 @@ func parseProcessing(text string) (digest string, generation int64) {
 func (w *worker[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupOutcome {
 	p := w.open(run)
 	s, err := p.cleanup(ctx)
+	err = p.save(ctx, err)
 	p.failed(&s, err)
 	c := p.report(concludeDeletion(s))
 	if c.Next == nextRelease {
@@ -251,6 +263,9 @@ func (w *worker[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupO
 // cleanup does the work of a pass over a component that is being deleted. It needs no rendering.
 func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	s := situation{Now: p.now}
+	if err := p.load(ctx); err != nil {
+		return s, err
+	}
 	if err := p.call(ctx, postRead); err != nil {
 		return s, err
 	}
@@ -411,6 +426,7 @@ func (w *worker[T]) forget(uid types.UID) {
 	w.engine.Forget(uid)
 	w.references.remember(uid, nil)
 	w.timers.forget(uid)
+	w.inventories.Forget(uid)
 	w.targets.Leave(uid)
 	w.placements.forget(uid)
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -165,6 +166,7 @@ func (r *run[T]) ready(i int) {
 			r.t.Errorf("%s is in the inventory when version %d is ready, and does not exist", key, i+1)
 		}
 	}
+	r.tidy()
 }
 
 // remove deletes the component and waits until it is gone.
@@ -218,16 +220,56 @@ func (r *run[T]) inventory() (map[string]bool, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
+	if err != nil {
+		return map[string]bool{}, err
+	}
+	items, err := c.GetStatus().Items(r.shard)
+	if apierrors.IsNotFound(err) { // the inventory has changed meanwhile
+		return r.inventory()
+	}
 	keys := map[string]bool{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, item := range c.GetStatus().Inventory {
+	for _, item := range items {
 		if keys[item.Key()] = len(item.Record) == 0; len(item.Record) > 0 {
 			continue
 		}
 		r.kinds[schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind}] = true
 	}
 	return keys, err
+}
+
+// shard returns a part of an inventory.
+func (r *run[T]) shard(name string) ([]byte, error) {
+	m := &corev1.ConfigMap{}
+	err := r.admin.Get(r.ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, m)
+	return m.BinaryData[api.InventoryKey], err
+}
+
+// tidy waits until there are no parts of inventories but those that the component refers to.
+func (r *run[T]) tidy() {
+	r.t.Helper()
+	var found, want []string
+	same := poll.Until(func() bool {
+		c, list := r.component(), &corev1.ConfigMapList{}
+		err := r.admin.Get(r.ctx, client.ObjectKeyFromObject(c), c)
+		if err == nil {
+			err = r.admin.List(r.ctx, list, client.InNamespace(r.namespace), client.MatchingLabels{r.Options.Name + "/inventory-of": string(c.GetUID())})
+		}
+		if err != nil {
+			r.t.Error(err)
+			return true
+		}
+		found, want = nil, slices.Sorted(slices.Values(c.GetStatus().InventoryShards))
+		for i := range list.Items {
+			found = append(found, list.Items[i].Name)
+		}
+		slices.Sort(found)
+		return slices.Equal(found, want)
+	})
+	if !same {
+		r.t.Errorf("the inventory is in ConfigMaps %q, and there are %q", want, found)
+	}
 }
 
 // live returns the objects that carry the component's label, by key.

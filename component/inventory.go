@@ -1,0 +1,89 @@
+package component
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/inventory"
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// InventoryOptions say how the inventories of components are kept. Read them with
+// [api.ComponentStatus.Items], which knows all forms.
+type InventoryOptions struct {
+	// ReadableUpTo is up to how many dependents status.inventory lists them. More are in
+	// status.compactInventory, which takes a fifth of the space. Zero means 500.
+	ReadableUpTo int
+	// InlineUpTo is how many bytes status.compactInventory may have. Beyond that the inventory is in
+	// ConfigMaps, in the namespace of the component, which status.inventoryShards names. Zero means
+	// 300 KiB, about 5,000 dependents. A negative value means that there are no ConfigMaps, and no
+	// permission for them is asked for; a component then ends at about 20,000 dependents, as does one
+	// without a namespace.
+	InlineUpTo int
+
+	// shard is about how many items a ConfigMap has.
+	shard int
+}
+
+func (o InventoryOptions) limits() inventory.Limits {
+	return inventory.Limits{Readable: o.ReadableUpTo, Inline: o.InlineUpTo, Shard: o.shard}
+}
+
+// needs are the permissions for ConfigMaps with inventories.
+func (o InventoryOptions) needs() []loop.Need {
+	if o.InlineUpTo < 0 {
+		return nil
+	}
+	return []loop.Need{{
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Verbs: []string{"get", "list", "create", "delete"},
+	}}
+}
+
+// owner is the component as its inventory is kept.
+func (p *pass[T]) owner() inventory.Owner {
+	return inventory.Owner{Object: p.obj, Status: p.obj.GetStatus(), Live: p.run.Live(), Client: p.run.Client()}
+}
+
+// load makes the inventory readable for this pass. If it cannot be read, nothing is done. ConfigMaps may be
+// deleted before a component that is being deleted: then its dependents are found as those of a lost inventory.
+func (p *pass[T]) load(ctx context.Context) error {
+	form := inventory.FormOf(p.obj.GetStatus())
+	err := p.inventories.Load(ctx, p.owner())
+	if err != nil && errors.Is(err, inventory.ErrLost) && (p.obj.GetDeletionTimestamp() != nil || p.run.Vanished()) {
+		inventory.Form{}.Restore(p.obj.GetStatus())
+		err = nil
+	}
+	if err != nil {
+		form.Restore(p.obj.GetStatus())
+		return err
+	}
+	p.form = &form
+	return nil
+}
+
+// save gives the inventory the form in which it is written. failed is how the pass ended.
+func (p *pass[T]) save(ctx context.Context, failed error) error {
+	if p.form == nil {
+		return failed
+	}
+	p.items = p.obj.GetStatus().Inventory
+	err := p.inventories.Save(ctx, p.owner(), *p.form)
+	if err == nil && p.inventories.Obsolete(p.obj.GetUID()) && p.engine.Wake != nil {
+		p.engine.Wake(client.ObjectKeyFromObject(p.obj)) // they are deleted when the status is written
+	}
+	if err == nil {
+		return failed
+	}
+	return errors.Join(failed, err)
+}
+
+// itemsOf returns the inventory of a component as it was read.
+func (p *pass[T]) itemsOf(ctx context.Context, obj T) ([]api.InventoryItem, error) {
+	owner := p.owner()
+	owner.Object, owner.Status = obj, obj.GetStatus()
+	return p.inventories.Items(ctx, owner)
+}
