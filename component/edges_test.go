@@ -34,6 +34,7 @@ func TestExplicitEdges(t *testing.T) {
 
 // annotated has tasks in a chain by annotations: each form of a reference.
 func annotated(t *testing.T) {
+	t.Helper()
 	b := newBench(t).withTasks()
 	after := func(name, on string) client.Object { return task(name, b.key("depends-on"), on) }
 	b.create(
@@ -45,6 +46,7 @@ func annotated(t *testing.T) {
 
 // after is the same by methods of the set.
 func after(t *testing.T) {
+	t.Helper()
 	b := prepareBench(t)
 	b.renderer = component.RenderFunc[*bundle.Bundle](func(_ context.Context, r component.RenderRequest[*bundle.Bundle]) (component.Set, error) {
 		var s component.Set
@@ -90,6 +92,7 @@ func (b *bench) chain(names ...string) {
 }
 
 func cyclic(t *testing.T) {
+	t.Helper()
 	b := newBench(t)
 	after := func(name, on string) client.Object { return configMap(name, "1", b.key("depends-on"), "ConfigMap/"+on) }
 	b.create(after("a", "c"), after("b", "a"), after("c", "b"), configMap("d", "1"))
@@ -103,6 +106,7 @@ func cyclic(t *testing.T) {
 
 // skippedDependants: what comes after an object that failed is named, the rest is applied.
 func skippedDependants(t *testing.T) {
+	t.Helper()
 	b := newBench(t)
 	after := func(name, on string) client.Object { return configMap(name, "1", b.key("depends-on"), "ConfigMap/"+on) }
 	bad := configMap("bad", "1")

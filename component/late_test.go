@@ -58,6 +58,7 @@ func since(o *bundle.Bundle, name string) *metav1.Time {
 
 // lateObject: how long an object waits survives the process, a change of its timeout and one of another object.
 func lateObject(t *testing.T) {
+	t.Helper()
 	b := newBench(t).withTasks()
 	timeout := b.key("timeout")
 	b.create(task("one", timeout, "1h"), task("two"))
@@ -87,6 +88,7 @@ func lateObject(t *testing.T) {
 }
 
 func lateWave(t *testing.T) {
+	t.Helper()
 	b := newBench(t, func(o *options) { o.WaveTimeout = time.Second }).withTasks()
 	order := b.key("apply-order")
 	b.create(task("first", order, "-2"), task("second", order, "7"))
@@ -103,6 +105,7 @@ func lateWave(t *testing.T) {
 }
 
 func lateComponent(t *testing.T) {
+	t.Helper()
 	b := newBench(t, func(o *options) { o.Timeout = time.Second }).withTasks()
 	b.create(task("one"))
 	b.late("not ready after 1s: waiting for Task " + b.namespace + "/one: it ")
@@ -111,6 +114,7 @@ func lateComponent(t *testing.T) {
 }
 
 func lateAll(t *testing.T) {
+	t.Helper()
 	b := newBench(t, func(o *options) { o.WaveTimeout, o.Timeout = 2*time.Second, 3*time.Second }).withTasks()
 	b.create(task("one", b.key("timeout"), "1s"))
 	title := "Task " + b.namespace + "/one"
@@ -122,6 +126,7 @@ func lateAll(t *testing.T) {
 }
 
 func invalidTimeout(t *testing.T) {
+	t.Helper()
 	b := newBench(t)
 	b.create(configMap("one", "1", b.key("timeout"), "soon"), configMap("two", "1", b.key("timeout"), "-1s"), configMap("three", "1"))
 	b.failed("ConfigMap one: annotation "+b.key("timeout")+` is "soon"; it must be a positive time`, "; ConfigMap two: annotation "+b.key("timeout")+` is "-1s"`)
@@ -130,6 +135,7 @@ func invalidTimeout(t *testing.T) {
 
 // freeTimeout: a component whose dependents have timeouts is written as often as one without.
 func freeTimeout(t *testing.T) {
+	t.Helper()
 	writes := func(timeout string, wave time.Duration) int {
 		b := newBench(t, func(o *options) { o.WaveTimeout = wave }).withTasks()
 		one := task("one")

@@ -22,6 +22,7 @@ func TestManyAtATime(t *testing.T) {
 // manyAtATime: each request for a dependent waits until 10 are under way. So 500 take 50 rounds, however slow
 // the machine is, and with 20 ms for each of them one second.
 func manyAtATime(t *testing.T) {
+	t.Helper()
 	const objects, width, latency = 500, 10, 20 * time.Millisecond
 	b := prepareBench(t)
 	b.deny("m-007", "m-250", "m-499")

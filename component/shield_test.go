@@ -66,6 +66,7 @@ func (b *bench) shield() []client.Object {
 }
 
 func byHand(t *testing.T) {
+	t.Helper()
 	b := protected(t)
 	theirs := b.put(b.bazOf("theirs"))
 	crd := b.exists(b.crd())
@@ -98,6 +99,7 @@ func (b *bench) annotateCRD(name, value string) {
 // byItsComponent: pruned, and deleted with the component. That costs one write more. A new process asks once
 // whether the policy is there, and writes nothing.
 func byItsComponent(t *testing.T) {
+	t.Helper()
 	b := protected(t)
 	b.stop()
 	b.requests.Reset()
@@ -127,6 +129,7 @@ func byItsComponent(t *testing.T) {
 // blockedAfterRelease: an operator that dies between the release and the deletion, and an object that is created
 // meanwhile.
 func blockedAfterRelease(t *testing.T) {
+	t.Helper()
 	b := protected(t)
 	b.stop()
 	crd := b.exists(b.crd())
@@ -146,6 +149,7 @@ func blockedAfterRelease(t *testing.T) {
 
 // noLongerProtected: the option is off now, and the policy is still there.
 func noLongerProtected(t *testing.T) {
+	t.Helper()
 	b := protected(t)
 	b.stop()
 	b.options.ProtectDefinitions = false
@@ -157,6 +161,7 @@ func noLongerProtected(t *testing.T) {
 
 // mayNotProtect: an operator that may not put the policy up leaves definitions alone, and says why.
 func mayNotProtect(t *testing.T) {
+	t.Helper()
 	b := prepareProtected(t)
 	b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
