@@ -194,7 +194,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	c.worker.references.cache = mgr.GetCache()
 	c.engine.Wake = func(name types.NamespacedName) { c.waker.Objects(name) }
 	c.worker.authors.returned = c.waker.Objects
-	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher), mgr.Add(manager.RunnableFunc(c.startDrivers)))
+	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher), mgr.Add(driverRunner(c.startDrivers)))
 }
 
 // changed wakes the component of a dependent that somebody else changed.

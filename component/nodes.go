@@ -44,8 +44,18 @@ func (o Options[T]) driverNeeds() (needs []loop.Need, problem error) {
 	return needs, problem
 }
 
+// driverRunner runs in a manager.
+type driverRunner func(ctx context.Context)
+
+// Start implements manager.Runnable.
+func (r driverRunner) Start(ctx context.Context) error {
+	r(ctx)
+	<-ctx.Done()
+	return nil
+}
+
 // startDrivers tells the drivers whom to wake.
-func (c *Controller[T]) startDrivers(ctx context.Context) error {
+func (c *Controller[T]) startDrivers(ctx context.Context) {
 	for _, d := range c.worker.options.Drivers {
 		if s, ok := d.(node.Starter); ok {
 			s.Start(ctx, func(component types.NamespacedName, after time.Duration) {
@@ -54,8 +64,6 @@ func (c *Controller[T]) startDrivers(ctx context.Context) error {
 			})
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
 // observed returns what returns a node as it was when it was last ready; nil if it never was.

@@ -76,24 +76,26 @@ func TestNodeOfALostInventory(t *testing.T) {
 	b := newBench(t, selling(v))
 	b.create(database("db", 3))
 	b.ready()
-	lose := func() {
-		t.Helper()
-		b.stop()
-		obj := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}
-		if err := b.admin.Status().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lose()
+	b.loseStatus()
 	b.start()
 	b.ready()
-	lose()
+	b.loseStatus()
 	b.delete()
 	b.start()
 	b.gone()
 	name := b.namespace + ".db"
 	if diff := cmp.Diff([]string{"create " + name, "delete " + name}, v.calls("create", "update", "delete")); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// loseStatus stops the operator and removes the status of the component "a".
+func (b *bench) loseStatus() {
+	b.t.Helper()
+	b.stop()
+	obj := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}
+	if err := b.admin.Status().Patch(b.t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

@@ -270,6 +270,14 @@ func TestNodeIsMadeFrom(t *testing.T) {
 	if now := b.live("made"); now.UID != made.UID || now.ResourceVersion != made.ResourceVersion {
 		t.Error("what is made from the database was written while the database was away")
 	}
+	v.with(func() { v.called = nil })
+	b.ready()
+	b.loseStatus() // and with it what is known of the database
+	b.start()
+	b.ready()
+	if now := b.live("made"); now.UID != made.UID {
+		t.Error("what is made from the database was pruned before the database was known to be ready")
+	}
 }
 
 // TestFunctions: a function is called once for a digest, a gate until it opens.

@@ -43,26 +43,26 @@ type Dependent struct {
 	object   client.Object
 	settings map[string]string
 	after    []*Dependent
-	// from is what the object is made from, by make; object is nil before.
-	from *Dependent
-	make func(observed client.Object) (client.Object, error)
+	// from is what the object is made from, by build; object is nil before.
+	from  *Dependent
+	build func(observed client.Object) (client.Object, error)
 }
 
 // From adds an object that is made from what is observed of another dependent: of an external resource, for
 // example its address. That is n as it was when it was last ready, with its status. The object is added when n is
-// ready for the first time, and applied after it; before that nothing is pruned. If make returns nil, there is
-// no object. What make is given must not be secret: it comes from the status of the component.
+// ready for the first time, and applied after it; before that nothing is pruned. If build returns nil, there is
+// no object. What build is given must not be secret: it comes from the status of the component.
 //
 // Only dependents with a driver can be observed, see [Options].Drivers; O is the type that was added.
-func From[O client.Object](s *Set, n *Dependent, make func(observed O) client.Object) *Dependent {
+func From[O client.Object](s *Set, n *Dependent, build func(observed O) client.Object) *Dependent {
 	d := s.Add(nil).After(n)
 	d.from = n
-	d.make = func(observed client.Object) (client.Object, error) {
+	d.build = func(observed client.Object) (client.Object, error) {
 		o, ok := observed.(O)
 		if !ok {
 			return nil, fmt.Errorf("component.From: what is observed is a %T, not a %T", observed, o)
 		}
-		return make(o), nil
+		return build(o), nil
 	}
 	return d
 }
@@ -86,7 +86,7 @@ func (s *Set) resolve(scheme *runtime.Scheme, namespace string, observed func(ke
 			unrendered = append(unrendered, key)
 			continue
 		}
-		if d.object, err = d.make(o); err != nil {
+		if d.object, err = d.build(o); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +94,7 @@ func (s *Set) resolve(scheme *runtime.Scheme, namespace string, observed func(ke
 	return slices.Compact(unrendered), nil
 }
 
-// absent reports whether there is no object: it is not made yet, or make returned none.
+// absent reports whether there is no object: it is not made yet, or build returned none.
 func (d *Dependent) absent() bool {
 	if d.from == nil {
 		return false

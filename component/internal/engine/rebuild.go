@@ -122,7 +122,7 @@ func (p *pass) rediscover(ctx context.Context) error {
 	}
 	objects, err := p.render(ctx)
 	if err != nil && len(p.found) == 0 {
-		return nil //nolint:nilerr // what could never be rendered was never applied
+		return nil // what could never be rendered was never applied
 	}
 	if err != nil {
 		return fmt.Errorf("the inventory is lost, and without the manifests it is not known which dependents are to stay; "+
