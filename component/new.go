@@ -181,7 +181,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 			Health: desired.HealthKey(c.engine.Name), Rules: c.engine.Rules,
 		},
 		Changed: c.changed, Wake: c.waker.Objects, Allow: c.worker.options.Kubeconfigs.allow(),
-		Count: func(started bool) { countClient(c.engine.Name, started) },
+		Count:     func(started bool) { countClient(c.engine.Name, started) },
 		IdleWatch: c.worker.idleWatch,
 	})
 	if err != nil {

@@ -26,9 +26,8 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-var (
-	_ reconcile.Reconciler = component.NewReconciler[*product.Product]("op.test", &generator{}, component.ReconcilerOptions{}) // 004-02
-)
+// 004-02: what is returned is a reconciler of controller-runtime.
+var _ reconcile.Reconciler = component.NewReconciler[*product.Product]("op.test", &generator{}, component.ReconcilerOptions{})
 
 // TestReconciler: a generator behind a custom resource, as a kubebuilder project runs it.
 func TestReconciler(t *testing.T) {

@@ -77,21 +77,30 @@ func typesIn(dir fs.FS) (types []structType, pkg string, err error) {
 		}
 		pkg = file.Name.Name
 		for _, d := range file.Decls {
-			decl, ok := d.(*ast.GenDecl)
-			if !ok || decl.Tok != token.TYPE {
-				continue
-			}
-			spec, _ := decl.Specs[0].(*ast.TypeSpec)
-			if s, ok := spec.Type.(*ast.StructType); ok {
-				t := structType{name: spec.Name.Name, fields: s.Fields.List}
-				if decl.Doc != nil {
-					t.doc = rawText(decl.Doc)
-				}
+			if t, ok := structOf(d); ok {
 				types = append(types, t)
 			}
 		}
 	}
 	return types, pkg, nil
+}
+
+// structOf returns the struct type that is declared, if one is.
+func structOf(d ast.Decl) (structType, bool) {
+	decl, ok := d.(*ast.GenDecl)
+	if !ok || decl.Tok != token.TYPE {
+		return structType{}, false
+	}
+	spec, _ := decl.Specs[0].(*ast.TypeSpec)
+	s, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		return structType{}, false
+	}
+	t := structType{name: spec.Name.Name, fields: s.Fields.List}
+	if decl.Doc != nil {
+		t.doc = rawText(decl.Doc)
+	}
+	return t, true
 }
 
 // rawText is a comment with its markers, which ast.CommentGroup.Text may leave out.

@@ -35,7 +35,7 @@ func main() {
 
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(addToScheme(scheme))
+	addToScheme(scheme)
 
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme:                  scheme,
@@ -94,7 +94,7 @@ func (g *Greeting) GetStatus() *component.Status { return &g.Status }
 
 // DeepCopyObject implements runtime.Object.
 func (g *Greeting) DeepCopyObject() runtime.Object {
-	return &Greeting{TypeMeta: g.TypeMeta, ObjectMeta: *g.ObjectMeta.DeepCopy(), Spec: g.Spec, Status: *g.Status.DeepCopy()}
+	return &Greeting{TypeMeta: g.TypeMeta, ObjectMeta: *g.DeepCopy(), Spec: g.Spec, Status: *g.Status.DeepCopy()}
 }
 
 // GreetingList is a list of Greetings.
@@ -107,7 +107,7 @@ type GreetingList struct {
 
 // DeepCopyObject implements runtime.Object.
 func (l *GreetingList) DeepCopyObject() runtime.Object {
-	out := &GreetingList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	out := &GreetingList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy()}
 	for i := range l.Items {
 		copied, _ := l.Items[i].DeepCopyObject().(*Greeting)
 		out.Items = append(out.Items, *copied)
@@ -115,9 +115,8 @@ func (l *GreetingList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-func addToScheme(s *runtime.Scheme) error {
+func addToScheme(s *runtime.Scheme) {
 	v1 := schema.GroupVersion{Group: name, Version: "v1"}
 	s.AddKnownTypes(v1, &Greeting{}, &GreetingList{})
 	metav1.AddToGroupVersion(s, v1)
-	return nil
 }
