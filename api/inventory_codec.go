@@ -113,7 +113,7 @@ func (c columns) content() []byte {
 	out := binary.AppendUvarint(nil, uint64(len(c.kinds)))
 	out = appendStrings(binary.AppendUvarint(out, uint64(len(c.common))), c.common, packText)
 	for _, kind := range c.kinds {
-		out = binary.AppendUvarint(out, uint64(kind)) //nolint:gosec // an index
+		out = binary.AppendUvarint(out, uint64(kind))
 	}
 	out = appendStrings(out, c.names, packText)
 	out = appendStrings(out, c.uids, packUID)
@@ -194,7 +194,7 @@ func (r *reader) count() int {
 		r.failed = true
 		return 0
 	}
-	return int(n) //nolint:gosec // at most the length of a slice
+	return int(n)
 }
 
 func (r *reader) strings(n int, pack packing) []string {

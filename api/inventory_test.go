@@ -93,8 +93,8 @@ func fill(t *testing.T, v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i))
+		for _, field := range v.Fields() {
+			fill(t, field)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
@@ -146,7 +146,7 @@ func TestDamagedInventory(t *testing.T) {
 			}
 		}
 	}
-	for n := range len(data) {
+	for n := range data {
 		if _, err := api.DecodeInventory(data[:n]); err == nil && n < len(data)-5 {
 			t.Fatalf("%d of %d bytes are accepted", n, len(data))
 		}

@@ -45,8 +45,8 @@ func otherCluster(t *testing.T, s *site) {
 		t.Error("it went on in the other cluster")
 	}
 	b.secret("there", remote) // back
-	now := b.await("a", "ready again", func(p *placed) bool { return !strings.Contains(p.Status.Message, "left-behind") })
-	if now = b.ready("a"); len(now.Status.Inventory) != 1 || now.Status.Inventory[0].UID != inventory[0].UID {
+	b.await("a", "ready again", func(p *placed) bool { return !strings.Contains(p.Status.Message, "left-behind") })
+	if now := b.ready("a"); len(now.Status.Inventory) != 1 || now.Status.Inventory[0].UID != inventory[0].UID {
 		t.Errorf("the inventory was %v and is %v", inventory, now.Status.Inventory)
 	}
 
@@ -63,7 +63,6 @@ func otherCluster(t *testing.T, s *site) {
 	if has(t, b.admin, there, "a") || !has(t, s.admin, there, "a") {
 		t.Error("want the object in the second cluster to be gone, and the other one to be left")
 	}
-
 }
 
 // otherClusterDeletion deletes a component whose kubeconfig is for another cluster than its dependents.

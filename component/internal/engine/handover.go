@@ -259,6 +259,6 @@ func (p *pass) nudge() {
 			continue
 		}
 		woken[id] = true
-		p.Wake(types.NamespacedName{Namespace: p.c.NamespacedName.Namespace, Name: strings.TrimPrefix(id, strings.TrimSuffix(p.c.Owner, p.c.Name))})
+		p.Wake(types.NamespacedName{Namespace: p.c.Namespace, Name: strings.TrimPrefix(id, strings.TrimSuffix(p.c.Owner, p.c.Name))})
 	}
 }

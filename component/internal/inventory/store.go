@@ -76,6 +76,12 @@ type Owner struct {
 	Client client.Client
 }
 
+// componentObject is a component.
+type componentObject interface {
+	client.Object
+	api.ComponentObject
+}
+
 // of returns what is known of a component.
 func (s *Store) of(uid types.UID) *known {
 	s.mu.Lock()
@@ -243,8 +249,8 @@ func (s *Store) write(ctx context.Context, o Owner, k *known, items []api.Invent
 	split := make([][]api.InventoryItem, parts)
 	for _, item := range items {
 		h := fnv.New32a()
-		_, _ = h.Write([]byte(item.Key()))   // a hash never fails
-		at := int(h.Sum32() % uint32(parts)) //nolint:gosec // a small power of two
+		_, _ = h.Write([]byte(item.Key())) // a hash never fails
+		at := int(h.Sum32() % uint32(parts))
 		split[at] = append(split[at], item)
 	}
 	var names []string
@@ -350,10 +356,7 @@ func (s *Store) sweep(ctx context.Context, o Owner, k *known, loaded []string) e
 	if len(left) == 0 {
 		return nil
 	}
-	now, ok := reflect.New(reflect.TypeOf(o.Object).Elem()).Interface().(interface {
-		client.Object
-		api.ComponentObject
-	})
+	now, ok := reflect.TypeAssert[componentObject](reflect.New(reflect.TypeOf(o.Object).Elem()))
 	if !ok {
 		return nil
 	}
