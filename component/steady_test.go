@@ -331,7 +331,7 @@ func markerProcess(task string) int {
 		return 1
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: os.Getenv("NAMESPACE"), Name: os.Getenv("NAME")}}
-	if err := c.Patch(context.Background(), secret, client.RawPatch(types.MergePatchType, body)); err != nil { //nolint:usetesting // a process, not a test
+	if err := c.Patch(context.Background(), secret, client.RawPatch(types.MergePatchType, body)); err != nil { //nolint:forbidigo // a process, not a test
 		fmt.Println(err)
 		return 1
 	}

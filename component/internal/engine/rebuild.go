@@ -33,10 +33,7 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		versions[kind.GroupKind()] = kind.Version
 	}
 	wanted := make(map[string]*desired.Object, len(objects))
-	namespaces := map[string]bool{p.c.In: true}
-	for _, n := range p.Within {
-		namespaces[n] = true
-	}
+	namespaces := p.places(objects)
 	definitions := map[schema.GroupKind]string{}
 	for i := range objects {
 		o := &objects[i]
@@ -44,9 +41,6 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		kind := schema.GroupKind{Group: o.Item.Group, Kind: o.Item.Kind}
 		if versions[kind] = o.Item.Version; isAPIService(o.Item) || isCRD(o.Item) {
 			definitions[kind] = o.Item.Version
-		}
-		if o.Item.Namespace != "" {
-			namespaces[o.Item.Namespace] = true
 		}
 	}
 	if err := p.know(ctx, definitions, namespaces); err != nil && strict {
@@ -69,6 +63,20 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 		p.found = append(p.found, p.itemOf(key, live, versions[key.GroupKind], wanted))
 	}
 	return nil
+}
+
+// places are the namespaces where dependents may be.
+func (p *pass) places(objects []desired.Object) map[string]bool {
+	namespaces := map[string]bool{p.c.In: true}
+	for _, n := range p.Within {
+		namespaces[n] = true
+	}
+	for i := range objects {
+		if n := objects[i].Item.Namespace; n != "" {
+			namespaces[n] = true
+		}
+	}
+	return namespaces
 }
 
 // know watches kinds, at least in these namespaces.

@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -149,10 +150,7 @@ func (s *server) arrive() {
 
 // settle lets time pass, and forgets what was told of objects whose watches ended with that.
 func (s *server) settle(d time.Duration) {
-	before := map[scope]*watch{}
-	for at, w := range s.cache.watches {
-		before[at] = w
-	}
+	before := maps.Clone(s.cache.watches)
 	<-time.After(d)
 	synctest.Wait()
 	for at := range before {

@@ -238,7 +238,7 @@ func (s *streams) launch(t *stream) {
 	if s.ended || t.stopped {
 		return
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.ctx) //nolint:contextcheck // a watch outlives the pass that asks for it
 	t.cancel = cancel
 	s.all.Go(func() {
 		defer cancel()

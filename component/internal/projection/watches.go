@@ -115,7 +115,7 @@ func (c *Cache) narrowTo(kind schema.GroupKind) {
 
 // follow has a scope watched and waits until its objects are known.
 func (c *Cache) follow(ctx context.Context, user User, s scope, src source) error {
-	w, err := c.join(user, s, src)
+	w, err := c.join(user, s, src) //nolint:contextcheck // a watch outlives the pass that asks for it
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", s.Kind, err)
 	}
@@ -163,7 +163,7 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 			return nil, err
 		}
 		c.watches[s] = w
-		w.stop = c.running.begin(run)
+		w.stop = c.running.begin(run) //nolint:contextcheck // a watch outlives the pass that asks for it
 	}
 	w.users[user] = true
 	w.idle = time.Time{}
