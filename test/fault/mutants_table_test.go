@@ -4,7 +4,7 @@ import "slices"
 
 // mutants are bugs that engines like ours have had, or that ours could have.
 func mutants() []mutant {
-	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants(), answerMutants(), componentMutants())
+	return slices.Concat(writeMutants(), retryMutants(), ownershipMutants(), lifeMutants(), callMutants(), statusMutants(), forgedMutants(), panicMutants(), hangMutants(), vendorMutants(), answerMutants(), componentMutants(), orderMutants())
 }
 
 // writeMutants are bugs of the loop in what it writes.
@@ -357,6 +357,72 @@ func componentMutants() []mutant {
 			what: "a status write that failed is not written again",
 			file: "component/worker.go", old: "	applied = applied || ready && (status.ProcessingSince != nil || status.LastAppliedAt == nil) // and that was not written\n",
 			mutated: "	_ = ready\n", scenario: "component-life", invariants: []string{"I1"}, token: "failed@9+until@1",
+		},
+		{
+			what: "dependents are created before they are recorded",
+			file: "component/internal/engine/engine.go", old: "			m = &member{}\n", mutated: "			m = &member{recorded: true}\n",
+			scenario: "component-life", invariants: []string{"I1", "I4"},
+		},
+		{
+			what: "the operator's own writes are not noted",
+			file: "component/internal/projection/cache.go", old: "	if older(c.horizon[key.GroupKind], o.Version) && (", mutated: "	if false && (",
+			scenario: "component-life", invariants: []string{"I1", "I5", "I13"},
+		},
+		{
+			what: "an edit of a dependent is not noticed",
+			file: "component/internal/engine/verify.go", old: "		return live.Print.Owned != base.Owned || m.altered\n", mutated: "		return m.altered\n",
+			scenario: "component-life", invariants: []string{"I1"},
+		},
+		{
+			what: "dependents are deleted whichever they are",
+			file: "component/internal/apply/client.go", old: "	only := &metav1.Preconditions{UID: &uid}\n", mutated: "	only := &metav1.Preconditions{}\n",
+			scenario: "component-life", invariants: []string{"I10"},
+		},
+		{
+			what: "the inventory forgets what is not deleted yet",
+			file: "component/internal/engine/report.go", old: "!m.forgotten {\n			inventory = ", mutated: "!m.forgotten && (m.wanted != nil || p.deleting) {\n			inventory = ",
+			scenario: "component-life", invariants: []string{"I1"},
+		},
+		{
+			what: "a renderer that does not return holds its pass",
+			file: "component/author.go", old: "	a.abandon(obj, what, answers)\n	return a.stuck(obj.GetUID())\n", mutated: "	return <-answers\n",
+			scenario: "component-life", invariants: []string{"I20"}, token: "hang@0",
+		},
+	}
+}
+
+// orderMutants are bugs in the order in which dependents come and go, and in what stays.
+func orderMutants() []mutant {
+	return []mutant{
+		{
+			what: "a component goes before its dependents",
+			file: "component/decide_state.go", old: "	case s.Ready:\n		return conclusion{\n			State: StateDeleting,", mutated: "	case s.Ready || s.Waiting != \"\":\n		return conclusion{\n			State: StateDeleting,",
+			scenario: "component-orders", invariants: []string{"I1", "I6"},
+		},
+		{
+			what: "waves are applied together",
+			file: "component/internal/engine/stages.go", old: "return applyStages*int(m.item.ApplyOrder) + m.stage", mutated: "return m.stage",
+			scenario: "component-orders", invariants: []string{"I1"},
+		},
+		{
+			what: "waves are deleted together",
+			file: "component/internal/engine/stages.go", old: "	wave := deleteStages * int(m.item.DeleteOrder)\n", mutated: "	wave := 0\n",
+			scenario: "component-orders", invariants: []string{"I1"},
+		},
+		{
+			what: "a dependent is purged before that is recorded",
+			file: "component/internal/engine/do.go", old: "		m.item.Phase, m.again = api.PhaseCompleting, soon\n", mutated: "		m.item.Phase, m.again, m.completed = api.PhaseCompleting, soon, true\n",
+			scenario: "component-orders", invariants: []string{"I1"},
+		},
+		{
+			what: "dependents that are to stay are deleted",
+			file: "component/internal/engine/facts.go", old: "	case api.DeletePolicyOrphan:\n		return true\n", mutated: "	case api.DeletePolicyOrphan:\n		return false\n",
+			scenario: "component-orders", invariants: []string{"I1"},
+		},
+		{
+			what: "finalizers of others are taken over",
+			file: "component/internal/apply/ownership.go", old: "own.take(theirs, withoutFinalizers)", mutated: "own.take(theirs, everything)",
+			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@22",
 		},
 	}
 }
