@@ -94,7 +94,7 @@ func (a *authors) abandon(obj client.Object, what string, answers <-chan error) 
 	}
 	a.abandoned[uid] = what
 	go func() {
-		_ = <-answers // nobody waits for it
+		<-answers //nolint:errcheck // nobody waits for it
 		a.mu.Lock()
 		delete(a.abandoned, uid)
 		a.mu.Unlock()

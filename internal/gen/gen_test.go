@@ -362,7 +362,7 @@ func (drivers) Name(o *v1.Thing) (string, error) {
 	return "", errors.New(o.Name)
 }
 `
-	got, err := typeOf(source, "drivers", "scenarios")
+	got, err := partOf(source, folderSample, "scenarios", ofType("drivers"))
 	if err != nil {
 		t.Fatal(err)
 	}

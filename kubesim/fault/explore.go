@@ -135,6 +135,9 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 	case Races:
 		like, err := e.quietRaces()
 		return e.plan.Racing(like), err
+	case Absences:
+		like, err := e.quietRaces()
+		return e.plan.Absences(like), err
 	case Panics:
 		return e.panicking()
 	case Hangs:

@@ -35,6 +35,10 @@ const (
 	// remove the object after that call or a later one, as real API servers do. The operator must delete
 	// what belongs to the object although the object no longer exists.
 	Overtaken Kind = Kind(schedule.Overtakes)
+	// Absences kill the operator after a write, and let a user act as in Races before it is back. An
+	// operator that does not record what it is about to create then leaks it. They are played only if
+	// named in [Only], because they are many.
+	Absences Kind = Kind(schedule.Absences)
 )
 
 // SampledPairs is the number of [Pairs] that are played unless [Sample] sets another one.

@@ -36,7 +36,8 @@ type options struct {
 	waived  []string
 }
 
-// Only plays the given kinds of schedules. Without it, all are played except [Pairs] and [Hangs].
+// Only plays the given kinds of schedules. Without it, all are played except [Pairs],
+// [Hangs] and [Absences].
 func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.kinds, kinds...) } }
 
 // Workers sets how many schedules are played concurrently. 0 means one per processor.

@@ -83,7 +83,11 @@ func (e *exploration) raceJob(s schedule.Schedule, d schedule.Disturbance) (run.
 	if err != nil {
 		return run.Job{}, err
 	}
-	step := e.reference.Run.StepOf(d.At)
+	at := d.At
+	if s.IsAbsence() {
+		at = s[0].At
+	}
+	step := e.reference.Run.StepOf(at)
 	if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
 		return run.Job{Schedule: s, Like: quiet, Last: step}, nil
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestComponent plays an operator of components whose renderer can hang.
-func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs) }
+func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs, fault.Absences) }
 
 // TestHooks plays a component with all hooks.
 func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs) }
@@ -32,3 +32,8 @@ func disturbances() []fault.Option {
 
 // TestOrders plays a component with waves, whose dependents others hold.
 func TestOrders(t *testing.T) { exploreBy(t, scenarios.Orders(), disturbances()...) }
+
+// TestGuestbook plays the guestbook sample. TestGuestbook of the sample itself runs its whole command.
+func TestGuestbook(t *testing.T) {
+	exploreBy(t, scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")), disturbances()...)
+}

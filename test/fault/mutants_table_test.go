@@ -359,23 +359,13 @@ func componentMutants() []mutant {
 			mutated: "	_ = ready\n", scenario: "component-life", invariants: []string{"I1"}, token: "failed@9+until@1",
 		},
 		{
-			what: "dependents are created before they are recorded",
-			file: "component/internal/engine/engine.go", old: "			m = &member{}\n", mutated: "			m = &member{recorded: true}\n",
-			scenario: "component-life", invariants: []string{"I1", "I4"},
-		},
-		{
-			what: "the operator's own writes are not noted",
-			file: "component/internal/projection/cache.go", old: "	if older(c.horizon[key.GroupKind], o.Version) && (", mutated: "	if false && (",
-			scenario: "component-life", invariants: []string{"I1", "I5", "I13"},
-		},
-		{
 			what: "an edit of a dependent is not noticed",
 			file: "component/internal/engine/verify.go", old: "		return live.Print.Owned != base.Owned || m.altered\n", mutated: "		return m.altered\n",
 			scenario: "component-life", invariants: []string{"I1"},
 		},
 		{
 			what: "dependents are deleted whichever they are",
-			file: "component/internal/apply/client.go", old: "	only := &metav1.Preconditions{UID: &uid}\n", mutated: "	only := &metav1.Preconditions{}\n",
+			file: "component/internal/apply/client.go", old: "	only := &metav1.Preconditions{UID: &uid}\n", mutated: "	only, version := &metav1.Preconditions{}, \"\"\n",
 			scenario: "component-life", invariants: []string{"I10"},
 		},
 		{
@@ -412,7 +402,7 @@ func orderMutants() []mutant {
 		{
 			what: "a dependent is purged before that is recorded",
 			file: "component/internal/engine/do.go", old: "		m.item.Phase, m.again = api.PhaseCompleting, soon\n", mutated: "		m.item.Phase, m.again, m.completed = api.PhaseCompleting, soon, true\n",
-			scenario: "component-orders", invariants: []string{"I1"},
+			scenario: "component-orders", invariants: []string{"I1"}, token: "crash-after@15+until@3",
 		},
 		{
 			what: "dependents that are to stay are deleted",
@@ -422,7 +412,7 @@ func orderMutants() []mutant {
 		{
 			what: "finalizers of others are taken over",
 			file: "component/internal/apply/ownership.go", old: "own.take(theirs, withoutFinalizers)", mutated: "own.take(theirs, everything)",
-			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@22",
+			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@22+until@6",
 		},
 	}
 }

@@ -46,6 +46,8 @@ func (p *pass) phases(result graph.Result) {
 		case m.item.Phase == api.PhaseCompleting, m.item.Phase == api.PhaseCompleted:
 		case n.Presence == graph.Present && n.Change == graph.NoChange && n.Health == graph.Current:
 			m.item.Phase = api.PhaseReady
+		case n.Presence == graph.Present && n.Change == graph.NoChange && m.item.Phase == api.PhaseReady:
+			m.item.Phase = api.PhaseUpdating // also if it was corrected, and that was not recorded
 		}
 	}
 }

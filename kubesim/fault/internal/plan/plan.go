@@ -266,6 +266,28 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 	return jobs
 }
 
+// Absences kills the operator after each write that changed something, and lets a user act before the
+// operator is back. What the operator did not record before the write is lost then: the spec that it would
+// find it by is another one. The run is compared with that in which the user came when all was quiet.
+func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
+	var jobs []run.Job
+	for _, c := range p.Reference.Run.Calls {
+		step := p.Reference.Run.StepOf(c.Index)
+		if !c.Write || !c.Changed || step == 0 {
+			continue
+		}
+		for n := range p.Races {
+			if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
+				jobs = append(jobs, run.Job{Like: quiet, Last: step, Schedule: schedule.Schedule{
+					{Kind: schedule.CrashAfter, At: c.Index}, {Kind: schedule.Race, At: c.Index + 1, Arg: fmt.Sprint(n)},
+				}})
+			}
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b run.Job) int { return cmp.Compare(a.Last, b.Last) })
+	return jobs
+}
+
 // Pairs samples n times two disturbances in one run, the same ones each time. The second is placed by the undisturbed run too, so it may find nothing to disturb.
 func (p *Plan) Pairs(n int) []run.Job {
 	silent := *p

@@ -64,6 +64,7 @@ const (
 	Panics     Family = "panics"
 	Hangs      Family = "hangs"
 	Overtakes  Family = "overtaken"
+	Absences   Family = "absences"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -115,10 +116,17 @@ func (s Schedule) Family() Family {
 	switch {
 	case s.Has(Panic):
 		return Panics
+	case s.IsAbsence():
+		return Absences
 	case len(s) > 1 && s[1].Kind != Until:
 		return Pairs
 	}
 	return s[0].Family()
+}
+
+// IsAbsence reports whether a user acts just after a crash, before the next process reads anything.
+func (s Schedule) IsAbsence() bool {
+	return len(s) >= 2 && s[0].Kind == CrashAfter && s[1].Kind == Race && s[1].At == s[0].At+1
 }
 
 // Disturbing returns those that change the course of a run.
