@@ -11,6 +11,13 @@ import (
 
 // What is different in the status of components is here.
 
+// locked reports whether a status is written only if the object has not changed since it was read. That of
+// a component contains its inventory: what another process added, such as the next leader, must not be lost.
+func locked(obj client.Object) bool {
+	_, is := obj.(api.ComponentObject)
+	return is
+}
+
 // stamp notes in the status of a component when it is written.
 func stamp(obj client.Object) {
 	o, ok := obj.(api.ComponentObject)

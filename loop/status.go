@@ -69,6 +69,8 @@ type application struct {
 		Name      string    `json:"name"`
 		Namespace string    `json:"namespace,omitempty"`
 		UID       types.UID `json:"uid"`
+		// ResourceVersion locks the apply. Empty means that it is not locked.
+		ResourceVersion string `json:"resourceVersion,omitempty"`
 	} `json:"metadata"`
 	Status any `json:"status"`
 }
@@ -78,6 +80,9 @@ func (s *status[T]) applied() ([]byte, error) {
 	var a application
 	a.APIVersion, a.Kind = s.c.gvk.ToAPIVersionAndKind()
 	a.Metadata.Name, a.Metadata.Namespace, a.Metadata.UID = s.key.Name, s.key.Namespace, s.base.GetUID()
+	if locked(s.desired) {
+		a.Metadata.ResourceVersion = s.base.GetResourceVersion()
+	}
 	desired, _ := reporting(s.desired)
 	all := desired.Conditions
 	defer func() { desired.Conditions = all }()
