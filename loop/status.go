@@ -38,17 +38,20 @@ func (s *status[T]) same(server T) bool { return s.c.fields.sameStatus(server, s
 // left out, so that they stay theirs. The answer is decoded into the type of the kind, which costs a
 // fraction of what unstructured content does.
 func (s *status[T]) apply(ctx context.Context) error {
-	data, err := s.applied()
-	if err != nil {
-		return err
-	}
-	server := cached.New[T]()
-	server.SetName(s.key.Name)
-	server.SetNamespace(s.key.Namespace)
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	err = s.c.client.Status().Patch(ctx, server, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership, s.c.fieldOwner())
-	s.wrote("apply", "status", []string{"status"}, server.GetResourceVersion(), err)
+	version := ""
+	if locked(s.desired) {
+		version = s.base.GetResourceVersion()
+	}
+	server, err := s.request(ctx, version)
+	for try := 0; apierrors.IsConflict(err) && try < mostRelocks; try++ {
+		if version = s.relock(ctx); version == "" {
+			break
+		}
+		s.budget++
+		server, err = s.request(ctx, version)
+	}
 	switch {
 	case apierrors.IsInvalid(err):
 		return s.replace(ctx, err)
@@ -60,6 +63,33 @@ func (s *status[T]) apply(ctx context.Context) error {
 		return nil
 	}
 	return s.removeLeftovers(ctx, server)
+}
+
+// mostRelocks is how often the apply of a locked status is repeated in a pass.
+const mostRelocks = 3
+
+// request sends an apply. With a version it is locked to that.
+func (s *status[T]) request(ctx context.Context, version string) (server T, err error) {
+	data, err := s.applied(version)
+	if err != nil {
+		return server, err
+	}
+	server = cached.New[T]()
+	server.SetName(s.key.Name)
+	server.SetNamespace(s.key.Namespace)
+	err = s.c.client.Status().Patch(ctx, server, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership, s.c.fieldOwner())
+	s.wrote("apply", "status", []string{"status"}, server.GetResourceVersion(), err)
+	return server, err
+}
+
+// relock returns the version to which the status can be locked after a conflict: the present one, if what
+// changed is not what the lock protects, such as the spec. Otherwise it returns an empty one.
+func (s *status[T]) relock(ctx context.Context) string {
+	now := cached.New[T]()
+	if err := s.c.live.Get(ctx, s.key, now); err != nil || now.GetUID() != s.base.GetUID() || !samePrivate(now, s.base) {
+		return ""
+	}
+	return now.GetResourceVersion()
 }
 
 // application is what apply sends.
@@ -76,13 +106,11 @@ type application struct {
 }
 
 // applied returns the body of an apply: the desired status without the conditions of others.
-func (s *status[T]) applied() ([]byte, error) {
+func (s *status[T]) applied(version string) ([]byte, error) {
 	var a application
 	a.APIVersion, a.Kind = s.c.gvk.ToAPIVersionAndKind()
 	a.Metadata.Name, a.Metadata.Namespace, a.Metadata.UID = s.key.Name, s.key.Namespace, s.base.GetUID()
-	if locked(s.desired) {
-		a.Metadata.ResourceVersion = s.base.GetResourceVersion()
-	}
+	a.Metadata.ResourceVersion = version
 	desired, _ := reporting(s.desired)
 	all := desired.Conditions
 	defer func() { desired.Conditions = all }()
