@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,9 @@ func driftCases(t *testing.T, fits func(fingerprinttest.Case) bool) {
 	t.Helper()
 	b := prepareBench(t)
 	b.cfg.WarningHandlerWithContext = rest.NoWarnings{}
+	passes, corrections := &delays{}, &writes{}
+	b.options.Loop.Trace, b.options.RequeueInterval = passes, time.Hour
+	corrections.watch(b.cfg)
 	testenv.Install(t, b.cfg, fingerprinttest.CRD())
 	b.start()
 	var cases []driftCase
@@ -58,12 +62,17 @@ func driftCases(t *testing.T, fits func(fingerprinttest.Case) bool) {
 		return len(o.Status.Inventory) == len(dependents) && !slices.ContainsFunc(o.Status.Inventory, func(i api.InventoryItem) bool { return i.Digest == "" })
 	})
 	b.requests.Reset()
+	began := time.Now()
 	for i := range cases {
 		cases[i].do(t, b)
 	}
+	work := time.Since(began) / 4 // it is about all of the cases, one after another
+	var slowest time.Duration
 	for _, c := range cases {
 		c.wait(b)
+		slowest = max(slowest, corrections.since(c.path(), c.done))
 	}
+	passes.prompt(t, slowest, work)
 	b.fence()
 	for _, c := range cases {
 		t.Run(c.Name+"/"+c.object.Kind.Name, func(t *testing.T) { c.check(t, b) })
@@ -74,7 +83,12 @@ type driftCase struct {
 	fingerprinttest.Case
 	object fingerprinttest.Object
 	before *unstructured.Unstructured
+	// done is when the mutation was.
+	done time.Time
 }
+
+// path is the end of the path of its object.
+func (c *driftCase) path() string { return strings.ToLower(c.object.Kind.Name) + "s/" + c.object.Name }
 
 // do does what the case says.
 func (c *driftCase) do(t *testing.T, b *bench) {
@@ -84,6 +98,7 @@ func (c *driftCase) do(t *testing.T, b *bench) {
 	c.object.Labels = map[string]string{owner: c.before.GetLabels()[owner]}
 	c.object.Annotations = map[string]string{owner: c.before.GetAnnotations()[owner], digest: c.before.GetAnnotations()[digest]}
 	err := c.Do(t.Context(), c.object)
+	c.done = time.Now()
 	if c.Recreates && apierrors.IsAlreadyExists(err) {
 		err = nil // the operator was faster
 	}

@@ -211,6 +211,9 @@ type line struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
+	// calls are the connections that were tried, and silent has them closed at once.
+	calls  int
+	silent bool
 }
 
 func (l *line) listen(t *testing.T, address string) {
@@ -234,6 +237,14 @@ func (l *line) listen(t *testing.T, address string) {
 }
 
 func (l *line) carry(ctx context.Context, in net.Conn) {
+	l.mu.Lock()
+	l.calls++
+	silent := l.silent
+	l.mu.Unlock()
+	if silent {
+		_ = in.Close()
+		return
+	}
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", l.to)
 	if err != nil {
 		_ = in.Close()
@@ -259,6 +270,25 @@ func (l *line) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open) == 0
+}
+
+// silence closes all connections, and new ones at once, until it is lifted. They are counted.
+func (l *line) silence(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = on
+	if on {
+		for c := range l.open {
+			_ = c.Close()
+		}
+	}
+}
+
+// called is how many connections were tried so far.
+func (l *line) called() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls
 }
 
 // cut closes all connections and refuses new ones.
