@@ -134,9 +134,10 @@ func newSite(t *testing.T) *site {
 
 // audited is a request as the audit log has it.
 type audited struct {
-	Verb      string `json:"verb"`
-	Path      string `json:"requestURI"`
-	UserAgent string `json:"userAgent"`
+	Verb      string    `json:"verb"`
+	Path      string    `json:"requestURI"`
+	UserAgent string    `json:"userAgent"`
+	Received  time.Time `json:"requestReceivedTimestamp"`
 	User      struct {
 		Name string `json:"username"`
 	} `json:"user"`

@@ -131,7 +131,7 @@ func remoteWatches(t *testing.T, s *site) {
 	<-time.After(3 * time.Second) // more than the back-off of the bench: a busy loop has its chance
 	attempts, within := line.called()-connections, time.Since(began)
 	t.Logf("%d attempts to connect within %s", attempts, within)
-	if most := 10 + 3*int(within.Seconds()); attempts > most {
+	if most := 10 + 2*int(within.Seconds()); attempts > most {
 		t.Errorf("%d attempts to connect within %s, want %d at most", attempts, within, most)
 	}
 	line.silence(false)
