@@ -38,7 +38,23 @@ func Component() []fault.Scenario {
 	return []fault.Scenario{{
 		Name: "component-life", Operator: componentProcess(bundleOperator, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev", "get configmaps", "update configmaps"), Steps: life,
 		Foreign: sometimes(),
-	}}
+	}, componentUndone()}
+}
+
+// componentUndone is a component of which a user undoes the last change.
+func componentUndone() fault.Scenario {
+	b := &bundle.Bundle{ObjectMeta: named("a", nil)}
+	b.Spec.Objects = dependents("one=1@0")
+	before, after := objects(b.Spec.Objects...), objects(dependents("one=1@0", "two=1@0")...)
+	return racing(fault.Scenario{
+		Name: "component-undone", Operator: componentProcess(bundleOperator, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev", "get configmaps", "update configmaps"),
+		Steps: []fault.Step{
+			fault.Create(b).Becomes(b, api.ConditionReady).Expecting(configMaps("one=1")),
+			fault.Merge(b, after).Becomes(b, api.ConditionReady).Expecting(configMaps("one=1", "two=1")),
+			fault.Delete(b).Gone(b).Expecting(configMaps()),
+		},
+		Foreign: sometimes(),
+	}, fault.Merge(b, before))
 }
 
 // sometimes are fields of a component's status that may differ at rest. The repair of a dependent changes
