@@ -159,7 +159,7 @@ func (p *pass) update(ctx context.Context, m *member) error {
 	}
 	err := p.write(ctx, m, apply.Seen{UID: live.UID, Version: live.Version, Finalizers: live.Finalizers, PlainStatus: live.PlainStatus}, false)
 	if errors.Is(err, apply.ErrReplaced) {
-		p.Target.Cache.NoteGone(liveKey(m.item), live.UID)
+		p.Target.Cache.NoteGone(liveKey(m.item), live.Version)
 		return p.create(ctx, m)
 	}
 	return err

@@ -90,13 +90,14 @@ func (p *pass) release(ctx context.Context, m *member) error {
 	}
 	now, err := p.Target.Client.Get(ctx, ref(m.item))
 	if err == nil && now.GetUID() == live.UID {
+		live.Version = now.GetResourceVersion()
 		owner := []string{desired.OwnerKey(p.Name)}
 		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name), handedKey(p.Name), prune.ReleaseKey(p.Name)), []string{p.Name + "/finalizer"})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) && !p.abandoned(m) {
 		return err
 	}
-	p.Target.Cache.NoteGone(liveKey(m.item), live.UID)
+	p.Target.Cache.NoteGone(liveKey(m.item), live.Version)
 	m.forgotten = true
 	return nil
 }

@@ -138,7 +138,7 @@ func (p *pass) deleteDefinition(ctx context.Context, m *member) error {
 	}
 	if definition == nil {
 		if live, found := p.Target.Cache.Get(liveKey(m.item)); found && !live.Leaving {
-			p.Target.Cache.NoteGone(liveKey(m.item), live.UID)
+			p.Target.Cache.NoteGone(liveKey(m.item), live.Version)
 		}
 		return nil
 	}

@@ -59,7 +59,7 @@ func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version s
 			}
 		}
 		if err == nil {
-			p.Target.Cache.NoteGone(liveKey(m.item), uid)
+			p.Target.Cache.NoteGone(liveKey(m.item), version)
 		}
 		return err
 	}

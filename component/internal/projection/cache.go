@@ -56,13 +56,15 @@ type Cache struct {
 	running streams
 }
 
-// write is a write of ours.
+// write is a write of ours. It counts until the watch has come as far: what the watch saw last says more then.
 type write struct {
-	// noted is the answer to our last write.
+	// noted is the answer to our last write. Out: watches do not see the object in this state, because it
+	// has no label of the operator.
 	noted *Object
-	// gone is the uid of the object that we deleted, and goneAt its last version that was known.
-	gone   types.UID
-	goneAt string
+	out   bool
+	// gone is the version in which we knew the object that we deleted or released. Nothing counts that is not
+	// newer. It is not known whether something newer is the same object: what we released still exists.
+	gone string
 }
 
 // New makes a cache, which works once it is started.
@@ -137,12 +139,18 @@ func (c *Cache) OwnedBy(owner string) map[Key]Object {
 }
 
 // latest is the newest of what is known of an object; nil if there is none.
-func (c *Cache) latest(key Key) *Object {
+func (c *Cache) latest(key Key) *Object { return c.latestAt(key, c.horizon(key)) }
+
+// latestAt is latest if the watch has come as far as horizon.
+func (c *Cache) latestAt(key Key, horizon string) *Object {
 	w, seen := c.ours[key], c.lastSeen(key)
 	switch {
-	case w.noted != nil:
+	case w.noted != nil && older(horizon, w.noted.Version):
+		if w.out {
+			return nil
+		}
 		return w.noted
-	case seen != nil && w.hides(seen.UID, seen.Version):
+	case seen != nil && w.gone != "" && !older(w.gone, seen.Version):
 		return nil
 	}
 	return seen
@@ -156,16 +164,30 @@ func (c *Cache) lastSeen(key Key) *Object {
 	return nil
 }
 
-// hides reports whether an object is gone that a watch sees: it is the one that we deleted, or one that
-// had its name before.
-func (w write) hides(uid types.UID, version string) bool {
-	return w.gone != "" && (uid == w.gone || older(version, w.goneAt))
-}
-
-// keep remembers a write, unless there is nothing to remember.
-func (c *Cache) keep(key Key, w write) {
+// settle forgets what the watch of an object has come to of our write to it.
+func (c *Cache) settle(key Key) {
+	w, ok := c.ours[key]
+	if !ok {
+		return
+	}
+	horizon := c.horizon(key)
+	if w.noted != nil && !older(horizon, w.noted.Version) {
+		w.noted, w.out = nil, false
+	}
+	if seen := c.lastSeen(key); w.gone != "" && (seen != nil && older(w.gone, seen.Version) || seen == nil && !older(horizon, w.gone)) {
+		w.gone = ""
+	}
 	if c.ours[key] = w; w.noted == nil && w.gone == "" {
 		delete(c.ours, key)
+	}
+}
+
+// settleAll is settle for all objects of a scope.
+func (c *Cache) settleAll(s scope) {
+	for key := range c.ours {
+		if s.covers(key) {
+			c.settle(key)
+		}
 	}
 }
 
@@ -176,68 +198,67 @@ func (c *Cache) Note(live *unstructured.Unstructured) Object {
 	key := keyOf(live.GroupVersionKind().GroupKind(), live)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.ours[key]
-	if older(c.horizon(key), o.Version) && (w.noted == nil || !older(o.Version, w.noted.Version)) {
-		c.keep(key, write{noted: &o})
+	if !c.watched(key) {
+		return o // there is nothing that would come to it
 	}
+	w := c.ours[key]
+	if !older(o.Version, w.gone) {
+		w.gone = "" // it exists
+	}
+	if w.noted == nil || !older(o.Version, w.noted.Version) {
+		_, labelled := live.GetLabels()[c.names.OwnerLabel]
+		w.noted, w.out = &o, !labelled
+	}
+	c.ours[key] = w
+	c.settle(key)
 	return o
 }
 
-// NoteGone takes over that the object with a uid is gone after a write of ours. Another object may have
-// its name already.
-func (c *Cache) NoteGone(key Key, uid types.UID) {
+// NoteGone takes over that an object is gone after a write of ours, or not ours any more. The version is the
+// last one that the caller knew of it. Another object may have its name already.
+func (c *Cache) NoteGone(key Key, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.watched(key) {
+		return
+	}
 	w := c.ours[key]
-	at := ""
-	for _, o := range []*Object{c.lastSeen(key), w.noted} {
-		if o != nil && o.UID == uid && older(at, o.Version) {
-			at = o.Version
-		}
+	if w.noted != nil && !older(version, w.noted.Version) {
+		w.noted, w.out = nil, false
 	}
-	if at == "" {
-		return // nothing is known of it
+	if older(w.gone, version) {
+		w.gone = version
 	}
-	if w.noted != nil && w.noted.UID == uid {
-		w.noted = nil
-	}
-	w.gone, w.goneAt = uid, at
-	c.keep(key, w)
+	c.ours[key] = w
+	c.settle(key)
 }
 
 // see takes over what a watch saw.
-func (c *Cache) see(s *watch, e *entry, initial bool) {
+func (c *Cache) see(s *watch, e *entry) {
 	c.mu.Lock()
-	before, after := c.take(s, e)
+	if c.watches[s.scope] != s {
+		c.mu.Unlock()
+		return // it was stopped
+	}
+	before := c.latest(e.key)
+	c.put(e)
+	s.reach(e.object(e.key).Version)
+	c.settle(e.key)
+	after := c.latest(e.key)
 	c.mu.Unlock()
-	if !initial && after != nil && (before == nil || before.differs(after)) {
+	if after != nil && (before == nil || before.differs(after)) {
 		c.tell(e.key, before, after)
 	}
 }
 
-// take is see for a caller that holds the lock. It returns what was known before and what is known now.
-func (c *Cache) take(s *watch, e *entry) (before, after *Object) {
-	if c.watches[s.scope] != s {
-		return nil, nil // it was stopped
-	}
-	o := e.object(e.key)
-	before = c.latest(e.key)
+// put stores what a watch saw of an object.
+func (c *Cache) put(e *entry) {
 	objects := c.seen[e.key.GroupKind]
 	if objects == nil {
 		objects = map[types.NamespacedName]*kept{}
 		c.seen[e.key.GroupKind] = objects
 	}
 	objects[e.key.NamespacedName] = e.kept
-	w := c.ours[e.key]
-	if w.noted != nil && !older(o.Version, w.noted.Version) {
-		w.noted = nil
-	}
-	s.reach(o.Version)
-	if !w.hides(o.UID, o.Version) {
-		w.gone, w.goneAt = "", ""
-	}
-	c.keep(e.key, w)
-	return before, c.latest(e.key)
 }
 
 // unsee takes over that a watch does not see an object any more.
@@ -247,18 +268,15 @@ func (c *Cache) unsee(s *watch, e *entry) {
 		c.mu.Unlock()
 		return
 	}
-	w, before, last := c.ours[e.key], c.latest(e.key), e.object(e.key)
+	before, last := c.latest(e.key), e.object(e.key)
 	c.drop(e.key)
-	if w.noted != nil && w.noted.UID == last.UID {
-		w.noted = nil
-	}
-	if w.gone == last.UID {
-		w.gone, w.goneAt = "", ""
-	}
-	c.keep(e.key, w)
 	s.reach(last.Version)
+	c.settle(e.key)
+	after := c.latest(e.key)
 	c.mu.Unlock()
-	c.tell(e.key, before, nil)
+	if before != nil && after == nil {
+		c.tell(e.key, before, nil)
+	}
 }
 
 // drop forgets what a watch saw of an object.
@@ -280,23 +298,29 @@ func (c *Cache) replace(s *watch, entries []*entry, version string) {
 	s.replaced = true
 	var changes []change
 	there := make(map[Key]bool, len(entries))
+	behind := s.horizon // until the watch had come as far, our writes counted
+	s.reach(version)
+	took := func(key Key, before *Object) {
+		after := c.latest(key)
+		if after == nil && before != nil || after != nil && !initial && (before == nil || before.differs(after)) {
+			changes = append(changes, change{key, before, after})
+		}
+	}
 	for _, e := range entries {
 		there[e.key] = true
-		if before, after := c.take(s, e); after != nil && (before == nil || before.differs(after)) {
-			changes = append(changes, change{e.key, before, after})
-		}
+		before := c.latestAt(e.key, behind)
+		c.put(e)
+		took(e.key, before)
 	}
 	for _, key := range c.missing(s.scope, there) {
-		if before, after := c.lose(key, version); before != nil && after == nil {
-			changes = append(changes, change{key, before, nil})
-		}
+		before := c.latestAt(key, behind)
+		c.drop(key)
+		took(key, before)
 	}
-	s.reach(version)
+	c.settleAll(s.scope)
 	c.mu.Unlock()
 	for _, ch := range changes {
-		if !initial || ch.after == nil {
-			c.tell(ch.key, ch.before, ch.after)
-		}
+		c.tell(ch.key, ch.before, ch.after)
 	}
 }
 
@@ -319,21 +343,6 @@ func (c *Cache) missing(s scope, there map[Key]bool) []Key {
 		}
 	}
 	return keys
-}
-
-// lose takes over that an object did not exist at a version.
-func (c *Cache) lose(key Key, version string) (before, after *Object) {
-	before = c.latest(key)
-	c.drop(key)
-	w := c.ours[key]
-	if w.noted != nil && !older(version, w.noted.Version) {
-		w.noted = nil
-	}
-	if w.gone != "" && !older(version, w.goneAt) {
-		w.gone, w.goneAt = "", ""
-	}
-	c.keep(key, w)
-	return before, c.latest(key)
 }
 
 // tell reports a change to the owners.

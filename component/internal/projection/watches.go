@@ -67,6 +67,11 @@ func (c *Cache) horizon(key Key) string {
 	return ""
 }
 
+// watched reports whether a watch of an object runs.
+func (c *Cache) watched(key Key) bool {
+	return c.watches[scope{GroupKind: key.GroupKind}] != nil || c.watches[scope{GroupKind: key.GroupKind, namespace: key.Namespace}] != nil
+}
+
 // Use has the objects of a kind in a namespace known, waits until they are, and notes who uses that. All
 // namespaces are watched at once, unless the user of the cluster may not do that. The namespace is empty
 // for kinds that have none.
@@ -223,7 +228,7 @@ func (c *Cache) end(w *watch) {
 		others = others || s.followed == "" && s.GroupKind == w.GroupKind
 	}
 	for _, key := range c.missing(w.scope, nil) {
-		if _, all := c.watches[scope{GroupKind: key.GroupKind}]; !all {
+		if !c.watched(key) { // another watch may see it, too
 			c.drop(key)
 			delete(c.ours, key)
 		}
@@ -262,7 +267,7 @@ func (f feed) replace(objects []any, version string) {
 
 func (f feed) add(obj any) {
 	if e, ok := obj.(*entry); ok {
-		f.see(f.w, e, false)
+		f.see(f.w, e)
 	}
 }
 
@@ -275,5 +280,7 @@ func (f feed) remove(obj any) {
 func (f feed) bookmark(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.w.reach(version)
+	if f.w.reach(version); f.watches[f.w.scope] == f.w {
+		f.settleAll(f.w.scope)
+	}
 }
