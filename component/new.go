@@ -68,7 +68,7 @@ type Options[T Object] struct {
 	// whoever asks for it: all its objects would be deleted with it. The operator puts up a
 	// ValidatingAdmissionPolicy for that, which is called after it: "<name>.definitions". A definition is
 	// released by the annotation release, with its UID as the value; components do that when they may
-	// delete it. The policy stays until somebody deletes it, and has no effect without definitions.
+	// delete it, and protect it again if they render it a minute later. The policy stays until somebody deletes it, and has no effect without definitions.
 	ProtectDefinitions bool
 	// Scheme adds types that the renderer returns to those that the manager's scheme knows. Nil adds
 	// none. A [Renderer] can implement SchemeBuilder instead.
@@ -177,7 +177,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(),
 		Names: projection.Names{
 			Manager: c.engine.Name, OwnerLabel: desired.OwnerKey(c.engine.Name), Owner: desired.OwnerKey(c.engine.Name),
-			Digest: desired.DigestKey(c.engine.Name), Hints: desired.HintsKey(c.engine.Name),
+			Digest: desired.DigestKey(c.engine.Name), Hints: desired.HintsKey(c.engine.Name), Release: prune.ReleaseKey(c.engine.Name),
 			Health: desired.HealthKey(c.engine.Name), Rules: c.engine.Rules,
 		},
 		Changed: c.changed, Wake: c.waker.Objects, Allow: c.worker.options.Kubeconfigs.allow(),
@@ -261,7 +261,7 @@ func (o Options[T]) shieldNeeds() []loop.Need {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		needs = append(needs, loop.Need{
 			GroupVersionKind: schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind},
-			Verbs:            []string{"get", "patch"}, Names: []string{prune.ShieldName(o.Name)}, ClusterWide: true,
+			Verbs:            []string{"get", "list", "patch", "watch"}, Names: []string{prune.ShieldName(o.Name)}, ClusterWide: true,
 		})
 	}
 	return needs

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,7 @@ func TestProtectedDefinitions(t *testing.T) {
 		for name, f := range map[string]func(*testing.T){
 			"by hand": byHand, "by its component": byItsComponent, "blocked after its release": blockedAfterRelease,
 			"no longer protected": noLongerProtected, "not allowed": mayNotProtect,
+			"wanted after its release": wantedAfterRelease, "the policy is deleted": shieldDeleted,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -147,6 +149,54 @@ func blockedAfterRelease(t *testing.T) {
 	testenv.Gone(t, b.admin, b.crd(), "deleted")
 }
 
+// wantedAfterRelease: an operator that dies between the release and the deletion, and a definition that is rendered
+// again meanwhile. It is protected again, and not at once: a user may have released it.
+func wantedAfterRelease(t *testing.T) {
+	t.Helper()
+	b := protected(t)
+	b.stop()
+	b.annotateCRD("release", string(b.exists(b.crd()).GetUID()))
+	b.change(plain(b.baz()), configMap("one", "2"))
+	b.start()
+	b.ready()
+	b.fence()
+	if err := b.admin.Delete(t.Context(), b.crd(), client.DryRunAll); err != nil {
+		t.Errorf("a user who has released it cannot delete it: %v", err)
+	}
+	b.stop()
+	b.tune = func(c *component.Controller[*bundle.Bundle]) { c.RecheckBlocked(time.Second) }
+	b.start()
+	again := func(u *unstructured.Unstructured) bool { return u.GetAnnotations()[b.key("release")] == "" }
+	testenv.Wait(t, b.admin, b.crd(), "protected again", again)
+	if err := b.admin.Delete(t.Context(), b.crd(), client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("deleted by hand: %v, want a refusal", err)
+	}
+	b.annotateCRD("release", string(b.exists(b.crd()).GetUID())) // and nothing else happens
+	testenv.Wait(t, b.admin, b.crd(), "protected again", again)
+	b.ready()
+}
+
+// shieldDeleted: the operator puts the policy up again that somebody deleted, and asks for it no more often than once.
+func shieldDeleted(t *testing.T) {
+	t.Helper()
+	b := protected(t)
+	for _, policy := range b.shield() {
+		before := b.exists(policy.(*unstructured.Unstructured))
+		b.drop(policy)
+		testenv.Wait(t, b.admin, before, "another one", func(u *unstructured.Unstructured) bool {
+			return u.GetUID() != before.GetUID()
+		})
+	}
+	within(t, "the policy works", func() bool { return b.admin.Delete(t.Context(), b.crd(), client.DryRunAll) != nil })
+	b.ready()
+	b.fence()
+	b.requests.Reset()
+	b.fence()
+	if sent := b.sent(); sent.Dependents > 0 || len(sent.Reads) > 0 {
+		t.Errorf("in steady state the operator sent %s", sent)
+	}
+}
+
 // noLongerProtected: the option is off now, and the policy is still there.
 func noLongerProtected(t *testing.T) {
 	t.Helper()
@@ -193,11 +243,11 @@ func TestProtectionNeeds(t *testing.T) {
 	}
 	found := 0
 	for _, n := range needs {
-		if n.Group == "admissionregistration.k8s.io" && len(n.Names) == 1 && n.Names[0] == "a.example.org.definitions" && strings.Join(n.Verbs, " ") == "get patch" {
+		if n.Group == "admissionregistration.k8s.io" && len(n.Names) == 1 && n.Names[0] == "a.example.org.definitions" && strings.Join(n.Verbs, " ") == "get list patch watch" {
 			found++
 		}
 	}
 	if found != 2 {
-		t.Errorf("the needs are %v, want get and patch of the policy and its binding", needs)
+		t.Errorf("the needs are %v, want get, list, patch and watch of the policy and its binding", needs)
 	}
 }

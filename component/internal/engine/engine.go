@@ -41,7 +41,8 @@ type Engine struct {
 	Within []string
 	// Pause is how long an object is left as it is that another keeps changing. Zero means a minute.
 	Pause time.Duration
-	// Recheck is when a blocked deletion is tried again although no event came. Zero means a minute.
+	// Recheck is when a blocked deletion is tried again although no event came, and how long a definition stays
+	// released that is not deleted. Zero means a minute.
 	Recheck time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -69,6 +70,7 @@ type Engine struct {
 	polls    polls
 	fights   fights
 	graces   graces
+	released releases
 	rendered renderings
 }
 

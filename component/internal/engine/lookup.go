@@ -125,5 +125,5 @@ func (p *pass) follow(taken []lookup) {
 	for i, l := range taken {
 		keys[i] = l.key()
 	}
-	p.Target.Cache.KeepFollowed(p.user(), keys)
+	p.Target.Cache.KeepFollowed(p.user(), append(keys, p.shieldKeys()...))
 }

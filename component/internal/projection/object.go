@@ -46,6 +46,8 @@ type Object struct {
 	// Reset: managedFields were removed once, so that what the operator applied before counts as
 	// another's, too.
 	Reset bool
+	// Released: the API server would let it be deleted although it is protected.
+	Released bool
 	// PlainStatus: its status is written with the object, because its kind has no status subresource.
 	PlainStatus bool
 	// Content identifies all that users wrote, of an object that the operator did not apply or not
@@ -74,6 +76,9 @@ type Names struct {
 	// OwnerLabel selects the objects of the operator, Owner is the annotation with the owner, and
 	// Digest the one with the digest of the manifest, and Hints the one with hints for the health.
 	OwnerLabel, Owner, Digest, Hints string
+	// Release is the annotation that releases a protected object if it names its UID. Empty means that there
+	// is none.
+	Release string
 	// Health is the annotation with the rule by which an object is judged, and Rules are those rules.
 	Health string
 	Rules  *rules.Rules
@@ -112,6 +117,7 @@ func (n Names) metadata(m metav1.Object) Object {
 		UID: m.GetUID(), Version: m.GetResourceVersion(), Generation: m.GetGeneration(),
 		Leaving: m.GetDeletionTimestamp() != nil, Finalizers: slices.Clone(m.GetFinalizers()),
 		Owner: m.GetAnnotations()[n.Owner], Digest: m.GetAnnotations()[n.Digest], Reset: reset(m),
+		Released: n.Release != "" && m.GetAnnotations()[n.Release] == string(m.GetUID()),
 	}
 }
 

@@ -28,12 +28,17 @@ func ReleaseKey(operator string) string { return operator + "/release" }
 // ShieldName is the name of an operator's policy and of its binding.
 func ShieldName(operator string) string { return operator + ".definitions" }
 
+// ShieldRefs are the policy of an operator and its binding.
+func ShieldRefs(operator string) []apply.Ref {
+	return []apply.Ref{apply.RefOf(shieldObject("ValidatingAdmissionPolicy", operator)), apply.RefOf(shieldObject("ValidatingAdmissionPolicyBinding", operator))}
+}
+
 // Up puts the shield up, or brings one of an older release up to date. It takes effect within a second. It is only
-// looked at once: after that, Up does nothing.
-func (s *Shield) Up(ctx context.Context, c *apply.Client, operator, owner string) error {
+// read once: after that, Up does nothing unless the shield is gone.
+func (s *Shield) Up(ctx context.Context, c *apply.Client, operator, owner string, gone bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.up {
+	if s.up && !gone {
 		return nil
 	}
 	for _, m := range []*unstructured.Unstructured{shieldPolicy(operator, owner), shieldBinding(operator)} {
