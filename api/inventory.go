@@ -44,20 +44,6 @@ func (s *ComponentStatus) Items(shard func(name string) ([]byte, error)) ([]Inve
 	return all, nil
 }
 
-// SetItems sets the dependents, in the readable form or the compact one, and removes every other form.
-func (s *ComponentStatus) SetItems(items []InventoryItem, compact bool) error {
-	s.Inventory, s.CompactInventory, s.InventoryShards = nil, "", nil
-	if !compact {
-		s.Inventory = items
-		return nil
-	}
-	data, err := EncodeInventory(items)
-	if err == nil {
-		s.CompactInventory = base64.StdEncoding.EncodeToString(data)
-	}
-	return err
-}
-
 // InventoryKey is the key in the binaryData of ConfigMaps that have a part of an inventory.
 const InventoryKey = "items"
 

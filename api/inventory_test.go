@@ -112,10 +112,11 @@ func fill(t *testing.T, v reflect.Value) {
 func TestInventorySize(t *testing.T) {
 	items := typical(10_000)
 	roundTrip(t, items)
-	var s api.ComponentStatus
-	if err := s.SetItems(items, true); err != nil {
+	data, err := api.EncodeInventory(items)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s := api.ComponentStatus{CompactInventory: base64.StdEncoding.EncodeToString(data)}
 	readable, err := json.Marshal(items)
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,9 @@ func NewTunedReconciler[T Component](name string, g Generator, o ReconcilerOptio
 // RecheckBlocked says when a blocked deletion is tried again although no event came.
 func (c *Controller[T]) RecheckBlocked(after time.Duration) { c.engine.Recheck = after }
 
-// WithShards returns options by which ConfigMaps have about n items.
+// WithShards returns options by which ConfigMaps have about n items, and leftovers of other processes are
+// deleted at once.
 func (o InventoryOptions) WithShards(n int) InventoryOptions {
-	o.shard = n
+	o.shard, o.grace = n, 1
 	return o
 }

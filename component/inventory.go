@@ -3,6 +3,7 @@ package component
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,10 +28,12 @@ type InventoryOptions struct {
 
 	// shard is about how many items a ConfigMap has.
 	shard int
+	// grace is how long ConfigMaps that another process has left are kept.
+	grace time.Duration
 }
 
 func (o InventoryOptions) limits() inventory.Limits {
-	return inventory.Limits{Readable: o.ReadableUpTo, Inline: o.InlineUpTo, Shard: o.shard}
+	return inventory.Limits{Readable: o.ReadableUpTo, Inline: o.InlineUpTo, Shard: o.shard, Grace: o.grace}
 }
 
 // needs are the permissions for ConfigMaps with inventories.
@@ -45,7 +48,7 @@ func (o InventoryOptions) needs() []loop.Need {
 
 // owner is the component as its inventory is kept.
 func (p *pass[T]) owner() inventory.Owner {
-	return inventory.Owner{Object: p.obj, Status: p.obj.GetStatus(), Live: p.run.Live(), Client: p.run.Client()}
+	return inventory.Owner{Object: p.obj, Status: p.obj.GetStatus(), Live: p.run.Live(), Client: p.run.Client(), Log: p.run.Log()}
 }
 
 // load makes the inventory readable for this pass. If it cannot be read, nothing is done. ConfigMaps may be

@@ -1,21 +1,17 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"fmt"
-	"hash/fnv"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,18 +27,16 @@ type Limits struct {
 	Inline int
 	// Shard is about how many items a ConfigMap has. Zero means 5,000.
 	Shard int
+	// Grace is how long a process knows a ConfigMap that nobody names and that it did not write before it
+	// deletes it. Zero means 5 minutes.
+	Grace time.Duration
 }
 
-func (l Limits) readable() int { return or(l.Readable, 500) }
-func (l Limits) inline() int   { return or(l.Inline, 300<<10) }
-func (l Limits) shard() int    { return or(l.Shard, 5000) }
+func (l Limits) readable() int { return cmp.Or(l.Readable, 500) }
+func (l Limits) inline() int   { return cmp.Or(l.Inline, 300<<10) }
+func (l Limits) shard() int    { return cmp.Or(l.Shard, 5000) }
 
-func or(n, fallback int) int {
-	if n == 0 {
-		return fallback
-	}
-	return n
-}
+func (l Limits) grace() time.Duration { return cmp.Or(l.Grace, 5*time.Minute) }
 
 // Store loads and saves the inventories of the components of one operator.
 type Store struct {
@@ -61,9 +55,12 @@ type known struct {
 	compact string
 	shards  []string
 	items   []api.InventoryItem
-	// listed: existing are all ConfigMaps that the component has.
+	// existing are the ConfigMaps that the component has, as a list or a create showed them. listed: they are
+	// all that there were.
 	listed   bool
-	existing map[string]bool
+	existing map[string]shard
+	// pause is until when nothing is deleted, because that has failed.
+	pause time.Time
 }
 
 // Owner is the component that a call is about.
@@ -74,6 +71,8 @@ type Owner struct {
 	// Live reads from the API server, and Client writes.
 	Live   client.Reader
 	Client client.Client
+	// Log is told what failed and is tried again later.
+	Log logr.Logger
 }
 
 // componentObject is a component.
@@ -91,7 +90,7 @@ func (s *Store) of(uid types.UID) *known {
 	}
 	k := s.known[uid]
 	if k == nil {
-		k = &known{existing: map[string]bool{}}
+		k = &known{existing: map[string]shard{}}
 		s.known[uid] = k
 	}
 	return k
@@ -128,7 +127,7 @@ func (f Form) Restore(s *api.ComponentStatus) {
 
 // Load makes the inventory of a component readable, in the memory of the process alone. [Store.Save] is its
 // counterpart. Nothing is read and decoded that the process knows. ConfigMaps that are no longer needed are
-// deleted.
+// deleted; what fails at that is logged, and tried again later.
 func (s *Store) Load(ctx context.Context, o Owner) error {
 	compact, shards := o.Status.CompactInventory, o.Status.InventoryShards
 	k := s.peek(o.GetUID())
@@ -140,7 +139,9 @@ func (s *Store) Load(ctx context.Context, o Owner) error {
 	if compact != "" || len(o.Status.Inventory) > 0 { // the ConfigMaps are left over from an earlier form
 		used = nil
 		for _, name := range shards {
-			k.existing[name] = true
+			if _, listed := k.existing[name]; !listed {
+				k.existing[name] = shard{}
+			}
 		}
 	}
 	items := o.Status.Inventory
@@ -148,7 +149,7 @@ func (s *Store) Load(ctx context.Context, o Owner) error {
 		k.compact, k.shards, k.items = "", nil, nil
 	} else {
 		if k.items == nil || k.compact != compact || !slices.Equal(k.shards, used) {
-			read, err := s.Items(ctx, o)
+			read, err := s.again(ctx, o, k)
 			if err != nil {
 				return err
 			}
@@ -157,7 +158,8 @@ func (s *Store) Load(ctx context.Context, o Owner) error {
 		items = k.items
 	}
 	Form{items: items}.Restore(o.Status)
-	return s.sweep(ctx, o, k, shards)
+	s.tidy(ctx, o, k, shards)
+	return nil
 }
 
 // Save chooses the form in which the inventory of a component is written. ConfigMaps are written first, and those
@@ -210,7 +212,17 @@ func (s *Store) form(ctx context.Context, o Owner, k *known, items []api.Invento
 		return Form{compact: text}, nil
 	}
 	names, err := s.write(ctx, o, k, items)
+	if refusesNew(err, o) {
+		return Form{compact: text}, nil
+	}
 	return Form{shards: names}, err
+}
+
+// refusesNew reports whether a ConfigMap was refused because its namespace is being deleted, or that of a
+// component that is being deleted for whichever reason. Its inventory only shrinks from now on.
+func refusesNew(err error, o Owner) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
+		apierrors.IsForbidden(err) && o.GetDeletionTimestamp() != nil
 }
 
 // peek returns what is known of a component, or nil.
@@ -223,153 +235,23 @@ func (s *Store) peek(uid types.UID) *known {
 // Obsolete reports whether a component has ConfigMaps that are not needed once its status is written.
 func (s *Store) Obsolete(component types.UID) bool {
 	k := s.peek(component)
-	return k != nil && len(k.obsolete()) > 0
+	return k != nil && len(s.obsolete(k)) > 0
 }
 
-// obsolete are the ConfigMaps that are not used.
-func (k *known) obsolete() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.existing)), func(name string) bool { return slices.Contains(k.shards, name) })
+// obsolete are the ConfigMaps that are not used and may be deleted now. Those of another process are spared for
+// a while: if it is the leader now, it may be about to name them.
+func (s *Store) obsolete(k *known) []string {
+	now := time.Now()
+	if now.Before(k.pause) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.existing)), func(name string) bool {
+		seen := k.existing[name].seen
+		return slices.Contains(k.shards, name) || !seen.IsZero() && now.Sub(seen) < s.grace()
+	})
 }
 
 // same reports whether two lists are one.
 func same(a, b []api.InventoryItem) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
-}
-
-// write writes items into ConfigMaps and returns their names. Which ConfigMap an item is in depends on its key
-// and on how many there are, so that a change of one item changes one ConfigMap.
-func (s *Store) write(ctx context.Context, o Owner, k *known, items []api.InventoryItem) ([]string, error) {
-	if err := s.list(ctx, o, k); err != nil {
-		return nil, err
-	}
-	parts := 1
-	for parts*s.shard() < len(items) {
-		parts *= 2
-	}
-	split := make([][]api.InventoryItem, parts)
-	for _, item := range items {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(item.Key())) // a hash never fails
-		at := int(h.Sum32() % uint32(parts))
-		split[at] = append(split[at], item)
-	}
-	var names []string
-	for _, part := range split {
-		if len(part) == 0 {
-			continue
-		}
-		data, err := api.EncodeInventory(part)
-		if err != nil {
-			return nil, err
-		}
-		name := s.name(o, data)
-		if names = append(names, name); k.existing[name] {
-			continue
-		}
-		if err := s.create(ctx, o, name, data); err != nil {
-			return nil, err
-		}
-		k.existing[name] = true
-	}
-	return names, nil
-}
-
-// name is that of the ConfigMap with some data. It depends on nothing else: the same name is the same data.
-func (s *Store) name(o Owner, data []byte) string {
-	sum := sha256.Sum256(append([]byte(s.Operator+" "+string(o.GetUID())+" "), data...))
-	name := o.GetName()
-	if len(name) > 200 {
-		name = strings.TrimRight(name[:200], ".-")
-	}
-	return name + "-inventory-" + hex.EncodeToString(sum[:10])
-}
-
-func (s *Store) label() string { return s.Operator + "/inventory-of" }
-
-func (s *Store) create(ctx context.Context, o Owner, name string, data []byte) error {
-	kind, err := o.Client.GroupVersionKindFor(o.Object)
-	if err != nil {
-		return err
-	}
-	m := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.GetNamespace(), Name: name, Labels: map[string]string{s.label(): string(o.GetUID())},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: o.GetName(), UID: o.GetUID(),
-			}},
-		},
-		Immutable: new(true), BinaryData: map[string][]byte{api.InventoryKey: data},
-	}
-	err = o.Client.Create(ctx, m)
-	if apierrors.IsAlreadyExists(err) { // of a process that was killed
-		_, err = s.read(ctx, o, name)
-	}
-	if err != nil {
-		return fmt.Errorf("write the inventory: %w", err)
-	}
-	return nil
-}
-
-// read returns the data of a ConfigMap, which must be that of its name.
-func (s *Store) read(ctx context.Context, o Owner, name string) ([]byte, error) {
-	m := &corev1.ConfigMap{}
-	err := o.Live.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: name}, m)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the inventory: %w", err)
-	}
-	data := m.BinaryData[api.InventoryKey]
-	if err == nil && m.DeletionTimestamp == nil && s.name(o, data) == name {
-		return data, nil
-	}
-	return nil, &api.InventoryError{Where: "ConfigMap " + o.GetNamespace() + "/" + name, Err: ErrLost}
-}
-
-// list finds out once which ConfigMaps a component has.
-func (s *Store) list(ctx context.Context, o Owner, k *known) error {
-	if k.listed {
-		return nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-	err := o.Live.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingLabels{s.label(): string(o.GetUID())})
-	if err != nil {
-		return fmt.Errorf("list the ConfigMaps of the inventory: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			k.existing[list.Items[i].Name] = true
-		}
-	}
-	k.listed = true
-	return nil
-}
-
-// sweep deletes ConfigMaps that the component does not refer to: not in the status that was loaded, and not in
-// the one that the API server has. A process that was the leader once may have an old one.
-func (s *Store) sweep(ctx context.Context, o Owner, k *known, loaded []string) error {
-	if len(k.shards) > 0 {
-		if err := s.list(ctx, o, k); err != nil {
-			return err
-		}
-	}
-	left := k.obsolete()
-	if len(left) == 0 {
-		return nil
-	}
-	now, ok := reflect.TypeAssert[componentObject](reflect.New(reflect.TypeOf(o.Object).Elem()))
-	if !ok {
-		return nil
-	}
-	err := o.Live.Get(ctx, client.ObjectKeyFromObject(o.Object), now)
-	if err != nil || now.GetUID() != o.GetUID() || !slices.Equal(now.GetStatus().InventoryShards, loaded) {
-		return client.IgnoreNotFound(err)
-	}
-	for _, name := range left {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: name}}
-		if err := client.IgnoreNotFound(o.Client.Delete(ctx, m)); err != nil {
-			return fmt.Errorf("delete ConfigMap %s, which is not needed any more: %w", name, err)
-		}
-		delete(k.existing, name)
-	}
-	return nil
 }
