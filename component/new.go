@@ -97,6 +97,11 @@ type Options[T Object] struct {
 	WaveTimeout time.Duration
 	// Kubeconfigs says what the kubeconfigs of components may contain.
 	Kubeconfigs KubeconfigOptions
+	// DeleteAsOperator deletes the dependents of a component without impersonation if the user who is
+	// impersonated is not allowed to, as it is when its role binding is deleted with the namespace. Then
+	// they are deleted as the operator, or as the user of the kubeconfig. Otherwise the deletion waits for
+	// the permission.
+	DeleteAsOperator bool
 	// DependentEvents has an event recorded about each dependent in the operator's own cluster that is created,
 	// updated or deleted, or that could not be. Each is one more request to the API server. The annotation
 	// disable-events of a component, set to "true", switches them off, and those about the component, too.
@@ -139,7 +144,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	options := o.Loop
 	driverNeeds, driverProblem := o.driverNeeds()
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
-	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T](), driverNeeds)
+	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T](), holdNeeds[T](w.references.referring, o.Kubeconfigs), driverNeeds)
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
 	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune")
 	options.Finalizer = o.finalizer()
@@ -192,6 +197,9 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	c.worker.references.cache = mgr.GetCache()
+	if err := c.worker.setupHolds(mgr); err != nil {
+		return err
+	}
 	c.engine.Wake = func(name types.NamespacedName) { c.waker.Objects(name) }
 	c.worker.authors.returned = c.waker.Objects
 	return errors.Join(mgr.Add(targets), mgr.Add(&c.engine.Watcher), mgr.Add(driverRunner(c.startDrivers)))

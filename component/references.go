@@ -84,6 +84,8 @@ type reference struct {
 	path string // where in the component it is
 	kind string
 	name string
+	// kubeconfig: it is part of an [api.KubeConfigSpec].
+	kubeconfig bool
 }
 
 // of returns the references in a component that name something, in the order of its fields. With load,
@@ -103,7 +105,7 @@ func (r *referring) walk(v reflect.Value, path string, load bool, found *[]refer
 	if v.CanAddr() {
 		if ref, ok := reflect.TypeAssert[api.Reference](v.Addr()); ok {
 			if kind, name := ref.Refers(); name != "" {
-				*found = append(*found, reference{ref, path, kind, name})
+				*found = append(*found, reference{Reference: ref, path: path, kind: kind, name: name})
 			}
 			return
 		}
@@ -112,10 +114,14 @@ func (r *referring) walk(v reflect.Value, path string, load bool, found *[]refer
 	case reflect.Pointer:
 		r.walk(v.Elem(), path, load, found)
 	case reflect.Struct:
+		first := len(*found)
 		for i := range v.NumField() {
 			if field := v.Type().Field(i); field.IsExported() {
 				r.walk(v.Field(i), path+"."+field.Name, load, found)
 			}
+		}
+		for i := first; i < len(*found) && v.Type() == reflect.TypeFor[api.KubeConfigSpec](); i++ {
+			(*found)[i].kubeconfig = true
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {

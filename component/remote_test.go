@@ -52,6 +52,10 @@ func TestRemote(t *testing.T) {
 		"B-25 W4 kubeconfigs that are refused":              refusedKubeconfigs,
 		"the kubeconfig is gone":                            kubeconfigGone,
 		"the kubeconfig is kept":                            kubeconfigKept,
+		"B-24 a namespace is deleted":                       namespaceDeleted,
+		"a kubeconfig in use":                               secretHeld,
+		"a kubeconfig that cannot be protected":             secretUnprotected,
+		"a role binding that is gone":                       bindingGone,
 		"B-22 W8 discovery":                                 discovery,
 		"a rotated kubeconfig":                              rotated,
 		"a kubeconfig for another cluster":                  otherCluster,
@@ -541,9 +545,15 @@ func (b *placedBench) quotesNothing(text string) {
 	}
 }
 
+// dropSecret deletes a Secret whatever finalizers it has.
 func (b *placedBench) dropSecret(name string) {
 	b.t.Helper()
-	if err := b.admin.Delete(b.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}); err != nil {
+	s := b.secretOf(name)
+	if err := b.admin.Delete(b.t.Context(), s); err != nil {
+		b.t.Fatal(err)
+	}
+	err := b.admin.Patch(b.t.Context(), s, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	if client.IgnoreNotFound(err) != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -32,8 +32,9 @@ type KubeconfigOptions struct {
 	// AllowInsecure accepts insecure-skip-tls-verify and servers with http.
 	AllowInsecure bool
 	// KeepForDeletion deletes the dependents of a component with the kubeconfig that this process used
-	// last if its Secret is gone, as it is when a namespace is deleted. Otherwise the deletion waits for
-	// the Secret. Kubeconfigs are kept in memory only.
+	// last if its Secret is gone, as it is when a namespace is deleted. Kubeconfigs are kept in memory only.
+	// Otherwise the Secret gets a finalizer, for which the operator needs the permission to patch Secrets,
+	// and stays until the components that refer to it are gone.
 	KeepForDeletion bool
 }
 
@@ -130,7 +131,7 @@ func (p *pass[T]) use(ctx context.Context, t *target.Target) error {
 // may be missing. It returns what the deletion waits for.
 func (p *pass[T]) rejoin(ctx context.Context) (blocked string, err error) {
 	if p.place = p.placement(); p.place.raw == nil {
-		return "", p.enter(ctx, target.Identity{User: p.place.user, Groups: p.place.groups})
+		return "", p.enter(ctx, p.identity(nil))
 	}
 	refs := &resolving{references: &p.references, obj: p.obj, live: p.run.Live(), content: map[string]content{}}
 	copied, _ := p.obj.DeepCopyObject().(T)
@@ -146,7 +147,7 @@ func (p *pass[T]) rejoin(ctx context.Context) (blocked string, err error) {
 	c, _ := configured[ClientConfiguration](copied)
 	kubeconfig := c.GetKubeConfig()
 	if len(kubeconfig) > 0 || len(missing) == 0 {
-		return "", p.enter(ctx, target.Identity{Kubeconfig: kubeconfig, User: p.place.user, Groups: p.place.groups})
+		return "", p.enter(ctx, p.identity(kubeconfig))
 	}
 	if last := p.targets.Last(p.obj.GetUID()); last != nil && p.options.Kubeconfigs.KeepForDeletion {
 		return "", p.use(ctx, last)
@@ -186,6 +187,8 @@ func impersonationNeeds[T Object]() []loop.Need {
 type placements struct {
 	mu    sync.Mutex
 	where map[types.UID]string
+	// itself has the components whose dependents are deleted without impersonation.
+	itself map[types.UID]bool
 }
 
 func (p *placements) known(uid types.UID) string {
@@ -207,4 +210,5 @@ func (p *placements) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.where, uid)
+	delete(p.itself, uid)
 }

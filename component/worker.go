@@ -33,6 +33,7 @@ type worker[T Object] struct {
 	references references
 	targets    *target.Registry
 	placements placements
+	holds      holds
 	cluster    clusterid.Reader
 	timers     timers
 	tallies    tallies
@@ -55,6 +56,8 @@ type pass[T Object] struct {
 	refs   *resolving
 	config configuration
 	place  placement
+	// secrets are the names of the Secrets that are held for the component.
+	secrets []string
 	// clusterID identifies the cluster of the component; empty as long as it is not known.
 	clusterID string
 	// form is that of the inventory in the status; nil as long as the inventory is not loaded.
@@ -72,7 +75,7 @@ type pass[T Object] struct {
 
 // open begins a pass.
 func (w *worker[T]) open(run *loop.Run[T]) *pass[T] {
-	p := &pass[T]{worker: w, run: run, obj: run.Obj, now: time.Now()}
+	p := &pass[T]{worker: w, run: run, obj: run.Obj, now: time.Now(), secrets: w.kubeconfigSecrets(run.Obj)}
 	if w.hooks.any(postRead, preReconcile, postReconcile, preDelete, postDelete) {
 		p.obj, _ = run.Obj.DeepCopyObject().(T)
 	}
@@ -173,6 +176,9 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	if err := p.join(ctx); err != nil {
 		return p.lost(err)
 	}
+	if err := p.hold(ctx); err != nil {
+		return err
+	}
 	if p.hooks.any(preReconcile, postReconcile) {
 		if err := p.refs.loadAll(ctx, p.obj); err != nil {
 			return err
@@ -251,7 +257,7 @@ func parseProcessing(text string) (digest string, generation int64) {
 func (w *worker[T]) Cleanup(ctx context.Context, run *loop.Run[T]) loop.CleanupOutcome {
 	p := w.open(run)
 	s, err := p.cleanup(ctx)
-	err = p.save(ctx, err)
+	err = p.save(ctx, p.refused(&s, err))
 	p.failed(&s, err)
 	c := p.report(concludeDeletion(s))
 	if c.Next == nextRelease {
@@ -275,6 +281,9 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 		s.Blocked = "nothing is deleted before these finalizers are gone: " + strings.Join(others, ", ")
 		return s, nil
 	}
+	if s.Ready = p.done(); s.Ready {
+		return s, p.leave(ctx)
+	}
 	blocked, err := p.rejoin(ctx)
 	if s.Blocked = blocked; err != nil || blocked != "" {
 		return s, p.lost(err)
@@ -292,7 +301,7 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	if result.Err != nil || !result.Ready {
 		return s, p.lost(result.Err)
 	}
-	return s, p.call(ctx, postDelete)
+	return s, p.finish(ctx, &s)
 }
 
 // foreignFinalizers are the finalizers of others.
@@ -429,69 +438,5 @@ func (w *worker[T]) forget(uid types.UID) {
 	w.inventories.Forget(uid)
 	w.targets.Leave(uid)
 	w.placements.forget(uid)
-}
-
-// timers know when the work on components began, better than their statuses: to the nanosecond. They also
-// know which warnings were given.
-type timers struct {
-	mu     sync.Mutex
-	began  map[types.UID]time.Time
-	warned map[types.UID]map[string]bool
-}
-
-// since returns when the work on a component began; zero if there is none.
-func (t *timers) since(obj Object) time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	said := obj.GetStatus().ProcessingSince
-	began, known := t.began[obj.GetUID()]
-	switch {
-	case known:
-		return began
-	case said == nil || said.After(time.Now()): // of a backup, or of somebody's making
-		return time.Time{}
-	}
-	return said.Time
-}
-
-// note keeps when the work on a component began.
-func (t *timers) note(obj Object, began time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.began == nil {
-		t.began = map[types.UID]time.Time{}
-	}
-	t.began[obj.GetUID()] = began
-}
-
-// mostWarned is how many warnings about a component are remembered.
-const mostWarned = 100
-
-// unsaid returns the warnings that were not given yet.
-func (t *timers) unsaid(component types.UID, texts []string) []string {
-	if len(texts) == 0 {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	said := t.warned[component]
-	if said == nil || len(said) > mostWarned {
-		said = map[string]bool{}
-	}
-	if t.warned == nil {
-		t.warned = map[types.UID]map[string]bool{}
-	}
-	t.warned[component] = said
-	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool {
-		known := said[text]
-		said[text] = true
-		return known
-	})
-}
-
-func (t *timers) forget(uid types.UID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.began, uid)
-	delete(t.warned, uid)
+	w.holds.forget(uid)
 }

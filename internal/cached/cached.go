@@ -48,6 +48,11 @@ func (o Objects[T]) Under(ctx context.Context, name, key string) ([]T, error) {
 // All returns every object. They are the cache's own and must not be changed.
 func (o Objects[T]) All(ctx context.Context) ([]T, error) { return o.list(ctx) }
 
+// In returns the objects of a namespace; empty means all. They are the cache's own and must not be changed.
+func (o Objects[T]) In(ctx context.Context, namespace string) ([]T, error) {
+	return o.list(ctx, client.InNamespace(namespace))
+}
+
 func (o Objects[T]) list(ctx context.Context, options ...client.ListOption) ([]T, error) {
 	list, err := o.newList()
 	if err != nil {
