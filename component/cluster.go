@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
 )
 
@@ -30,7 +32,7 @@ func (p *pass[T]) settle(ctx context.Context, t *target.Target) error {
 		return nil
 	case now == target.Unknown && was != "":
 		return nil // as before
-	case was == target.Unknown, len(status.Inventory) == 0:
+	case was == target.Unknown, !slices.ContainsFunc(status.Inventory, inCluster):
 		status.Cluster = now
 		return nil
 	}
@@ -38,9 +40,12 @@ func (p *pass[T]) settle(ctx context.Context, t *target.Target) error {
 	key := p.options.Name + "/left-behind"
 	if p.obj.GetAnnotations()[key] == name {
 		p.engine.Forget(p.obj.GetUID())
-		status.Inventory, status.Cluster = nil, now
+		status.Inventory, status.Cluster = slices.DeleteFunc(slices.Clone(status.Inventory), inCluster), now
 		return nil
 	}
 	return fmt.Errorf("the dependents are in cluster %s, and the kubeconfig is for cluster %s; change it back, or set %s: %s to leave them there for good",
 		name, cmp.Or(now, p.clusterID), key, name)
 }
+
+// inCluster reports whether a dependent is in a cluster. External resources and functions are in none.
+func inCluster(item api.InventoryItem) bool { return len(item.Record) == 0 }

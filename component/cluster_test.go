@@ -1,15 +1,19 @@
 package component_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -83,5 +87,39 @@ func otherClusterDeletion(t *testing.T, s *site) {
 	b.gone("a")
 	if !has(t, s.admin, there, "a") {
 		t.Error("what was to be left was deleted")
+	}
+}
+
+// otherClusterFunction: what is in no cluster stays recorded when dependents are left in one.
+func otherClusterFunction(t *testing.T, s *site) {
+	t.Helper()
+	var calls atomic.Int32
+	b := newPlacedBench(t, testenv.Start(t), func(b *placedBench) {
+		b.setup = func(mgr ctrl.Manager) error {
+			render := func(ctx context.Context, r component.RenderRequest[*placed]) (component.Set, error) {
+				set, err := renderPlaced(ctx, r)
+				set.Do("migrate", "1", func(context.Context) error { calls.Add(1); return nil })
+				return set, err
+			}
+			return component.New(component.RenderFunc[*placed](render), b.options).SetupWithManager(mgr)
+		}
+	})
+	there := testenv.Namespace(t, s.cfg)
+	if err := b.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}); err != nil {
+		t.Fatal(err)
+	}
+	b.secret("there", kubeconfig(t, testenv.User(t, s.cfg, everything())))
+	b.component("a", there, from("there"))
+	was := b.ready("a").Status.Cluster
+	b.secret("there", kubeconfig(t, testenv.User(t, testenv.Start(t), everything())))
+	b.says("a", "left-behind")
+	b.patchPlaced("a", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, b.operator+"/left-behind", was))
+	b.await("a", "at home in the other cluster", func(p *placed) bool { return p.Status.Cluster == "" && len(p.Status.Inventory) == 2 })
+	b.ready("a")
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the function was called %d times, want once", n)
+	}
+	if !has(t, b.admin, there, "a") || !has(t, s.admin, there, "a") {
+		t.Error("want one object in each cluster")
 	}
 }
