@@ -28,7 +28,8 @@ const (
 )
 
 var errDamaged = errors.New("it is damaged; restore the status from a backup, or remove the inventory from the status: " +
-	"then the dependents are found again by their labels")
+	"then Kubernetes objects are found again by their labels, and " +
+	"external resources only if they are still rendered; functions are called again")
 
 // EncodeInventory returns the compact form of items.
 func EncodeInventory(items []InventoryItem) ([]byte, error) {

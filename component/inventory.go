@@ -52,13 +52,14 @@ func (p *pass[T]) owner() inventory.Owner {
 }
 
 // load makes the inventory readable for this pass. If it cannot be read, nothing is done. ConfigMaps may be
-// deleted before a component that is being deleted: then its dependents are found as those of a lost inventory.
+// deleted before a component that is being deleted: then its inventory is what is left of it, and the other
+// dependents are found as those of a lost inventory.
 func (p *pass[T]) load(ctx context.Context) error {
 	form := inventory.FormOf(p.obj.GetStatus())
 	err := p.inventories.Load(ctx, p.owner())
 	if err != nil && errors.Is(err, inventory.ErrLost) && (p.obj.GetDeletionTimestamp() != nil || p.run.Vanished()) {
-		inventory.Form{}.Restore(p.obj.GetStatus())
-		err = nil
+		p.lostInventory = true
+		err = p.salvage(ctx)
 	}
 	if err != nil {
 		form.Restore(p.obj.GetStatus())
@@ -68,12 +69,33 @@ func (p *pass[T]) load(ctx context.Context) error {
 	return nil
 }
 
+// salvage makes readable what is left of the inventory.
+func (p *pass[T]) salvage(ctx context.Context) error {
+	status := p.obj.GetStatus()
+	shards := status.InventoryShards
+	inventory.Form{}.Restore(status)
+	owner := p.owner()
+	for _, name := range shards {
+		owner.Status = &api.ComponentStatus{InventoryShards: []string{name}}
+		items, err := p.inventories.Items(ctx, owner)
+		if err != nil && !errors.Is(err, inventory.ErrLost) {
+			return err
+		}
+		status.Inventory = append(status.Inventory, items...)
+	}
+	return nil
+}
+
 // save gives the inventory the form in which it is written. failed is how the pass ended.
 func (p *pass[T]) save(ctx context.Context, failed error) error {
 	if p.form == nil {
 		return failed
 	}
 	p.items = p.obj.GetStatus().Inventory
+	if p.lostInventory { // it can still be restored
+		p.form.Restore(p.obj.GetStatus())
+		return failed
+	}
 	err := p.inventories.Save(ctx, p.owner(), *p.form)
 	if err == nil && p.inventories.Obsolete(p.obj.GetUID()) && p.engine.Wake != nil {
 		p.engine.Wake(client.ObjectKeyFromObject(p.obj)) // they are deleted when the status is written

@@ -1,6 +1,7 @@
 package component_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestTimeouts(t *testing.T) {
 		t.Parallel()
 		for name, f := range map[string]func(*testing.T){
 			"object": lateObject, "wave": lateWave, "component": lateComponent, "each on its own": lateAll, "invalid": invalidTimeout,
-			"no write of its own": freeTimeout,
+			"no write of its own": freeTimeout, "gate": lateGate,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -154,4 +155,18 @@ func freeTimeout(t *testing.T) {
 	if without, with := writes("", 0), writes("1h", time.Hour); with != without {
 		t.Errorf("%d writes of the component, want %d", with, without)
 	}
+}
+
+// lateGate: what is no Kubernetes object says why it is late.
+func lateGate(t *testing.T) {
+	t.Helper()
+	b := prepareBench(t)
+	b.renderer = component.RenderFunc[*bundle.Bundle](func(context.Context, component.RenderRequest[*bundle.Bundle]) (component.Set, error) {
+		var s component.Set
+		s.Gate("license", time.Second, func(context.Context) (string, error) { return "the license is not valid yet", nil }).Timeout(time.Second)
+		return s, nil
+	})
+	b.start()
+	b.create()
+	b.late("license is not ready after 1s: the license is not valid yet")
 }

@@ -118,6 +118,15 @@ func TestModesOfNodes(t *testing.T) {
 					t.Errorf("size is %d, want 1, as somebody else set it", got)
 				}
 			})
+			b.change(configMap("a", "1"))
+			b.await("to say that it stays", func(o *bundle.Bundle) bool {
+				return strings.Contains(o.Status.Message, "Thing "+b.namespace+"/db: is not ") && strings.Contains(o.Status.Message, " in mode "+mode)
+			})
+			b.fence()
+			if got := v.calls("delete"); len(got) > 0 {
+				t.Errorf("the operator called %q", got)
+			}
+			b.change(database("db", 3), configMap("a", "1"))
 			b.patch("bundles.trimtab.dev/v1", "Bundle", "a", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, b.operator+"/mode"))
 			b.fence()
 			v.with(func() {

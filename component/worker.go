@@ -62,6 +62,8 @@ type pass[T Object] struct {
 	clusterID string
 	// form is that of the inventory in the status; nil as long as the inventory is not loaded.
 	form *inventory.Form
+	// lostInventory: a part of it, or all, cannot be read, and was not found again.
+	lostInventory bool
 	// items is the inventory as the pass leaves it.
 	items   []api.InventoryItem
 	context passing
@@ -296,6 +298,7 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 		return s, err
 	}
 	result := p.engine.Delete(ctx, c)
+	p.lostInventory = result.Lost
 	s.Blocked, s.Reason, s.Ready, s.Waiting, s.Again = result.Blocked, result.Reason, result.Ready, result.Waiting, result.Again
 	s.Skipped = result.Skipped
 	if result.Err != nil || !result.Ready {
@@ -350,7 +353,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	c := engine.Component{
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
-		Annotations: p.obj.GetAnnotations(), Claims: p.claims,
+		Annotations: p.obj.GetAnnotations(), Claims: p.claims, Lost: p.lostInventory,
 		Render: p.render, Run: p.run, Durable: p.durable,
 		Warn: func(texts []string) { p.warn("Deprecated", texts) }, Did: p.did,
 	}

@@ -90,6 +90,8 @@ type Component struct {
 	Target *target.Target
 	// Status has the inventory. The pass changes it.
 	Status *api.ComponentStatus
+	// Lost: the component is deleted, and a part of its inventory, or all, cannot be read.
+	Lost bool
 	// Policies are the component's, complete, and Namespaces says what happens if a namespace is
 	// missing. Without an update policy both are the operator's.
 	Policies   api.Policies
@@ -146,6 +148,8 @@ type Result struct {
 	// Err is all that went wrong, and Skipped what is not done because of that: it continues the sentence.
 	Err     error
 	Skipped string
+	// Lost: the rest of an inventory that cannot be read was not found. What can be read is not the inventory.
+	Lost bool
 	// PruneBlocked says that too many dependents left the manifests, and that they are kept.
 	PruneBlocked string
 	// Drifted and Contended say which dependents differ from what was applied, and are left so because
@@ -171,7 +175,7 @@ const (
 
 // pass is one pass over one component.
 type pass struct {
-	// found are the dependents of a component whose inventory is empty.
+	// found are the dependents of a component whose inventory is lost.
 	found []api.InventoryItem
 	*Engine
 	Target   *target.Target
@@ -281,13 +285,20 @@ func (e *Engine) pass(c Component, deleting bool) *pass {
 func (e *Engine) Delete(ctx context.Context, c Component) Result {
 	p := e.pass(c, true)
 	if err := p.rediscover(ctx); err != nil {
-		return Result{Err: err}
+		return Result{Err: err, Lost: c.Lost}
 	}
 	p.merge(nil)
+	if c.Lost {
+		p.record()
+	}
 	if err := p.prepare(ctx); err != nil {
 		return Result{Err: err}
 	}
-	return p.run(ctx)
+	result := p.run(ctx)
+	if result.Ready { // so that nobody takes the inventory, which is empty, for one that was lost
+		c.Status.ProcessingDigest, c.Status.ProcessingSince = digestOf(nil), nil
+	}
+	return result
 }
 
 // scope reports whether objects of a kind have a namespace, if the target serves it.
@@ -313,7 +324,9 @@ func (p *pass) merge(objects []desired.Object) {
 		p.members[graph.Key(item.Key())] = &member{item: item, recorded: true, completed: completed}
 	}
 	for _, item := range p.found { // what is to be deleted needs no record of its own
-		p.members[graph.Key(item.Key())] = &member{item: item, recorded: p.deleting}
+		if key := graph.Key(item.Key()); p.members[key] == nil {
+			p.members[key] = &member{item: item, recorded: p.deleting}
+		}
 	}
 	for i := range objects {
 		o := &objects[i]

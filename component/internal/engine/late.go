@@ -60,6 +60,12 @@ func (p *pass) late(nodes []graph.Node, out *Result) {
 
 // because says why a member is not ready, if its health says so.
 func (p *pass) because(m *member) string {
+	if m.node {
+		if why := p.stateOfNode(m); why != "" {
+			return ": " + why
+		}
+		return ""
+	}
 	if live, found := p.Target.Cache.Get(liveKey(m.item)); found && live.Health.Why != "" {
 		return ": it " + live.Health.Why
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/graph"
 	"github.com/trimtab-dev/trimtab/health"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -216,11 +216,18 @@ func (p *pass) nodeFacts(m *member) graph.Facts {
 			f.Change, f.Health = graph.NeedsUpdate, graph.HealthUnknown
 		}
 	}
-	if p.modeOf(m) == api.ModeSuspended && !p.deleting && !fresh && !m.gone {
+	switch mode := p.modeOf(m); {
+	case p.deleting || m.gone || fresh && m.wanted != nil:
+	case mode == api.ModeSuspended && !fresh:
 		p.suspend(m, &f)
+	case mode == api.ModeDetectOnly && m.wanted == nil && !p.abandoned(m) && !forgetful(m):
+		f.Refused, m.again = "is not deleted in mode detect-only", idle
 	}
 	return f
 }
+
+// forgetful reports whether a node is nothing but its record, or nothing that could be found again.
+func forgetful(m *member) bool { return m.driver != nil && m.driver.About().Forgetful }
 
 // suspend keeps a node from being looked at.
 func (p *pass) suspend(m *member, f *graph.Facts) {
@@ -250,6 +257,9 @@ func (p *pass) performNode(ctx context.Context, m *member, action graph.Action) 
 		if why := p.heldBy(); why != "" {
 			m.held = why
 			return nil
+		}
+		if claimed, err := p.keepForAnother(ctx, m); claimed || err != nil {
+			return err
 		}
 		m.item.Phase = api.PhaseDeleting
 		return p.deleteNode(ctx, m, false)
@@ -323,16 +333,21 @@ func (p *pass) dues() {
 
 // waitForNode says what a node lacks.
 func (p *pass) waitForNode(m *member, why string) string {
+	return fmt.Sprintf("%s: %s", ref(m.item), cmp.Or(p.stateOfNode(m), why))
+}
+
+// stateOfNode says why a node is not as it should be, if it is known.
+func (p *pass) stateOfNode(m *member) string {
 	known, fresh := p.polled(m)
 	switch {
 	case m.unobserved != nil:
-		why = m.unobserved.Error()
+		return m.unobserved.Error()
 	case m.unwritten:
-		why = "its record is written first"
-	case fresh && known.health.Why != "":
-		why = known.health.Why
+		return "its record is written first"
+	case fresh:
+		return known.health.Why
 	}
-	return fmt.Sprintf("%s: %s", ref(m.item), why)
+	return ""
 }
 
 // pending keeps what is not rendered as long as something is to be made from a node that was never ready: it
@@ -358,28 +373,4 @@ func (p *pass) plain(manifest map[string]any) map[string]any {
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
 	return u.Object
-}
-
-// remembers reports whether there is a driver that can find its nodes without a record.
-func (p *pass) remembers() bool {
-	for _, d := range p.Drivers {
-		if !d.About().Forgetful {
-			return true
-		}
-	}
-	return false
-}
-
-// remember finds the rendered nodes of a component whose inventory is lost.
-func (p *pass) remember(ctx context.Context, objects []desired.Object) error {
-	var problems []error
-	for i := range objects {
-		o := &objects[i]
-		if d := p.Drivers[kindOf(o.Item)]; d != nil && !d.About().Forgetful {
-			m := &member{item: o.Item, wanted: o, node: true, driver: d}
-			problems = append(problems, p.prepareOne(ctx, m))
-			p.found = append(p.found, m.item)
-		}
-	}
-	return errors.Join(problems...)
 }

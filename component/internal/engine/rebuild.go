@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
 )
 
-// rebuild finds the dependents of a component whose inventory is empty: of a new one, which has none, and of
-// one whose status was lost. It asks the projections of the kinds that the operator declares, of those that
+// rebuild finds the dependents of a component whose inventory is empty or has lost a part: of a new one, which
+// has none, and of one whose status was lost. It asks the projections of the kinds that the operator declares, of those that
 // are rendered now, and of those that are watched already, and so needs no read of its own. objects are what
 // is rendered.
 //
@@ -25,7 +25,7 @@ import (
 // Policies and orders are those of the rendered object or else the defaults. strict has a kind that cannot be
 // watched be an error, unless it is not served.
 func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict bool) error {
-	if len(p.c.Status.Inventory) > 0 {
+	if p.listed() {
 		return nil
 	}
 	versions := map[schema.GroupKind]string{}
@@ -64,6 +64,9 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 	}
 	return nil
 }
+
+// listed reports whether the inventory has all dependents.
+func (p *pass) listed() bool { return len(p.c.Status.Inventory) > 0 && !p.c.Lost }
 
 // places are the namespaces where dependents may be.
 func (p *pass) places(objects []desired.Object) map[string]bool {
@@ -125,16 +128,18 @@ func (p *pass) itemOf(key projection.Key, live projection.Object, version string
 // only the manifests say which objects stay. They also say which nodes there may be: whether there are, only
 // their drivers know.
 func (p *pass) rediscover(ctx context.Context) error {
-	if err := p.rebuild(ctx, nil, true); err != nil || len(p.c.Status.Inventory) > 0 || len(p.found) == 0 && !p.remembers() {
+	if p.givesUpUnrecorded() {
+		return nil
+	}
+	if err := p.rebuild(ctx, nil, true); err != nil || p.listed() || len(p.found) == 0 && !p.remembers() {
 		return err
 	}
 	objects, err := p.render(ctx)
-	if err != nil && len(p.found) == 0 {
-		return nil // what could never be rendered was never applied
+	if err != nil && len(p.found) == 0 && !p.mayHaveNodes() {
+		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the inventory is lost, and without the manifests it is not known which dependents are to stay; "+
-			"restore status.inventory or what rendering needs: %w", err)
+		return p.unrenderedError(err)
 	}
 	p.found = nil
 	if err := p.rebuild(ctx, objects, true); err != nil {
