@@ -16,9 +16,9 @@ import (
 const (
 	// overtime is how long after the deadline of its pass a renderer or a hook may still return by itself.
 	overtime = 2 * time.Second
-	// maxAbandoned bounds the calls that have not returned. Each holds a goroutine and whatever it
-	// uses; beyond the bound nothing is called.
-	maxAbandoned = 100
+	// maxAbandoned bounds the calls that have not returned, of which a component has one at most. Each holds a
+	// goroutine and whatever it uses, such as a copy of its component; beyond the bound nothing is called.
+	maxAbandoned = 5000
 )
 
 // authors calls renderers and hooks. A call that does not return is abandoned: its pass ends with an error,
@@ -78,7 +78,7 @@ func (a *authors) stuck(uid types.UID) error {
 		return &abandonedError{fmt.Sprintf("the %s has not returned after the deadline of the pass; renderer and hooks are not called "+
 			"for this component until it does: it must obey its context, or the operator must be restarted", what)}
 	case len(a.abandoned) >= maxAbandoned:
-		return &abandonedError{fmt.Sprintf("%d calls of renderers and hooks have not returned after their deadlines; none is called until "+
+		return &abandonedError{fmt.Sprintf("renderers and hooks of %d components have not returned after their deadlines; none is called until "+
 			"some do: restart the operator; they must obey their contexts", maxAbandoned)}
 	}
 	return nil

@@ -72,7 +72,7 @@ func TestMostAbandonedCalls(t *testing.T) {
 			_ = a.stuckIn(t, fmt.Sprint(i), leave)
 		}
 		err := a.call(t.Context(), componentNamed("more"), "renderer", func() error { return nil })
-		if err == nil || !strings.HasPrefix(err.Error(), "100 calls of renderers and hooks have not returned") {
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("renderers and hooks of %d components have not returned", maxAbandoned)) {
 			t.Errorf("one more: %v", err)
 		}
 		close(leave)

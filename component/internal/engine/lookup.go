@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,18 +42,43 @@ type lookups struct {
 
 	mu    sync.Mutex
 	taken map[projection.Key]lookup
+	// ended: the rendering is over. A renderer that was abandoned may still look something up.
+	ended bool
+}
+
+var errLookupLate = errors.New("the renderer has returned or was abandoned; nothing can be looked up any more")
+
+// end refuses further lookups.
+func (l *lookups) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+}
+
+func (l *lookups) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
 }
 
 // look implements [Look]. The object is watched from before it is read.
 func (l *lookups) look(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	ref := apply.Ref{GroupVersionKind: kind, NamespacedName: name}
+	if l.isOver() {
+		return nil, errLookupLate
+	}
 	waiting, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	if err := l.Target.Cache.Follow(waiting, l.user(), kind, name); err != nil {
+	err := l.Target.Cache.Follow(waiting, l.user(), kind, name)
+	if l.isOver() { // nobody would give up the watch
+		l.follow(l.all())
+		return nil, errLookupLate
+	}
+	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", ref, err)
 	}
 	live, now, err := l.read(ctx, ref)
-	if err == nil || apierrors.IsNotFound(err) {
+	if (err == nil || apierrors.IsNotFound(err)) && !l.isOver() {
 		l.mu.Lock()
 		l.taken[now.key()] = now
 		l.mu.Unlock()

@@ -93,6 +93,7 @@ func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	looked := &lookups{pass: p, taken: map[projection.Key]lookup{}}
 	rendered, err := p.c.Render(ctx, looked.look)
+	looked.end()
 	taken := looked.all()
 	p.follow(taken)
 	if err != nil {
