@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,11 +52,18 @@ type Sweep[T component.Object] struct {
 // each version the objects and their contents must be those of the undisturbed run, and so must be which of
 // them are still the same ones, by UID. After the deletion none is left.
 //
-// The runs are subtests and run in parallel.
+// The runs are subtests and run in parallel. It is an error if a run makes so few writes that the operator is not
+// killed, unless that was to happen at the last one.
 func CrashSweep[T component.Object](t *testing.T, s Sweep[T]) {
 	t.Helper()
 	quiet := s.play(t, cut{})
 	t.Logf("undisturbed: %d writes", len(quiet.writes))
+	var missed missedKills
+	t.Cleanup(func() { // after the subtests
+		if err := missed.problem(len(quiet.writes)); err != nil {
+			t.Error(err)
+		}
+	})
 	for write := 1; write <= len(quiet.writes); write++ {
 		for _, after := range []bool{false, true} {
 			when := "before"
@@ -66,11 +75,36 @@ func CrashSweep[T component.Object](t *testing.T, s Sweep[T]) {
 				got := s.play(t, cut{write: write, after: after})
 				if len(got.writes) < write {
 					t.Logf("not killed: the operator made %d writes this time", len(got.writes))
+					missed.add(write)
 				}
 				got.compare(t, quiet)
 			})
 		}
 	}
+}
+
+// missedKills are the writes of a sweep that a run did not come to, so that the operator was not killed there.
+type missedKills struct {
+	mu     sync.Mutex
+	writes []int
+}
+
+func (m *missedKills) add(write int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes = append(m.writes, write)
+}
+
+// problem is an error if the operator was not killed at a write before the last one. Whether the last one is made can
+// depend on time: two changes of a status may be one write.
+func (m *missedKills) problem(last int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	slices.Sort(m.writes)
+	if len(m.writes) == 0 || m.writes[0] >= last {
+		return nil
+	}
+	return fmt.Errorf("of %d writes, the operator was not killed at these, because it made fewer: %v; the sweep is not complete", last, m.writes)
 }
 
 // KillAtRandom plays a story once undisturbed, and then as many times as runs says with the operator killed
