@@ -119,6 +119,12 @@ type InventoryItem struct { //nolint:recvcheck // the generated methods have poi
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
+	// Kept is true for an object that is no longer rendered and is kept, because most of the dependents were
+	// no longer rendered: see ConditionPruneBlocked. It ends when the object is rendered again, or when the
+	// component's annotation allow-prune allows to delete it.
+	// +optional
+	Kept bool `json:"kept,omitempty"`
+
 	// Since is when the object began to be not ready, with the manifest that was last applied.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`

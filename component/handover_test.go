@@ -131,7 +131,7 @@ func TestHandover(t *testing.T) {
 	t.Parallel()
 	const long = time.Minute // nobody waits for it
 	t.Run("B-12 in one commit", func(t *testing.T) {
-		for name, story := range map[string]func(*family){
+		stories := map[string]func(*family){
 			"the new component comes first": func(f *family) {
 				f.gain()
 				f.refused()
@@ -169,13 +169,20 @@ func TestHandover(t *testing.T) {
 				f.gain(f.key("conflict-policy"), "fail")
 				f.lose()
 			},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				f := newFamily(t, long)
-				story(f)
-				f.settled()
-			})
+		}
+		for _, mode := range []api.Mode{api.ModeFull, api.ModeDetectOnly} { // those in which objects are deleted
+			for name, story := range stories {
+				t.Run(fmt.Sprintf("mode %s, %s", mode, name), func(t *testing.T) {
+					t.Parallel()
+					f := newFamily(t, long)
+					if mode != api.ModeFull {
+						f.patch("bundles.trimtab.dev/v1", "Bundle", "a", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, f.key("mode"), mode))
+						f.fence()
+					}
+					story(f)
+					f.settled()
+				})
+			}
 		}
 	})
 	t.Run("without a delay, if the new component comes first", func(t *testing.T) {
@@ -233,20 +240,36 @@ func TestHandover(t *testing.T) {
 		f.recordedIn("a", 2)
 		f.ready()
 	})
-	t.Run("it was handed over and never recorded there", func(t *testing.T) {
-		t.Parallel()
-		f := newFamily(t, -1)
-		f.stop()
-		own := f.live("own")
-		owner := strings.Replace(own.Annotations[f.key("owner-id")], "/own", "/moved", 1)
-		f.patch("v1", "ConfigMap", "moved", fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{%q:%q,%q:%q}}}`,
-			f.key("owner-id"), own.Labels[f.key("owner-id")], f.key("owner-id"), owner, f.key("handed-over-by"),
-			strings.Split(f.moved.Annotations[f.key("owner-id")], "@")[0]))
-		f.lose()
-		f.start()
-		testenv.Gone(t, f.admin, f.named("moved"), "taken back and deleted")
-		f.recordedIn("a", 2)
-	})
+	for name, before := range map[string]func(*family){
+		"": func(*family) {},
+		", after it was repaired": func(f *family) {
+			f.drop(f.named("moved"))
+			testenv.Wait(f.t, f.admin, f.named("moved"), "created again", func(m *corev1.ConfigMap) bool { return m.UID != f.moved.UID })
+			f.fence() // the UID is not recorded
+		},
+		", and it is not recorded that it was created": func(f *family) {
+			f.stop()
+			f.record("a", func(item *api.InventoryItem) {
+				item.UID, item.Digest, item.Fingerprint, item.Phase = "", "", "", api.PhaseScheduledForApplication
+			})
+		},
+	} {
+		t.Run("it was handed over and never recorded there"+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t, -1)
+			before(f)
+			f.stop()
+			own := f.live("own")
+			owner := strings.Replace(own.Annotations[f.key("owner-id")], "/own", "/moved", 1)
+			f.patch("v1", "ConfigMap", "moved", fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{%q:%q,%q:%q}}}`,
+				f.key("owner-id"), own.Labels[f.key("owner-id")], f.key("owner-id"), owner, f.key("handed-over-by"),
+				strings.Split(f.moved.Annotations[f.key("owner-id")], "@")[0]))
+			f.lose()
+			f.start()
+			f.recordedIn("a", 2)
+			testenv.Gone(t, f.admin, f.named("moved"), "taken back and deleted")
+		})
+	}
 	t.Run("the new component changes its mind at the last moment", func(t *testing.T) {
 		t.Parallel()
 		var f *family
@@ -278,15 +301,20 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // withdraw has "b" no longer want the object, as a pass over it in another process would.
 func (f *family) withdraw() {
 	f.changeAs("b", configMap("own", "b"))
+	f.record("b", func(item *api.InventoryItem) { item.Phase = api.PhaseScheduledForDeletion })
+}
+
+// record changes what a component has recorded of the object.
+func (f *family) record(name string, change func(*api.InventoryItem)) {
 	for {
 		obj := &bundle.Bundle{}
-		if err := f.admin.Get(f.t.Context(), types.NamespacedName{Namespace: f.namespace, Name: "b"}, obj); err != nil {
+		if err := f.admin.Get(f.t.Context(), types.NamespacedName{Namespace: f.namespace, Name: name}, obj); err != nil {
 			f.t.Error(err)
 			return
 		}
 		for i := range obj.Status.Inventory {
 			if obj.Status.Inventory[i].Name == "moved" {
-				obj.Status.Inventory[i].Phase = api.PhaseScheduledForDeletion
+				change(&obj.Status.Inventory[i])
 			}
 		}
 		err := f.admin.Status().Update(f.t.Context(), obj)

@@ -55,6 +55,41 @@ func TestPruneGuard(t *testing.T) {
 			b.absent(b.named("m003"))
 		})
 	}
+	t.Run("B-14 prune guard/what was kept stays, whatever else is rendered", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.create(numbered(10)...)
+		b.ready()
+		b.change(numbered(4)...)
+		b.pruneBlocked("6 of 10")
+		more := numbered(4)
+		for i := range 6 {
+			more = append(more, configMap(fmt.Sprintf("new-%d", i), "1"))
+		}
+		b.stop() // the guard is not a matter of one process
+		b.change(more...)
+		b.start()
+		b.pruneBlocked("6 of 16")
+		b.value("new-5", "1")
+		b.change(append(more, numbered(5)[4])...) // one of them is rendered again
+		b.pruneBlocked("5 of 16")
+		b.change(more...) // and leaves alone: the guard lets it go
+		now := b.pruneBlocked("5 of 15")
+		testenv.Gone(t, b.admin, b.named("m004"), "deleted")
+		for i := 5; i < 10; i++ {
+			b.live(fmt.Sprintf("m%03d", i))
+		}
+		b.requests.Reset()
+		b.fence()
+		if got := b.sent(); got.Dependents > 0 || got.Component > fence {
+			t.Errorf("a pass of a component whose pruning is blocked: %s", got)
+		}
+		b.patch("bundles.trimtab.dev/v1", "Bundle", "a", fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, b.key("allow-prune"), now.Generation))
+		if done := b.ready(); len(done.Status.Inventory) != 10 {
+			t.Errorf("%d dependents, want 10", len(done.Status.Inventory))
+		}
+		b.absent(b.named("m009"))
+	})
 	t.Run("B-14 prune guard/half of it, and the option", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
@@ -79,6 +114,15 @@ func TestPruneGuard(t *testing.T) {
 		b.change()
 		b.ready()
 		b.absent(b.named("m003"))
+	})
+}
+
+// pruneBlocked waits until the component says how many dependents it keeps.
+func (b *bench) pruneBlocked(what string) *bundle.Bundle {
+	b.t.Helper()
+	return b.await("PruneBlocked: "+what, func(o *bundle.Bundle) bool {
+		return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionPruneBlocked) && o.Status.ObservedGeneration == o.Generation &&
+			containsAll(o.Status.Message, []string{what, b.key("allow-prune")})
 	})
 }
 

@@ -68,6 +68,11 @@ func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version s
 // ownerOf returns the owner annotation of an object.
 func (p *pass) ownerOf(o metav1.Object) string { return o.GetAnnotations()[desired.OwnerKey(p.Name)] }
 
+// wrote reports whether the operator wrote to an object. It did not write to a copy made by hand.
+func (p *pass) wrote(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == p.Name })
+}
+
 // inspect looks at members that are to go and do not have the UID that is recorded. An object that
 // somebody else created again is not deleted, even if it got our annotations by being copied. One that the
 // operator itself created again carries its mark in managedFields, which a copy made by hand does not.
@@ -82,7 +87,7 @@ func (p *pass) inspect(ctx context.Context) {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			m.unobserved, m.failed = err, fmt.Errorf("observe %s: %w", ref(m.item), err)
-		case !slices.ContainsFunc(now.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == p.Name }):
+		case !p.wrote(now):
 			m.foreign = true
 		}
 	}

@@ -82,5 +82,5 @@ func same(a, b api.InventoryItem) bool {
 		bytes.Equal(a.Record, b.Record)
 	return lists && a.Group == b.Group && a.Version == b.Version && a.Kind == b.Kind && a.Namespace == b.Namespace &&
 		a.Name == b.Name && a.UID == b.UID && a.Policies == b.Policies && a.ApplyOrder == b.ApplyOrder &&
-		a.DeleteOrder == b.DeleteOrder && a.Since.Equal(b.Since) && a.Digest == b.Digest && a.Fingerprint == b.Fingerprint && a.Phase == b.Phase && a.Status == b.Status
+		a.DeleteOrder == b.DeleteOrder && a.Since.Equal(b.Since) && a.Digest == b.Digest && a.Fingerprint == b.Fingerprint && a.Phase == b.Phase && a.Status == b.Status && a.Kept == b.Kept
 }

@@ -13,32 +13,61 @@ import (
 func allowKey(name string) string { return name + "/allow-prune" }
 
 // shrinks keeps the members that left the manifests if these are most of them, or all: rather than by
-// intent that happens by a renderer that fails silently.
+// intent that happens by a renderer that fails silently. That they are kept is recorded: whatever else is
+// rendered later does not change what is said of them.
 func (p *pass) shrinks() {
-	before, left := 0, 0
+	limit := cmp.Or(p.PruneLimit, half)
+	generation := strconv.FormatInt(p.c.Generation, 10)
+	if limit >= 1 || p.c.Annotations[allowKey(p.Name)] == generation {
+		for _, m := range p.members {
+			m.item.Kept = false
+		}
+		return
+	}
+	few := p.few(limit)
+	kept := 0
+	for _, m := range p.members {
+		if m.wanted == nil && (m.item.Kept || few && !leavingPhase(m.item.Phase)) {
+			m.item.Kept, m.kept = true, true
+			kept++
+		}
+	}
+	if kept == 0 {
+		return
+	}
+	staying := 0
 	for _, item := range p.c.Status.Inventory {
 		if !leavingPhase(item.Phase) {
+			staying++
+		}
+	}
+	p.kept = fmt.Sprintf("%d of %d dependents are no longer rendered, and are kept; set %s: %q on the component to delete them",
+		kept, staying, allowKey(p.Name), generation)
+	for _, m := range p.members {
+		if m.kept {
+			m.held = p.kept
+		}
+	}
+}
+
+// few reports whether too few members are left of those that were not kept before.
+func (p *pass) few(limit float64) bool {
+	if len(p.unrendered) > 0 { // what is missing may still be rendered, and stays until then
+		return false
+	}
+	before, left := 0, 0
+	kept := map[string]bool{}
+	for _, item := range p.c.Status.Inventory {
+		if kept[item.Key()] = item.Kept; !item.Kept && !leavingPhase(item.Phase) {
 			before++
 		}
 	}
 	for _, m := range p.members {
-		if m.wanted != nil {
+		if m.wanted != nil && !kept[m.item.Key()] {
 			left++
 		}
 	}
-	limit := cmp.Or(p.PruneLimit, half)
-	few := before > 0 && left == 0 || float64(before-left) > limit*float64(before)
-	allowed := p.c.Annotations[allowKey(p.Name)] == strconv.FormatInt(p.c.Generation, 10)
-	if !few || limit >= 1 || allowed {
-		return
-	}
-	p.kept = fmt.Sprintf("%d of %d dependents are no longer rendered, and are kept; set %s: %q on the component to delete them",
-		before-left, before, allowKey(p.Name), strconv.FormatInt(p.c.Generation, 10))
-	for _, m := range p.members {
-		if m.wanted == nil && !leavingPhase(m.item.Phase) {
-			m.held, m.kept = p.kept, true
-		}
-	}
+	return before > 0 && left == 0 || float64(before-left) > limit*float64(before)
 }
 
 // half is the share of its dependents that a component can lose at a time unless the operator says
