@@ -47,13 +47,13 @@ func ExampleNew() {
 	}
 	needs, err := c.Needs(scheme)
 	for _, need := range needs {
-		if need.Kind == "ConfigMap" {
+		if need.Kind == "Secret" {
 			fmt.Println(need.Kind, need.Verbs)
 		}
 	}
 	fmt.Println(err)
 	// Output:
-	// ConfigMap [get list watch create patch update delete]
+	// Secret [get list watch create patch update delete]
 	// <nil>
 }
 
