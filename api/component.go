@@ -69,8 +69,8 @@ type ComponentWave struct {
 	Since metav1.Time `json:"since"`
 }
 
-// InventoryItem is the record of one dependent. Policies and orders are omitted if they equal the
-// operator's defaults.
+// InventoryItem is the record of one dependent. Orders that are 0 are omitted, and so are the policies force,
+// fail and full.
 //
 // +k8s:deepcopy-gen=true
 type InventoryItem struct { //nolint:recvcheck // the generated methods have pointers

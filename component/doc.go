@@ -8,7 +8,8 @@
 // watches and the renewal of the manager's lease, unless [Options.LastObservedAtEvery] asks for writes or the
 // renderer sends requests of its own.
 //
-// A dependent is listed in the component's status.inventory before it is created, and until it is gone.
+// A dependent is in the component's inventory before it is created, and until it is gone. The inventory is
+// status.inventory, or a compressed form of it if there are many.
 // The operator deletes only what carries its label and annotation and is what the inventory lists. An
 // inventory that was lost is found again among the objects of Options.Kinds, of the kinds that are rendered, and
 // of those that the operator watches for other components.

@@ -36,7 +36,8 @@ const (
 
 func names() []string {
 	return []string{
-		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout,
+		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, conflictPolicy, immutablePolicy, acceptDataLoss, mode, ignoreAlways,
+		ignoreAfterCreation, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout,
 	}
 }
 
@@ -273,7 +274,7 @@ func (a asked) misspelt() {
 			continue
 		}
 		for _, name := range names() {
-			if distance(strings.ToLower(ours), name) <= 2 {
+			if distance(strings.ToLower(ours), name) <= min(2, len(name)/4) { // of four letters, two make another word
 				a.set.add("%s: annotation %s is not known; did you mean %s/%s?", a.draft.title(), key, a.set.Name, name)
 			}
 		}
