@@ -2,6 +2,8 @@ package component_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,14 +43,18 @@ func database(name string, size int) *thing.Thing {
 	}
 }
 
-// shopWithDatabase renders a namespace, a database in it, a Secret with the address of the database, and a Deployment.
-func shopWithDatabase(place string) component.RenderFunc[*bundle.Bundle] {
+// shopWithDatabase renders a namespace, a Secret with the credentials of a database, the database, which gets its
+// password from there, a Secret with the address of the database, and a Deployment.
+func shopWithDatabase(place, password string) component.RenderFunc[*bundle.Bundle] {
 	return func(context.Context, component.RenderRequest[*bundle.Bundle]) (component.Set, error) {
 		var s component.Set
 		s.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: place}})
 		db := database("db", 3)
 		db.Namespace = place
-		secret := component.From(&s, s.Add(db), func(db *thing.Thing) client.Object {
+		credentials := s.Add(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "credentials"}, StringData: map[string]string{"password": password},
+		})
+		secret := component.From(&s, s.Add(db).After(credentials), func(db *thing.Thing) client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "db"}, StringData: map[string]string{"host": db.Status.Host}}
 		})
 		web := deployment("web", "web")
@@ -66,10 +72,26 @@ func TestB26(t *testing.T) {
 		b := prepareBench(t, selling(v))
 		place := b.namespace + "-shop"
 		name := place + ".db"
-		b.renderer = shopWithDatabase(place)
+		password := rand.Text()
+		v.password = func(obj *thing.Thing) string { // as a driver does that is given a reader
+			var s corev1.Secret
+			if err := b.admin.Get(t.Context(), client.ObjectKey{Namespace: obj.Namespace, Name: "credentials"}, &s); err != nil {
+				t.Errorf("the database is created before its credentials: %v", err)
+			}
+			return string(s.Data["password"])
+		}
+		b.renderer = shopWithDatabase(place, password)
 		b.start()
 		b.create()
 		b.ready()
+		v.with(func() {
+			if v.things[name].password != password {
+				t.Error("the database does not have the password of the Secret")
+			}
+		})
+		if text, err := json.Marshal(b.ready()); err != nil || strings.Contains(string(text), password) {
+			t.Errorf("the component contains the password: %v", err)
+		}
 
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "db"}}
 		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "web"}}
@@ -103,6 +125,13 @@ func TestB26(t *testing.T) {
 			t.Fatal(err)
 		}
 		testenv.Wait(t, b.admin, web, "corrected", func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == "web" })
+		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "credentials"}}
+		get(credentials)
+		credentials.Data["password"] = []byte("other")
+		if err := b.admin.Update(t.Context(), credentials); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Wait(t, b.admin, credentials, "corrected", func(s *corev1.Secret) bool { return string(s.Data["password"]) == password })
 		v.with(func() { v.things[name] = sold{size: 1, tags: v.things[name].tags} })
 		b.fence() // has the database observed
 		v.with(func() {

@@ -17,14 +17,17 @@ type vendor struct {
 	mu     sync.Mutex
 	things map[string]sold
 	log    []string
+	// password returns the password that a thing is to have. Nil means that it has none.
+	password func(*thing.Thing) string
 	// called is called before a call, and answered after it has taken effect. Their errors are the answer.
 	called, answered func(call string) error
 }
 
 // sold is a thing as the vendor keeps it.
 type sold struct {
-	size int
-	tags map[string]string
+	size     int
+	password string
+	tags     map[string]string
 }
 
 var errNoSuchThing = errors.New("no such thing")
@@ -106,7 +109,11 @@ func (things) Create(_ context.Context, r external.CreateRequest[*thing.Thing, *
 		if _, exists := r.Client.things[r.ID]; exists {
 			return errors.New("exists")
 		}
-		r.Client.things[r.ID] = sold{size: r.Object.Spec.Size, tags: r.Mark.On(nil)}
+		s := sold{size: r.Object.Spec.Size, tags: r.Mark.On(nil)}
+		if r.Client.password != nil {
+			s.password = r.Client.password(r.Object)
+		}
+		r.Client.things[r.ID] = s
 		return nil
 	})
 }
