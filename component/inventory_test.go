@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -252,5 +253,27 @@ func manyRecorded(t *testing.T) {
 		if diff := cmp.Diff(slices.SortedFunc(slices.Values(items), byName), slices.SortedFunc(slices.Values(o.Status.Inventory), byName)); diff != "" {
 			t.Errorf("%d dependents are not the same when they are read: %.500s", n, diff)
 		}
+	}
+}
+
+// manyDependents observes the status of a component with many dependents, which are in ConfigMaps: the status
+// takes less than 50 bytes for each.
+func manyDependents(t *testing.T) {
+	t.Parallel()
+	n := 60
+	if os.Getenv("TRIMTAB_DEEP") != "" {
+		n = 2000
+	}
+	b := newBench(t, func(o *options) {
+		o.Inventory = component.InventoryOptions{ReadableUpTo: 20, InlineUpTo: 1000}.WithShards(n / 2)
+	})
+	b.create(manyMaps(n, 0)...)
+	status, err := json.Marshal(b.recorded(n, sharded).Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d dependents: %d bytes of status", n, len(status))
+	if len(status) > 50*n {
+		t.Errorf("%d dependents take %d bytes of status, want %d at most", n, len(status), 50*n)
 	}
 }

@@ -67,6 +67,7 @@ func TestShards(t *testing.T) {
 	t.Parallel()
 	t.Run("B-9 W15 compact inventory, in shards", func(t *testing.T) {
 		t.Run("10,000 and 100,000 dependents", manyRecorded)
+		t.Run("a component", manyDependents)
 		t.Run("sweep", shardSweep)
 	})
 }
