@@ -35,9 +35,9 @@ func (p *pass) shrinks() {
 	if kept == 0 {
 		return
 	}
-	staying := 0
-	for _, item := range p.c.Status.Inventory {
-		if !leavingPhase(item.Phase) {
+	staying := kept // what goes in this pass is not counted: no pass may follow that would say so
+	for _, m := range p.members {
+		if m.wanted != nil {
 			staying++
 		}
 	}
