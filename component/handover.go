@@ -3,6 +3,7 @@ package component
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -43,6 +44,10 @@ func (p *pass[T]) claims(ctx context.Context, keys []string) (map[string]engine.
 			continue
 		}
 		items, err := p.itemsOf(ctx, other)
+		if _, unreadable := errors.AsType[*api.InventoryError](err); unreadable {
+			return nil, fmt.Errorf("component %s may have taken over what is to be deleted, but its inventory cannot be read; see its status",
+				client.ObjectKeyFromObject(other))
+		}
 		if err != nil {
 			return nil, err
 		}

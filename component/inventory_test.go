@@ -277,3 +277,33 @@ func manyDependents(t *testing.T) {
 		t.Errorf("%d dependents take %d bytes of status, want %d at most", n, len(status), 50*n)
 	}
 }
+
+// TestDamagedSibling: while the inventory of a component cannot be read, it may have taken over what another one
+// is about to delete. The other one waits, and names it.
+func TestDamagedSibling(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *options) { o.Inventory = component.InventoryOptions{ReadableUpTo: 1} })
+	b.create(configMap("a1", "1"), configMap("a2", "1"))
+	b.ready()
+	b.createAs("b", configMap("b1", "1"), configMap("b2", "1"))
+	o := b.readyAs("b")
+	b.stop()
+	whole := o.Status.CompactInventory
+	o.Status.CompactInventory = "AAAA" + whole[4:]
+	if err := b.admin.Status().Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	b.delete()
+	b.start()
+	said := b.await("told what it waits for", func(o *bundle.Bundle) bool {
+		return strings.Contains(o.Status.Message, "component "+b.namespace+"/b ")
+	}).Status.Message
+	if strings.Contains(said, "remove") {
+		t.Errorf("the message %q says what to do with the inventory of another component", said)
+	}
+	repaired := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"compactInventory":%q}}`, whole))
+	if err := b.admin.Status().Patch(t.Context(), o, repaired); err != nil {
+		t.Fatal(err)
+	}
+	b.gone()
+}

@@ -147,9 +147,9 @@ func (p *pass) unchanged(ctx context.Context, then []lookup) (now []lookup, same
 
 // follow gives up the watches of what is not looked up any more.
 func (p *pass) follow(taken []lookup) {
-	keys := make([]projection.Key, len(taken))
-	for i, l := range taken {
-		keys[i] = l.key()
+	keys := p.shieldKeys()
+	for _, l := range taken {
+		keys = append(keys, l.key())
 	}
-	p.Target.Cache.KeepFollowed(p.user(), append(keys, p.shieldKeys()...))
+	p.Target.Cache.KeepFollowed(p.user(), keys)
 }

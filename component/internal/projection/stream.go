@@ -210,7 +210,7 @@ func (s *streams) start(ctx context.Context) {
 	defer s.mu.Unlock()
 	s.ctx = ctx
 	for _, t := range s.waiting {
-		s.launch(t)
+		s.launch(t) //nolint:contextcheck // a watch outlives the pass that asks for it
 	}
 	s.waiting = nil
 }
@@ -238,7 +238,7 @@ func (s *streams) launch(t *stream) {
 	if s.ended || t.stopped {
 		return
 	}
-	ctx, cancel := context.WithCancel(s.ctx) //nolint:contextcheck // a watch outlives the pass that asks for it
+	ctx, cancel := context.WithCancel(s.ctx)
 	t.cancel = cancel
 	s.all.Go(func() {
 		defer cancel()

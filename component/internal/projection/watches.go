@@ -168,7 +168,7 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 			return nil, err
 		}
 		c.watches[s] = w
-		w.stop = c.running.begin(run) //nolint:contextcheck // a watch outlives the pass that asks for it
+		w.stop = c.running.begin(run)
 	}
 	w.users[user] = true
 	w.idle = time.Time{}
