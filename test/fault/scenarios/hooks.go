@@ -23,7 +23,7 @@ func Hooks() []fault.Scenario {
 	p := &product.Product{ObjectMeta: named("a", nil)}
 	p.Spec.Objects = dependentsOf(products, "one=1@0")
 	return []fault.Scenario{{
-		Name: "component-hooks", Operator: componentProcess(productOperator, "get products.products.trimtab.dev", "list products.products.trimtab.dev", "patch configmaps",
+		Name: "component-hooks", Operator: componentProcess(productOperator, "get products.products.trimtab.dev", "list products.products.trimtab.dev", "patch configmaps", "patch secrets",
 			"get configmaps", "get secrets", "list secrets", "impersonate serviceaccounts"),
 		Steps: []fault.Step{
 			fault.Create(p).Becomes(p, api.ConditionReady).Expecting(configMapsOf(products, "one=1")),
