@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -151,9 +150,10 @@ func (e endedError) Error() string { return e.why.Error() }
 // noticedWithin is how long after the end of its connections the end of a process is noticed.
 const noticedWithin = time.Second
 
-// explained adds the cause of ctx's end to the error of a step.
+// explained adds the cause of ctx's end to the error of a step. A request may be cut off in its answer, too, so
+// each error waits for the end of a process to be noticed.
 func explained(ctx context.Context, err error) error {
-	if _, cut := errors.AsType[*url.Error](err); cut {
+	if err != nil {
 		select {
 		case <-ctx.Done():
 		case <-time.After(noticedWithin):

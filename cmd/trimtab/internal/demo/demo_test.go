@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestExplained(t *testing.T) {
@@ -37,4 +40,18 @@ func TestExplained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExplainedLater: an answer that was cut off is an error before the end of the process is noticed.
+func TestExplainedLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		ended := endedError{errors.New("the control plane ended: signal: killed")}
+		time.AfterFunc(noticedWithin/2, func() { cancel(ended) })
+		if err := explained(ctx, fmt.Errorf("read the answer: %w", io.ErrUnexpectedEOF)); !errors.Is(err, ended) {
+			t.Errorf("got %q, want %q", err, ended)
+		}
+	})
 }
