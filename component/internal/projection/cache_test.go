@@ -249,7 +249,9 @@ func (s *server) pending(key Key) bool {
 
 // settle lets time pass, and forgets what was told of objects whose watches ended with that.
 func (s *server) settle(d time.Duration) {
+	s.cache.mu.Lock() // what was read before is read before timers change it
 	before := maps.Clone(s.cache.watches)
+	s.cache.mu.Unlock()
 	<-time.After(d)
 	synctest.Wait()
 	for at := range before {
