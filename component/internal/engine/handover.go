@@ -45,7 +45,8 @@ func handedKey(name string) string { return name + "/handed-over-by" }
 // are meant as one arrive one after the other.
 const handoverGrace = 5 * time.Second
 
-// graces know since when objects are no longer rendered. A new process begins anew: that only keeps them longer.
+// graces know since when objects are no longer rendered. A new process starts counting from zero, which only
+// keeps them longer.
 type graces struct {
 	mu         sync.Mutex
 	components map[types.UID]map[string]time.Time

@@ -71,7 +71,7 @@ type Owner struct {
 	// Live reads from the API server, and Client writes.
 	Live   client.Reader
 	Client client.Client
-	// Log is told what failed and is tried again later.
+	// Log gets the errors of what is tried again later.
 	Log logr.Logger
 }
 
