@@ -17,6 +17,52 @@ import (
 func TestManyAtATime(t *testing.T) {
 	t.Parallel()
 	t.Run("B-8 W6 500 objects, of which 3 are denied", manyAtATime)
+	t.Run("how long 500 objects take", func(t *testing.T) {
+		if !deep() {
+			t.Skip("a figure of a quiet machine; set TRIMTAB_DEEP=1")
+		}
+		if took := install(t, 500, 20*time.Millisecond); took > 2*time.Second {
+			t.Errorf("500 objects took %s, want 2s at most", took)
+		}
+	})
+}
+
+// install has a component create objects on an API server whose answers are late, and returns the time from the first
+// request to the last answer.
+func install(t *testing.T, objects int, latency time.Duration) time.Duration {
+	t.Helper()
+	b := prepareBench(t)
+	var mu sync.Mutex
+	var begin, end time.Time
+	b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/configmaps/m-") {
+				return next.RoundTrip(r)
+			}
+			mu.Lock()
+			if begin.IsZero() {
+				begin = time.Now()
+			}
+			mu.Unlock()
+			<-time.After(latency)
+			response, err := next.RoundTrip(r)
+			mu.Lock()
+			end = time.Now()
+			mu.Unlock()
+			return response, err
+		})
+	})
+	b.start()
+	var all []client.Object
+	for i := range objects {
+		all = append(all, configMap(fmt.Sprintf("m-%03d", i), "1"))
+	}
+	b.create(all...)
+	b.ready()
+	mu.Lock()
+	defer mu.Unlock()
+	t.Logf("%d objects in %s, with %s of latency", objects, end.Sub(begin), latency)
+	return end.Sub(begin)
 }
 
 // manyAtATime: each request for a dependent waits until 10 are under way. So 500 take 50 rounds, however slow
