@@ -32,7 +32,8 @@ type exploration struct {
 	reference run.Result // the undisturbed run
 	quietUses []apiserver.Use
 	plan      *plan.Plan
-	raced     map[int]bool // the races that changed something; nil if none were played
+	quiet     map[run.Racing]*history.Run // what races are compared with; nil if they were not played
+	raced     map[int]bool                // the races that changed something; nil if none were played
 	report    Report
 }
 
@@ -169,8 +170,11 @@ func (e *exploration) find(j run.Job, r run.Result) {
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is
-// over and all is quiet. What such a run breaks by itself is found too.
+// over and all is quiet. What such a run breaks by itself is found too. They are played once.
 func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
+	if e.quiet != nil {
+		return e.quiet, nil
+	}
 	var jobs []run.Job
 	for _, r := range e.plan.QuietRaces() {
 		jobs = append(jobs, e.quietRace(r))
@@ -184,6 +188,9 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 			like[j.Racing] = r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
 		}
 	})
+	if err == nil {
+		e.quiet = like
+	}
 	return like, err
 }
 
@@ -249,7 +256,7 @@ func (e *exploration) shrinkAll() error {
 	for i, f := range e.report.Findings {
 		if key := f.found.Group(); !seen[key] && len(f.found.Job.Schedule) > 0 {
 			seen[key] = true
-			e.report.Findings[i] = newFinding(shrink.Shortest(f.found, find))
+			e.report.Findings[i] = newFinding(shrink.Shortest(f.found, e.jobFor, find))
 		}
 	}
 	return nil

@@ -364,6 +364,11 @@ func componentMutants() []mutant {
 			scenario: "component-life", invariants: []string{"I1"},
 		},
 		{
+			what: "dependents are created before they are recorded",
+			file: "component/internal/engine/engine.go", old: "m.recorded && leavesAlike(before, o.Item)", mutated: "leavesAlike(before, o.Item) || true",
+			scenario: "component-undone", invariants: []string{"I1"}, token: "crash-after@7+race@8(0)",
+		},
+		{
 			what: "the inventory forgets what is not deleted yet",
 			file: "component/internal/engine/report.go", old: "!m.forgotten {\n			inventory = ", mutated: "!m.forgotten && (m.wanted != nil || p.deleting) {\n			inventory = ",
 			scenario: "component-life", invariants: []string{"I1"},

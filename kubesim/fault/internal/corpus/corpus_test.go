@@ -1,8 +1,10 @@
 package corpus
 
 import (
+	"flag"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -61,6 +63,9 @@ func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	}
 	if len(r.Findings) > 0 {
 		d.first = r.Findings[0].Token
+		if !strings.HasSuffix(d.first, "/") { // else it is about all runs, and no schedule is told
+			replays(t, s, r.Findings[0])
+		}
 	}
 	slices.Sort(d.broken)
 	d.broken = slices.Compact(d.broken)
@@ -69,6 +74,21 @@ func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 		t.Log(r.Findings[0].Text)
 	}
 	return d
+}
+
+// replays plays what a report says to play and wants to see the same invariant broken.
+func replays(t *testing.T, s fault.Scenario, f fault.Finding) {
+	t.Helper()
+	if err := flag.Set("fault.replay", f.Token); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = flag.Set("fault.replay", "") }() // it was accepted before
+	for _, again := range fault.Explore(t, s).Findings {
+		if slices.ContainsFunc(again.Violations, func(v fault.Violation) bool { return v.Invariant == f.Violations[0].Invariant }) {
+			return
+		}
+	}
+	t.Errorf("the replay of %s does not break %s again", f.Token, f.Violations[0].Invariant)
 }
 
 // spent is the time that processors have spent on this process.

@@ -13,12 +13,21 @@ import (
 // Find plays a job and returns what it breaks; false if that is nothing.
 type Find func(run.Job) (judge.Finding, bool)
 
-// Shortest drops disturbances one by one, then steps from the end.
-func Shortest(f judge.Finding, find Find) judge.Finding {
+// Replay returns the job that plays a schedule by itself, as its token does. It fails for a schedule that
+// cannot be played.
+type Replay func(schedule.Schedule) (run.Job, error)
+
+// Shortest drops disturbances one by one, then steps from the end. A schedule with fewer disturbances may
+// take place in another step and be compared with another run: it is what its token replays.
+func Shortest(f judge.Finding, replay Replay, find Find) judge.Finding {
 	for again := true; again && len(f.Job.Schedule) > 1; {
 		again = false
 		for _, s := range f.Job.Schedule.Shorter() {
-			if g, ok := stillBreaks(find, run.Job{Schedule: s, Like: f.Job.Like, Last: f.Job.Last}, f); ok {
+			j, err := replay(s)
+			if err != nil {
+				continue
+			}
+			if g, ok := stillBreaks(find, j, f); ok {
 				f, again = g, true
 				break
 			}
