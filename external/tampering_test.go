@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -70,20 +72,32 @@ func (a *adversary) strike(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(err)
 }
 
-// rage writes without end until the answer is called.
-func (a *adversary) rage(name string) (stop func()) {
-	ctx, cancel := context.WithCancel(a.w.t.Context())
-	var done sync.WaitGroup
-	done.Go(func() {
-		for ctx.Err() == nil {
-			if err := a.strike(ctx, name); err != nil {
-				a.w.t.Errorf("write nonsense: %v", err)
-				return
-			}
+// follow strikes before each write of the operator to the object and before each call of the cloud. So
+// every write finds a status and a version that the operator has not read, however fast the machine is.
+func (a *adversary) follow(name string) {
+	var turn sync.Mutex // the random source is not safe for concurrent use
+	strike := func() {
+		turn.Lock()
+		defer turn.Unlock()
+		if err := a.strike(a.w.t.Context(), name); err != nil {
+			a.w.t.Errorf("write nonsense: %v", err)
 		}
+	}
+	a.w.cfg = rest.CopyConfig(a.w.cfg)
+	a.w.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet && strings.Contains(req.URL.Path, "/things/"+name) {
+				strike()
+			}
+			return next.RoundTrip(req)
+		})
 	})
-	return func() { cancel(); done.Wait() }
+	a.w.cloud.with(func() { a.w.cloud.before = func(string, string) { strike() } })
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestTampering: somebody writes nonsense into status. Neither a condition nor the state is
 // believed, so the API sees the same calls as without him.
@@ -102,7 +116,7 @@ func TestTampering(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("calls of a life with rests (-without +with tampering):\n%s", diff)
 		}
-		if diff := cmp.Diff(busyLife(t, nil), busyLife(t, newAdversary)); diff != "" {
+		if diff := cmp.Diff(busyLife(t, nil), busyLife(t, func(w *operatorTest) { newAdversary(w).follow("a") })); diff != "" {
 			t.Errorf("calls of a life without a rest (-without +with tampering):\n%s", diff)
 		}
 		neededByAnother(t)
@@ -137,19 +151,20 @@ func restfulLife(t *testing.T, tamper func(*operatorTest)) []string {
 	return w.cloud.calls(true)
 }
 
-// busyLife lets an adversary act all the time on an object whose API is slow and fails, and
-// answers the calls, a row of like ones as one: how often it is observed is a matter of time.
-func busyLife(t *testing.T, enter func(*operatorTest) *adversary) []string {
+// busyLife returns the calls of a life in which the API is slow and fails, a row of like ones as one:
+// how often it is observed is a matter of time. prepare, which may be nil, is called before the operator
+// starts.
+func busyLife(t *testing.T, prepare func(*operatorTest)) []string {
 	t.Helper()
-	w := newOperatorTest(t, named{})
+	w := prepareOperatorTest(t, named{})
+	if prepare != nil {
+		prepare(w)
+	}
+	w.start()
 	w.cloud.with(func() {
 		w.cloud.slow = map[string]bool{http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true}
 	})
 	w.create()
-	if enter != nil {
-		stop := enter(w).rage("a")
-		defer stop()
-	}
 	looks := func(n int) { t.Helper(); w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+n) }
 	w.awaitCalls(http.MethodPost, 1)
 	looks(3)

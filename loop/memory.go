@@ -32,6 +32,10 @@ type remembered struct {
 	unwritten int
 	// conflicts counts passes in a row that worked on an old copy.
 	conflicts int
+	// conflictAt is the version that the last of these passes worked on.
+	conflictAt string
+	// contested is since when another has written to our part of the status in each pass; zero if none does.
+	contested time.Time
 	// delay is handed to the work queue for the failure just returned.
 	delay time.Duration
 	// own is the newest version that this process wrote, since when, and of which UID.

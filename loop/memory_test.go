@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,5 +100,30 @@ func TestWhen(t *testing.T) {
 	m.with(req.NamespacedName, func(r *remembered) { r.delay = 20 * time.Millisecond })
 	if d := m.When(req); d != 20*time.Millisecond {
 		t.Errorf("held back for %s, want what the pass decided", d)
+	}
+}
+
+// TestConflictsInARow: passes that worked on an old copy are failures if there are many and nobody else
+// writes, and none as long as somebody does.
+func TestConflictsInARow(t *testing.T) {
+	t.Parallel()
+	object := func(version int) client.Object {
+		return &probe.Probe{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: strconv.Itoa(version)}}
+	}
+	r := &remembered{own: "10", ownUID: "u"}
+	for i := range 100 {
+		if n := r.conflict(object(11 + i)); n >= mostConflicts {
+			t.Fatalf("others write, and conflict %d counts as the %dth", i, n)
+		}
+	}
+	if r.conflict(object(110)); r.conflict(object(110)) < mostConflicts {
+		t.Error("nobody writes any more, and conflicts do not count")
+	}
+	r = &remembered{own: "10", ownUID: "u"}
+	for range mostConflicts {
+		r.conflict(object(10))
+	}
+	if r.own = "12"; r.conflict(object(12)) < mostConflicts {
+		t.Error("our own write ends a row of conflicts")
 	}
 }

@@ -29,6 +29,8 @@ type object[T client.Object] struct {
 	trace *trace.Pass
 	// writes were sent, budget were allowed.
 	writes, budget int
+	// contested: another wrote to our part of the status while the pass did.
+	contested bool
 }
 
 // commitTime is how long writing the result may take, also after a deadline or shutdown.
@@ -63,6 +65,9 @@ func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
 	defer cancel()
 	err = o.c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), o.c.fieldOwner())
 	o.wrote("patch", "", fields, target.GetResourceVersion(), err)
+	if apierrors.IsConflict(err) {
+		target, err = o.patchDespiteStatus(ctx, want, fields, err)
+	}
 	if err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}

@@ -241,6 +241,7 @@ func (p *pass[T]) hold(ctx context.Context) ending {
 // close notes the end in memory, metrics, log and trace, and returns it as the queue takes it.
 func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	p.c.memory.with(p.key, func(r *remembered) {
+		end = p.contest(r, end)
 		r.started, r.delay = time.Time{}, end.after
 		if end.err == nil && end.outcome != outdatedPass {
 			r.unwritten, r.conflicts = 0, 0

@@ -111,7 +111,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 // other.
 func (p *pass[T]) outdated(err error) ending {
 	var n int
-	p.c.memory.with(p.key, func(r *remembered) { n, r.conflicts = r.conflicts, r.conflicts+1 })
+	p.c.memory.with(p.key, func(r *remembered) { n = r.conflict(p.base) })
 	if n >= mostConflicts {
 		return p.unwrittenAgain(fmt.Errorf("work on the object, which is never as it was read: %w", err))
 	}

@@ -160,7 +160,12 @@ func (s *status[T]) removeLeftovers(ctx context.Context, server T) error {
 		return nil
 	}
 	s.budget++
-	return s.patch(ctx, server, server.GetResourceVersion())
+	err := s.patch(ctx, server, server.GetResourceVersion())
+	if apierrors.IsConflict(err) {
+		s.contested = true
+		return nil
+	}
+	return err
 }
 
 // patch patches the status from what server has to the desired one, if they differ. With a version
