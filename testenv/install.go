@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,7 +112,7 @@ func awaitServed(t testing.TB, c client.WithWatch, name string) {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(gvk)
 			err := c.List(ctx, list, client.Limit(1))
-			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			if unserved(err) {
 				return false, nil
 			}
 			return err == nil, err

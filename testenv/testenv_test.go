@@ -161,6 +161,36 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// TestGoneWithItsDefinition: an object goes with the definition of its kind, before or while a test waits.
+func TestGoneWithItsDefinition(t *testing.T) {
+	cfg := testenv.Start(t)
+	c := testenv.Client(t, cfg)
+	ns := testenv.Namespace(t, cfg)
+	testenv.InstallFS(t, cfg, fstest.MapFS{"crds.yaml": {Data: []byte(strings.NewReplacer("shops.testenv", "shops.gone.testenv", "group: testenv", "group: gone.testenv").Replace(shopCRDs))}})
+	obj := shop(ns, "goes")
+	obj.SetAPIVersion("gone.testenv.trimtab.dev/v1")
+	if err := c.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("shops.gone.testenv.trimtab.dev")
+	errs := make(chan error, 1)
+	go func() { errs <- c.Delete(t.Context(), crd) }()
+	testenv.Gone(t, c, obj, "deleted with its definition")
+	testenv.Gone(t, c, crd, "the definition to go")
+	for { // for a moment the server still serves the kind
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopy()); apierrors.IsNotFound(err) && !strings.Contains(err.Error(), `"goes" not found`) {
+			break
+		}
+	}
+	testenv.Gone(t, c, obj, "deleted before with its definition")
+	if err := <-errs; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWaitSaysWhatItSawLast(t *testing.T) {
 	cfg := testenv.Start(t)
 	c := testenv.Client(t, cfg)

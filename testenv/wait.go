@@ -35,8 +35,9 @@ func Wait[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, 
 	})
 }
 
-// Gone watches the object with obj's kind, namespace and name until it does not exist. It fails like
-// [Wait].
+// Gone watches the object with obj's kind, namespace and name until it does not exist. An object whose
+// kind the server does not serve, for instance because its definition was deleted, does not exist. Gone
+// fails like [Wait].
 func Gone[T client.Object](t testing.TB, c client.WithWatch, obj T, why string) {
 	t.Helper()
 	var seen T
@@ -58,6 +59,11 @@ func follow[T client.Object](t testing.TB, c client.WithWatch, obj T, why string
 	var seen T
 	existed := false
 	for s, err := range states(ctx, c, obj) {
+		if unserved(err) {
+			if _, done := look(s.obj, false); done {
+				return seen
+			}
+		}
 		if err != nil && ctx.Err() == nil {
 			t.Fatalf("waiting for %s: %v", why, err)
 		}
@@ -74,6 +80,9 @@ func follow[T client.Object](t testing.TB, c client.WithWatch, obj T, why string
 	t.Fatalf("waited %s for %s; %s", waited, why, describe(c, obj, seen, existed))
 	return seen
 }
+
+// unserved reports whether err says that the server does not serve the kind of an object.
+func unserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // describe describes the last state of the object.
 func describe(c client.Client, asked, seen client.Object, existed bool) string {
