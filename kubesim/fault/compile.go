@@ -31,13 +31,16 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	case o.pairs < 0:
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, sandbox.MisuseError(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
 	}
+	if err := o.checkWaivers(); err != nil {
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
+	}
 	c, err := s.cluster()
 	if err != nil {
 		return nil, err
 	}
 	e := &exploration{
 		t: t, scenario: s, options: o, roles: c.Roles,
-		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Waived: o.waived},
+		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Waived: o.waivedIDs()},
 	}
 	if e.simulation, err = run.New(s.compiled(), c); err != nil {
 		return nil, err

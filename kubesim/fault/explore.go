@@ -2,6 +2,7 @@ package fault
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -50,16 +51,12 @@ func (e *exploration) explore() (Report, error) {
 	if err := e.judgeUndisturbed(); err != nil {
 		return e.report, err
 	}
-	if len(e.report.Findings) == 0 { // else thousands of schedules would say the same again
-		if err := e.playAll(); err != nil {
-			return e.report, err
-		}
+	if err := e.playAll(); err != nil {
+		return e.report, err
 	}
 	e.judgeAccess()
-	e.report.Notes = (&notes{e.scenario, e.reference, e.roles, e.quietUses, e.raced}).all()
-	slices.SortStableFunc(e.report.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(len(a.Token), len(b.Token)), cmp.Compare(a.found.Job.Number, b.found.Job.Number), cmp.Compare(a.Token, b.Token))
-	})
+	e.note()
+	slices.SortStableFunc(e.report.Findings, byWeight)
 	if err := e.shrinkAll(); err != nil {
 		return e.report, err
 	}
@@ -68,6 +65,44 @@ func (e *exploration) explore() (Report, error) {
 	}
 	e.report.Took = time.Since(began)
 	return e.report, nil
+}
+
+// byWeight orders findings: the worst first, then the shortest.
+func byWeight(a, b Finding) int {
+	return cmp.Or(
+		cmp.Compare(a.found.Rank(), b.found.Rank()), cmp.Compare(len(a.Token), len(b.Token)),
+		cmp.Compare(a.found.Job.Number, b.found.Job.Number), cmp.Compare(a.Token, b.Token))
+}
+
+// note writes down what is no finding.
+func (e *exploration) note() {
+	e.report.Notes = append(e.report.Notes, (&notes{e.scenario, e.reference, e.roles, e.quietUses, e.raced}).all()...)
+	e.report.Notes = append(e.report.Notes, e.judge.Habits()...)
+	for _, w := range e.options.waived {
+		if n := e.judge.HowOftenWaived(string(w.invariant)); n > 0 {
+			e.report.Notes = append(e.report.Notes, fmt.Sprintf("%s is waived, and broken in %s: %s", w.invariant, plural(n, "run"), w.reason))
+		} else {
+			e.report.unused = append(e.report.unused, w)
+		}
+	}
+	if !e.options.suite {
+		e.report.Notes = append(e.report.Notes, needless(e.report.unused)...)
+	}
+}
+
+// needless says of waivers that they are not needed.
+func needless(all []waiver) (notes []string) {
+	for _, w := range all {
+		notes = append(notes, fmt.Sprintf("%s is waived, but nothing broke it; take the waiver away: %s", w.invariant, w.reason))
+	}
+	return notes
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // prepare plays the undisturbed run, by which all else is planned.
@@ -268,9 +303,6 @@ func (e *exploration) judgeAccess() {
 		return
 	}
 	e.report.access = (*history.Access)(e.roles.Access(e.simulation.Uses()))
-	if len(e.report.Findings) > 0 {
-		return // what was broken may be because of it, or keep it from being asked
-	}
 	if f, ok := e.judge.Access(e.report.access); ok {
 		e.report.Findings = append(e.report.Findings, newFinding(f))
 	}

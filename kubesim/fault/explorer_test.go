@@ -135,7 +135,7 @@ func TestFence(t *testing.T) {
 // and that one without them is not accused.
 func TestBugs(t *testing.T) {
 	cases := map[string]struct {
-		invariant string
+		invariant Invariant
 		token     string
 	}{
 		"":                              {},

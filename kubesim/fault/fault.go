@@ -45,7 +45,7 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	}
 	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			r := Run(t, s, opts...)
+			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.suite = true })...)
 			reports = append(reports, r)
 			if r.access != nil {
 				accesses = append(accesses, r.access)
@@ -56,12 +56,27 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 		!slices.ContainsFunc(scenarios, func(s Scenario) bool { return s.Name == scenario }) {
 		t.Errorf("replay token %s is of scenario %q, which is none of this suite", *replayFlag, scenario)
 	}
-	if len(reports) == len(scenarios) && *replayFlag == "" && !slices.Contains(o.waived, "I15") {
-		for _, v := range invariant.Closure(accesses) {
+	if len(reports) < len(scenarios) || *replayFlag != "" {
+		return reports
+	}
+	closed := true
+	for _, v := range invariant.Closure(accesses) {
+		closed = false
+		if !slices.Contains(o.waivedIDs(), v.Invariant) {
 			t.Errorf("%s, %s: %s\n%s", v.Invariant, v.Title, v.Message, v.Detail)
 		}
 	}
+	for _, note := range needless(unneeded(o.waived, reports, closed)) {
+		t.Log("note: " + note)
+	}
 	return reports
+}
+
+// unneeded are waivers that no scenario of a suite needs, nor, unless its roles are closed, the suite.
+func unneeded(all []waiver, reports []Report, closed bool) []waiver {
+	return slices.DeleteFunc(slices.Clone(all), func(w waiver) bool {
+		return w.invariant == I15 && !closed || slices.ContainsFunc(reports, func(r Report) bool { return !slices.Contains(r.unused, w) })
+	})
 }
 
 // Explore is like [Run], but findings do not fail the test. A scenario that cannot be explored does: it

@@ -1,6 +1,13 @@
 package fault
 
-import "github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+)
 
 // Rule is a reason not to play a schedule.
 type Rule string
@@ -33,7 +40,14 @@ type options struct {
 	keep    []Rule
 	pairs   int
 	most    map[Kind]int
-	waived  []string
+	waived  []waiver
+	suite   bool // whose end says which waivers were not needed
+}
+
+// waiver is an invariant that may be broken.
+type waiver struct {
+	invariant Invariant
+	reason    string
 }
 
 // Only plays the given kinds of schedules. Without it, all are played except [Pairs],
@@ -59,9 +73,10 @@ func AtMost(n int, kinds ...Kind) Option {
 	}
 }
 
-// Waive skips invariants by their ids, such as "I19". Breaking them is not a finding.
-func Waive(invariants ...string) Option {
-	return func(o *options) { o.waived = append(o.waived, invariants...) }
+// Waive lets the operator break an invariant: that is a note with the reason then, and no finding. The
+// reason must not be empty. A waiver that is not needed is reported, too.
+func Waive(invariant Invariant, reason string) Option {
+	return func(o *options) { o.waived = append(o.waived, waiver{invariant, reason}) }
 }
 
 // Unpruned disables rules, or all that can be disabled if there are no arguments.
@@ -78,6 +93,27 @@ func (o options) wanted() []Kind {
 		return o.kinds
 	}
 	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken, Forgeries, Panics}
+}
+
+// waivedIDs are the invariants that may be broken.
+func (o options) waivedIDs() (ids []string) {
+	for _, w := range o.waived {
+		ids = append(ids, string(w.invariant))
+	}
+	return ids
+}
+
+// checkWaivers says what is wrong with a waiver.
+func (o options) checkWaivers() error {
+	for _, w := range o.waived {
+		switch {
+		case invariant.Rank(string(w.invariant)) < 0:
+			return sandbox.MisuseError(fmt.Sprintf("Waive(%q, ...) names no invariant; write fault.I5 or the like", w.invariant))
+		case strings.TrimSpace(w.reason) == "":
+			return sandbox.MisuseError(fmt.Sprintf("Waive(fault.%s, ...) gives no reason; say why the operator may break %s", w.invariant, w.invariant))
+		}
+	}
+	return nil
 }
 
 // switchedOff are the rules that are.

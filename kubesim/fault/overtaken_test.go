@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
@@ -23,7 +25,7 @@ func TestOvertaken(t *testing.T) {
 	r := Explore(t, s, Only(Overtaken))
 	var broken []string
 	for _, f := range r.Findings {
-		broken = append(broken, f.Violations[0].Invariant)
+		broken = append(broken, string(f.Violations[0].Invariant))
 	}
 	if diff := cmp.Diff([]string{"I2"}, slices.Compact(broken)); diff != "" {
 		t.Errorf("broken invariants (-want +got):\n%s", diff)
@@ -92,11 +94,11 @@ func TestOvertakenReplay(t *testing.T) {
 	}
 }
 
-// TestWaive proves that what breaks an invariant that was waived is no finding, and what breaks
-// another one is.
+// TestWaive proves that what breaks an invariant that was waived is no finding but a note with the reason,
+// and what breaks another one is a finding.
 func TestWaive(t *testing.T) {
 	s := toyLife("trusts its finalizer")
-	var broken []string
+	var broken []Invariant
 	for _, f := range Explore(t, s, Only(Overtaken)).Findings {
 		for _, v := range f.Violations {
 			broken = append(broken, v.Invariant)
@@ -107,10 +109,11 @@ func TestWaive(t *testing.T) {
 	if len(broken) < 2 {
 		t.Fatalf("%v are broken; there has to be one to waive and one to keep", broken)
 	}
-	for _, f := range Explore(t, s, Only(Overtaken), Waive(broken...)).Findings {
-		t.Errorf("found although it is waived:\n%s", f.Text)
+	opts := []Option{Only(Overtaken)}
+	for _, i := range broken[1:] {
+		opts = append(opts, Waive(i, "it is mended later"))
 	}
-	rest := Explore(t, s, Only(Overtaken), Waive(broken[1:]...)).Findings
+	rest := Explore(t, s, opts...).Findings
 	if len(rest) == 0 {
 		t.Errorf("%s is not found any more", broken[0])
 	}
@@ -119,6 +122,32 @@ func TestWaive(t *testing.T) {
 			if v.Invariant != broken[0] {
 				t.Errorf("%s is told although it is waived", v.Invariant)
 			}
+		}
+	}
+	r := Explore(t, s, append(opts, Waive(broken[0], "nobody minds"), Waive(I15, "no roles yet"))...)
+	for _, f := range r.Findings {
+		t.Errorf("found although it is waived:\n%s", f.Text)
+	}
+	for _, want := range []string{string(broken[0]) + " is waived, and broken in ", ": nobody minds", "I15 is waived, but nothing broke it; take the waiver away: no roles yet"} {
+		if !strings.Contains(r.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, r)
+		}
+	}
+}
+
+// TestBadWaivers proves that a waiver has an invariant and a reason.
+func TestBadWaivers(t *testing.T) {
+	for want, option := range map[string]Option{
+		`Waive("I99", ...) names no invariant`: Waive("I99", "why not"),
+		"Waive(fault.I5, ...) gives no reason": Waive(I5, " "),
+		`Waive("", ...) names no invariant`:    Waive("", "all of them"),
+	} {
+		var o options
+		option(&o)
+		s := toyLife("")
+		_, err := newExploration(t, &s, o)
+		if _, ok := errors.AsType[sandbox.MisuseError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want a misuse: %s", err, want)
 		}
 	}
 }

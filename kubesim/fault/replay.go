@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
@@ -32,17 +33,37 @@ func (e *exploration) replay(token string) (Report, error) {
 	if err != nil {
 		return e.report, err
 	}
-	e.report.Findings = nil // of runs that this one is compared with
+	var played run.Result
 	err = e.play([]run.Job{j}, func(j run.Job, r run.Result) {
 		for _, f := range r.Run.Faults {
 			e.report.Disturbed = append(e.report.Disturbed, f.Kind+" at "+f.At)
 		}
-		e.find(j, r)
+		played = r
 	})
-	if err == nil && j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {
+	if err == nil {
+		err = e.findKnown(j, played)
+	}
+	if err != nil {
+		return e.report, err
+	}
+	e.report.Findings = nil // of runs that this one is compared with
+	e.find(j, played)
+	if j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {
 		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
 	}
 	return e.report, err
+}
+
+// findKnown learns what the undisturbed run breaks, as far as a run that was played breaks it too.
+func (e *exploration) findKnown(j run.Job, r run.Result) error {
+	e.find(run.Job{}, e.reference)
+	if r.Void {
+		return nil
+	}
+	if f, ok := e.judge.Find(j, r); !ok || !slices.ContainsFunc(f.Violations, func(v history.Violation) bool { return v.Invariant == "I5" || v.Invariant == "I17" }) {
+		return nil // the run that is watched shows nothing else
+	}
+	return e.judgeUndisturbed()
 }
 
 // jobFor returns the job that plays a schedule from the beginning.

@@ -12,8 +12,8 @@ import (
 
 // Violation is a broken invariant.
 type Violation struct {
-	// Invariant is its id: "I2".
-	Invariant string
+	// Invariant is its id.
+	Invariant Invariant
 	// Title is its name: "no leak".
 	Title string
 	// Message is one sentence that says what is wrong.
@@ -36,11 +36,12 @@ type Report struct {
 	// they are not compared.
 	Masked []string
 	// Notes describe what the scenario does not check, perhaps unintentionally, such as a step that
-	// changed nothing.
+	// changed nothing, habits of the operator that do no harm, and what was waived.
 	Notes []string
 	// Disturbed describes the disturbances of a replay, as in "failed at patch streams/status a/b".
 	Disturbed []string
-	// Findings are the schedules that broke an invariant, the shortest first.
+	// Findings are the schedules that broke an invariant, the worst first, and of equal ones the shortest.
+	// What the undisturbed run breaks is a finding of that run, and of no other.
 	Findings []Finding
 	// Took is the real time that the exploration took.
 	Took time.Duration
@@ -48,6 +49,7 @@ type Report struct {
 	Trace string
 
 	access *history.Access // nil for an administrator
+	unused []waiver        // that were not needed
 }
 
 // Finding is a schedule that broke an invariant.
@@ -66,7 +68,7 @@ type Finding struct {
 func newFinding(f judge.Finding) Finding {
 	all := make([]Violation, len(f.Violations))
 	for i, v := range f.Violations {
-		all[i] = Violation(v)
+		all[i] = Violation{Invariant: Invariant(v.Invariant), Title: v.Title, Message: v.Message, Detail: v.Detail, Call: v.Call}
 	}
 	return Finding{Token: f.Token, Violations: all, Text: f.Text, found: f}
 }

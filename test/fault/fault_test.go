@@ -66,14 +66,16 @@ func TestCloud(t *testing.T) { explore(t, scenarios.Cloud()) }
 // those of TestCloud.
 func TestAnswers(t *testing.T) { explore(t, scenarios.Answers()) }
 
-// TestKept plays that API where it keeps what it says is deleted. A process that starts tries again, so
-// the cluster is not silent after a restart (I5).
+// TestKept plays that API where it keeps what it says is deleted.
 func TestKept(t *testing.T) {
-	exploreBy(t, scenarios.Kept(), append(kinds(), fault.Waive("I5", "I15"))...)
+	exploreBy(t, scenarios.Kept(), append(kinds(),
+		fault.Waive(fault.I5, "a process that starts tries again what the API refused"),
+		fault.Waive(fault.I15, "the roles are those of TestCloud"))...)
 }
 
 // TestOutages plays an API that throttles and is down. Its three objects make many calls, so only a
-// sample of the other faults is played besides crashes, in pairs. Its roles are those of TestCloud.
+// sample of the other faults is played besides crashes, in pairs.
 func TestOutages(t *testing.T) {
-	exploreBy(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60), fault.Waive("I15"))
+	exploreBy(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60),
+		fault.Waive(fault.I15, "the roles are those of TestCloud"))
 }

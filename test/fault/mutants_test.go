@@ -316,7 +316,7 @@ func TestAsMutant(t *testing.T) {
 		f.Token = r.Findings[0].Token
 		for _, finding := range r.Findings {
 			for _, v := range finding.Violations {
-				f.Invariants = append(f.Invariants, v.Invariant)
+				f.Invariants = append(f.Invariants, string(v.Invariant))
 			}
 		}
 		break

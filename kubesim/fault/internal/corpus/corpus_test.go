@@ -58,7 +58,7 @@ func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	}
 	for _, f := range r.Findings {
 		for _, v := range f.Violations {
-			d.broken = append(d.broken, v.Invariant)
+			d.broken = append(d.broken, string(v.Invariant))
 		}
 	}
 	if len(r.Findings) > 0 {

@@ -250,6 +250,11 @@ type Violation struct {
 	Detail string
 	// Call is the index of the call at which it shows, or [Nobody].
 	Call int
+	// Subjects say what is wrong without what differs between runs, such as "statefulsets.apps
+	// spec.replicas": the same mistake has the same ones. There is at least one.
+	Subjects []string
+	// Harmless is set for a habit that is told but does not count.
+	Harmless bool
 }
 
 // WroteConditions reports whether a change was made to the conditions in the status of an object. Other

@@ -13,12 +13,12 @@ import (
 type Check struct {
 	// ID is "I2", Title "no leak", Why one sentence: what users lose where it is broken.
 	ID, Title, Why string
-	// Find returns where r breaks it, at most three places. r may be the undisturbed run itself.
+	// Find returns where r breaks it, at most ten places. r may be the undisturbed run itself.
 	Find func(r, undisturbed *history.Run) []history.Violation
 }
 
-// most is how many violations of one check are told.
-const most = 3
+// most is how many violations one check may have.
+const most = 10
 
 // check is a Check that shares what is known of the runs with others.
 type check struct {
@@ -26,25 +26,26 @@ type check struct {
 	find           func(r, u *index) []history.Violation
 }
 
-// checks are in the order in which they tell people most.
+// checks are in the order of how bad it is to break them: what is lost, stuck or wrong for good before
+// what is only noise.
 func checks() []check {
 	return []check{
 		{"I2", "no leak", "an external resource that is left behind costs money and nobody knows of it", findLeaks},
 		{"I3", "no duplicate", "of two external resources for one object one is lost, or both act", findDuplicates},
-		{"I4", "no early effect", "a crash right after an effect that nothing durable leads to loses it", findEarlyEffects},
-		{"I10", "ownership respect", "what others own is theirs", findTrespasses},
-		{"I14", "secret confinement", "whoever may read an object or an event may read what it says", findSpilled},
-		{"I8", "truthful Ready", "people and pipelines act on Ready", findUntruths},
 		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
+		{"I14", "secret confinement", "whoever may read an object or an event may read what it says", findSpilled},
 		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
-		{"I19", "status is about the present", "users read in it why an object is not as it should be", findMisreports},
+		{"I10", "ownership respect", "what others own is theirs", findTrespasses},
+		{"I4", "no early effect", "a crash right after an effect that nothing durable leads to loses it", findEarlyEffects},
+		{"I8", "truthful Ready", "people and pipelines act on Ready", findUntruths},
 		{"I20", "a hang is reported", "what waits for code that never returns waits until somebody knows", findUnreported},
+		{"I19", "status is about the present", "users read in it why an object is not as it should be", findMisreports},
+		{"I13", "no hot loop", "a loop starves all other objects and the API server", findHotLoops},
 		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
 		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
-		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},
-		{"I13", "no hot loop", "a loop starves all other objects and the API server", findHotLoops},
-		{"I15", "role closure", "a role that is too small fails in production, one too large is a risk", findDenied},
 		{"I17", "bounded goroutines", "what is left of each restart or leader change adds up", findRemains},
+		{"I15", "role closure", "a role that is too small fails in production, one too large is a risk", findDenied},
+		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},
 	}
 }
 
@@ -91,8 +92,32 @@ func (c check) judge(r, u *index) []history.Violation {
 	found = found[:min(len(found), most)]
 	for i := range found {
 		found[i].Invariant, found[i].Title = c.id, c.title
+		if found[i].Subjects == nil {
+			found[i].Subjects = []string{withoutNumbers(found[i].Message)}
+		}
 	}
 	return found
+}
+
+// withoutNumbers is a text without what is counted or quoted in it.
+func withoutNumbers(text string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(text, `"`) {
+		if i%2 == 0 { // else it was quoted
+			b.WriteString(strings.Map(func(r rune) rune {
+				if '0' <= r && r <= '9' {
+					return -1
+				}
+				return r
+			}, part))
+		}
+	}
+	return b.String()
+}
+
+// Rank is the place of an invariant in the order of how bad it is to break it, the worst first.
+func Rank(id string) int {
+	return slices.IndexFunc(checks(), func(c check) bool { return c.id == id })
 }
 
 // Closure returns what the roles allow and no run of an exploration needed (I15). Runs without

@@ -39,16 +39,22 @@ func (f Finding) Group() string {
 	return v.Invariant + v.Title + string(f.Job.Schedule[0].Family())
 }
 
+// Rank is the place of a finding in the order of how bad it is, the worst first.
+func (f Finding) Rank() int { return invariant.Rank(f.Violations[0].Invariant) }
+
 // Judge judges the runs of one scenario. It is safe for concurrent use.
 type Judge struct {
 	Scenario string
 	// Test is the name of the test, for the command that replays a finding.
 	Test string
-	// Waived are ids of invariants that are not looked at.
+	// Waived are ids of invariants that may be broken.
 	Waived []string
 
-	mu  sync.Mutex
-	all map[*history.Run]func(*history.Run) []history.Violation // by what they compare runs with
+	mu     sync.Mutex
+	all    map[*history.Run]func(*history.Run) []history.Violation // by what they compare runs with
+	known  map[string]bool                                         // what the undisturbed run breaks, by subject
+	habits []string
+	waived map[string]int
 }
 
 // Find returns what a run breaks; false if that is nothing.
@@ -64,18 +70,69 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 	if endsRight(job, r.Run) { // then an ordinary delete leaves the same
 		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I2" })
 	}
+	if len(job.Schedule) > 0 {
+		return j.finding(job, r, like, j.unknown(found))
+	}
+	// Its silence is judged by a run that keeps one after each step, see [Judge.Silences].
+	found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I5" })
+	j.learn(found)
 	return j.finding(job, r, like, found)
 }
 
-// Silences returns what broke the silence of a run that was watched after each step.
+// Silences returns what broke the silence of an undisturbed run that was watched after each step, and
+// what else went wrong because of it.
 func (j *Judge) Silences(r run.Result) (Finding, bool) {
 	var found []history.Violation
+	if errors.Is(r.Err, run.ErrRestless) {
+		found = append(found, unfinished(r))
+	}
+	if r.Leaked {
+		found = append(found, check("I17")(r.Run, r.Run)...)
+	}
 	for i := range r.Run.Silences {
 		one := *r.Run
 		one.Silence = &r.Run.Silences[i]
-		found = append(found, check("I5")(&one, &one)...)
+		for _, v := range check("I5")(&one, &one) {
+			same := func(o history.Violation) bool { return slices.Equal(o.Subjects, v.Subjects) }
+			if at := slices.IndexFunc(found, same); at < 0 {
+				found = append(found, v)
+			} else if found[at].Harmless && !v.Harmless {
+				found[at] = v
+			}
+		}
 	}
-	return j.finding(run.Job{}, r, r.Run, found[:min(1, len(found))])
+	for _, v := range found {
+		if v.Harmless {
+			j.habits = append(j.habits, v.Message)
+		}
+	}
+	j.learn(found)
+	return j.finding(run.Job{}, r, r.Run, found)
+}
+
+// Habits are what the operator does without a disturbance and without harm although it should not.
+func (j *Judge) Habits() []string { return j.habits }
+
+// HowOftenWaived is in how many runs an invariant was broken that is waived.
+func (j *Judge) HowOftenWaived(id string) int { return j.waived[id] }
+
+// learn notes what the undisturbed run breaks. The others are not blamed for it again.
+func (j *Judge) learn(found []history.Violation) {
+	if j.known == nil {
+		j.known = map[string]bool{}
+	}
+	for _, v := range found {
+		for _, s := range v.Subjects {
+			j.known[v.Invariant+s] = true
+		}
+	}
+}
+
+// unknown leaves out what the undisturbed run breaks as well.
+func (j *Judge) unknown(found []history.Violation) []history.Violation {
+	return slices.DeleteFunc(found, func(v history.Violation) bool {
+		return !slices.ContainsFunc(v.Subjects, func(s string) bool { return !j.known[v.Invariant+s] })
+	})
 }
 
 // Access returns what no role allows although the operator asked for it in some run.
@@ -101,9 +158,26 @@ func (j *Judge) finding(job run.Job, r run.Result, like *history.Run, found []hi
 	return Finding{Token: token, Violations: found, Text: text, Job: job, Step: firstFault(r.Run)}, true
 }
 
-// unwaived leaves out what is not to be looked at.
+// unwaived leaves out what does not count.
 func (j *Judge) unwaived(found []history.Violation) []history.Violation {
-	return slices.DeleteFunc(found, func(v history.Violation) bool { return slices.Contains(j.Waived, v.Invariant) })
+	var waived []string
+	found = slices.DeleteFunc(found, func(v history.Violation) bool {
+		if v.Harmless || !slices.Contains(j.Waived, v.Invariant) {
+			return v.Harmless
+		}
+		waived = append(waived, v.Invariant)
+		return true
+	})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.waived == nil {
+		j.waived = map[string]int{}
+	}
+	slices.Sort(waived)
+	for _, id := range slices.Compact(waived) {
+		j.waived[id]++
+	}
+	return found
 }
 
 // against returns what judges runs that are compared with a run.
@@ -124,9 +198,13 @@ func (j *Judge) against(like *history.Run) func(*history.Run) []history.Violatio
 // unfinished is the violation of a run that could not be played to its end.
 func unfinished(r run.Result) history.Violation {
 	if errors.Is(r.Err, run.ErrRestless) {
-		return history.Violation{Invariant: "I13", Title: "no hot loop", Message: r.Err.Error() + ": " + Busiest(r.Run), Call: history.Nobody}
+		return history.Violation{
+			Invariant: "I13", Title: "no hot loop", Message: r.Err.Error() + ": " + Busiest(r.Run), Call: history.Nobody, Subjects: []string{"never comes to rest"},
+		}
 	}
-	return history.Violation{Invariant: "I1", Title: "ends as without the disturbance", Message: r.Err.Error(), Call: history.Nobody}
+	return history.Violation{
+		Invariant: "I1", Title: "ends as without the disturbance", Message: r.Err.Error(), Call: history.Nobody, Subjects: []string{"never ends"},
+	}
 }
 
 // Busiest says what goes on and on at the end of a run.

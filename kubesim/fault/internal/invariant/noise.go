@@ -1,0 +1,209 @@
+package invariant
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
+)
+
+// noise is what an operator does again and again, or once, while the cluster is at rest.
+type noise struct {
+	text, subject string
+	calls         []*history.Call
+}
+
+// findNoise is I5: an operator at rest writes nothing and reads from its caches. Habits that do no harm
+// are violations that are marked as such.
+func findNoise(r, u *index) []history.Violation {
+	s := r.run.Silence
+	if s == nil {
+		return nil
+	}
+	span := s.To.Sub(s.From)
+	all, looks := r.noises(s)
+	var found []history.Violation
+	for _, n := range all {
+		first := n.calls[0]
+		v := history.Violation{Call: first.Index, Subjects: []string{n.subject}, Message: fmt.Sprintf(
+			"the cluster is at rest, yet the operator %s %s in %v, first: %s", n.text, times(len(n.calls)), span, target(first))}
+		if habit := r.habit(s, n, r == u); habit != "" {
+			v.Harmless, v.Message = true, habit
+		}
+		found = append(found, v)
+	}
+	if s.ReadsAllowed >= 0 && looks > s.ReadsAllowed {
+		found = append(found, history.Violation{Call: s.Call, Message: fmt.Sprintf(
+			"the cluster is at rest, and the operator read the external API %s in %v; the scenario allows %d", times(looks), span, s.ReadsAllowed)})
+	}
+	return found
+}
+
+// noises returns what there was to hear in a silence, writes first, and how often the external API was
+// read.
+func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
+	var kinds [3][]*noise
+	hear := func(kind int, text string, c *history.Call) {
+		subject := text + " " + kindOfCall(c)
+		i := slices.IndexFunc(kinds[kind], func(n *noise) bool { return n.subject == subject })
+		if i < 0 {
+			i = len(kinds[kind])
+			kinds[kind] = append(kinds[kind], &noise{text: text, subject: subject})
+		}
+		kinds[kind][i].calls = append(kinds[kind][i].calls, c)
+	}
+	vain := x.vainTries(s)
+	for i := max(s.Call, 0); i < min(s.LastCall, len(x.run.Calls)); i++ {
+		c := &x.run.Calls[i]
+		switch {
+		case vain[c.Pass]:
+		case c.Side == history.External && c.Write:
+			hear(1, "wrote to the external API", c)
+		case c.Side == history.External:
+			looks++
+		case x.isAnnouncement(c):
+			hear(0, "wrote to Kubernetes", c)
+		case history.Housekeeping(c.Group, c.Resource) || c.Resource == "":
+		case c.Write:
+			hear(0, "wrote to Kubernetes", c)
+		case s.Restarted != history.Nobody && c.Process >= s.Restarted: // a new process has to look
+		case c.Pass == history.Nobody && c.Verb != "get":
+		case x.asksWhoWrote(c):
+		default:
+			hear(2, "read objects from the API server, past its caches,", c)
+		}
+	}
+	return slices.Concat(kinds[0], kinds[1], kinds[2]), looks
+}
+
+// kindOfCall is what a call does, to what kind: without the name of the object.
+func kindOfCall(c *history.Call) string {
+	if c.Side == history.External {
+		return c.What
+	}
+	one := *c
+	one.Namespace, one.Name = "", ""
+	return strings.TrimSpace(target(&one))
+}
+
+// habit says what an operator does at rest that does no harm: in its first pass after a restart it writes
+// what is there already, or, in the undisturbed run, a timer of its own changes something once. It is empty
+// for noise.
+func (x *index) habit(s *history.Silence, n *noise, undisturbed bool) string {
+	if s.Restarted == history.Nobody || !n.calls[0].Write {
+		return ""
+	}
+	first := n.calls[0]
+	if !slices.ContainsFunc(n.calls, func(c *history.Call) bool { return !x.isGreeting(s, c) }) {
+		return fmt.Sprintf("in the first pass after a restart the operator writes what is there already: %s", target(first))
+	}
+	if !undisturbed || slices.ContainsFunc(n.calls, func(c *history.Call) bool { return !x.isTimed(s, c) }) {
+		return ""
+	}
+	return fmt.Sprintf("at rest a timer of the operator changes something once, %v after the last change: %s",
+		first.At.Sub(s.From).Round(time.Second), target(first))
+}
+
+// isGreeting reports whether a write is one of a new process that sees an object for the first time, and
+// changes nothing. An event is no change to what an operator works on.
+func (x *index) isGreeting(s *history.Silence, c *history.Call) bool {
+	if c.Process < s.Restarted || c.Pass == history.Nobody || c.Changed && !history.Housekeeping(c.Group, c.Resource) {
+		return false
+	}
+	pass := &x.run.Passes[c.Pass]
+	return !slices.ContainsFunc(x.run.Passes[:c.Pass], func(p history.Pass) bool {
+		return p.Process == pass.Process && p.Controller == pass.Controller && p.Object == pass.Object
+	})
+}
+
+// isTimed reports whether a write changes something in the silence before or after a restart, but not
+// because of the restart, and is the only one of its kind to its object: what happens again and again is
+// no timer that runs out.
+func (x *index) isTimed(s *history.Silence, c *history.Call) bool {
+	if !c.Changed || c.Process >= s.Restarted && c.At.Sub(x.run.Processes[c.Process].Started) < instant {
+		return false
+	}
+	return !slices.ContainsFunc(x.run.Calls[s.Call:s.LastCall], func(o history.Call) bool {
+		return o.Index != c.Index && o.Write && target(&o) == target(c)
+	})
+}
+
+// asksWhoWrote tells the first read of an object since its last change, where a user has forged its
+// status: who wrote a status the API server says alone, because caches leave that out, and whoever
+// wants to know asks once for each version. Another object's reconcile may come to that late.
+func (x *index) asksWhoWrote(c *history.Call) bool {
+	if c.Verb != "get" || c.Name == "" || c.Pass == history.Nobody {
+		return false
+	}
+	forged, last := false, 0
+	for i := range x.run.Changes {
+		h := &x.run.Changes[i]
+		if x.at[i] <= c.Index && isAbout(c, h) {
+			forged, last = forged || x.isForgery(h), max(last, x.at[i])
+		}
+	}
+	return forged && !slices.ContainsFunc(x.run.Calls[last:c.Index], func(o history.Call) bool {
+		return o.Verb == c.Verb && o.Pass != history.Nobody && o.Process == c.Process && x.run.Passes[o.Pass].Object == x.run.Passes[c.Pass].Object &&
+			o.Group == c.Group && o.Resource == c.Resource && o.Namespace == c.Namespace && o.Name == c.Name
+	})
+}
+
+// isAbout reports whether a call names the object of a change.
+func isAbout(c *history.Call, h *history.Change) bool {
+	return c.Side == history.Kubernetes && c.Group == h.Group && c.Resource == h.Resource && c.Namespace == h.Namespace && c.Name == h.Name
+}
+
+// isForgery tells a status that a user wrote as a schedule has it.
+func (x *index) isForgery(h *history.Change) bool {
+	return h.By == "user" && h.Before != nil && slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
+		return f.Kind == "forged" && f.Time.Equal(h.At)
+	})
+}
+
+// vainTries are the passes of a new process in which it tried something outside for the first
+// time, in vain: it cannot know that the external API refused this before.
+func (x *index) vainTries(s *history.Silence) map[int]bool {
+	passes, tried := map[int]bool{}, map[string]bool{}
+	for i := max(s.Call, 0); s.Restarted != history.Nobody && i < min(s.LastCall, len(x.run.Calls)); i++ {
+		c := &x.run.Calls[i]
+		if c.Side == history.External && c.Write && !c.Changed && c.Process >= s.Restarted && c.Pass != history.Nobody && !tried[c.What] {
+			passes[c.Pass], tried[c.What] = true, true
+		}
+	}
+	return passes
+}
+
+// isAnnouncement tells the new events, but for that of a process that became the leader. What
+// follows on an event is the recorder's book-keeping.
+func (x *index) isAnnouncement(c *history.Call) bool {
+	if c.Verb != "create" || c.Resource != "events" || !history.Housekeeping(c.Group, c.Resource) {
+		return false
+	}
+	i := slices.IndexFunc(x.run.Changes, func(h history.Change) bool { return h.Call == c.Index && h.After != nil })
+	return i >= 0 && x.run.Changes[i].After.Object["reason"] != "LeaderElection"
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// target says what a call is about: "patch databases.demo.dev/status default/shop".
+func target(c *history.Call) string {
+	if c.Side == history.External {
+		return c.What
+	}
+	resource := c.Resource
+	if c.Group != "" {
+		resource += "." + c.Group
+	}
+	if c.Subresource != "" {
+		resource += "/" + c.Subresource
+	}
+	return c.Verb + " " + strings.TrimSpace(state.Key("", resource, c.Namespace, c.Name))
+}

@@ -1,0 +1,133 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// TestHabits proves that habits which do no harm are notes: everything is played, and nothing is found.
+func TestHabits(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		does func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error)
+		want string
+	}{
+		"greeting": {
+			"kubebuilder's tutorials update the status at the end of each pass",
+			func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", "yes")
+				return 0, c.Update(ctx, cm)
+			},
+			"in the first pass after a restart the operator writes what is there already: update configmaps default/a",
+		},
+		"timer": {
+			"a TTL of ten minutes",
+			func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				if left := time.Until(cm.CreationTimestamp.Add(10 * time.Minute)); left > 0 {
+					return left, nil
+				}
+				return 0, client.IgnoreNotFound(c.Delete(ctx, cm, client.Preconditions{UID: &cm.UID}))
+			},
+			"at rest a timer of the operator changes something once, 9m30s after the last change: delete configmaps default/a",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Explore(t, Scenario{
+				Name: name, Steps: []Step{Create(configMap("a"))}, Races: []Step{}, Operator: Operator{SetUp: does(test.does)},
+			})
+			for _, text := range r.texts() {
+				t.Error(text)
+			}
+			if !slices.Contains(r.Notes, test.want) {
+				t.Errorf("%s is not told: want %q in %q", test.why, test.want, r.Notes)
+			}
+			if r.Schedules[Faults] == 0 {
+				t.Errorf("%s: nothing was played", test.why)
+			}
+		})
+	}
+}
+
+// does is an operator that does something to ConfigMap a, and again after a time; 0 means not again.
+func does(do func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error)) func(ctrl.Manager, *Env) error {
+	return func(mgr ctrl.Manager, _ *Env) error {
+		return ctrl.NewControllerManagedBy(mgr).Named("does").For(&corev1.ConfigMap{}).Complete(
+			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				cm := &corev1.ConfigMap{}
+				if err := mgr.GetClient().Get(ctx, req.NamespacedName, cm); err != nil || cm.Name != "a" {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				again, err := do(ctx, mgr.GetClient(), cm)
+				return reconcile.Result{RequeueAfter: again}, err
+			}))
+	}
+}
+
+// TestKnown proves that what the undisturbed run breaks does not end the exploration, is found once, and
+// hides nothing else: the worst comes first.
+func TestKnown(t *testing.T) {
+	s := toyLife("finalizer first")
+	run := s.Operator.SetUp
+	s.Operator.SetUp = func(mgr ctrl.Manager, env *Env) error { // and a second controller that never rests
+		err := ctrl.NewControllerManagedBy(mgr).Named("clock").For(&corev1.Namespace{}).Complete(
+			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				if req.Name != "default" {
+					return reconcile.Result{}, nil
+				}
+				n := &corev1.Namespace{}
+				if err := mgr.GetClient().Get(ctx, req.NamespacedName, n); err != nil {
+					return reconcile.Result{}, err
+				}
+				metav1.SetMetaDataAnnotation(&n.ObjectMeta, "time", time.Now().Format(time.RFC3339))
+				return reconcile.Result{RequeueAfter: 7 * time.Minute}, mgr.GetClient().Update(ctx, n)
+			}))
+		if err != nil {
+			return err
+		}
+		return run(mgr, env)
+	}
+	r := Explore(t, s, Only(Crashes))
+	if r.Schedules[Crashes] == 0 {
+		t.Fatal("nothing was played besides the undisturbed run")
+	}
+	noisy := 0
+	for _, f := range r.Findings {
+		if slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Invariant == I5 }) {
+			noisy++
+		}
+	}
+	if noisy != 1 {
+		t.Errorf("the needless writes were found %d times, want once:\n%s", noisy, strings.Join(r.texts(), "\n"))
+	}
+	if len(r.Findings) < 2 || r.Findings[0].Violations[0].Invariant != I2 {
+		t.Errorf("the first finding is no leak:\n%s", strings.Join(r.texts(), "\n"))
+	}
+}
+
+// TestSilenceThatActs proves that steps which fail because of what happened in the silence before them
+// are told, and end nothing.
+func TestSilenceThatActs(t *testing.T) {
+	a := configMap("a")
+	r := Explore(t, Scenario{
+		Name: "gone meanwhile", Steps: []Step{Create(a), Merge(a, `{"data":{"x":"1"}}`)}, Races: []Step{},
+		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			if left := time.Until(cm.CreationTimestamp.Add(10 * time.Minute)); left > 0 {
+				return left, nil
+			}
+			return 0, client.IgnoreNotFound(c.Delete(ctx, cm, client.Preconditions{UID: &cm.UID}))
+		})},
+	}, Only(Faults))
+	if r.Schedules[Faults] == 0 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "the steps cannot be played to their end") }) {
+		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	}
+}
