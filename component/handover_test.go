@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -272,16 +273,10 @@ func TestHandover(t *testing.T) {
 	}
 	t.Run("the new component changes its mind at the last moment", func(t *testing.T) {
 		t.Parallel()
-		var f *family
-		var mind sync.Once
-		f = newFamily(t, -1, func(b *bench) {
-			b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return roundTrip(func(r *http.Request) (*http.Response, error) {
-					if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/moved") && strings.Contains(r.Header.Get("Content-Type"), "merge-patch") {
-						mind.Do(func() { f.withdraw() })
-					}
-					return next.RoundTrip(r)
-				})
+		f := newFamily(t, -1, func(b *bench) {
+			b.onHandover(func(send func()) {
+				b.withdraw()
+				send()
 			})
 		})
 		f.gain()
@@ -292,16 +287,61 @@ func TestHandover(t *testing.T) {
 		f.readyAs("b")
 		f.recordedIn("b", 1)
 	})
+	t.Run("both change their minds while it is handed over", func(t *testing.T) {
+		t.Parallel()
+		watch := &gate{resource: "configmaps"}
+		f := newFamily(t, -1, func(b *bench) {
+			b.cfg.Wrap(watch.wrap)
+			b.onHandover(func(send func()) {
+				watch.mu.Lock() // nobody sees whose it is now
+				defer watch.mu.Unlock()
+				send()
+				b.changeAs("a", configMap("one", "a"), configMap("two", "a"), configMap("moved", "again"))
+				b.withdraw()
+			})
+		})
+		f.gain()
+		f.refused()
+		f.lose()
+		testenv.Wait(t, f.admin, f.named("moved"), "that of a again", func(m *corev1.ConfigMap) bool { return m.Data["value"] == "again" })
+		if now := f.live("moved"); now.UID != f.moved.UID {
+			t.Errorf("it was deleted: its UID was %s and is %s", f.moved.UID, now.UID)
+		}
+		f.readyAs("a")
+		f.recordedIn("a", 3)
+		f.readyAs("b")
+		f.recordedIn("b", 1)
+	})
 }
 
-type roundTrip func(*http.Request) (*http.Response, error)
+// onHandover calls do instead of sending the first request that makes the object another component's. Send sends it; the
+// operator has the answer when do returns.
+func (b *bench) onHandover(do func(send func())) {
+	var done atomic.Bool // not a sync.Once: other requests must go on meanwhile
+	b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (resp *http.Response, err error) {
+			send := func() { resp, err = next.RoundTrip(r) }
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/moved") && strings.Contains(r.Header.Get("Content-Type"), "merge-patch") && done.CompareAndSwap(false, true) {
+				do(send)
+			}
+			if resp == nil && err == nil {
+				send()
+			}
+			return resp, err
+		})
+	})
+}
 
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// withdraw has "b" no longer want the object, as a pass over it in another process would.
-func (f *family) withdraw() {
-	f.changeAs("b", configMap("own", "b"))
-	f.record("b", func(item *api.InventoryItem) { item.Phase = api.PhaseScheduledForDeletion })
+// withdraw has "b" no longer want the object, and waits until it is not recorded there.
+func (b *bench) withdraw() {
+	b.changeAs("b", configMap("own", "b"))
+	obj := &bundle.Bundle{}
+	if !poll.Until(func() bool {
+		err := b.admin.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: "b"}, obj)
+		return err == nil && len(obj.Status.Inventory) == 1
+	}) {
+		b.t.Errorf("b still has the object recorded: %v", obj.Status.Inventory)
+	}
 }
 
 // record changes what a component has recorded of the object.

@@ -83,8 +83,7 @@ func (p *pass) handOver(ctx context.Context) {
 		switch {
 		case m.wanted != nil, !found, live.Leaving, m.unobserved != nil, m.foreign, p.abandoned(m):
 		case !p.deleting && p.modeOf(m) == api.ModeSuspended: // it does not go
-		case !p.owns(m, live):
-			p.withdraw(ctx, m)
+		case !p.owns(m, live) && !p.withdraw(ctx, m):
 		default:
 			leaving = append(leaving, m)
 		}
@@ -216,35 +215,37 @@ var errWithdrawn = errors.New("that it is no longer wanted is recorded first")
 // withdraw deals with a member that is to go and belongs to another component: one that this component handed
 // over without finding out whether it is recorded there, or one that it waited for. The object says itself who
 // handed it over. The UIDs do not: an object that was repaired or just created has another UID than the one
-// that is recorded.
-func (p *pass) withdraw(ctx context.Context, m *member) {
+// that is recorded. It reports whether the member turns out to be the component's own.
+func (p *pass) withdraw(ctx context.Context, m *member) (own bool) {
 	live, _ := p.Target.Cache.Get(liveKey(m.item))
 	id, _, _, _ := desired.ParseOwner(live.Owner)
 	switch {
 	case !p.sibling(id) || p.c.Claims == nil:
-		return
+		return false
 	case !p.deleting && !leavingPhase(m.item.Phase):
 		m.unobserved, m.again = errWithdrawn, soon
 		m.kept, m.item.Kept = false, false // it is not the component's to keep
-		return
+		return false
 	}
 	now, err := p.Target.Client.Get(ctx, ref(m.item))
 	if apierrors.IsNotFound(err) {
-		return
+		return false
 	}
 	if err != nil {
 		m.unobserved, m.failed = err, fmt.Errorf("observe %s: %w", ref(m.item), err)
-		return
+		return false
 	}
 	id, uid, key, _ := desired.ParseOwner(p.ownerOf(now))
 	switch {
 	case p.mine(p.ownerOf(now), m.item.Key()):
 		p.Target.Cache.Note(now)
+		return true
 	case now.GetAnnotations()[handedKey(p.Name)] == p.c.Owner && p.sibling(id) && key == m.item.Key() && p.wrote(now):
 		if err := p.confirm(ctx, m, p.self(), Claim{id, uid}); err != nil {
 			m.failed = err
 		}
 	}
+	return false
 }
 
 // sibling reports whether an owner is another component of the operator in the same namespace.
