@@ -1,14 +1,17 @@
 package component_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -66,11 +69,12 @@ func install(t *testing.T, objects int, latency time.Duration) time.Duration {
 }
 
 // manyAtATime: each request for a dependent waits until 10 are under way. So 500 take 50 rounds, however slow
-// the machine is, and with 20 ms for each of them one second.
+// the machine is, and with 20 ms for each of them one second. No request waits for a limiter of the client.
 func manyAtATime(t *testing.T) {
 	t.Helper()
 	const objects, width, latency = 500, 10, 20 * time.Millisecond
-	b := prepareBench(t)
+	cfg, _ := via(t, testenv.Start(t)) // so that the host is that of this test
+	b := prepareBenchOn(t, cfg)
 	b.deny("m-007", "m-250", "m-499")
 	rounds := newRounds(width)
 	b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -100,9 +104,34 @@ func manyAtATime(t *testing.T) {
 	if err := b.admin.List(t.Context(), &exist, client.InNamespace(b.namespace), client.HasLabels{b.key("owner-id")}); err != nil || len(exist.Items) != objects-3 {
 		t.Errorf("%d objects exist, want %d: %v", len(exist.Items), objects-3, err)
 	}
+	if n := limitedRequests(cfg.Host); n > 0 {
+		t.Errorf("%d requests passed a limiter of the client, want none", n)
+	}
 	if took := time.Duration(rounds.first()) * latency; took > 2*time.Second {
 		t.Errorf("%d rounds of %s take %s", rounds.first(), latency, took)
 	}
+}
+
+// limited counts requests that pass a limiter of the client, by host, whether they wait there or not. It is a
+// [metrics.LatencyMetric].
+type limited struct {
+	mu    sync.Mutex
+	hosts map[string]int
+}
+
+// Observe implements [metrics.LatencyMetric].
+func (l *limited) Observe(_ context.Context, _ string, u url.URL, _ time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hosts[u.Scheme+"://"+u.Host]++
+}
+
+// limitedRequests is how many requests to a host passed a limiter so far.
+func limitedRequests(host string) int {
+	l := metrics.RateLimiterLatency.(*limited)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hosts[host]
 }
 
 // rounds have requests wait for each other: each round has as many as there are to be under way at a time.
