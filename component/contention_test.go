@@ -313,6 +313,9 @@ func TestAnswers(t *testing.T) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}, "fieldOfTomorrow": "x",
 		}})
 		b.failed("ConfigMap "+b.namespace+"/one", "fieldOfTomorrow")
+		if refused := b.requests.Select(func(r testenv.Request) bool { return r.Resource == "configmaps" && r.Name == "one" && r.Code >= 400 }); len(refused) == 0 {
+			t.Errorf("it was not the API server that refused the field:\n%s", b.requests)
+		}
 	})
 	t.Run("an older object of the name is being deleted", func(t *testing.T) {
 		t.Parallel()

@@ -33,7 +33,10 @@ func manyMaps(n, changed int) []client.Object {
 // TestFigures counts the requests of a component with 200 dependents.
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	passes := &delays{}
+	b := newBench(t, func(o *options) { o.Loop.Trace, o.RequeueInterval = passes, time.Hour })
+	began := time.Now()
+	var work time.Duration
 	spent := func(t *testing.T, want counts) {
 		t.Helper()
 		if diff := cmp.Diff(want, b.sent()); diff != "" {
@@ -44,6 +47,7 @@ func TestFigures(t *testing.T) {
 	t.Run("B-4 install of 200 and change of 7", func(t *testing.T) {
 		b.create(manyMaps(200, 0)...)
 		b.ready()
+		work = time.Since(began)
 		spent(t, counts{Dependents: 200, Component: 3})
 		b.change(manyMaps(200, 7)...)
 		b.ready()
@@ -51,10 +55,10 @@ func TestFigures(t *testing.T) {
 	})
 	t.Run("W1 edits and deletions are corrected with one write each within 2 s", func(t *testing.T) {
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "m-100"}}
-		began := time.Now()
+		began = time.Now()
 		b.patch("v1", "ConfigMap", m.Name, `{"data":{"value":"edited"}}`)
 		testenv.Wait(t, b.admin, m.DeepCopy(), "the edit is corrected", func(m *corev1.ConfigMap) bool { return m.Data["value"] == "1" })
-		edited := time.Since(began)
+		passes.prompt(t, time.Since(began), work)
 		b.fence()
 		spent(t, counts{Dependents: 1, Component: fence})
 
@@ -64,13 +68,9 @@ func TestFigures(t *testing.T) {
 			t.Fatal(err)
 		}
 		testenv.Wait(t, b.admin, m.DeepCopy(), "it is created again", func(m *corev1.ConfigMap) bool { return m.UID != before.UID && m.Data["value"] == "1" })
-		deleted := time.Since(began)
+		passes.prompt(t, time.Since(began), work)
 		b.fence()
 		spent(t, counts{Dependents: 1, Component: fence})
-		t.Logf("an edit was corrected after %s, a deletion after %s", edited, deleted)
-		if edited > 2*time.Second || deleted > 2*time.Second {
-			t.Errorf("an edit was corrected after %s and a deletion after %s, want 2 s at most", edited, deleted)
-		}
 	})
 }
 

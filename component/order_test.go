@@ -254,6 +254,10 @@ func foreignThings(t *testing.T, s *site) {
 	things := schema.GroupKind{Group: b.namespace + ".things.example.org", Kind: "Thing"}
 	b.create(append(b.aggregate(things), configMap("one", "1"))...)
 	live := b.ready()
+	within(t, "the discovery of things", func() bool { // API servers fill it from a queue
+		_, err := b.admin.RESTMapper().RESTMapping(things, "v1")
+		return err == nil
+	})
 	theirs := b.put(object(things.Group+"/v1", things.Kind, "theirs", nil))
 	versions := b.versions(live)
 	b.requests.Reset()

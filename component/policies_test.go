@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
+	"github.com/trimtab-dev/trimtab/internal/product"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -348,8 +349,7 @@ func TestAnnotationNames(t *testing.T) {
 	})
 	t.Run("004-34 invalid policies", func(t *testing.T) {
 		t.Parallel()
-		b := prepareBench(t)
-		b.start()
+		b := newBench(t)
 		for _, policy := range []string{"adoption-policy", "reconcile-policy", "update-policy", "delete-policy", "conflict-policy", "immutable-policy", "mode"} {
 			b.createAs(policy, configMap("one", "1", b.key(policy), "nonsense"), configMap("two", "1"))
 			testenv.Wait(t, b.admin, &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: policy}}, "Error", func(o *bundle.Bundle) bool {
@@ -359,6 +359,50 @@ func TestAnnotationNames(t *testing.T) {
 		b.wrote("one", 0)
 		b.wrote("two", 0)
 	})
+}
+
+// TestUpdatePolicy: the update policy is that of the dependent, of the options, or replace.
+func TestUpdatePolicy(t *testing.T) {
+	t.Parallel()
+	merge := component.UpdatePolicy(api.UpdatePolicySsaMerge)
+	for name, test := range map[string]struct {
+		option     *component.UpdatePolicy
+		annotation string
+		want       api.UpdatePolicy
+		verb       string
+	}{
+		"default":    {want: api.UpdatePolicyReplace, verb: "update"},
+		"option":     {option: &merge, want: api.UpdatePolicySsaMerge, verb: "apply"},
+		"annotation": {option: &merge, annotation: "replace", want: api.UpdatePolicyReplace, verb: "update"},
+	} {
+		t.Run("004-34 "+name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.options.UpdatePolicy = test.option
+			s.start()
+			one := func(value string) *corev1.ConfigMap {
+				m := configMap("one", value)
+				if test.annotation != "" {
+					m.Annotations = map[string]string{s.operator + "/update-policy": test.annotation}
+				}
+				return m
+			}
+			s.create(product.Spec{}, one("1"))
+			if p := s.is("Ready", "Ready"); p.Status.Inventory[0].UpdatePolicy != test.want {
+				t.Errorf("policy %s, want %s", p.Status.Inventory[0].UpdatePolicy, test.want)
+			}
+			s.requests.Reset()
+			changed, err := json.Marshal(map[string]any{"spec": map[string]any{"objects": []any{one("2")}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.patch(string(changed))
+			testenv.Wait(t, s.admin, s.configMap("one"), "changed", func(m *corev1.ConfigMap) bool { return m.Data["value"] == "2" })
+			if writes := s.requests.Writes("configmaps", s.namespace, "one"); len(writes) != 1 || writes[0].Verb != test.verb {
+				t.Errorf("writes %v, want one %s", writes, test.verb)
+			}
+		})
+	}
 }
 
 // TestDefaultPolicy: the deprecated value default means what the operator's options say.
