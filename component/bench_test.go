@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logr.Discard())
-	metrics.RateLimiterLatency = &limited{hosts: map[string]int{}} //nolint:reassign // client-go offers no other way to observe it
+	metrics.RateLimiterLatency = &limited{hosts: map[string]int{}}
 	if task := os.Getenv(markerTask); task != "" {
 		os.Exit(markerProcess(task))
 	}

@@ -320,7 +320,7 @@ func (b *bench) onHandover(do func(send func())) {
 	var done atomic.Bool // not a sync.Once: other requests must go on meanwhile
 	b.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (resp *http.Response, err error) {
-			send := func() { resp, err = next.RoundTrip(r) }
+			send := func() { resp, err = next.RoundTrip(r) } //nolint:bodyclose // the caller does
 			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/moved") && strings.Contains(r.Header.Get("Content-Type"), "merge-patch") && done.CompareAndSwap(false, true) {
 				do(send)
 			}
