@@ -76,6 +76,9 @@ func (s *Scenario) cluster() (c run.Cluster, err error) {
 		roles.Justify(s.Operator.Justified...)
 		c.Roles = roles.OnlyBound()
 	}
+	if c.Actors, err = s.actors(); err != nil {
+		return c, err
+	}
 	if s.ExternalAPI != nil {
 		c.External = func() sandbox.External { return newFake(s.ExternalAPI()) }
 	}
@@ -91,7 +94,7 @@ func (s *Scenario) compiled() *run.Scenario {
 		Patience: cmp.Or(s.Patience, 30*time.Minute),
 	}
 	for _, step := range s.Steps {
-		c.Steps = append(c.Steps, run.Step{Name: step.Name, Do: inSandbox(step.Do), Expect: inSandbox(step.Expect), Wait: step.Wait})
+		c.Steps = append(c.Steps, run.Step{Name: step.Name, Do: inSandbox(step.Do), Expect: inSandbox(step.Expect), Wait: step.Wait, By: step.actor()})
 	}
 	for _, race := range s.raceSteps() {
 		c.Races = append(c.Races, race.disturbing())

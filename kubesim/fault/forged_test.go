@@ -1,9 +1,17 @@
 package fault
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -23,5 +31,44 @@ func TestForgedTokens(t *testing.T) {
 	}
 	if slices.ContainsFunc(r.Run.Changes, func(c history.Change) bool { return c.By == history.Foreigner }) {
 		t.Error("something was written")
+	}
+}
+
+// TestForgedConditions proves that the condition is forged that the operator writes, whatever it is called: one
+// of another type is not its own, and it need not remove that.
+func TestForgedConditions(t *testing.T) {
+	pods := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Template: pods,
+	}}
+	r := Explore(t, Scenario{
+		Name: "synced", Steps: []Step{Create(d).Becomes(d, "Synced")}, Races: []Step{},
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
+			c := mgr.GetClient()
+			return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				d := &appsv1.Deployment{}
+				err := c.Get(ctx, req.NamespacedName, d)
+				i := slices.IndexFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == "Synced" })
+				if err != nil || i >= 0 && d.Status.Conditions[i].Reason == "Fine" {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				if i >= 0 {
+					d.Status.Conditions = slices.Delete(d.Status.Conditions, i, i+1)
+				}
+				d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
+					Type: "Synced", Status: corev1.ConditionTrue, Reason: "Fine", LastUpdateTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+				})
+				return reconcile.Result{}, c.Status().Update(ctx, d)
+			}))
+		}},
+	}, Only(Forgeries), Unpruned())
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+	if r.Schedules[Forgeries] < 3 {
+		t.Errorf("%d statuses were forged, want each of the three ways", r.Schedules[Forgeries])
 	}
 }

@@ -39,7 +39,7 @@ func (n *notes) ofSteps(r *history.Run) (all []string) {
 		all = append(all, "no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Gone or Expecting")
 	}
 	for i, s := range steps {
-		acted := slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.By == history.User && c.Step == i+1 })
+		acted := slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.By == s.actor() && c.Step == i+1 })
 		if s.onObject && !acted {
 			all = append(all, fmt.Sprintf("step %d, %q, changed nothing", i+1, s.Name))
 		}

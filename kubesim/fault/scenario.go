@@ -23,6 +23,9 @@ type Scenario struct {
 	ExternalAPI func() ExternalAPI
 	// Replicas is the number of processes, with leader election. 0 means 1.
 	Replicas int
+	// Actors are other controllers of the cluster, such as those of package actors. None means that Deployments
+	// and Pods never become ready.
+	Actors []Actor
 	// Steps happen one after another, each when the cluster is at rest again.
 	Steps []Step
 	// Races are what users may do in addition, at any moment. Nil means to delete each object that a
@@ -120,6 +123,7 @@ type Step struct {
 	// Wait is how long to wait on the simulated clock after Do, before the cluster must come to rest.
 	Wait time.Duration
 
+	by       string        // the actor, if it is not a user
 	object   client.Object // that it creates, for races
 	onObject bool          // it changes one object
 	early    bool          // may also happen at another moment

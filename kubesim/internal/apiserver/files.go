@@ -50,7 +50,10 @@ func documents(files fs.FS, visit func(kind metav1.TypeMeta, document []byte) er
 		if err != nil {
 			return err
 		}
-		if err := documentsIn(data, visit); err != nil {
+		switch err := documentsIn(data, visit); {
+		case err != nil && bytes.Contains(data, []byte("{{")):
+			return fmt.Errorf("%s: a template; give what it renders to, such as the output of helm template", name)
+		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil

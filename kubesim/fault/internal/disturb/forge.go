@@ -33,6 +33,7 @@ const (
 // Status is an object whose conditions the operator writes, and which words its status has besides.
 type Status struct {
 	call        history.Call // that names it
+	condition   string       // that the operator writes: Ready, or else the first of its own
 	state, text bool         // status.state and status.message
 }
 
@@ -54,11 +55,28 @@ func Statuses(r *history.Run) (all []Status) {
 			at = len(all)
 			all = append(all, Status{call: history.Call{Group: h.Group, Resource: h.Resource, Namespace: h.Namespace, Name: h.Name}})
 		}
+		all[at].condition = forgedCondition(all[at].condition, h)
 		state, _, _ := unstructured.NestedString(h.After.Object, "status", "state")
 		text, _, _ := unstructured.NestedString(h.After.Object, "status", "message")
 		all[at].state, all[at].text = all[at].state || state != "", all[at].text || text != ""
 	}
 	return all
+}
+
+// ready is the condition that is forged where the operator writes it.
+const ready = "Ready"
+
+// forgedCondition is the condition to forge, after a change of the operator's: Ready if the operator writes it,
+// or else the first that it wrote. A condition of another type is not the operator's to correct.
+func forgedCondition(before string, h *history.Change) string {
+	written := h.WrittenConditions()
+	switch {
+	case before == ready || slices.Contains(written, ready):
+		return ready
+	case before == "" && len(written) > 0:
+		return written[0]
+	}
+	return before
 }
 
 // forge lets a user write a status, as a schedule has it.
@@ -74,7 +92,7 @@ func (o *Others) forge(c *history.Call) {
 		return
 	}
 	of, how := all[n/Forgeries], n%Forgeries
-	what := [...]string{"says that %s is Ready", "says that %s is not Ready", "removes the status of %s"}[how]
+	what := [...]string{"says that %s is " + of.condition, "says that %s is not " + of.condition, "removes the status of %s"}[how]
 	o.record.Disturbed(d.Kind, c.Index, "a user "+fmt.Sprintf(what, of.call.Name))
 	err = o.box.Do(history.User, func(ctx context.Context, w *sandbox.World) error { return o.writeStatus(ctx, w, of, how) })
 	if apierrors.IsNotFound(err) {
@@ -101,10 +119,11 @@ func (o *Others) writeStatus(ctx context.Context, w *sandbox.World, of Status, h
 	if err != nil {
 		return err
 	}
-	return w.Client.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody-else"))
+	lenient := client.PatchOptions{FieldValidation: metav1.FieldValidationIgnore} // conditions of Deployments have no observedGeneration
+	return w.Client.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody-else"), &client.SubResourcePatchOptions{PatchOptions: lenient})
 }
 
-// say is a status with Ready as a user wants it. The other conditions stay.
+// say is a status with the condition as a user wants it. The others stay.
 func (t Status) say(u *unstructured.Unstructured, isReady bool) map[string]any {
 	word, state := metav1.ConditionFalse, "Failed"
 	if isReady {
@@ -113,10 +132,10 @@ func (t Status) say(u *unstructured.Unstructured, isReady bool) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	conditions = slices.DeleteFunc(conditions, func(c any) bool {
 		m, _ := c.(map[string]any)
-		return m["type"] == "Ready"
+		return m["type"] == t.condition
 	})
 	conditions = append(conditions, map[string]any{
-		"type": "Ready", "status": string(word), "reason": "SomebodySaysSo", "message": "somebody says so",
+		"type": t.condition, "status": string(word), "reason": "SomebodySaysSo", "message": "somebody says so",
 		"observedGeneration": u.GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 	})
 	status := map[string]any{"conditions": conditions}

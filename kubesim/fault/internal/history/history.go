@@ -271,6 +271,26 @@ func (c *Change) WroteConditions() bool {
 	return !reflect.DeepEqual(before, after)
 }
 
+// WrittenConditions are the types of the conditions that a change added or changed, in their order.
+func (c *Change) WrittenConditions() (types []string) {
+	if c.After == nil {
+		return nil
+	}
+	var before []any
+	if c.Before != nil {
+		before, _, _ = unstructured.NestedSlice(c.Before.Object, "status", "conditions")
+	}
+	after, _, _ := unstructured.NestedSlice(c.After.Object, "status", "conditions")
+	for _, condition := range after {
+		m, _ := condition.(map[string]any)
+		kind, _ := m["type"].(string)
+		if kind != "" && !slices.ContainsFunc(before, func(b any) bool { return reflect.DeepEqual(b, condition) }) {
+			types = append(types, kind)
+		}
+	}
+	return types
+}
+
 // Housekeeping reports whether a kind is one of those that are no part of what an operator works on: leases, events,
 // and reviews of access, which come and go in a cluster at rest.
 func Housekeeping(group, resource string) bool {

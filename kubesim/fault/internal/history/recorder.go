@@ -14,6 +14,15 @@ const (
 	beforehand = "setup"
 )
 
+// IsController reports whether a change was made by a controller that is not under test: one of the cluster's own,
+// or a scenario's actor.
+func IsController(by string) bool { return !IsReserved(by) }
+
+// IsReserved reports whether a name means somebody who is no controller of others, and so cannot be that of an actor.
+func IsReserved(by string) bool {
+	return slices.Contains([]string{"", Operator, User, Foreigner, beforehand}, by)
+}
+
 // Recorder writes the record of a run. It is safe for concurrent use; whoever reads the record does so
 // while nothing happens.
 type Recorder struct {

@@ -134,11 +134,12 @@ func (x *index) isPrimary(l *life, c *history.Change) bool {
 	return l.by != operator && len(c.After.GetFinalizers()) > len(c.Before.GetFinalizers())
 }
 
-// overwritten finds a change to the content of an object that somebody else made and that is of
-// no kind of the operator's. Marks in its metadata are not content.
+// overwritten finds a change to the content of an object that a user made and that is of no kind of the
+// operator's. Marks in its metadata are not content. What other controllers make for a user, such as the claim of
+// a StatefulSet, is often the operator's to change.
 func (x *index) overwritten(c *history.Change, kinds map[string]bool) (history.Violation, bool) {
 	l := x.lives[string(c.After.GetUID())]
-	if l.by == operator || kinds[l.group+"/"+l.resource] || ownedByKind(c.Before) {
+	if l.by == operator || kinds[l.group+"/"+l.resource] || ownedByKind(c.Before) || history.IsController(l.by) {
 		return history.Violation{}, false
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Before.Object)) {

@@ -133,7 +133,7 @@ func (p *play) playStep(step Step) error {
 		}
 	}
 	if step.Do != nil {
-		if err := p.box.Do(history.User, step.Do); err != nil {
+		if err := p.box.Do(step.By, step.Do); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
 	}

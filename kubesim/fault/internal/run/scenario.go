@@ -29,12 +29,13 @@ type Scenario struct {
 	Secrets  []string
 }
 
-// Step is what users do at one time.
+// Step is what users or others do at one time.
 type Step struct {
 	Name   string
 	Do     func(ctx context.Context, w *sandbox.World) error // nil only lets time pass
 	Expect func(ctx context.Context, w *sandbox.World) error // nil expects nothing
 	Wait   time.Duration
+	By     string // who acts
 }
 
 // Job is one run that is to be made.

@@ -33,6 +33,7 @@ type Simulation struct {
 	audit    apiserver.Audit
 	external func() sandbox.External
 	lag      time.Duration
+	actors   []sandbox.Actor
 }
 
 // Cluster is what a simulated cluster has from the beginning.
@@ -43,12 +44,15 @@ type Cluster struct {
 	// External makes the external API; nil if there is none. Lag is how long its reads may be behind.
 	External func() sandbox.External
 	Lag      time.Duration
+	// Actors are controllers that are not under test.
+	Actors []sandbox.Actor
 }
 
 // New prepares to play a scenario.
 func New(s *Scenario, c Cluster) (*Simulation, error) {
 	e := &Simulation{
 		Hung: time.Minute, scenario: s, scheme: c.Scheme, crds: c.CRDs, roles: c.Roles, external: c.External, lag: c.Lag,
+		actors: c.Actors,
 	}
 	if e.roles == nil {
 		return e, nil
@@ -79,7 +83,7 @@ func (s *Simulation) NewWorker() (*Worker, error) {
 	}
 	return &Worker{s, sandbox.Settings{
 		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles,
-		Make: s.external, Lag: s.lag, Memory: sandbox.Memory{},
+		Make: s.external, Lag: s.lag, Actors: s.actors, Memory: sandbox.Memory{},
 	}}, nil
 }
 

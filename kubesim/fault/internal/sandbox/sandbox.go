@@ -31,6 +31,8 @@ type Settings struct {
 	// Make makes the external API; nil if there is none. Lag is how long its reads may be behind.
 	Make func() External
 	Lag  time.Duration
+	// Actors act when the cluster's own controllers have nothing to do.
+	Actors []Actor
 	// State says what else to leave out of comparisons.
 	State state.Options
 	// Memory keeps objects that were decoded once.
@@ -54,6 +56,7 @@ type Sandbox struct {
 	external External
 	earlier  External // before the last write, for reads that lag
 	record   *history.Recorder
+	idle     moment // at which the scenario's actors had nothing to do
 }
 
 // New makes a fresh sandbox.
@@ -107,11 +110,12 @@ func (s *Sandbox) Do(by string, act func(ctx context.Context, w *World) error) e
 	return err
 }
 
-// Act lets the cluster's own controllers do one thing, and reports whether there was one.
+// Act lets the cluster's own controllers do one thing, or else the scenario's actors, and reports whether
+// there was one.
 func (s *Sandbox) Act() (bool, error) {
 	enabled := s.actors.Enabled()
 	if len(enabled) == 0 {
-		return false, nil
+		return s.letActors()
 	}
 	before := s.DB.Revision()
 	if err := enabled[0].Do(context.Background()); err != nil {

@@ -1,0 +1,117 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/actors"
+)
+
+func meta() metav1.ObjectMeta { return metav1.ObjectMeta{Name: "db"} }
+
+func template() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "db"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i:1"}}},
+	}
+}
+
+func selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+}
+
+// played plays steps with all actors and an operator that does nothing.
+func played(t *testing.T, steps ...fault.Step) {
+	t.Helper()
+	r := fault.Explore(t, fault.Scenario{
+		Name: "actors", Actors: actors.All(), Steps: steps, Races: []fault.Step{},
+		Operator: fault.Operator{SetUp: func(ctrl.Manager, *fault.Env) error { return nil }},
+	})
+	for _, f := range r.Findings {
+		t.Error(f.Text)
+	}
+}
+
+// is expects something of an object.
+func is[T client.Object](s fault.Step, obj T, ok func(T) bool) fault.Step {
+	return s.Expecting(func(ctx context.Context, w *fault.World) error {
+		now, _ := obj.DeepCopyObject().(T)
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: obj.GetName()}, now); err != nil {
+			return err
+		}
+		if !ok(now) {
+			return fmt.Errorf("%T %s is not as it should be: %+v", obj, obj.GetName(), now)
+		}
+		return nil
+	})
+}
+
+// TestReady proves that whatever a scenario's operator may create becomes ready.
+func TestReady(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: meta(), Spec: appsv1.DeploymentSpec{Replicas: new(int32(3)), Selector: selector(), Template: template()}}
+	ds := &appsv1.DaemonSet{ObjectMeta: meta(), Spec: appsv1.DaemonSetSpec{Selector: selector(), Template: template()}}
+	pod := template()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	j := &batchv1.Job{ObjectMeta: meta(), Spec: batchv1.JobSpec{Template: pod}}
+	held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held"}, Spec: batchv1.JobSpec{Template: pod, Suspend: new(true)}}
+	svc := &corev1.Service{ObjectMeta: meta(), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}}
+	played(t,
+		is(fault.Create(d).Becomes(d, "Available"), d, func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == 3 }),
+		is(fault.Merge(d, `{"spec":{"replicas":1}}`).Becomes(d, "Available"), d, func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == 1 }),
+		is(fault.Create(ds), ds, func(d *appsv1.DaemonSet) bool { return d.Status.NumberReady == d.Status.DesiredNumberScheduled }),
+		fault.Create(j).Becomes(j, "Complete"),
+		is(fault.Create(held), held, func(j *batchv1.Job) bool { return j.Status.StartTime == nil }),
+		is(fault.Create(svc), svc, func(s *corev1.Service) bool { return len(s.Status.LoadBalancer.Ingress) == 1 }),
+	)
+}
+
+// TestStatefulSets proves that Pods and claims follow the spec: they come in order, are replaced when the template
+// changes, and those beyond the number of replicas go, each after its grace period.
+func TestStatefulSets(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{
+		Replicas: new(int32(2)), ServiceName: "db", Selector: selector(), Template: template(),
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}},
+	}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-1"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-1"}}
+	up := func(n int32) func(*appsv1.StatefulSet) bool {
+		return func(s *appsv1.StatefulSet) bool {
+			return s.Status.ReadyReplicas == n && s.Status.UpdatedReplicas == n && s.Status.Replicas == n &&
+				s.Status.CurrentRevision == s.Status.UpdateRevision && s.Status.ObservedGeneration == s.Generation
+		}
+	}
+	played(t,
+		is(is(fault.Create(s), s, up(2)), claim, func(p *corev1.PersistentVolumeClaim) bool { return p.Status.Phase == corev1.ClaimBound }),
+		is(fault.Merge(claim, `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`).As("administrator"), claim, func(p *corev1.PersistentVolumeClaim) bool {
+			return p.Status.Capacity.Storage().String() == "2Gi"
+		}),
+		is(is(fault.Merge(s, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i:2"}]}}}}`), s, up(2)), pod, func(p *corev1.Pod) bool {
+			return p.Spec.Containers[0].Image == "i:2" && p.Status.Phase == corev1.PodRunning
+		}),
+		is(fault.Merge(s, `{"spec":{"replicas":1}}`), s, up(1)).Gone(pod),
+		fault.Delete(s).Gone(s).Expecting(func(ctx context.Context, w *fault.World) error {
+			err := w.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "db-0"}, &corev1.Pod{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("the Pod outlives its StatefulSet: %w", err)
+		}),
+	)
+}

@@ -1,0 +1,12 @@
+// Package actors simulates the controllers of a healthy cluster that package fault does not run: those for
+// workloads, the kubelet, and what gives volumes and addresses. A scenario that names them needs no steps in which
+// Deployments or Pods become ready:
+//
+//	fault.Scenario{
+//		Actors: actors.All(),
+//		...
+//	}
+//
+// They act as soon as the operator has nothing to do, one after another, and write what the real ones write, except
+// where their documentation says otherwise. The cluster's garbage collector always runs.
+package actors

@@ -1,0 +1,96 @@
+package fault
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
+)
+
+const crdOf = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %s
+`
+
+// TestFiles proves that CRDs are found wherever they are: in several file systems, in text, and in a
+// module that the test requires.
+func TestFiles(t *testing.T) {
+	a, b := strings.ReplaceAll(crdOf, "%s", "as.example.com"), strings.ReplaceAll(crdOf, "%s", "bs.example.com")
+	in := Files(
+		fstest.MapFS{"bases/a.yaml": {Data: []byte(a)}}, nil,
+		Manifests("kind: Deployment\n---\n"+b),
+	)
+	crds, err := apiserver.ReadCRDs(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(crds) != 2 || crds[0].Name != "as.example.com" || crds[1].Name != "bs.example.com" {
+		t.Errorf("found %v, want those of both file systems", crds)
+	}
+	if _, err := fs.ReadFile(in, "1/x.yaml"); err == nil {
+		t.Error("a file system that is nil has a file")
+	}
+
+	module := Module(t, "sigs.k8s.io/controller-runtime", "pkg/envtest/testdata/crdv1_original")
+	crds, err = apiserver.ReadCRDs(module)
+	if err != nil || len(crds) == 0 {
+		t.Errorf("found %d CRDs in the tests of controller-runtime: %v", len(crds), err)
+	}
+}
+
+// TestFilesMistakes proves that each mistake is one sentence with the way out.
+func TestFilesMistakes(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		does func(t *fatal)
+		want string
+	}{
+		"no such module": {
+			"a typing error", func(t *fatal) { Module(t, "example.com/nothing") },
+			"fault.Module: this module does not require example.com/nothing: ",
+		},
+		"no such folder": {
+			"folders move between versions", func(t *fatal) { Module(t, "sigs.k8s.io/controller-runtime", "config/crd") },
+			`fault.Module: module sigs.k8s.io/controller-runtime has no folder "config/crd"; it would be ` + string(os.PathSeparator),
+		},
+		"a template": {
+			"a Helm chart as it is", func(t *fatal) {
+				_, err := apiserver.ReadRoles(fstest.MapFS{"templates/role.yaml": {Data: []byte("{{- if .Values.rbac }}\nkind: ClusterRole\n{{- end }}\n")}})
+				t.Fatalf("%v", err)
+			},
+			"templates/role.yaml: a template; give what it renders to, such as the output of helm template",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			said := &fatal{TB: t}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				test.does(said)
+			}()
+			<-done
+			if !strings.Contains(said.text, test.want) || strings.Contains(said.text, "\n") {
+				t.Errorf("%s: got %q, want one line with %q", test.why, said.text, test.want)
+			}
+		})
+	}
+}
+
+// fatal keeps what a test ends with.
+type fatal struct {
+	testing.TB
+
+	text string
+}
+
+func (f *fatal) Fatalf(format string, args ...any) {
+	f.text = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
