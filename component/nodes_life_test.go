@@ -2,16 +2,22 @@ package component_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
+	"github.com/trimtab-dev/trimtab/node"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -184,5 +190,50 @@ func TestNodeIsPurged(t *testing.T) {
 	b.gone()
 	if left := v.names(); len(left) > 0 {
 		t.Errorf("%q is left", left)
+	}
+}
+
+// unsteady is a driver that fails at each second call of Record, as one does whose cluster does not answer.
+type unsteady struct {
+	node.Driver
+
+	calls *atomic.Int32
+}
+
+// Start implements node.Starter.
+func (d unsteady) Start(ctx context.Context, wake func(types.NamespacedName, time.Duration)) {
+	if s, ok := d.Driver.(node.Starter); ok {
+		s.Start(ctx, wake)
+	}
+}
+
+// Record implements node.Driver.
+func (d unsteady) Record(ctx context.Context, r node.Request) ([]byte, error) {
+	if d.calls.Add(1)%2 == 1 {
+		return nil, errors.New("no answer")
+	}
+	return d.Driver.Record(ctx, r)
+}
+
+// TestNodeIsRecordedAfterAFailure: what could not be recorded in one pass is recorded in the next, although
+// nothing has changed since.
+func TestNodeIsRecordedAfterAFailure(t *testing.T) {
+	t.Parallel()
+	v := &vendor{things: map[string]sold{}}
+	b := prepareBench(t, selling(v))
+	b.options.Drivers = []node.Driver{unsteady{external.Nodes(things{}, v.sells()), new(atomic.Int32)}}
+	b.start()
+	for _, size := range []int{3, 4} {
+		if size == 3 {
+			b.create(database("db", size))
+		} else {
+			b.change(database("db", size))
+		}
+		b.ready()
+		v.with(func() {
+			if got := v.things[b.namespace+".db"].size; got != size {
+				t.Errorf("the component is ready with a database of size %d, want %d", got, size)
+			}
+		})
 	}
 }

@@ -116,7 +116,11 @@ func (p *pass) prepare(ctx context.Context) error {
 			problems = append(problems, p.prepareOne(ctx, m))
 		}
 	}
-	return errors.Join(problems...)
+	err := errors.Join(problems...)
+	if err != nil {
+		p.rendered.forget(p.c.UID) // the next pass needs the manifests, to record what this one did not
+	}
+	return err
 }
 
 // fail notes that nothing is known of a member.
