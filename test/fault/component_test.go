@@ -22,8 +22,8 @@ const (
 
 // disturbances are the kinds of schedules for scenarios in which a removed status makes a difference: what
 // was purged is not known any more, and is created again. TRIMTAB_DEEP=1 plays all there are.
-func disturbances() []fault.Option {
-	all := []fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Panics, fault.Hangs}
+func disturbances(more ...fault.Kind) []fault.Option {
+	all := append([]fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Panics}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...)}
 	}
@@ -31,9 +31,16 @@ func disturbances() []fault.Option {
 }
 
 // TestOrders plays a component with waves, whose dependents others hold.
-func TestOrders(t *testing.T) { exploreBy(t, scenarios.Orders(), disturbances()...) }
+func TestOrders(t *testing.T) { exploreBy(t, scenarios.Orders(), disturbances(fault.Hangs)...) }
+
+// TestHandover plays an object that moves between components. A renderer that hangs for longer than the time
+// of grace does not get the object in time, so none does.
+func TestHandover(t *testing.T) { exploreBy(t, scenarios.Handover(), disturbances()...) }
+
+// TestNodes plays a component with an external resource.
+func TestNodes(t *testing.T) { exploreBy(t, scenarios.Nodes(), disturbances(fault.Hangs)...) }
 
 // TestGuestbook plays the guestbook sample. TestGuestbook of the sample itself runs its whole command.
 func TestGuestbook(t *testing.T) {
-	exploreBy(t, scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")), disturbances()...)
+	exploreBy(t, scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")), disturbances(fault.Hangs)...)
 }

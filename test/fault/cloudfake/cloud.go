@@ -57,6 +57,8 @@ type Cloud struct {
 	// lets deletions be accepted and do nothing.
 	slow            time.Duration
 	terse, stubborn bool
+	// belongs is the object that all marked items are for; empty if their marks name it.
+	belongs string
 }
 
 var _ fault.Cloner = (*Cloud)(nil)
@@ -71,7 +73,7 @@ func (c *Cloud) Clone() fault.ExternalAPI {
 	// The tags of an item are replaced, never changed.
 	return &Cloud{
 		items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned,
-		slow: c.slow, terse: c.terse, stubborn: c.stubborn,
+		slow: c.slow, terse: c.terse, stubborn: c.stubborn, belongs: c.belongs,
 	}
 }
 
@@ -83,7 +85,11 @@ func (c *Cloud) Resources() []fault.Resource {
 	var all []fault.Resource
 	for name := range c.items {
 		if i, exists := c.item(name); exists {
-			all = append(all, fault.Resource{Kind: "item", ID: name, Owner: i.owner(), State: i.state(), Ready: !i.Deleting})
+			owner := i.owner()
+			if owner != "" {
+				owner = cmp.Or(c.belongs, owner)
+			}
+			all = append(all, fault.Resource{Kind: "item", ID: name, Owner: owner, State: i.state(), Ready: !i.Deleting})
 		}
 	}
 	if c.banned {
@@ -120,6 +126,14 @@ func (i Item) state() string {
 func (c *Cloud) item(name string) (Item, bool) {
 	i, exists := c.items[name]
 	return i, exists && (!i.Deleting || time.Now().Before(i.gone))
+}
+
+// BelongTo says which object the items that bear a mark are for, where marks name something that is no
+// object: an external resource that a component has.
+func (c *Cloud) BelongTo(owner string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.belongs = owner
 }
 
 // DeleteSlowly lets deletions take a while, during which the item is still there.

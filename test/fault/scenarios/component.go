@@ -35,10 +35,15 @@ func Component() []fault.Scenario {
 		{Name: "somebody deletes three", Do: deleteConfigMap("three"), Expect: configMaps("four=1", "one=2", "three=1")},
 		fault.Delete(b).Gone(b).Expecting(configMaps()),
 	}
-	return []fault.Scenario{{
-		Name: "component-life", Operator: componentProcess(bundleOperator, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev", "get configmaps", "update configmaps"), Steps: life,
-		Foreign: sometimes(),
-	}, componentUndone()}
+	return []fault.Scenario{
+		bundleScenario("component-life", bundlesWith(nil), life, "get configmaps", "update configmaps"), componentUndone(),
+	}
+}
+
+// bundleScenario is a scenario of an operator of Bundles. unused are permissions that it has and does not use.
+func bundleScenario(name string, options func(*fault.Env) operator.Options, steps []fault.Step, unused ...string) fault.Scenario {
+	unused = append([]string{"get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev"}, unused...)
+	return fault.Scenario{Name: name, Operator: componentProcess(options, unused...), Steps: steps, Foreign: sometimes()}
 }
 
 // componentUndone is a component of which a user undoes the last change.
@@ -46,15 +51,12 @@ func componentUndone() fault.Scenario {
 	b := &bundle.Bundle{ObjectMeta: named("a", nil)}
 	b.Spec.Objects = dependents("one=1@0")
 	before, after := objects(b.Spec.Objects...), objects(dependents("one=1@0", "two=1@0")...)
-	return racing(fault.Scenario{
-		Name: "component-undone", Operator: componentProcess(bundleOperator, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev", "get configmaps", "update configmaps"),
-		Steps: []fault.Step{
-			fault.Create(b).Becomes(b, api.ConditionReady).Expecting(configMaps("one=1")),
-			fault.Merge(b, after).Becomes(b, api.ConditionReady).Expecting(configMaps("one=1", "two=1")),
-			fault.Delete(b).Gone(b).Expecting(configMaps()),
-		},
-		Foreign: sometimes(),
-	}, fault.Merge(b, before))
+	steps := []fault.Step{
+		fault.Create(b).Becomes(b, api.ConditionReady).Expecting(configMaps("one=1")),
+		fault.Merge(b, after).Becomes(b, api.ConditionReady).Expecting(configMaps("one=1", "two=1")),
+		fault.Delete(b).Gone(b).Expecting(configMaps()),
+	}
+	return racing(bundleScenario("component-undone", bundlesWith(nil), steps, "get configmaps", "update configmaps"), fault.Merge(b, before))
 }
 
 // sometimes are fields of a component's status that may differ at rest. The repair of a dependent changes
@@ -83,14 +85,22 @@ func renderBundle(env *fault.Env) component.RenderFunc[*bundle.Bundle] {
 	}
 }
 
-func bundleOperator(env *fault.Env) operator.Options {
-	return operator.Options{
-		Name: "bundles", AddToScheme: bundle.AddToScheme, CRDs: bundle.CRDs,
-		Controllers: func() ([]operator.Controller, error) {
-			return []operator.Controller{component.New(renderBundle(env), component.Options[*bundle.Bundle]{
-				Name: bundles, HandoverGrace: -1, Kinds: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")},
-			})}, nil
-		},
+// bundlesWith is an operator of Bundles, which have ConfigMaps. change is called with the options of its
+// controller; nil changes nothing.
+func bundlesWith(change func(*fault.Env, *component.Options[*bundle.Bundle])) func(*fault.Env) operator.Options {
+	return func(env *fault.Env) operator.Options {
+		return operator.Options{
+			Name: "bundles", AddToScheme: bundle.AddToScheme, CRDs: bundle.CRDs,
+			Controllers: func() ([]operator.Controller, error) {
+				o := component.Options[*bundle.Bundle]{
+					Name: bundles, HandoverGrace: -1, Kinds: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")},
+				}
+				if change != nil {
+					change(env, &o)
+				}
+				return []operator.Controller{component.New(renderBundle(env), o)}, nil
+			},
+		}
 	}
 }
 

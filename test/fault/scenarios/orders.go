@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +21,6 @@ import (
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
-	"github.com/trimtab-dev/trimtab/operator"
 )
 
 // othersFinalizer is put on dependents by somebody else.
@@ -51,11 +49,8 @@ func Orders() []fault.Scenario {
 		fault.Delete(b).Expecting(configMaps("first=2", "third=1")).Expecting(leaving("third", true)).Expecting(leaving("first", false)),
 		fault.Step{Name: "third is released", Do: unhold("third")}.Gone(b).Expecting(configMaps()).Expecting(leaving("kept", false)),
 	}
-	return []fault.Scenario{{
-		Name: "component-orders", Operator: componentProcess(ordersOperator, "get bundles.bundles.trimtab.dev", "list bundles.bundles.trimtab.dev",
-			"update configmaps", "update jobs.batch", "list jobs.batch"),
-		Steps: steps, Races: []fault.Step{fault.Delete(b), fault.Recreate(b), fault.Merge(b, early)}, Foreign: sometimes(),
-	}}
+	orders := bundleScenario("component-orders", bundlesWith(jobsWithTime), steps, "update configmaps", "update jobs.batch", "list jobs.batch")
+	return []fault.Scenario{racing(orders, fault.Delete(b), fault.Recreate(b), fault.Merge(b, early))}
 }
 
 // objects is a patch that gives a Bundle other dependents.
@@ -67,16 +62,10 @@ func objects(list ...runtime.RawExtension) string {
 	return string(patch)
 }
 
-// ordersOperator has time: how long something takes is not what this is about.
-func ordersOperator(env *fault.Env) operator.Options {
-	o := bundleOperator(env)
-	o.Controllers = func() ([]operator.Controller, error) {
-		return []operator.Controller{component.New(renderBundle(env), component.Options[*bundle.Bundle]{
-			Name: bundles, Timeout: 24 * time.Hour, HandoverGrace: -1,
-			Kinds: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"), batchv1.SchemeGroupVersion.WithKind("Job")},
-		})}, nil
-	}
-	return o
+// jobsWithTime adds Jobs, and time: how long something takes is not what this is about.
+func jobsWithTime(_ *fault.Env, o *component.Options[*bundle.Bundle]) {
+	o.Timeout = 24 * time.Hour
+	o.Kinds = append(o.Kinds, batchv1.SchemeGroupVersion.WithKind("Job"))
 }
 
 // configMapOf is a dependent of a Bundle with annotations of its operator, each as name=value.
