@@ -116,39 +116,48 @@ func (v versioned) Version() string { return v.version() }
 // process as far as the framework can tell.
 func (b *bench) start() {
 	b.t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, bundle.AddToScheme} {
-		if err := add(scheme); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	mgr, err := ctrl.NewManager(b.cfg, ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+	mgr, stop := runManager(b.t, b.cfg, managerOptions(b.t, b.namespace, bundle.AddToScheme), func(mgr ctrl.Manager) error {
+		c := component.New(b.renderer, b.options)
+		b.tune(c)
+		return c.SetupWithManager(mgr)
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	c := component.New(b.renderer, b.options)
-	b.tune(c)
-	if err := c.SetupWithManager(mgr); err != nil {
-		b.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(b.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	b.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.t.Errorf("manager: %v", err)
-		}
-	})
-	b.t.Cleanup(b.stop)
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
+	b.stop = stop
+	if !mgr.GetCache().WaitForCacheSync(b.t.Context()) {
 		b.t.Fatal("the cache did not sync")
 	}
+}
+
+// managerOptions are those of a manager that caches one namespace and logs nothing.
+func managerOptions(t *testing.T, namespace string, add ...func(*runtime.Scheme) error) ctrl.Options {
+	t.Helper()
+	return ctrl.Options{
+		Scheme: scheme(t, append(add, clientgoscheme.AddToScheme)...), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+}
+
+// runManager runs a manager with the controllers that setup adds, until stop is called or the test ends.
+func runManager(t *testing.T, cfg *rest.Config, o ctrl.Options, setup func(ctrl.Manager) error) (mgr ctrl.Manager, stop func()) {
+	t.Helper()
+	mgr, err := ctrl.NewManager(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setup(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return mgr, stop
 }
 
 // create makes the component "a" of these objects.

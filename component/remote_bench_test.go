@@ -21,13 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
@@ -354,33 +350,9 @@ func renderPlaced(_ context.Context, r component.RenderRequest[*placed]) (compon
 
 func (b *placedBench) start() {
 	b.t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addPlaced} {
-		if err := add(scheme); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	mgr, err := ctrl.NewManager(b.cfg, ctrl.Options{
-		Scheme: scheme, Logger: funcr.New(b.logs.add, funcr.Options{Verbosity: 7}), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.setup(mgr); err != nil {
-		b.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(b.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	b.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.t.Errorf("manager: %v", err)
-		}
-	})
-	b.t.Cleanup(b.stop)
+	o := managerOptions(b.t, b.namespace, addPlaced)
+	o.Logger = funcr.New(b.logs.add, funcr.Options{Verbosity: 7})
+	_, b.stop = runManager(b.t, b.cfg, o, b.setup)
 }
 
 // component creates a component with a ConfigMap of its name in a namespace.

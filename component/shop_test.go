@@ -8,18 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/product"
@@ -109,30 +104,12 @@ func startAs[T component.Component](s *shop, of T, list client.ObjectList, hooks
 // run runs a manager with the controllers that setup adds.
 func (s *shop) run(add func(*runtime.Scheme) error, setup func(ctrl.Manager) error) {
 	s.t.Helper()
-	o := ctrl.Options{
-		Scheme: scheme(s.t, clientgoscheme.AddToScheme, add), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	}
+	o := managerOptions(s.t, s.namespace, add)
 	s.manager(&o)
-	mgr, err := ctrl.NewManager(s.cfg, o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.mgr = mgr
-	if err := setup(mgr); err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(s.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			s.t.Errorf("manager: %v", err)
-		}
+	_, s.stop = runManager(s.t, s.cfg, o, func(mgr ctrl.Manager) error {
+		s.mgr = mgr
+		return setup(mgr)
 	})
-	s.t.Cleanup(s.stop)
 }
 
 // create makes the component "a".
