@@ -7,6 +7,8 @@ RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TIMEOUT ?= 20m
 # What links Kubernetes is tested without -race: a race build of it takes many minutes.
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
+# Models that one goroutine walks are tested without -race, and with it on a short walk, in LIGHT.
+MODELS  := ./external/internal/engine
 LIGHT   := ./... ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # The path of the pinned linter, built on first use. -modfile does not go with a workspace,
 # but the linter itself has to see it.
@@ -22,7 +24,7 @@ demo: ## one real operator at work, from nothing but Go
 
 .PHONY: test
 test: cluster ## the whole suite; with -race where a C compiler is present
-	$(GO) test -shuffle=on -timeout=$(TIMEOUT) $(HEAVY)
+	$(GO) test -shuffle=on -timeout=$(TIMEOUT) $(HEAVY) $(MODELS)
 	$(GO) test $(RACE) -shuffle=on -timeout=$(TIMEOUT) $(LIGHT)
 
 # The control plane that tests start.
@@ -65,7 +67,7 @@ format: ## write what the formatters want
 
 .PHONY: deep
 deep: cluster ## the long forms of tests
-	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY)
+	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY) $(MODELS)
 	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h $(LIGHT)
 	$(GO) test $(RACE) -timeout=1h ./kubesim/...
 	cd test/wild && GOWORK=off $(GO) mod tidy -diff && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test -timeout=1h ./...

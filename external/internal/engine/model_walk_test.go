@@ -55,7 +55,7 @@ func TestModelWalk(t *testing.T) {
 	for i, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
 			w := newModel(v, mutant{}, seed+uint64(i))
-			w.walk(steps)
+			w.walk(int(float64(steps) * walked))
 			if w.broken != "" {
 				t.Fatalf("seed %d, step %d: %s\n%s", seed, w.steps, w.broken, story(v, mutant{}, seed+uint64(i), steps))
 			}
