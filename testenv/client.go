@@ -39,7 +39,8 @@ func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) 
 }
 
 // Namespace creates a namespace for this test and returns its name. The namespace is deleted when the
-// test ends, without waiting for the deletion to finish.
+// test ends, without waiting for the deletion to finish. On a server that [Start] has started it stays:
+// that server ends with the test binary, and to delete a namespace costs it more than most tests do.
 func Namespace(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
 	c := Client(t, cfg)
@@ -47,7 +48,9 @@ func Namespace(t testing.TB, cfg *rest.Config) string {
 	if err := c.Create(t.Context(), ns); err != nil {
 		t.Fatalf("create a namespace: %v", err)
 	}
-	deleteAtEnd(t, c, ns)
+	if !started(cfg) {
+		deleteAtEnd(t, c, ns)
+	}
 	return ns.Name
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ var server struct {
 	// held keeps the control plane reachable: it ends when the pipe to it is closed, which the
 	// garbage collector would do.
 	held any
+	// host is where it is, if it was started here.
+	host atomic.Pointer[string]
 }
 
 // Start returns the client configuration of an administrator for a real API server. The first call in
@@ -48,6 +51,13 @@ func Start(t testing.TB) *rest.Config {
 		t.Fatalf("no API server to test on: %v", server.err)
 	}
 	return rest.CopyConfig(server.cfg)
+}
+
+// started reports whether cfg is for a server that Start has started, so that nothing in it outlives the
+// test binary.
+func started(cfg *rest.Config) bool {
+	host := server.host.Load()
+	return host != nil && cfg.Host == *host
 }
 
 func find(t testing.TB) (*rest.Config, error) {
@@ -94,6 +104,7 @@ func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
 		return nil, err
 	}
 	server.held = cluster
+	server.host.Store(&cluster.Config.Host)
 	return cluster.Config, nil
 }
 

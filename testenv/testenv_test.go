@@ -3,6 +3,7 @@ package testenv_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -68,9 +70,12 @@ func TestStartSharesOneServer(t *testing.T) {
 
 func TestNamespaceIsDeletedAtTheEnd(t *testing.T) {
 	cfg := testenv.Start(t)
-	var name string
+	// Under another name it is a server that somebody else started, and that stays.
+	other := rest.CopyConfig(cfg)
+	other.Host = strings.Replace(cfg.Host, "127.0.0.1", "localhost", 1)
+	var name, kept string
 	t.Run("With a Long/Name_"+strings.Repeat("x", 80), func(t *testing.T) {
-		name = testenv.Namespace(t, cfg)
+		name, kept = testenv.Namespace(t, other), testenv.Namespace(t, cfg)
 	})
 	if want := "testnamespaceisdeletedattheend-with-a-long-name-xx-"; !strings.HasPrefix(name, want) {
 		t.Errorf("namespace is called %q, want %q and a suffix", name, want)
@@ -79,6 +84,10 @@ func TestNamespaceIsDeletedAtTheEnd(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err == nil && ns.DeletionTimestamp.IsZero() {
 		t.Errorf("namespace %q is not being deleted", name)
+	}
+	ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kept}}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); os.Getenv(testenv.EnvKubeconfig)+os.Getenv(testenv.EnvAssets) == "" && (err != nil || !ns.DeletionTimestamp.IsZero()) {
+		t.Errorf("namespace %q is deleted with %s, on a server that ends with the tests (%v)", kept, ns.DeletionTimestamp, err)
 	}
 }
 
