@@ -46,11 +46,10 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 		return nil, err
 	}
 	e.simulation.State.Foreign = slices.Concat(s.Foreign, s.Operator.Ignored)
-	w, err := e.simulation.NewWorker()
-	if err != nil {
+	if e.worker, err = e.simulation.NewWorker(); err != nil {
 		return nil, err
 	}
-	e.mapper = w.Mapper()
+	e.mapper = e.worker.Mapper()
 	return e, nil
 }
 

@@ -29,6 +29,7 @@ type exploration struct {
 	judge      *judge.Judge
 	mapper     meta.RESTMapper
 	roles      *apiserver.Roles // nil: the operator is an administrator
+	worker     *run.Worker      // for one run at a time; nil if there is none yet, or none any more
 
 	reference run.Result // the undisturbed run
 	quietUses []apiserver.Use
@@ -269,20 +270,11 @@ func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 
 // shrinkAll makes the schedule of one finding of each group shorter: those are the ones that are read.
 func (e *exploration) shrinkAll() error {
-	w, err := e.simulation.NewWorker()
-	if err != nil {
-		return err
-	}
+	var failure error
 	find := func(j run.Job) (judge.Finding, bool) {
-		r := w.Play(e.t, j)
-		if r.Lost {
-			fresh, err := e.simulation.NewWorker()
-			if err != nil || r.Run == nil {
-				return judge.Finding{}, false
-			}
-			w = fresh
-		}
-		if r.Void {
+		r, err := e.alone(j)
+		if err != nil || r.Run == nil || r.Void {
+			failure = cmp.Or(failure, err)
 			return judge.Finding{}, false
 		}
 		return e.judge.Find(j, r)

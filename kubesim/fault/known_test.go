@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -129,5 +130,24 @@ func TestSilenceThatActs(t *testing.T) {
 	}, Only(Faults))
 	if r.Schedules[Faults] == 0 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "the steps cannot be played to their end") }) {
 		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	}
+}
+
+// TestKnownLeaks proves that a goroutine which a library is known to leave behind is a note, and that any
+// other one ends the exploration.
+func TestKnownLeaks(t *testing.T) {
+	s := toyLife("")
+	run := s.Operator.SetUp
+	s.Operator.SetUp = func(mgr ctrl.Manager, env *Env) error {
+		watch.Filter(watch.NewRaceFreeFake(), func(e watch.Event) (watch.Event, bool) { return e, true })
+		return run(mgr, env)
+	}
+	r := Explore(t, s, Only(Crashes), AtMost(3, Crashes))
+	const want = "a library leaves a goroutine behind, as is known: k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop (https://github.com/kubernetes/kubernetes/issues/113254)"
+	if !slices.Contains(r.Notes, want) || r.Schedules[Crashes] != 3 {
+		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	}
+	for _, text := range r.texts() {
+		t.Error(text)
 	}
 }

@@ -52,9 +52,14 @@ func (n *notes) ofOperator(r *history.Run) (all []string) {
 	for _, name := range n.reference.Learned.Unseen {
 		all = append(all, fmt.Sprintf("controller %q has a request type of its own: its calls are disturbed, but its reconciles are not seen, so none begins with a stale view and none counts as a hot loop (I13)", name))
 	}
+	for _, p := range r.Processes {
+		for _, leak := range p.KnownLeaks {
+			all = append(all, "a library leaves a goroutine behind, as is known: "+leak)
+		}
+	}
 	switch wrote := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Write }); {
 	case wrote:
-	case len(r.Passes) == 0 && len(all) == 0:
+	case len(r.Passes) == 0 && len(n.reference.Learned.Unseen) == 0:
 		all = append(all, "the operator neither reconciled nor wrote anything; its controllers have to be set up with the manager and to watch what the steps make")
 	default:
 		all = append(all, "the operator wrote nothing, so there is nothing to crash at")

@@ -21,16 +21,12 @@ import (
 // playReference plays the scenario twice without any disturbance. Both runs must be the same except for
 // fields of objects that are random: those are left out from then on, and reported.
 func (e *exploration) playReference() error {
-	w, err := e.simulation.NewWorker()
-	if err != nil {
-		return err
-	}
 	for range 2 {
-		first, err := e.wholly(w, run.Job{Keep: true})
+		first, err := e.wholly(run.Job{Keep: true})
 		if err != nil {
 			return err
 		}
-		second, err := e.wholly(w, run.Job{})
+		second, err := e.wholly(run.Job{})
 		if err != nil {
 			return err
 		}
@@ -53,13 +49,29 @@ func (e *exploration) playReference() error {
 }
 
 // wholly plays a job that must come to its end.
-func (e *exploration) wholly(w *run.Worker, j run.Job) (run.Result, error) {
-	r := w.Play(e.t, j)
+func (e *exploration) wholly(j run.Job) (run.Result, error) {
+	r, err := e.alone(j)
 	switch {
+	case err != nil:
+		return r, err
 	case r.Err != nil:
 		return r, unfit(r)
 	case r.Leaked:
 		return r, fmt.Errorf("goroutines are left after the operator ended; end them when the manager's context ends:\n%s", r.Leaks())
+	}
+	return r, nil
+}
+
+// alone plays a job while nothing else is played.
+func (e *exploration) alone(j run.Job) (r run.Result, err error) {
+	if e.worker == nil {
+		if e.worker, err = e.simulation.NewWorker(); err != nil {
+			return r, err
+		}
+	}
+	r = e.worker.Play(e.t, j)
+	if r.Lost {
+		e.worker = nil
 	}
 	return r, nil
 }
@@ -131,12 +143,10 @@ func traceOf(r *history.Run) string {
 // more with an eye on silence after each step.
 func (e *exploration) judgeUndisturbed() error {
 	e.find(run.Job{}, e.reference)
-	w, err := e.simulation.NewWorker()
-	if err != nil {
-		return err
-	}
-	watched := w.Play(e.t, run.Job{Watchful: true})
+	watched, err := e.alone(run.Job{Watchful: true})
 	switch {
+	case err != nil:
+		return err
 	case watched.Run == nil:
 		return watched.Err
 	case watched.Err != nil && !errors.Is(watched.Err, run.ErrRestless): // perhaps what the silence itself has led to

@@ -185,6 +185,8 @@ type Process struct {
 	Fenced []string
 	// Leaked is the stacks of goroutines that were left when it had ended in an orderly way.
 	Leaked string
+	// KnownLeaks are functions of libraries that were left although they should not, with links.
+	KnownLeaks []string
 	// Panics are what escaped from it, with stacks; Errors what its libraries logged as
 	// handled errors.
 	Panics []string

@@ -88,7 +88,7 @@ type Result struct {
 	// Err is why the run could not be played to its end: a fault of the scenario if it was
 	// undisturbed, a violation otherwise.
 	Err error
-	// Leaked is set if goroutines are left, Lost if the worker's server is.
+	// Leaked is set if goroutines are left that are not known to be, Lost if the worker's server is lost.
 	Leaked, Lost bool
 	// Void is set if a race did nothing, so that the run says nothing. Raced is set if one did something.
 	Void, Raced bool

@@ -100,7 +100,7 @@ func (w *Worker) Play(t *testing.T, j Job) Result {
 			bubble <- ownBubble()
 			r := w.live(j)
 			results <- r
-			if r.Leaked {
+			if r.Lost {
 				<-never // a bubble must not end before its goroutines
 			}
 		})
@@ -111,8 +111,7 @@ func (w *Worker) Play(t *testing.T, j Job) Result {
 	case <-time.After(w.simulation.Hung):
 		return Result{Err: stuck(w.simulation.Hung, <-bubble), Lost: true}
 	}
-	if r.Leaked {
-		r.Lost = true // with the server, which belongs to that bubble now
+	if r.Lost { // the server belongs to that bubble now
 		return r
 	}
 	<-ended
@@ -133,7 +132,7 @@ func (w *Worker) live(j Job) Result {
 	if err := p.fleet.stop(); r.Err == nil {
 		r.Err = err
 	}
-	r.Leaked = findLeaks(r.Run)
+	r.Lost, r.Leaked = findLeaks(r.Run)
 	if p.box != nil {
 		p.box.Complete()
 		p.learned.External = p.box.External()
