@@ -40,7 +40,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	}
 	e := &exploration{
 		t: t, scenario: s, options: o, roles: c.Roles,
-		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Waived: o.waivedIDs()},
+		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Whole: *callsFlag, Waived: o.waivedIDs()},
 	}
 	if e.simulation, err = run.New(s.compiled(), c); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/shrink"
@@ -49,6 +50,7 @@ func (e *exploration) explore() (Report, error) {
 		return Report{}, err
 	}
 	e.describe()
+	e.showCalls(e.reference.Run)
 	if err := e.judgeUndisturbed(); err != nil {
 		return e.report, err
 	}
@@ -131,6 +133,13 @@ func (e *exploration) describe() {
 		if c.Write {
 			e.report.Writes++
 		}
+	}
+}
+
+// showCalls writes all calls of a run to the test's log, if that is asked for.
+func (e *exploration) showCalls(r *history.Run) {
+	if *callsFlag {
+		e.t.Log(report.Calls(r))
 	}
 }
 

@@ -20,8 +20,11 @@ import (
 //arch:state a command line flag, which is one per process
 var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report")
 
+//arch:state a command line flag, which is one per process
+var callsFlag = flag.Bool("fault.calls", false, "show all calls: of the undisturbed run, or with -fault.replay of that schedule")
+
 // Run explores a scenario and fails the test for each way in which an invariant was broken.
-// With -fault.replay it plays only that schedule.
+// With -fault.replay it plays only that schedule. With -fault.calls the log has all calls of the run.
 func Run(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
 	r := Explore(t, s, opts...)

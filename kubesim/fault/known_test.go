@@ -151,3 +151,45 @@ func TestKnownLeaks(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestGroups proves that two bugs of which a crash reveals each are two findings, that the first line of
+// each says what differs, and that what shows the same is counted.
+func TestGroups(t *testing.T) {
+	annotate := func(ctx context.Context, c client.Client, cm *corev1.ConfigMap, keys ...string) error {
+		for _, key := range keys { // each once
+			metav1.SetMetaDataAnnotation(&cm.ObjectMeta, key, "yes")
+			if err := c.Update(ctx, cm); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	a := configMap("a")
+	r := Explore(t, Scenario{
+		Name: "two bugs", Steps: []Step{Create(a), Merge(a, `{"data":{"size":"2"}}`)}, Races: []Step{},
+		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			switch {
+			case cm.Annotations["made"] == "":
+				return 0, annotate(ctx, c, cm, "made", "created-at")
+			case cm.Data["size"] == "2" && cm.Annotations["grown"] == "":
+				return 0, annotate(ctx, c, cm, "grown", "updated-at")
+			}
+			return 0, nil
+		})},
+	}, Only(Crashes, Faults))
+	texts := r.texts()
+	if len(texts) != 2 {
+		t.Fatalf("%d findings, want 2:\n%s", len(texts), strings.Join(texts, "\n"))
+	}
+	for _, field := range []string{"created-at", "updated-at"} {
+		first := "metadata.annotations." + field + " of ConfigMap default/a is missing, without the disturbance it is \"yes\""
+		i := slices.IndexFunc(texts, func(text string) bool { return strings.HasPrefix(strings.Join(strings.Fields(text), " "), first) })
+		if i < 0 {
+			t.Errorf("no finding begins with %q:\n%s", first, strings.Join(texts, "\n"))
+			continue
+		}
+		if !strings.Contains(texts[i], "6 schedules show this:\n") || !strings.Contains(texts[i], "  crash-after at update configmaps: v1/two bugs/crash-after@") {
+			t.Errorf("it is not said what shows it:\n%s", texts[i])
+		}
+	}
+}

@@ -46,6 +46,7 @@ func (e *exploration) replay(token string) (Report, error) {
 	if err != nil {
 		return e.report, err
 	}
+	e.showCalls(played.Run)
 	e.report.Findings = nil // of runs that this one is compared with
 	e.find(j, played)
 	if j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {

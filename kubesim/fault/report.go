@@ -88,19 +88,34 @@ func counts[K ~string](m map[K]int) (all []report.Count) {
 	return all
 }
 
-// texts describes all findings: of those that broke the same in the same way one in full,
-// the one with the shortest schedule.
+// texts describes all findings: of those in which the same is wrong one in full, the one with the shortest
+// schedule, and which others show it.
 func (r Report) texts() []string {
-	var texts []string
-	groups := map[string]int{}
+	var keys []string
+	groups := map[string][]Finding{}
 	for _, f := range r.Findings {
 		key := f.found.Group()
-		if i, ok := groups[key]; ok {
-			texts[i] += "\nalso: " + f.Token
-			continue
+		if groups[key] == nil {
+			keys = append(keys, key)
 		}
-		groups[key] = len(texts)
-		texts = append(texts, f.Text)
+		groups[key] = append(groups[key], f)
+	}
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = groups[key][0].Text + report.Shown(shownBy(groups[key]))
 	}
 	return texts
+}
+
+// shownBy counts the findings of a group by what was disturbed.
+func shownBy(group []Finding) (all []report.Way) {
+	for _, f := range group {
+		i := slices.IndexFunc(all, func(w report.Way) bool { return w.Disturbed == f.found.Disturbed })
+		if i < 0 {
+			i = len(all)
+			all = append(all, report.Way{Disturbed: f.found.Disturbed, Token: f.Token})
+		}
+		all[i].Schedules++
+	}
+	return all
 }

@@ -40,7 +40,7 @@ func CreateYAML(manifest string) Step {
 // Merge changes an object by a JSON merge patch.
 func Merge(obj client.Object, patch string) Step {
 	return Step{
-		Name: "change " + obj.GetName() + ": " + patch,
+		Name: "change " + obj.GetName() + ": " + beginning(patch),
 		Do: func(ctx context.Context, w *World) error {
 			if !json.Valid([]byte(patch)) {
 				return fmt.Errorf("%s is not JSON", patch)
@@ -49,6 +49,15 @@ func Merge(obj client.Object, patch string) Step {
 		},
 		early: true, onObject: true,
 	}
+}
+
+// beginning is as much of a text as is good for a name.
+func beginning(text string) string {
+	const most = 80
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
 }
 
 // Delete deletes an object. It succeeds if the object does not exist.

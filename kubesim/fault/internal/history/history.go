@@ -323,6 +323,22 @@ func (c *Call) Target() string {
 	return target
 }
 
+// Sort says what a call is, to what kind: without the names of objects, and without the numbers in an
+// author's name of an external call.
+func (c *Call) Sort() string {
+	if c.Side == External {
+		return strings.Join(strings.FieldsFunc(c.What, func(r rune) bool { return r == ' ' || '0' <= r && r <= '9' }), " ")
+	}
+	sort := c.Verb + " " + c.Resource
+	if c.Group != "" {
+		sort += "." + c.Group
+	}
+	if c.Subresource != "" {
+		sort += "/" + c.Subresource
+	}
+	return sort
+}
+
 // StepOf returns during which step a call was made.
 func (r *Run) StepOf(call int) int {
 	for i, s := range slices.Backward(r.Steps) {

@@ -23,12 +23,32 @@ func findDivergence(r, u *index) []history.Violation {
 		if s.State.Objects == nil || want.Objects == nil || state.Equal(want, s.State) {
 			continue
 		}
+		all := state.Differences(want, s.State)
+		subjects := make([]string, len(all))
+		for n, d := range all {
+			subjects[n] = d.Subject
+		}
+		slices.Sort(subjects)
 		return []history.Violation{{
-			Message: fmt.Sprintf("step %q does not end as it does without the disturbance", s.Name),
-			Detail:  state.Diff(want, s.State), Call: history.Nobody,
+			Message: differing(all) + fmt.Sprintf(", at the end of step %q", s.Name), Subjects: slices.Compact(subjects),
+			Detail: state.Diff(want, s.State), Call: history.Nobody,
 		}}
 	}
 	return nil
+}
+
+// differing says what is different, and how much more.
+func differing(all []state.Difference) string {
+	switch n := len(all) - 1; n {
+	case -1: // the order of what is the same, perhaps
+		return "the state differs from that without the disturbance"
+	case 0:
+		return all[0].Text
+	case 1:
+		return all[0].Text + ", and one more difference"
+	default:
+		return fmt.Sprintf("%s, and %d more differences", all[0].Text, n)
+	}
 }
 
 // findLeaks is I2: nothing that was made for an object outlives it.
@@ -47,7 +67,7 @@ func findLeaks(r, _ *index) []history.Violation {
 			Message: fmt.Sprintf("external resource %s still exists, but the object that it was made for, %s, is gone; nothing will remove it",
 				idOf(t), l.key),
 			Detail: "If it is to be kept, its Owner has to be empty by then.",
-			Call:   r.madeBy(idOf(t)),
+			Call:   r.madeBy(idOf(t)), Subjects: []string{"external " + t.Kind + " of " + l.key},
 		})
 	}
 	return found
@@ -170,13 +190,13 @@ func findDuplicates(r, u *index) []history.Violation {
 			found = append(found, history.Violation{
 				Message: fmt.Sprintf("%s has %d external resources of kind %q at once (%s), %d without the disturbance",
 					m.owner, len(m.atOnce), m.kind, strings.Join(m.atOnce, ", "), atOnce),
-				Call: m.atOnceCall,
+				Call: m.atOnceCall, Subjects: []string{"external " + m.kind + " of " + m.owner},
 			})
 		case len(m.ids) > times+m.lost:
 			found = append(found, history.Violation{
 				Message: fmt.Sprintf("an external resource of kind %q was created %d times for %s (%s), %d without the disturbance",
 					m.kind, len(m.ids), m.owner, strings.Join(m.ids, ", "), times),
-				Call: m.calls[times+m.lost],
+				Call: m.calls[times+m.lost], Subjects: []string{"external " + m.kind + " of " + m.owner},
 			})
 		}
 	}

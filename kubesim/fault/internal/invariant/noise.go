@@ -47,7 +47,7 @@ func findNoise(r, u *index) []history.Violation {
 func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 	var kinds [3][]*noise
 	hear := func(kind int, text string, c *history.Call) {
-		subject := text + " " + kindOfCall(c)
+		subject := text + " " + c.Sort()
 		i := slices.IndexFunc(kinds[kind], func(n *noise) bool { return n.subject == subject })
 		if i < 0 {
 			i = len(kinds[kind])
@@ -77,16 +77,6 @@ func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 		}
 	}
 	return slices.Concat(kinds[0], kinds[1], kinds[2]), looks
-}
-
-// kindOfCall is what a call does, to what kind: without the name of the object.
-func kindOfCall(c *history.Call) string {
-	if c.Side == history.External {
-		return c.What
-	}
-	one := *c
-	one.Namespace, one.Name = "", ""
-	return strings.TrimSpace(target(&one))
 }
 
 // habit says what an operator does at rest that does no harm: in its first pass after a restart it writes

@@ -28,15 +28,14 @@ type Finding struct {
 	// Job is what was played, Step the step during which the run was disturbed.
 	Job  run.Job
 	Step int
+	// Disturbed says what was disturbed first, without names: "crash-after at create statefulsets.apps".
+	Disturbed string
 }
 
-// Group is the same for findings that break the same by the same kind of disturbance.
+// Group is the same for findings in which the same is wrong, by kind and field.
 func (f Finding) Group() string {
 	v := f.Violations[0]
-	if len(f.Job.Schedule) == 0 {
-		return v.Invariant + v.Title
-	}
-	return v.Invariant + v.Title + string(f.Job.Schedule[0].Family())
+	return v.Invariant + " " + strings.Join(v.Subjects, ", ")
 }
 
 // Rank is the place of a finding in the order of how bad it is, the worst first.
@@ -47,6 +46,8 @@ type Judge struct {
 	Scenario string
 	// Test is the name of the test, for the command that replays a finding.
 	Test string
+	// Whole shows all calls of a run in the text of a finding.
+	Whole bool
 	// Waived are ids of invariants that may be broken.
 	Waived []string
 
@@ -143,7 +144,7 @@ func (j *Judge) Access(a *history.Access) (Finding, bool) {
 	}
 	v := found[0]
 	return Finding{
-		Token: schedule.Schedule(nil).Token(j.Scenario), Violations: found, Text: v.Title + " (" + v.Invariant + "): " + v.Message,
+		Token: schedule.Schedule(nil).Token(j.Scenario), Violations: found, Text: fmt.Sprintf("%s (%s, %s)", v.Message, v.Invariant, v.Title),
 	}, true
 }
 
@@ -153,9 +154,11 @@ func (j *Judge) finding(job run.Job, r run.Result, like *history.Run, found []hi
 	}
 	token := job.Schedule.Token(j.Scenario)
 	text := report.Text(report.Input{
-		Run: r.Run, Undisturbed: like, Violations: found, Token: token, Test: j.Test, Package: ownPackage(),
+		Run: r.Run, Undisturbed: like, Violations: found, Token: token, Test: j.Test, Package: ownPackage(), Whole: j.Whole,
 	})
-	return Finding{Token: token, Violations: found, Text: text, Job: job, Step: firstFault(r.Run)}, true
+	f := Finding{Token: token, Violations: found, Text: text, Job: job}
+	f.Step, f.Disturbed = firstFault(r.Run)
+	return f, true
 }
 
 // unwaived leaves out what does not count.
@@ -254,12 +257,17 @@ func endsAs(r, like *history.Run) bool {
 	return last >= 0 && last < len(like.Steps) && state.Equal(like.Steps[last].State, r.Steps[last].State)
 }
 
-// firstFault is the step during which a run was disturbed first.
-func firstFault(r *history.Run) int {
+// firstFault is the step during which a run was disturbed first, and what was disturbed.
+func firstFault(r *history.Run) (step int, disturbed string) {
 	if len(r.Faults) == 0 {
-		return 0
+		return 0, "no disturbance"
 	}
-	return r.Faults[0].Step
+	f := r.Faults[0]
+	at := f.At
+	if f.Call != history.Nobody && f.Call < len(r.Calls) {
+		at = r.Calls[f.Call].Sort()
+	}
+	return f.Step, f.Kind + " at " + at
 }
 
 // ownPackage is the import path of the package that is tested, as the go command wrote it into

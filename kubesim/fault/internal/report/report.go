@@ -24,16 +24,19 @@ type Input struct {
 	Run, Undisturbed *history.Run
 	// Violations are what it broke, the most telling first; at least one.
 	Violations []history.Violation
+	// Whole shows all calls rather than those that matter.
+	Whole bool
 }
 
 const (
 	columns = 100
-	height  = 36 // lines before the command, about
+	height  = 44 // lines before the command, about
 	others  = 3  // violations besides the first
+	ways    = 8  // of what was disturbed
 )
 
-// Text tells what was broken, by which schedule, and how to see it again: at most about 40 lines of
-// 100 columns. Only the command to replay may be longer.
+// Text says what is wrong, which schedule leads there, and how to see it again: at most about 50 lines,
+// unless the whole run is shown. Sentences have 100 columns; calls and fields are not cut.
 func Text(in Input) string {
 	var b strings.Builder
 	for i, v := range in.Violations {
@@ -45,7 +48,7 @@ func Text(in Input) string {
 			fmt.Fprintf(&b, "  and %d more\n", len(in.Violations)-i)
 			break
 		}
-		b.WriteString(cut("  also: "+said(v), columns) + "\n")
+		b.WriteString(wrapped("  also: "+said(v), "    "))
 	}
 	b.WriteByte('\n')
 	b.WriteString(schedule(in))
@@ -56,13 +59,40 @@ func Text(in Input) string {
 
 // said is a violation in one sentence.
 func said(v history.Violation) string {
-	title := v.Title
-	if title == "" {
-		title = v.Invariant
-	} else {
-		title += " (" + v.Invariant + ")"
+	if v.Title == "" {
+		return v.Message + " (" + v.Invariant + ")"
 	}
-	return title + ": " + v.Message
+	return fmt.Sprintf("%s (%s, %s)", v.Message, v.Invariant, v.Title)
+}
+
+// Way is one thing to disturb that leads to the same end, and how many schedules do.
+type Way struct {
+	// Disturbed is what is disturbed: "crash-after at create statefulsets.apps". Token is the shortest schedule.
+	Disturbed, Token string
+	Schedules        int
+}
+
+// Shown says how many schedules show the same; nothing if it is one.
+func Shown(all []Way) string {
+	total := 0
+	for _, w := range all {
+		total += w.Schedules
+	}
+	if total < 2 {
+		return ""
+	}
+	b := fmt.Sprintf("%d schedules show this:\n", total)
+	for i, w := range all {
+		if i == ways && len(all) > ways+1 {
+			return b + fmt.Sprintf("  and %d more calls that can be disturbed\n", len(all)-i)
+		}
+		more := ""
+		if w.Schedules > 1 {
+			more = fmt.Sprintf(" and %d more", w.Schedules-1)
+		}
+		b += fmt.Sprintf("  %s: %s%s\n", w.Disturbed, w.Token, more)
+	}
+	return b
 }
 
 // details shows what the first violation adds to its sentence, and how the state differs from that of
@@ -93,7 +123,7 @@ func excerpt(title, text string, n int) string {
 		if i == n && len(lines) > n+1 {
 			return b + fmt.Sprintf("  ... %d more lines\n", len(lines)-i)
 		}
-		b += cut("  "+strings.ReplaceAll(line, "\t", "    "), columns) + "\n"
+		b += cut("  "+strings.ReplaceAll(line, "\t", "    "), 2*columns) + "\n"
 	}
 	return b
 }
@@ -139,7 +169,7 @@ func wrapped(s, indent string) string {
 	for word := range strings.FieldsSeq(s) {
 		switch {
 		case line == "":
-			line = word
+			line = s[:len(s)-len(strings.TrimLeft(s, " "))] + word
 		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
 			b.WriteString(line + "\n")
 			line = indent + word
@@ -147,7 +177,7 @@ func wrapped(s, indent string) string {
 			line += " " + word
 		}
 	}
-	return b.String() + cut(line, columns) + "\n"
+	return b.String() + line + "\n"
 }
 
 // Count is a number with its name: 28 "crashes".

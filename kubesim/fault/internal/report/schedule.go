@@ -15,7 +15,9 @@ import (
 const (
 	beforeFault = 3
 	afterFault  = 5
-	rows        = 13 // of calls
+	rows        = 20 // of calls
+	gap         = 3  // calls that are rather shown than counted
+	answers     = 80 // columns of an answer
 )
 
 // schedule is the calls around the faults as a table, with the faults in their places.
@@ -30,9 +32,28 @@ func schedule(in Input) string {
 		what = faults(r.Faults)
 	}
 	b.WriteString(cut(fmt.Sprintf("scenario %q, %s:", r.Scenario, what), columns) + "\n")
-	b.WriteString(cut("     call  time      proc  reconcile           request                             answer", columns) + "\n")
-	t := table{run: r, out: &b, step: -1, last: -1}
-	for _, i := range shown(in) {
+	b.WriteString(calls(r, shown(in)))
+	return b.String()
+}
+
+// Calls is all calls of a run.
+func Calls(r *history.Run) string {
+	if len(r.Calls) == 0 {
+		return "the operator made no call\n"
+	}
+	return fmt.Sprintf("scenario %q, all calls:\n", r.Scenario) + calls(r, shown(Input{Run: r, Whole: true}))
+}
+
+// calls is some calls of a run as a table. No name is cut: a column is as wide as what is longest in it.
+func calls(r *history.Run, some []int) string {
+	var b strings.Builder
+	t := table{run: r, out: &b, step: -1, last: -1, pass: len("reconcile"), target: len("request")}
+	for _, i := range some {
+		t.pass = max(t.pass, len(passOf(r, &r.Calls[i])))
+		t.target = max(t.target, len(r.Calls[i].Target()))
+	}
+	fmt.Fprintf(&b, "     call  time      proc  %-*s  %-*s  answer\n", t.pass, "reconcile", t.target, "request")
+	for _, i := range some {
 		t.add(i)
 	}
 	t.leaveOut(len(r.Calls))
@@ -44,6 +65,8 @@ type table struct {
 	run        *history.Run
 	out        *strings.Builder
 	step, last int // the step and the call that were written last; -1 means none
+	// pass and target are the widths of columns.
+	pass, target int
 }
 
 // add writes a call, and before it what happened since the last one.
@@ -51,7 +74,7 @@ func (t *table) add(call int) {
 	t.leaveOut(call)
 	t.beginStep(call)
 	t.strike(call)
-	t.out.WriteString(row(t.run, &t.run.Calls[call]) + "\n")
+	t.out.WriteString(t.row(&t.run.Calls[call]) + "\n")
 	t.last = call
 }
 
@@ -107,7 +130,8 @@ func faults(all []history.Fault) string {
 }
 
 // row is one call.
-func row(r *history.Run, c *history.Call) string {
+func (t *table) row(c *history.Call) string {
+	r := t.run
 	sign := "    "
 	var marks []string
 	for _, f := range r.Faults {
@@ -121,20 +145,25 @@ func row(r *history.Run, c *history.Call) string {
 	if c.Fault != "" && len(marks) == 0 {
 		sign, marks = "  >>", append(marks, c.Fault)
 	}
-	pass := "-"
-	if c.Pass >= 0 && c.Pass < len(r.Passes) {
-		p := r.Passes[c.Pass]
-		pass = p.Object
-		if r.Passes[c.Pass].Stale {
-			pass += " (stale)"
-		}
-	}
-	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-18s  %-34s  %s", sign, c.Index, clock(r, c.At), c.Process+1, cut(pass, 18), cut(c.Target(), 34), answerOf(c))
-	line = cut(strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " "), columns)
+	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-*s  %-*s  %s", sign, c.Index, clock(r, c.At), c.Process+1,
+		t.pass, passOf(r, c), t.target, c.Target(), cut(answerOf(c), answers))
+	line = strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " ")
 	for _, m := range marks {
 		line += "\n" + cut("  >>       "+m+meaning(m), columns)
 	}
 	return line
+}
+
+// passOf is the object whose reconcile makes a call, "-" for none.
+func passOf(r *history.Run, c *history.Call) string {
+	if c.Pass < 0 || c.Pass >= len(r.Passes) {
+		return "-"
+	}
+	p := r.Passes[c.Pass]
+	if p.Stale {
+		return p.Object + " (stale)"
+	}
+	return p.Object
 }
 
 // meaning says in words what a fault is.
@@ -195,6 +224,13 @@ func answerOf(c *history.Call) string {
 // shown are the calls to show: those about the faults and about what they broke, and the first ones
 // of an undisturbed run.
 func shown(in Input) []int {
+	if in.Whole {
+		all := make([]int, len(in.Run.Calls))
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
 	s := selection{calls: in.Run.Calls, wanted: map[int]bool{}}
 	for _, v := range in.Violations {
 		if v.Call != history.Nobody && v.Call < len(s.calls) {
@@ -207,10 +243,33 @@ func shown(in Input) []int {
 			s.around(at, beforeFault, afterFault)
 		}
 	}
-	if len(s.wanted) == 0 {
-		s.around(0, 0, rows-1)
+	if v := in.Violations; len(v) > 0 && len(in.Run.Faults) > 0 { // from the cause to the effect
+		s.between(momentOf(in.Run, in.Run.Faults[0]), v[0].Call)
 	}
-	return slices.Sorted(maps.Keys(s.wanted))
+	if len(s.wanted) == 0 {
+		s.around(0, 0, 12)
+	}
+	return s.filled()
+}
+
+// filled is what is wanted, and the few calls between that cost no more to show than to count.
+func (s *selection) filled() (all []int) {
+	last := -1
+	for _, i := range slices.Sorted(maps.Keys(s.wanted)) {
+		if i-last-1 > gap {
+			last = i - 1
+		}
+		for n := last + 1; n <= i; n++ {
+			all = append(all, n)
+		}
+		last = i
+	}
+	if rest := len(s.calls) - last - 1; rest <= gap {
+		for n := range rest {
+			all = append(all, last+1+n)
+		}
+	}
+	return all
 }
 
 // momentOf is the call that a fault hit, or the first one after it; -1 means that none came.
@@ -232,6 +291,15 @@ func (s *selection) around(center, before, after int) {
 	s.want(center)
 	s.take(center+1, 1, after)
 	s.take(center-1, -1, before)
+}
+
+// between takes the telling calls after one and before another.
+func (s *selection) between(from, to int) {
+	for i := from + 1; from >= 0 && i < to && s.has(i); i++ {
+		if telling(&s.calls[i]) {
+			s.want(i)
+		}
+	}
 }
 
 // take takes n telling calls, beginning with one and going on by so many.

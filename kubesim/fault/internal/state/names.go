@@ -136,7 +136,20 @@ func (n *names) text(s string) string {
 	if len(s) >= uidLen {
 		s = n.withoutUIDs(s)
 	}
-	return n.replace(s)
+	return n.replace(withoutAdmission(s))
+}
+
+// admitted is what the API server's own admission puts before five random letters: the name of the volume
+// with the token of a Pod's ServiceAccount.
+const admitted = "kube-api-access-"
+
+// withoutAdmission leaves the random letters out.
+func withoutAdmission(s string) string {
+	before, after, ok := strings.Cut(s, admitted)
+	if !ok || len(after) < 5 {
+		return s
+	}
+	return before + admitted + "*" + withoutAdmission(after[5:])
 }
 
 // withoutUIDs names the objects that s has the UIDs of.

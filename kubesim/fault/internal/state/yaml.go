@@ -245,29 +245,51 @@ func sortedKeys(m map[string]any, element bool) []string {
 	return keys
 }
 
-// inOrder sorts lists whose order means nothing: finalizers, owners, conditions.
+// inOrder sorts lists whose order means nothing: finalizers, and elements that something names, such as
+// owners, conditions and ports. The order in which containers start means something.
 func inOrder(key string, list []any) []any {
 	by := ""
-	switch key {
-	case "finalizers":
-	case "ownerReferences":
-		by = "name"
-	case "conditions":
-		by = "type"
-	default:
+	switch {
+	case len(list) < 2 || key == "initContainers":
 		return list
+	case key != "finalizers":
+		if by = keyOf(list); by == "" {
+			return list
+		}
 	}
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b any) int { return cmp.Compare(textOf(a, by), textOf(b, by)) })
 	return sorted
 }
 
+// keyOf is the field by which the elements of a list are named: no two have the same. It is empty if there
+// is none.
+func keyOf(list []any) string {
+	for _, field := range naturalKeys {
+		seen := make(map[string]bool, len(list))
+		for _, e := range list {
+			if m, ok := e.(map[string]any); ok && m[field] != nil {
+				seen[textOf(e, field)] = true
+			}
+		}
+		if len(seen) == len(list) {
+			return field
+		}
+	}
+	return ""
+}
+
 func textOf(v any, field string) string {
 	if m, ok := v.(map[string]any); ok {
 		v = m[field]
 	}
-	s, _ := v.(string)
-	return s
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64, float64:
+		return fmt.Sprintf("%12v", v)
+	}
+	return ""
 }
 
 // decoded shows a Secret's data as text where it is text.

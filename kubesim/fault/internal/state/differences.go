@@ -1,0 +1,244 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+)
+
+// Difference is one thing in which two states differ.
+type Difference struct {
+	// Subject is the kind and the field, without names: "statefulsets.apps spec.replicas".
+	Subject string
+	// Text says what is different, in one sentence.
+	Text string
+}
+
+// Differences lists what differs between the state that was wanted and the one that was reached: how many
+// objects and external resources there are first, then fields.
+func Differences(want, got history.State) []Difference {
+	x, y := sheets(want), sheets(got)
+	var fields []Difference
+	kept := map[member]*tally{}
+	for _, key := range slices.Sorted(maps.Keys(x)) {
+		after, both := y[key]
+		if !both {
+			kept[memberOf(key, x[key])] = &tally{}
+			continue
+		}
+		if after != x[key] {
+			fields = append(fields, differingFields(key, x[key], after)...)
+		}
+	}
+	for key, sheet := range y {
+		if _, both := x[key]; !both {
+			kept[memberOf(key, sheet)] = &tally{}
+		}
+	}
+	for key, sheet := range x {
+		if t := kept[memberOf(key, sheet)]; t != nil {
+			t.want++
+		}
+	}
+	for key, sheet := range y {
+		if t := kept[memberOf(key, sheet)]; t != nil {
+			t.got++
+		}
+	}
+	return append(described(kept), fields...)
+}
+
+// member is the objects of a kind that have one owner, or one object without an owner.
+type member struct{ kind, title, owner string }
+
+// tally is how many members there are to be, and are.
+type tally struct{ want, got int }
+
+// described says which members are missing and which are too many.
+func described(all map[member]*tally) (found []Difference) {
+	byName := func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.owner, b.owner), cmp.Compare(a.title, b.title))
+	}
+	for _, m := range slices.SortedFunc(maps.Keys(all), byName) {
+		t := all[m]
+		d := Difference{Subject: m.kind + " missing"}
+		switch {
+		case t.got > t.want:
+			d.Subject = m.kind + " too many"
+		case t.got == t.want:
+			d.Subject = m.kind + " others"
+		}
+		switch {
+		case m.owner == "" && t.got < t.want:
+			d.Text = m.title + " is missing"
+		case m.owner == "":
+			d.Text = m.title + " exists, which it does not without the disturbance"
+		case t.got == t.want:
+			d.Text = fmt.Sprintf("%s has another %s than without the disturbance", m.owner, m.title)
+		default:
+			d.Text = fmt.Sprintf("%s has %s, %s without the disturbance", m.owner, several(t.got, m.title), several(t.want, ""))
+		}
+		found = append(found, d)
+	}
+	return found
+}
+
+func several(n int, what string) string {
+	text := "no"
+	if n > 0 {
+		text = fmt.Sprint(n)
+	}
+	switch {
+	case what == "" && n == 0:
+		return "none"
+	case what == "":
+		return text
+	case n == 1:
+		return text + " " + what
+	case strings.HasPrefix(what, "external resource "):
+		return text + " external resources" + strings.TrimPrefix(what, "external resource")
+	case strings.HasSuffix(what, "s"):
+		return text + " " + what + "es"
+	case strings.HasSuffix(what, "y"):
+		return text + " " + strings.TrimSuffix(what, "y") + "ies"
+	}
+	return text + " " + what + "s"
+}
+
+// memberOf says what a sheet is one of.
+func memberOf(key, sheet string) member {
+	resource, name, _ := strings.Cut(key, " ")
+	if resource == "external" {
+		kind, id, _ := strings.Cut(name, " ")
+		owner := ownerLine(sheet)
+		if owner == "" {
+			return member{kind: "external " + kind, title: "external resource " + kind + " " + id}
+		}
+		return member{"external " + kind, fmt.Sprintf("external resource of kind %q", kind), owner}
+	}
+	var o map[string]any
+	if yaml.Unmarshal([]byte(sheet), &o) != nil {
+		return member{kind: resource, title: key}
+	}
+	kind, _ := o["kind"].(string)
+	kind = cmp.Or(kind, resource)
+	metadata, _ := o["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	for _, e := range owners {
+		if m, ok := e.(map[string]any); ok {
+			namespace, _, both := strings.Cut(name, "/")
+			owner := fmt.Sprint(m["name"])
+			if both {
+				owner = namespace + "/" + owner
+			}
+			return member{resource, kind, fmt.Sprintf("%v %s", m["kind"], owner)}
+		}
+	}
+	return member{kind: resource, title: kind + " " + name}
+}
+
+// ownerLine is the owner in the sheet of an external resource.
+func ownerLine(sheet string) string {
+	first, _, _ := strings.Cut(sheet, "\n")
+	owner := strings.Trim(strings.TrimPrefix(first, "owner: "), `"`)
+	return strings.TrimSuffix(strings.TrimPrefix(owner, "uid("), ")")
+}
+
+// differingFields are the fields in which two sheets differ.
+func differingFields(key, a, b string) []Difference {
+	var before, now any
+	resource, name, _ := strings.Cut(key, " ")
+	if resource == "external" {
+		kind, _, _ := strings.Cut(name, " ")
+		resource, name = "external "+kind, key
+	}
+	if yaml.Unmarshal([]byte(a), &before) != nil || yaml.Unmarshal([]byte(b), &now) != nil {
+		return []Difference{{resource, key + " differs"}}
+	}
+	if o, ok := now.(map[string]any); ok && o["kind"] != nil {
+		name = fmt.Sprintf("%v %s", o["kind"], name)
+	}
+	var all []Difference
+	leaves("", before, now, func(path string, x, y any) {
+		text := fmt.Sprintf("%s of %s is %s, %s without the disturbance", path, name, short(y), short(x))
+		switch {
+		case y == nil:
+			text = fmt.Sprintf("%s of %s is missing, without the disturbance it is %s", path, name, short(x))
+		case x == nil:
+			text = fmt.Sprintf("%s of %s is %s, and missing without the disturbance", path, name, short(y))
+		}
+		all = append(all, Difference{resource + " " + path, text})
+	})
+	return all
+}
+
+// short is a value for a sentence.
+func short(v any) string {
+	const most = 60
+	text := fmt.Sprint(v)
+	switch v := v.(type) {
+	case string:
+		text = fmt.Sprintf("%q", v)
+	case map[string]any, []any:
+		if b, err := yaml.Marshal(v); err == nil {
+			text = strings.Join(strings.Fields(string(b)), " ")
+		}
+	case nil:
+		text = "missing"
+	}
+	if utf8.RuneCountInString(text) > most {
+		return string([]rune(text)[:most]) + "…"
+	}
+	return text
+}
+
+// leaves calls do for each value that differs. Elements of lists are known by their names, if they have
+// such; a list of others is one value.
+func leaves(path string, a, b any, do func(path string, a, b any)) {
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	x, isMap := a.(map[string]any)
+	y, both := b.(map[string]any)
+	join := func(key string) string { return strings.TrimPrefix(path+"."+key, ".") }
+	if !isMap || !both {
+		first, ok := a.([]any)
+		second, also := b.([]any)
+		if x, y = byKey(first), byKey(second); !ok || !also || x == nil || y == nil {
+			do(path, a, b)
+			return
+		}
+		join = func(key string) string { return path + "[" + key + "]" }
+	}
+	keys := maps.Clone(x)
+	maps.Copy(keys, y)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		leaves(join(key), x[key], y[key], do)
+	}
+}
+
+// byKey returns the elements of a list by what names them; nil if nothing does.
+func byKey(list []any) map[string]any {
+	field := keyOf(list)
+	if field == "" {
+		return nil
+	}
+	all := make(map[string]any, len(list))
+	for _, e := range list {
+		all[strings.TrimSpace(textOf(e, field))] = e
+	}
+	return all
+}
+
+// naturalKeys are fields that name an element of a list.
+//
+//arch:state a list that never changes
+var naturalKeys = []string{"name", "type", "key", "port", "containerPort", "mountPath", "ip", "id"}
