@@ -31,6 +31,9 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	case o.pairs < 0:
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, sandbox.MisuseError(fmt.Sprintf("Sample(%d) would play no pairs; give a number above 0, or 0 for %d of them", o.pairs, SampledPairs)))
 	}
+	if o.budget < 0 {
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, sandbox.MisuseError(fmt.Sprintf("Budget(%v) is no time; give one above 0, or 0 for the time until the test's deadline", o.budget)))
+	}
 	if err := o.checkWaivers(); err != nil {
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
 	}

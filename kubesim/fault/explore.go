@@ -30,7 +30,9 @@ type exploration struct {
 	judge      *judge.Judge
 	mapper     meta.RESTMapper
 	roles      *apiserver.Roles // nil: the operator is an administrator
-	worker     *run.Worker      // for one run at a time; nil if there is none yet, or none any more
+	clock      clock
+	cost       time.Duration // of one run, in real time
+	worker     *run.Worker   // for one run at a time; nil if there is none yet, or none any more
 
 	reference run.Result // the undisturbed run
 	quietUses []apiserver.Use
@@ -42,9 +44,12 @@ type exploration struct {
 
 // explore plays the undisturbed run, then all schedules.
 func (e *exploration) explore() (Report, error) {
-	began := time.Now()
+	e.clock = e.newClock()
 	if token := *replayFlag; token != "" {
 		return e.replay(token)
+	}
+	if scenario, _, err := resumption(); err != nil || scenario != "" && scenario != e.scenario.Name {
+		return e.unplayed("-fault.resume", scenario), err
 	}
 	if err := e.prepare(); err != nil {
 		return Report{}, err
@@ -66,7 +71,7 @@ func (e *exploration) explore() (Report, error) {
 	for rule, n := range e.plan.Pruned {
 		e.report.Pruned[Rule(rule)] = n
 	}
-	e.report.Took = time.Since(began)
+	e.report.Took = time.Since(e.clock.began)
 	return e.report, nil
 }
 
@@ -158,13 +163,29 @@ func (e *exploration) playAll() error {
 			jobs[i].Like = e.reference.Run
 		}
 	}
-	return e.play(jobs, func(j run.Job, r run.Result) {
+	jobs, err := e.sift(jobs)
+	if err != nil {
+		return err
+	}
+	e.announce()
+	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.clock.until, func(j run.Job, r run.Result) {
 		if !r.Void {
 			e.report.Schedules[Kind(j.Schedule.Family())]++
 		}
 		e.noteRace(j, r)
 		e.find(j, r)
+		e.progress()
 	})
+	e.stop(played, len(jobs))
+	return err
+}
+
+// unplayed is the report of a scenario that a flag does not name. It may be of another one in the same test.
+func (e *exploration) unplayed(flag, scenario string) Report {
+	return Report{
+		Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{},
+		Notes: []string{fmt.Sprintf("%s names scenario %q, so nothing was played", flag, scenario)},
+	}
 }
 
 // jobsOf lists the schedules of a kind.

@@ -46,9 +46,9 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	for _, s := range scenarios {
+	for i, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.suite = true })...)
+			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.suite, o.share = true, len(scenarios)-i })...)
 			reports = append(reports, r)
 			if r.access != nil {
 				accesses = append(accesses, r.access)
@@ -59,8 +59,9 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 		!slices.ContainsFunc(scenarios, func(s Scenario) bool { return s.Name == scenario }) {
 		t.Errorf("replay token %s is of scenario %q, which is none of this suite", *replayFlag, scenario)
 	}
-	if len(reports) < len(scenarios) || *replayFlag != "" {
-		return reports
+	unplayed := func(r Report) bool { return r.Unplayed > 0 }
+	if len(reports) < len(scenarios) || *replayFlag+*resumeFlag != "" || slices.ContainsFunc(reports, unplayed) {
+		return reports // what was not played may need what seems to be needless
 	}
 	closed := true
 	for _, v := range invariant.Closure(accesses) {

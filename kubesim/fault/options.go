@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
@@ -29,6 +30,8 @@ const (
 	Locked Rule = Rule(plan.Locked)
 	// Thinned: [AtMost] limits the number.
 	Thinned Rule = Rule(plan.Thinned)
+	// OutOfTime: the time was over, see [Budget].
+	OutOfTime Rule = Rule(plan.OutOfTime)
 )
 
 // Option changes the behavior of [Run] and [Explore].
@@ -41,6 +44,8 @@ type options struct {
 	pairs   int
 	most    map[Kind]int
 	waived  []waiver
+	budget  time.Duration
+	share   int  // scenarios that the time until the test's deadline is for; 0 is one
 	suite   bool // whose end says which waivers were not needed
 }
 
@@ -61,11 +66,21 @@ func Workers(n int) Option { return func(o *options) { o.workers = n } }
 // contains a smaller one. A negative number is an error.
 func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
 
-// AtMost plays at most n schedules of each of these kinds, spread evenly over all of them. 0 means all.
+// Budget limits the real time of an exploration. Crashes are played first, then lost answers, then all
+// others, those of each kind spread over the run. If the time is over before all are played, a note says how
+// many are not, and how to go on. 0 means the time until the test's deadline, less a margin; the scenarios of a
+// [Suite] share it. A negative time is an error.
+func Budget(d time.Duration) Option { return func(o *options) { o.budget = d } }
+
+// AtMost plays at most n schedules of each of these kinds, spread evenly over all of them; without kinds,
+// at most n in all, in the order that [Budget] describes. 0 means all.
 func AtMost(n int, kinds ...Kind) Option {
 	return func(o *options) {
 		if o.most == nil {
 			o.most = map[Kind]int{}
+		}
+		if len(kinds) == 0 {
+			o.most[""] = n
 		}
 		for _, k := range kinds {
 			o.most[k] = n

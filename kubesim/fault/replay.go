@@ -17,11 +17,8 @@ func (e *exploration) replay(token string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if scenario != e.scenario.Name { // it may be of another one in the same test
-		return Report{
-			Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{},
-			Notes: []string{fmt.Sprintf("-fault.replay names scenario %q, so nothing was played", scenario)},
-		}, nil
+	if scenario != e.scenario.Name {
+		return e.unplayed("-fault.replay", scenario), nil
 	}
 	if err := e.prepare(); err != nil {
 		return e.report, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -40,7 +41,9 @@ func (e *exploration) playReference() error {
 		}
 		what, fields = "", nil
 		for n := 1; n < sameRuns && what == ""; n++ {
+			began := time.Now()
 			another, err := e.wholly(run.Job{})
+			e.cost = time.Since(began)
 			if err != nil {
 				return err
 			}

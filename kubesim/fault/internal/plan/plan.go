@@ -25,6 +25,7 @@ const (
 	Alternating Rule = "alternating"
 	Locked      Rule = "locked"
 	Thinned     Rule = "thinned"
+	OutOfTime   Rule = "out of time"
 )
 
 // Plan lists schedules.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
@@ -13,6 +14,7 @@ import (
 type crew struct {
 	simulation *Simulation
 	jobs       []Job
+	until      time.Time // zero: as long as it takes
 	done       func(Job, Result)
 
 	mu      sync.Mutex
@@ -43,7 +45,7 @@ func (c *crew) take(err error) (Job, bool) {
 	if c.failure == nil {
 		c.failure = err
 	}
-	if c.failure != nil || c.next == len(c.jobs) {
+	if c.failure != nil || c.next == len(c.jobs) || !c.until.IsZero() && time.Now().After(c.until) {
 		return Job{}, false
 	}
 	c.next++

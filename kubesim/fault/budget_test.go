@@ -1,0 +1,58 @@
+package fault
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+)
+
+// TestBudget proves that an exploration ends when its time is over, says so, and can be gone on with: both
+// parts together play each schedule once.
+func TestBudget(t *testing.T) {
+	s := toyLife("")
+	s.Races = []Step{}
+	played := func(r Report) (n int) {
+		for _, of := range r.Schedules {
+			n += of
+		}
+		return n
+	}
+	all := played(Explore(t, s, Only(Crashes, Faults)))
+	r := Explore(t, s, Only(Crashes, Faults), Budget(time.Nanosecond))
+	if played(r) != 0 || r.Unplayed != all || r.Pruned[OutOfTime] != all {
+		t.Errorf("%d schedules of %d were played in no time, %d were not", played(r), all, r.Unplayed)
+	}
+	const note = " schedules were not played, the time was over; go on with -fault.resume='toy@0'"
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, note) }) {
+		t.Errorf("the notes do not say how to go on: %q", r.Notes)
+	}
+	first := Explore(t, s, Only(Crashes, Faults), AtMost(10))
+	if first.Schedules[Crashes] == 0 || played(first) != 10 {
+		t.Errorf("%v were played, want 10, with crashes first", first.Schedules)
+	}
+	*resumeFlag = "toy@10"
+	defer func() { *resumeFlag = "" }()
+	if rest := Explore(t, s, Only(Crashes, Faults)); played(rest) != all-10 {
+		t.Errorf("%d schedules were played from the tenth on, want %d", played(rest), all-10)
+	}
+	*resumeFlag = "another@10"
+	if other := Explore(t, s, Only(Crashes, Faults)); played(other) != 0 || !strings.Contains(strings.Join(other.Notes, ""), `-fault.resume names scenario "another"`) {
+		t.Errorf("another scenario was played: %v, %q", other.Schedules, other.Notes)
+	}
+	for token, want := range map[string]string{"toy@99999": "the scenario has", "toy": "SCENARIO@NUMBER", "toy@x": "SCENARIO@NUMBER"} {
+		*resumeFlag = token
+		if _, err := explored(t, s, time.Minute, Crashes); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("-fault.resume=%s gave %v, want %q", token, err, want)
+		}
+	}
+	*resumeFlag = ""
+	if _, err := newExploration(t, &s, options{budget: -1}); err == nil {
+		t.Error("a negative time was taken")
+	} else if _, ok := errors.AsType[sandbox.MisuseError](err); !ok {
+		t.Errorf("%v is no misuse", err)
+	}
+}
