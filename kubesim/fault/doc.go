@@ -2,8 +2,8 @@
 // go test: hundreds of runs in seconds, without a cluster and without a change to the operator. The
 // operator need not use trimtab; any operator that uses controller-runtime can be tested.
 //
-// A [Scenario] says how the operator is set up and what users do, step by step. [Run] plays it once
-// undisturbed, and again to check that both runs are equal. From that run it derives the schedules. In
+// A [Scenario] says how the operator is set up and what users do, step by step. [Run] plays it
+// undisturbed, and again to check that all runs are equal. From that run it derives the schedules. In
 // each schedule one thing goes wrong:
 //
 //   - the operator is killed before or after a write;
@@ -17,8 +17,9 @@
 // against invariants. Invariants have ids, such as I2, "nothing is leaked". docs/faults.md of the
 // repository lists all of them.
 //
-// A broken invariant is reported with the shortest schedule that breaks it: the calls of the run with
-// the disturbance at its place, the differences at the end, and a token that plays the schedule again.
+// A broken invariant is reported with the shortest schedule that breaks it: what differs, the calls of the
+// run with the disturbance at its place, and a token that plays the schedule again. What the undisturbed
+// run breaks is reported once; all schedules are played nevertheless, within a [Budget].
 //
 // The external API that the operator calls is an in-memory fake, an [ExternalAPI]. The operator's calls
 // go through [HTTP], or through [Read] and [Write] in a short wrapper, so that they can be disturbed like
