@@ -374,6 +374,12 @@ func componentMutants() []mutant {
 			scenario: "component-life", invariants: []string{"I1"},
 		},
 		{
+			what: "what could not be recorded of an external resource is forgotten",
+			file: "component/internal/engine/nodes.go", old: "		p.rendered.forget(p.c.UID) // the next pass needs the manifests, to record what this one did not\n",
+			mutated:  "",
+			scenario: "component-external", invariants: []string{"I1"}, token: "no-answer@5+until@1",
+		},
+		{
 			what: "a renderer that does not return holds its pass",
 			file: "component/author.go", old: "	a.abandon(obj, what, answers)\n	return a.stuck(obj.GetUID())\n", mutated: "	return <-answers\n",
 			scenario: "component-life", invariants: []string{"I20"}, token: "hang@0",

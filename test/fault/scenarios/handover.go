@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,21 @@ func Handover() []fault.Scenario {
 		fault.Delete(a).Gone(a).Expecting(configMaps()),
 	}
 	s := bundleScenario("component-handover", bundlesWith(withGrace), steps, "update configmaps")
-	return []fault.Scenario{racing(s, fault.Delete(b), fault.Merge(b, objects(two)))}
+	return []fault.Scenario{racing(s, when(handedOver, fault.Delete(b)), when(handedOver, fault.Merge(b, objects(two))))}
+}
+
+// handedOver holds unless ConfigMap moved is on its way from a to b: b leaves an annotation on it if it drops what
+// it has not applied yet.
+func handedOver(ctx context.Context, w *fault.World) (bool, error) {
+	m, a := &corev1.ConfigMap{}, &bundle.Bundle{}
+	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "moved"}, m); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "a"}, a); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	isOfA, onItsWay := strings.Contains(m.Annotations[bundles+"/owner-id"], "/default/a"), m.Annotations[bundles+"/handed-over-by"] != ""
+	return !onItsWay && isOfA == (len(a.Spec.Objects) == 2), nil
 }
 
 // withGrace gives the new component time to recover from a fault, but less than the cluster is watched for. How
