@@ -49,9 +49,11 @@ type Options[T Object] struct {
 	// dependent itself. Empty means that it is created; it is never deleted.
 	Namespaces api.NamespacePolicy
 	// PruneLimit is the share of its dependents that a component can lose at a time because they are
-	// no longer rendered, from 0 to 1. If it would lose more, or all, they are kept, the condition
-	// PruneBlocked says so, and the annotation allow-prune of the component, set to its
-	// metadata.generation, has them deleted. Zero means 0.5; 1 or more means no limit.
+	// no longer rendered, from 0 to 1. An object counts as replaced, and not as lost, if another of its kind
+	// and namespace is rendered for the first time whose name differs only after the last hyphen. If the
+	// component would lose more, or all, they are kept, the condition PruneBlocked says so, and the annotation
+	// allow-prune of the component, set to its metadata.generation, has them deleted. Zero means 0.5; 1 or
+	// more means no limit.
 	PruneLimit float64
 	// HandoverGrace is how long a dependent is kept that is no longer rendered, so that another
 	// component of the same namespace can take it over; see docs/components.md. Zero means 5 seconds; a

@@ -90,6 +90,30 @@ func TestPruneGuard(t *testing.T) {
 		}
 		b.absent(b.named("m009"))
 	})
+	t.Run("B-14 prune guard/others are added in the same revision", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.create(numbered(10)...)
+		b.ready()
+		others := numbered(4)
+		for i := range 6 {
+			others = append(others, configMap(fmt.Sprintf("new-%d", i), "1"))
+		}
+		b.change(others...)
+		b.pruneBlocked("6 of 16")
+		b.value("new-5", "1")
+		b.fence()
+		b.live("m009")
+	})
+	t.Run("B-14 prune guard/names with a hash", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.create(configMap("web", "1"), configMap("settings-7f9c", "1"), configMap("texts-b3d1", "1"))
+		b.ready()
+		b.change(configMap("web", "1"), configMap("settings-01aa", "2"), configMap("texts-22bb", "2"))
+		b.ready()
+		testenv.Gone(t, b.admin, b.named("texts-b3d1"), "replaced")
+	})
 	t.Run("B-14 prune guard/half of it, and the option", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/trimtab-dev/trimtab/api"
 )
@@ -50,24 +51,62 @@ func (p *pass) shrinks() {
 	}
 }
 
-// few reports whether too few members are left of those that were not kept before.
+// few reports whether too few members are left of those that were there and not kept before. What was only added does
+// not count: it makes up for nothing that is lost.
 func (p *pass) few(limit float64) bool {
 	if len(p.unrendered) > 0 { // what is missing may still be rendered, and stays until then
 		return false
 	}
 	before, left := 0, 0
+	var lost, added []api.InventoryItem
 	kept := map[string]bool{}
 	for _, item := range p.c.Status.Inventory {
-		if kept[item.Key()] = item.Kept; !item.Kept && !leavingPhase(item.Phase) {
-			before++
-		}
+		kept[item.Key()] = item.Kept
 	}
 	for _, m := range p.members {
-		if m.wanted != nil && !kept[m.item.Key()] {
+		switch there := existed(m.item); {
+		case kept[m.item.Key()], m.wanted == nil && (!there || leavingPhase(m.item.Phase)):
+		case m.wanted == nil:
+			before++
+			lost = append(lost, m.item)
+		case there:
+			before++
 			left++
+		default:
+			added = append(added, m.item)
 		}
 	}
+	left += replaced(lost, added)
 	return before > 0 && left == 0 || float64(before-left) > limit*float64(before)
+}
+
+// existed reports whether a dependent was applied, as far as is recorded.
+func existed(item api.InventoryItem) bool {
+	return item.UID != "" || item.Digest != "" || len(item.Record) > 0
+}
+
+// replaced counts the lost objects that only have another name: one is added of their kind and namespace whose name
+// differs in what comes after the last hyphen, which is a hash of the contents or a version.
+func replaced(lost, added []api.InventoryItem) int {
+	stem := func(item api.InventoryItem) string {
+		key := item.Key()
+		if at := strings.LastIndexByte(key, '-'); at > strings.LastIndexByte(key, '/') {
+			return key[:at]
+		}
+		return key
+	}
+	free := map[string]int{}
+	for _, item := range added {
+		free[stem(item)]++
+	}
+	n := 0
+	for _, item := range lost {
+		if s := stem(item); free[s] > 0 {
+			free[s]--
+			n++
+		}
+	}
+	return n
 }
 
 // half is the share of its dependents that a component can lose at a time unless the operator says
