@@ -204,9 +204,14 @@ func (w *worker[T]) sweep(ctx context.Context, namespace string) error {
 	return w.release(ctx, namespace, all.Items)
 }
 
-// leave releases the Secrets of a component whose dependents are gone. They are read from the API server: the
-// cache may not have the finalizer yet.
+// leave releases the Secrets and ConfigMaps of a component whose dependents are gone. They are read from the API
+// server: the cache may not have the finalizer yet.
 func (p *pass[T]) leave(ctx context.Context) error {
+	if p.inventories.Has(p.obj.GetUID()) {
+		if err := p.inventories.Release(ctx, p.owner()); err != nil {
+			return err
+		}
+	}
 	if p.holds.finalizer == "" {
 		return nil
 	}
@@ -279,8 +284,8 @@ func (w *worker[T]) needed(ctx context.Context, namespace string) (map[types.Nam
 }
 
 // allGone is what the status has for the digest of manifests when all dependents of a component that is being
-// deleted are gone. It is written before the Secret is released: without it, a component whose Secret is gone
-// would wait for the Secret.
+// deleted are gone. It is written before the Secret and the ConfigMaps are released: without it, a component whose
+// Secret is gone would wait for the Secret, and one whose ConfigMaps are gone would look for its inventory.
 const allGone = "deleted"
 
 // finish ends the deletion of a component whose dependents are gone.
@@ -288,12 +293,26 @@ func (p *pass[T]) finish(ctx context.Context, s *situation) error {
 	if err := p.call(ctx, postDelete); err != nil {
 		return err
 	}
-	if p.run.Vanished() || len(p.secrets) == 0 {
+	if p.shards != nil && !p.run.Vanished() && !p.shards.Synced(p.obj.GetNamespace()) {
+		s.Ready, s.Waiting, s.Again = false, "all dependents are gone; it is not known yet whether there are ConfigMaps with the inventory", soon
+		return nil
+	}
+	var held []string
+	if len(p.secrets) > 0 {
+		held = append(held, "the Secret with the kubeconfig")
+	}
+	if p.inventories.Has(p.obj.GetUID()) {
+		held = append(held, "the ConfigMaps with the inventory")
+	}
+	switch {
+	case len(held) == 0:
+		return nil
+	case p.run.Vanished():
 		return p.leave(ctx)
 	}
 	status := p.obj.GetStatus()
 	status.Inventory, status.ProcessingDigest = nil, allGone
-	s.Ready, s.Waiting, s.Again = false, "all dependents are gone; the Secret with the kubeconfig is released next", soon
+	s.Ready, s.Waiting, s.Again = false, "all dependents are gone; released next: "+strings.Join(held, ", "), soon
 	return nil
 }
 

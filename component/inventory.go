@@ -6,10 +6,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/inventory"
+	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -42,8 +48,44 @@ func (o InventoryOptions) needs() []loop.Need {
 		return nil
 	}
 	return []loop.Need{{
-		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Verbs: []string{"get", "list", "create", "delete"},
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
 	}}
+}
+
+// watchInventories has the ConfigMaps with inventories watched.
+func (w *worker[T]) watchInventories(mgr manager.Manager, wake func(...types.NamespacedName)) error {
+	if w.options.Inventory.InlineUpTo < 0 {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(cached.New[T](), mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.NegotiatedSerializer = nil
+	c, err := metadata.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	has := func(ctx context.Context, r client.Reader, key types.NamespacedName, uid types.UID) (bool, error) {
+		obj := cached.New[T]()
+		err := r.Get(ctx, key, obj)
+		return err == nil && obj.GetUID() == uid, client.IgnoreNotFound(err)
+	}
+	w.shards = &inventory.Watch{
+		Store: &w.inventories, Kind: kind.GroupKind(), Metadata: c, Client: mgr.GetClient(), Log: mgr.GetLogger(),
+		Wake: func(name types.NamespacedName) { wake(name) },
+		Exists: func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+			switch found, err := has(ctx, mgr.GetCache(), key, uid); {
+			case err != nil: // a cache knows no other
+				return false, inventory.ErrElsewhere
+			case found:
+				return true, nil
+			}
+			return has(ctx, mgr.GetAPIReader(), key, uid)
+		},
+	}
+	return mgr.Add(w.shards)
 }
 
 // owner is the component as its inventory is kept.
@@ -56,6 +98,9 @@ func (p *pass[T]) owner() inventory.Owner {
 // dependents are found as those of a lost inventory.
 func (p *pass[T]) load(ctx context.Context) error {
 	form := inventory.FormOf(p.obj.GetStatus())
+	if p.shards != nil {
+		p.shards.Use(p.obj.GetNamespace()) //nolint:contextcheck // a watch outlives the pass that asks for it
+	}
 	err := p.inventories.Load(ctx, p.owner())
 	if err != nil && errors.Is(err, inventory.ErrLost) && (p.obj.GetDeletionTimestamp() != nil || p.run.Vanished()) {
 		p.lostInventory = true
@@ -101,6 +146,7 @@ func (p *pass[T]) save(ctx context.Context, failed error) error {
 		p.engine.Wake(client.ObjectKeyFromObject(p.obj)) // they are deleted when the status is written
 	}
 	if err == nil {
+		p.warn("InventoryDeleted", p.inventories.Restored(p.obj.GetUID()))
 		return failed
 	}
 	return errors.Join(failed, err)

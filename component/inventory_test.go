@@ -67,6 +67,14 @@ func (b *bench) recorded(n int, form func(*bundle.Bundle) bool) *bundle.Bundle {
 	return o
 }
 
+// destroy deletes a ConfigMap with an inventory and removes its finalizers.
+func (b *bench) destroy(name string) {
+	b.t.Helper()
+	b.patch("v1", "ConfigMap", name, `{"metadata":{"finalizers":null}}`)
+	b.drop(b.named(name))
+	testenv.Gone(b.t, b.admin, b.named(name), "destroyed")
+}
+
 func readable(o *bundle.Bundle) bool {
 	return o.Status.CompactInventory == "" && o.Status.InventoryShards == nil
 }
@@ -160,10 +168,7 @@ func TestInventoryUnreadable(t *testing.T) {
 		"a ConfigMap is missing": {
 			component.InventoryOptions{ReadableUpTo: 1, InlineUpTo: 1},
 			func(b *bench, o *bundle.Bundle) {
-				m := b.named(o.Status.InventoryShards[0])
-				if err := b.admin.Delete(b.t.Context(), m); err != nil {
-					b.t.Fatal(err)
-				}
+				b.destroy(o.Status.InventoryShards[0])
 			}, "status.inventoryShards",
 		},
 	} {

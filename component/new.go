@@ -199,7 +199,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	c.worker.references.cache = mgr.GetCache()
-	if err := c.worker.setupHolds(mgr); err != nil {
+	if err := errors.Join(c.worker.setupHolds(mgr), c.worker.watchInventories(mgr, c.waker.Objects)); err != nil {
 		return err
 	}
 	c.engine.Wake = func(name types.NamespacedName) { c.waker.Objects(name) }

@@ -108,7 +108,7 @@ func TestSweepOfShards(t *testing.T) {
 		s.save(first, o, 9)
 		s.write(o)
 		again := s.live(old)
-		s.drop(s.named(old))
+		s.destroy(old)
 		again.UID, again.ResourceVersion = "", ""
 		if err := s.admin.Create(t.Context(), again); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestShardWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(names, func(name string) bool { return slices.Contains(o.Status.InventoryShards, name) })
-	s.drop(s.named(names[at]))
+	s.destroy(names[at])
 	now := s.owner(s.admin)
 	s.load(first, now)
 	if got := len(now.Status.Inventory); got != 8 {
@@ -179,7 +179,7 @@ func TestShardDeleted(t *testing.T) {
 	names := o.Status.InventoryShards
 	s.load(first, o)
 	items := o.Status.Inventory
-	s.drop(s.named(names[0]))
+	s.destroy(names[0])
 	s.save(first, o, 9)
 	o.Status.Inventory = slices.Clone(items)
 	if err := first.Save(t.Context(), o, inventory.Form{}); err != nil {

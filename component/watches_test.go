@@ -30,7 +30,8 @@ type openWatches struct {
 func (o *openWatches) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
-		if err == nil && req.URL.Query().Get("watch") != "" && resp.StatusCode == http.StatusOK {
+		ofDependents := !strings.HasSuffix(req.URL.Query().Get("labelSelector"), "/inventory-of")
+		if err == nil && req.URL.Query().Get("watch") != "" && ofDependents && resp.StatusCode == http.StatusOK {
 			_, resource, _ := strings.Cut(req.URL.Path, "/v1/")
 			o.count(resource, 1)
 			resp.Body = &countedBody{ReadCloser: resp.Body, closed: sync.OnceFunc(func() { o.count(resource, -1) })}

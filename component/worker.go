@@ -44,6 +44,8 @@ type worker[T Object] struct {
 	idleWatch time.Duration
 	// inventories are those of the components in the form that the engine works with.
 	inventories inventory.Store
+	// shards watches their ConfigMaps; nil if there are none.
+	shards *inventory.Watch
 }
 
 // pass is one pass over one component.

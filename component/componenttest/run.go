@@ -188,6 +188,22 @@ func (r *run[T]) end() {
 	for key := range live {
 		r.t.Errorf("%s was leaked: its component is gone", key)
 	}
+	var left []string
+	none := poll.Until(func() bool {
+		list := &corev1.ConfigMapList{}
+		if err := r.admin.List(r.ctx, list, client.InNamespace(r.namespace), client.HasLabels{r.Options.Name + "/inventory-of"}); err != nil {
+			r.t.Error(err)
+			return true
+		}
+		left = nil
+		for i := range list.Items {
+			left = append(left, list.Items[i].Name)
+		}
+		return len(left) == 0
+	})
+	if !none {
+		r.t.Errorf("ConfigMaps %q with the inventory were leaked: their component is gone", left)
+	}
 }
 
 // check compares the live objects of the component with its inventory. The objects are listed first: what

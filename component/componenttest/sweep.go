@@ -36,6 +36,10 @@ type Sweep[T component.Object] struct {
 	// Prepare is called for the new namespace of a run before the component is created: it makes what
 	// the component needs, and may start [Play]. Nil does nothing.
 	Prepare func(t testing.TB, c client.WithWatch, namespace string)
+	// Then is called when a version is ready and before the next one is brought, or the component is deleted: it does
+	// what others do meanwhile, and waits until the operator has dealt with it. version counts from zero. Nil does
+	// nothing.
+	Then func(t testing.TB, c client.WithWatch, namespace string, version int)
 	// Drivers makes the drivers of a process: with it goes what its drivers remember. They call
 	// [Process.Call]. Nil means those of Options.
 	Drivers func(p *Process) []node.Driver
@@ -50,7 +54,7 @@ type Sweep[T component.Object] struct {
 //
 // At each kill, each live object that carries the component's label must be in its inventory. In the end of
 // each version the objects and their contents must be those of the undisturbed run, and so must be which of
-// them are still the same ones, by UID. After the deletion none is left.
+// them are still the same ones, by UID. After the deletion none is left, and no ConfigMap with an inventory.
 //
 // The runs are subtests and run in parallel. It is an error if a run makes so few writes that the operator is not
 // killed, unless that was to happen at one of the last: in each version and in the deletion, two changes of a status
@@ -153,6 +157,9 @@ func (s Sweep[T]) play(t *testing.T, at cut) outcome {
 	var out outcome
 	for i, version := range s.Versions {
 		r.bring(i, version)
+		if s.Then != nil {
+			s.Then(t, admin, r.namespace, i)
+		}
 		out.stages = append(out.stages, r.stage())
 	}
 	r.remove()

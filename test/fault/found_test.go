@@ -85,17 +85,17 @@ func TestFound(t *testing.T) {
 		},
 		"phase": {
 			"the phase of a dependent does not depend on whether its creation was recorded",
-			"v1/component-orders/crash-after@12",
+			"v1/component-orders/crash-after@13",
 			"crash-after at patch jobs default/migrate",
 		},
 		"finalizer": {
 			"a finalizer of others stays when a dependent is applied",
-			"v1/component-orders/failed@22",
+			"v1/component-orders/failed@23",
 			"failed at get configmaps default/second",
 		},
 		"holder": {
 			"who holds a dependent is asked again if that failed",
-			"v1/component-orders/failed@30",
+			"v1/component-orders/failed@31",
 			"failed at get configmaps default/second",
 		},
 		"lock": {

@@ -356,7 +356,7 @@ func componentMutants() []mutant {
 		{
 			what: "a status write that failed is not written again",
 			file: "component/worker.go", old: "	applied = applied || ready && (status.ProcessingSince != nil || status.LastAppliedAt == nil) // and that was not written\n",
-			mutated: "	_ = ready\n", scenario: "component-life", invariants: []string{"I1"}, token: "failed@9+until@1",
+			mutated: "	_ = ready\n", scenario: "component-life", invariants: []string{"I1"}, token: "failed@10+until@1",
 		},
 		{
 			what: "an edit of a dependent is not noticed",
@@ -366,7 +366,7 @@ func componentMutants() []mutant {
 		{
 			what: "dependents are created before they are recorded",
 			file: "component/internal/engine/engine.go", old: "m.recorded && leavesAlike(before, o.Item)", mutated: "leavesAlike(before, o.Item) || true",
-			scenario: "component-undone", invariants: []string{"I1"}, token: "crash-after@7+race@8(0)",
+			scenario: "component-undone", invariants: []string{"I1"}, token: "crash-after@8+race@9(0)",
 		},
 		{
 			what: "the inventory forgets what is not deleted yet",
@@ -408,7 +408,7 @@ func orderMutants() []mutant {
 		{
 			what: "a dependent is purged before that is recorded",
 			file: "component/internal/engine/do.go", old: "		m.item.Phase, m.again = api.PhaseCompleting, soon\n", mutated: "		m.item.Phase, m.again, m.completed = api.PhaseCompleting, soon, true\n",
-			scenario: "component-orders", invariants: []string{"I1"}, token: "crash-after@15+until@3",
+			scenario: "component-orders", invariants: []string{"I1"}, token: "crash-after@16+until@3",
 		},
 		{
 			what: "dependents that are to stay are deleted",
@@ -418,7 +418,7 @@ func orderMutants() []mutant {
 		{
 			what: "finalizers of others are taken over",
 			file: "component/internal/apply/ownership.go", old: "own.take(theirs, withoutFinalizers)", mutated: "own.take(theirs, everything)",
-			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@22+until@6",
+			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@23+until@6",
 		},
 	}
 }

@@ -27,9 +27,12 @@ type shard struct {
 	uid types.UID
 	// seen is when this process saw it first. It is zero if this process wrote it or a status named it.
 	seen time.Time
+	// held: it has the finalizer of the operator, and stays until that is removed. dying: it is being deleted, and
+	// gone: it was deleted.
+	held, dying, gone bool
 }
 
-// part is the part of an inventory that one ConfigMap has.
+// part is the part of an inventory that one ConfigMap has. It has that name, or one that begins with it.
 type part struct {
 	name string
 	data []byte
@@ -70,32 +73,88 @@ func (s *Store) write(ctx context.Context, o Owner, k *known, items []api.Invent
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(parts))
-	for i, p := range parts {
-		names[i] = p.name
-	}
-	if slices.Equal(names, k.shards) {
+	if names := k.names(parts); slices.Equal(names, k.shards) && len(k.damaged()) == 0 {
 		return names, nil
+	}
+	if k.sealed {
+		return nil, errSealed
 	}
 	if err := s.list(ctx, o, k); err != nil {
 		return nil, err
 	}
+	damaged := k.damaged()
+	names := make([]string, 0, len(parts))
 	for _, p := range parts {
-		if _, ok := k.existing[p.name]; ok {
-			continue
-		}
-		if err := s.create(ctx, o, k, p); err != nil {
+		name, err := s.put(ctx, o, k, p)
+		if err != nil {
 			return nil, err
 		}
+		names = append(names, name)
+	}
+	for _, name := range damaged {
+		k.restored = append(k.restored, fmt.Sprintf("ConfigMap %s/%s with a part of the inventory was deleted; it has been written again", o.GetNamespace(), name))
 	}
 	return names, nil
+}
+
+// put makes sure that there is a ConfigMap with a part, and returns its name.
+func (s *Store) put(ctx context.Context, o Owner, k *known, p part) (string, error) {
+	for {
+		name := k.nameOf(p)
+		if m, ok := k.existing[name]; ok && !m.gone {
+			return name, nil
+		}
+		if err := s.create(ctx, o, k, name, p.data); err != nil {
+			return "", err
+		}
+	}
+}
+
+// names are those of the ConfigMaps with these parts.
+func (k *known) names(parts []part) []string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = k.nameOf(p)
+	}
+	return names
+}
+
+// nameOf returns the name of the ConfigMap with a part: the one that is used, or else the first that is not taken by
+// one that is being deleted, or may be soon. Where none can be created, one that is being deleted will do.
+func (k *known) nameOf(p part) string {
+	for _, name := range k.shards {
+		if m := k.existing[name]; isNameOf(name, p.name) && (!m.dying || k.sealed && !m.gone) {
+			return name
+		}
+	}
+	name := p.name
+	for i := 2; ; i++ {
+		if m, exists := k.existing[name]; !exists || m.gone || m.held && !m.dying {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d", p.name, i)
+	}
+}
+
+// isNameOf reports whether a ConfigMap may have the contents after which a part is named.
+func isNameOf(name, part string) bool { return name == part || strings.HasPrefix(name, part+"-") }
+
+// damaged are the ConfigMaps of the inventory that are being deleted or gone.
+func (k *known) damaged() []string {
+	return slices.DeleteFunc(slices.Clone(k.shards), func(name string) bool {
+		m := k.existing[name]
+		return !m.gone && (!m.dying || k.sealed)
+	})
 }
 
 // again returns the items of the status of a component. A ConfigMap that is missing is written again if the
 // process knows what it had.
 func (s *Store) again(ctx context.Context, o Owner, k *known) ([]api.InventoryItem, error) {
 	return o.Status.Items(func(name string) ([]byte, error) {
-		data, err := s.read(ctx, o, name)
+		data, m, err := s.read(ctx, o, name)
+		if err == nil {
+			k.existing[name] = m
+		}
 		if len(k.items) == 0 || !errors.Is(err, ErrLost) {
 			return data, err
 		}
@@ -103,11 +162,15 @@ func (s *Store) again(ctx context.Context, o Owner, k *known) ([]api.InventoryIt
 		if failed != nil {
 			return nil, failed
 		}
-		at := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		at := slices.IndexFunc(parts, func(p part) bool { return isNameOf(name, p.name) })
 		if at < 0 {
 			return nil, err
 		}
-		return parts[at].data, s.create(ctx, o, k, parts[at])
+		err = s.create(ctx, o, k, name, parts[at].data)
+		if refusesNew(err, o) {
+			k.sealed, k.existing[name], err = true, shard{gone: true}, nil
+		}
+		return parts[at].data, err
 	})
 }
 
@@ -123,45 +186,53 @@ func (s *Store) name(o Owner, data []byte) string {
 
 func (s *Store) label() string { return s.Operator + "/inventory-of" }
 
-func (s *Store) create(ctx context.Context, o Owner, k *known, p part) error {
+// create creates a ConfigMap. If there is one with that name and those contents, of a process that was killed, that
+// one is noted.
+func (s *Store) create(ctx context.Context, o Owner, k *known, name string, data []byte) error {
+	if k.sealed {
+		return errSealed
+	}
 	kind, err := o.Client.GroupVersionKindFor(o.Object)
 	if err != nil {
 		return err
 	}
 	m := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.GetNamespace(), Name: p.name, Labels: map[string]string{s.label(): string(o.GetUID())},
+			Namespace: o.GetNamespace(), Name: name, Labels: map[string]string{s.label(): string(o.GetUID())},
+			Finalizers: []string{s.finalizer()},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: o.GetName(), UID: o.GetUID(),
 			}},
 		},
-		Immutable: new(true), BinaryData: map[string][]byte{api.InventoryKey: p.data},
+		Immutable: new(true), BinaryData: map[string][]byte{api.InventoryKey: data},
 	}
 	err = o.Client.Create(ctx, m)
-	if apierrors.IsAlreadyExists(err) { // of a process that was killed
-		_, err = s.read(ctx, o, p.name)
-		m.UID = ""
+	if err == nil {
+		k.existing[name] = s.shardOf(m)
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("write the inventory: %w", err)
+	if apierrors.IsAlreadyExists(err) {
+		var found shard
+		if _, found, err = s.read(ctx, o, name); err == nil {
+			k.existing[name] = found
+			return nil
+		}
 	}
-	k.existing[p.name] = shard{uid: m.UID}
-	return nil
+	return fmt.Errorf("write the inventory: %w", err)
 }
 
-// read returns the data of a ConfigMap, which must be that of its name. One that is being deleted will do: it is
-// written again when the inventory changes.
-func (s *Store) read(ctx context.Context, o Owner, name string) ([]byte, error) {
+// read returns the data of a ConfigMap, which must be that of its name. One that is being deleted will do.
+func (s *Store) read(ctx context.Context, o Owner, name string) ([]byte, shard, error) {
 	m := &corev1.ConfigMap{}
 	err := o.Live.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: name}, m)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the inventory: %w", err)
+		return nil, shard{}, fmt.Errorf("read the inventory: %w", err)
 	}
 	data := m.BinaryData[api.InventoryKey]
-	if err == nil && s.name(o, data) == name {
-		return data, nil
+	if err == nil && isNameOf(name, s.name(o, data)) {
+		return data, s.shardOf(m), nil
 	}
-	return nil, &api.InventoryError{Where: "ConfigMap " + o.GetNamespace() + "/" + name, Err: ErrLost}
+	return nil, shard{}, &api.InventoryError{Where: "ConfigMap " + o.GetNamespace() + "/" + name, Err: ErrLost}
 }
 
 // list finds out which ConfigMaps a component has.
@@ -175,15 +246,20 @@ func (s *Store) list(ctx context.Context, o Owner, k *known) error {
 	existing := make(map[string]shard, len(list.Items))
 	for i := range list.Items {
 		m := &list.Items[i]
-		if m.DeletionTimestamp != nil {
+		now, named := s.shardOf(m), slices.Contains(k.shards, m.Name)
+		if now.dying && !now.held && !named { // it goes by itself, or others hold it
 			continue
 		}
 		before, known := k.existing[m.Name]
-		now := shard{uid: m.UID, seen: before.seen}
-		if !known && !slices.Contains(k.shards, m.Name) {
+		if now.seen = before.seen; !known && !named {
 			now.seen = time.Now()
 		}
 		existing[m.Name] = now
+	}
+	for _, name := range k.shards {
+		if _, ok := existing[name]; !ok {
+			existing[name] = shard{gone: true}
+		}
 	}
 	k.listed, k.existing = true, existing
 	return nil
@@ -226,13 +302,7 @@ func (s *Store) sweep(ctx context.Context, o Owner, k *known, loaded []string) e
 	}
 	var failed []error
 	for _, name := range left {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: name}}
-		err := o.Client.Delete(ctx, m, client.Preconditions{UID: new(k.existing[name].uid)})
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it is another one by now
-			delete(k.existing, name)
-			continue
-		}
-		failed = append(failed, fmt.Errorf("delete ConfigMap %s: %w", name, err))
+		failed = append(failed, s.dropKnown(ctx, o, k, name))
 	}
 	return errors.Join(failed...)
 }

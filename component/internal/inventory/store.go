@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -46,6 +47,10 @@ type Store struct {
 
 	mu    sync.Mutex
 	known map[types.UID]*known
+	// noted is what a [Watch] has seen of the ConfigMaps of components since their last pass, by name. dropped are
+	// those that this process deletes, of which it needs no news; nil without a [Watch].
+	noted   map[types.UID]map[string]shard
+	dropped map[types.UID]bool
 }
 
 // known is what is known of the inventory of a component.
@@ -59,6 +64,10 @@ type known struct {
 	// all that there were.
 	listed   bool
 	existing map[string]shard
+	// sealed: the namespace takes no more ConfigMaps.
+	sealed bool
+	// restored says which ConfigMaps were written again because they were deleted, a sentence each.
+	restored []string
 	// pause is until when nothing is deleted, because that has failed.
 	pause time.Time
 }
@@ -101,11 +110,15 @@ func (s *Store) Forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.known, uid)
+	delete(s.noted, uid)
 }
 
 // Items returns the items of a status, which may be that of any component.
 func (s *Store) Items(ctx context.Context, o Owner) ([]api.InventoryItem, error) {
-	return o.Status.Items(func(name string) ([]byte, error) { return s.read(ctx, o, name) })
+	return o.Status.Items(func(name string) ([]byte, error) {
+		data, _, err := s.read(ctx, o, name)
+		return data, err
+	})
 }
 
 // Form is how an inventory is written in a status.
@@ -130,19 +143,16 @@ func (f Form) Restore(s *api.ComponentStatus) {
 // deleted; what fails at that is logged, and tried again later.
 func (s *Store) Load(ctx context.Context, o Owner) error {
 	compact, shards := o.Status.CompactInventory, o.Status.InventoryShards
-	k := s.peek(o.GetUID())
-	if k == nil && compact == "" && len(shards) == 0 {
+	k, news := s.peek(o.GetUID()), s.news(o.GetUID())
+	if k == nil && compact == "" && len(shards) == 0 && len(news) == 0 {
 		return nil
 	}
 	k = s.of(o.GetUID())
+	k.learn(news, shards)
 	used := shards
 	if compact != "" || len(o.Status.Inventory) > 0 { // the ConfigMaps are left over from an earlier form
 		used = nil
-		for _, name := range shards {
-			if _, listed := k.existing[name]; !listed {
-				k.existing[name] = shard{}
-			}
-		}
+		k.mention(shards)
 	}
 	items := o.Status.Inventory
 	if compact == "" && len(used) == 0 {
@@ -151,6 +161,7 @@ func (s *Store) Load(ctx context.Context, o Owner) error {
 		if k.items == nil || k.compact != compact || !slices.Equal(k.shards, used) {
 			read, err := s.again(ctx, o, k)
 			if err != nil {
+				k.mention(used)
 				return err
 			}
 			k.compact, k.shards, k.items = compact, used, read
@@ -181,7 +192,7 @@ func (s *Store) Save(ctx context.Context, o Owner, before Form) error {
 	if next.items != nil || len(items) == 0 {
 		k.items = nil
 	}
-	if left := slices.Sorted(maps.Keys(k.existing)); len(next.shards) == 0 && len(left) > 0 {
+	if left := k.left(); len(next.shards) == 0 && len(left) > 0 {
 		if next.shards = left; len(items) == 0 { // or else they would be the inventory
 			data, err := api.EncodeInventory(nil)
 			if err != nil {
@@ -195,12 +206,27 @@ func (s *Store) Save(ctx context.Context, o Owner, before Form) error {
 	return nil
 }
 
+// mention notes the names of ConfigMaps of which nothing else is known.
+func (k *known) mention(names []string) {
+	for _, name := range names {
+		if _, known := k.existing[name]; !known {
+			k.existing[name] = shard{}
+		}
+	}
+}
+
+// left are the names of the ConfigMaps that exist.
+func (k *known) left() []string {
+	maps.DeleteFunc(k.existing, func(name string, m shard) bool { return m.gone && !slices.Contains(k.shards, name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.existing)), func(name string) bool { return k.existing[name].gone })
+}
+
 // form returns the form in which items are written, and writes ConfigMaps.
 func (s *Store) form(ctx context.Context, o Owner, k *known, items []api.InventoryItem) (Form, error) {
 	switch {
 	case len(items) <= s.readable():
 		return Form{items: items}, nil
-	case same(items, k.items):
+	case same(items, k.items) && len(k.damaged()) == 0:
 		return Form{compact: k.compact, shards: k.shards}, nil
 	}
 	data, err := api.EncodeInventory(items)
@@ -212,16 +238,32 @@ func (s *Store) form(ctx context.Context, o Owner, k *known, items []api.Invento
 		return Form{compact: text}, nil
 	}
 	names, err := s.write(ctx, o, k, items)
-	if refusesNew(err, o) {
-		return Form{compact: text}, nil
+	if !k.sealed && refusesNew(err, o) { // what is being deleted will do, unless it is not the inventory any more
+		k.sealed = true
+		names, err = s.write(ctx, o, k, items)
 	}
-	return Form{shards: names}, err
+	switch {
+	case !refusesNew(err, o):
+		return Form{shards: names}, err
+	case len(text) <= mostInStatus:
+		return Form{compact: text}, nil
+	case o.GetDeletionTimestamp() == nil: // what is to be created is recorded first
+		return Form{}, err
+	default: // they stay until they are released, and may list more than there is by now: that is found to be gone
+		return Form{compact: k.compact, shards: k.shards}, nil
+	}
 }
+
+// mostInStatus is how many bytes of an inventory a status can have at most: a component is stored in 1.5 MiB.
+const mostInStatus = 1 << 20
+
+// errSealed is why no ConfigMap is created.
+var errSealed = errors.New("the namespace takes no more ConfigMaps")
 
 // refusesNew reports whether a ConfigMap was refused because its namespace is being deleted, or that of a
 // component that is being deleted for whichever reason. Its inventory only shrinks from now on.
 func refusesNew(err error, o Owner) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
+	return errors.Is(err, errSealed) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
 		apierrors.IsForbidden(err) && o.GetDeletionTimestamp() != nil
 }
 
@@ -246,8 +288,8 @@ func (s *Store) obsolete(k *known) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.existing)), func(name string) bool {
-		seen := k.existing[name].seen
-		return slices.Contains(k.shards, name) || !seen.IsZero() && now.Sub(seen) < s.grace()
+		m := k.existing[name]
+		return m.gone || slices.Contains(k.shards, name) || !m.seen.IsZero() && now.Sub(m.seen) < s.grace()
 	})
 }
 
