@@ -29,7 +29,9 @@ func TestFindingsReplay(t *testing.T) {
 		"panics after errors": {"two disturbances, of which none can go", toyLife("forgets in a panic over an error"), []Kind{Panics}, 1},
 		"absences": {
 			"a race that is shortened by its crash comes in an earlier step, and is compared with another run",
-			partsLife(), []Kind{Races, Absences}, 10,
+			partsLife(),
+			[]Kind{Races, Absences},
+			10,
 		},
 	}
 	for name, c := range cases {
@@ -91,7 +93,7 @@ func partsLife() Scenario {
 
 func keepPart(ctx context.Context, c client.Client, cm *corev1.ConfigMap, memory map[string]bool) error {
 	want := cm.Data["part"]
-	for _, name := range strings.Fields(cm.Annotations[partAnnotation]) {
+	for name := range strings.FieldsSeq(cm.Annotations[partAnnotation]) {
 		memory[name] = true
 	}
 	if cm.Annotations[partAnnotation] == want && len(memory) <= 1 {
