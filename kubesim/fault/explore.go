@@ -122,7 +122,7 @@ func (e *exploration) prepare() error {
 	e.quietUses = e.simulation.Uses()
 	e.plan = &plan.Plan{
 		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag,
-		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{},
+		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(),
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ type Scenario struct {
 	// Steps happen one after another, each when the cluster is at rest again.
 	Steps []Step
 	// Races are what users may do in addition, at any moment. Nil means to delete each object that a
-	// step creates, to delete and recreate it, and to make the changes of Merge steps early. If Do gets
+	// step creates, to delete and recreate it, and to make the changes of Merge steps early. What the
+	// operator neither writes nor reconciles, and what objects that are created later may depend on, is
+	// not deleted then. If Do gets
 	// the error NotFound, the user does nothing at that moment.
 	Races []Step
 	// Quiet is for how long nothing must change before the cluster counts as being at rest. 0 means
@@ -127,6 +129,7 @@ type Step struct {
 	object   client.Object // that it creates, for races
 	onObject bool          // it changes one object
 	early    bool          // may also happen at another moment
+	victim   client.Object // that a race which nobody named deletes
 	again    *Step         // that follows once the object of this one is gone
 }
 

@@ -184,7 +184,9 @@ func (s *Scenario) raceSteps() []Step {
 	var races []Step
 	for _, step := range s.Steps {
 		if step.object != nil {
-			races = append(races, Delete(step.object), recreate(step))
+			gone, another := Delete(step.object), recreate(step)
+			gone.victim, another.victim = step.object, step.object
+			races = append(races, gone, another)
 		}
 	}
 	for _, step := range s.Steps {

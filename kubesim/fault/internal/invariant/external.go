@@ -23,6 +23,9 @@ func findDivergence(r, u *index) []history.Violation {
 		if s.State.Objects == nil || want.Objects == nil || state.Equal(want, s.State) {
 			continue
 		}
+		if r.isLessOfTheDeleted(want, s.State) {
+			continue
+		}
 		all := state.Differences(want, s.State)
 		subjects := make([]string, len(all))
 		for n, d := range all {
@@ -35,6 +38,34 @@ func findDivergence(r, u *index) []history.Violation {
 		}}
 	}
 	return nil
+}
+
+// isLessOfTheDeleted reports whether a state lacks only what was never made because a user had deleted an object
+// by then, and differs in nothing else: without the disturbance the same user came later.
+func (x *index) isLessOfTheDeleted(want, got history.State) bool {
+	deleted := slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
+		return f.Kind == "race" && slices.ContainsFunc(x.run.Changes, func(c history.Change) bool {
+			return c.By == "user" && c.Before != nil && c.At.Equal(f.Time) && (c.After == nil || c.Before.GetDeletionTimestamp() == nil && c.After.GetDeletionTimestamp() != nil)
+		})
+	})
+	if !deleted || !slices.Equal(want.Resources, got.Resources) {
+		return false
+	}
+	for key, sheet := range got.Objects {
+		if want.Objects[key] != sheet {
+			return false
+		}
+	}
+	made := map[string]bool{}
+	for _, l := range x.all {
+		made[l.key] = true
+	}
+	for key := range want.Objects {
+		if _, is := got.Objects[key]; !is && made[key] {
+			return false
+		}
+	}
+	return true
 }
 
 // differing says what is different, and how much more.

@@ -34,6 +34,8 @@ type Plan struct {
 	Reference run.Result
 	// Replicas is how many processes run at a time, Races how many races there are.
 	Replicas, Races int
+	// Spared are races that are not played.
+	Spared map[int]bool
 	// Lag is for how long reads of the external API may be behind.
 	Lag time.Duration
 	// Keep are rules that are switched off.
@@ -240,7 +242,9 @@ func (p *Plan) QuietRaces() []run.Racing {
 	var all []run.Racing
 	for step := 1; step < len(p.Reference.Run.Steps); step++ {
 		for n := range p.Races {
-			all = append(all, run.Racing{Step: step, Race: n})
+			if !p.Spared[n] {
+				all = append(all, run.Racing{Step: step, Race: n})
+			}
 		}
 	}
 	return all

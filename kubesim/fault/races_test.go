@@ -1,0 +1,82 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestDependencies proves that no race deletes what the operator only needs, unless the scenario says so.
+func TestDependencies(t *testing.T) {
+	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "login", Namespace: "default"}, StringData: map[string]string{"user": "x"}}
+	a := configMap("a")
+	s := Scenario{
+		Name: "login", Steps: []Step{Create(login), Create(a)},
+		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			secret := &corev1.Secret{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(login), secret); err != nil {
+				return 0, err
+			}
+			if cm.Annotations["user"] == string(secret.Data["user"]) {
+				return 0, nil
+			}
+			metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "user", string(secret.Data["user"]))
+			return 0, c.Update(ctx, cm)
+		})},
+	}
+	note := func(n string) bool {
+		return strings.HasPrefix(n, "no race deletes login, which objects that are created later may depend on")
+	}
+	r := Explore(t, s, Only(Races))
+	for _, text := range r.texts() {
+		t.Errorf("what a user did is held against the operator:\n%s", text)
+	}
+	if !slices.ContainsFunc(r.Notes, note) || r.Schedules[Races] == 0 {
+		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	}
+	s.Races = []Step{Delete(login), Recreate(login)}
+	r = Explore(t, s, Only(Races))
+	if len(r.Findings) == 0 || slices.ContainsFunc(r.Notes, note) {
+		t.Errorf("a race that is named was not played: %q", r.Notes)
+	}
+}
+
+// TestLessOfTheDeleted proves that what is not made because a user has deleted the object is no finding, and
+// that what is lost is one.
+func TestLessOfTheDeleted(t *testing.T) {
+	for loses, want := range map[bool]int{false: 0, true: 1} {
+		a := configMap("a")
+		s := Scenario{
+			Name: "keeps", Steps: []Step{Create(a)}, Races: []Step{Delete(a)},
+			Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				if cm.Annotations["seen"] == "" {
+					metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", "yes")
+					if err := c.Update(ctx, cm); err != nil {
+						if loses && len(cm.Annotations) > 0 {
+							_ = c.Delete(ctx, configMap("kept"))
+						}
+						return 0, client.IgnoreNotFound(err)
+					}
+				}
+				kept := configMap("kept") // it outlives a
+				kept.Labels = map[string]string{"of": "a"}
+				return 0, client.IgnoreAlreadyExists(c.Create(ctx, kept))
+			})},
+		}
+		if loses { // it was there before
+			kept := configMap("kept")
+			kept.Labels = map[string]string{"of": "a"}
+			s.Steps = []Step{Create(kept), Create(a)}
+		}
+		r := Explore(t, s, Only(Races), Waive(I4, "it is kept on purpose"), Waive(I5, "it tries to create each time"), Waive(I10, "this test wants it to"))
+		if got := len(r.texts()); got != want {
+			t.Errorf("loses %v: %d findings, want %d:\n%s", loses, got, want, strings.Join(r.texts(), "\n"))
+		}
+	}
+}
