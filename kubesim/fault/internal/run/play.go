@@ -184,13 +184,24 @@ func (p *play) endStep(step Step, j Job) error {
 	}
 	if step.Expect != nil && len(p.job.Schedule) == 0 {
 		if err := step.Expect(context.Background(), p.box.World()); err != nil {
-			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w", err)}
+			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w%s", err, p.lastError())}
 		}
 	}
 	if j.Watchful {
 		return p.watch()
 	}
 	return nil
+}
+
+// lastError is why the last pass of the step failed that did, in words; empty if none did.
+func (p *play) lastError() string {
+	passes, since := p.record.Run.Passes, p.record.Run.Steps[p.step].Call
+	for i := len(passes) - 1; i >= 0 && passes[i].First >= since; i-- {
+		if pass := &passes[i]; pass.Err != "" {
+			return fmt.Sprintf("; the last error of controller %s, for %s: %s", pass.Controller, pass.Object, pass.Err)
+		}
+	}
+	return ""
 }
 
 // stepError is a step that failed.

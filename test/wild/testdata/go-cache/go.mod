@@ -1,0 +1,3 @@
+module github.com/patrickmn/go-cache
+
+go 1.26.0
