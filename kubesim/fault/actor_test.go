@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,5 +103,43 @@ func TestOthers(t *testing.T) {
 		if slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "changed nothing") }) {
 			t.Errorf("made by %q: notes %q", name, r.Notes)
 		}
+	}
+}
+
+// TestActorMistakes proves that a mistake in an actor is a sentence, and that one which fails ends the exploration.
+func TestActorMistakes(t *testing.T) {
+	idle := func(context.Context, *World) error { return nil }
+	tests := map[string]struct {
+		why   string
+		actor Actor
+		want  string
+	}{
+		"no name":  {"reports could not name it", Actor{Act: idle}, "actor 1 has no name or no Act; give it both"},
+		"no Act":   {"it would do nothing", Actor{Name: "kubelet"}, "actor 1 has no name or no Act; give it both"},
+		"reserved": {"its changes would count as the operator's", Actor{Name: "operator", Act: idle}, `an actor is called "operator", which is not another controller; give it another name`},
+		"fails":    {"the world is not as its author thinks", Actor{Name: "kubelet", Act: func(context.Context, *World) error { return errors.New("no node") }}, `actor "kubelet": no node`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := Scenario{Name: "actors", Operator: Operator{SetUp: asks}, Actors: []Actor{test.actor}, Steps: []Step{Create(configMap("a"))}}
+			_, err := explored(t, s, time.Minute)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: got %v, want %q in it", test.why, err, test.want)
+			}
+		})
+	}
+}
+
+// TestLastError proves that a cluster at rest in a wrong state says what a controller returned last: the objects alone
+// do not show it.
+func TestLastError(t *testing.T) {
+	cm := configMap("a")
+	_, err := explored(t, Scenario{
+		Name: "fails", Steps: []Step{Create(cm).Gone(cm)},
+		Operator: Operator{SetUp: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return errors.New("no index") })},
+	}, time.Minute)
+	const want = "a still exists; its finalizers: ; the last error of controller configmaps, for default/a: no index"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
 	}
 }
