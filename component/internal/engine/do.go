@@ -75,7 +75,7 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 	case graph.Release:
 		return p.release(ctx, m)
 	case graph.Forget:
-		m.forgotten = true
+		return p.forget(ctx, m)
 	case graph.None, graph.Record:
 	}
 	return nil

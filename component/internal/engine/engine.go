@@ -224,8 +224,9 @@ type member struct {
 	drift, contended string
 	// did is what the last action did, one of the constants of [Deed].
 	did string
-	// altered: somebody changed a value, which only a read could tell.
-	altered bool
+	// altered: somebody changed a value, which only a read could tell. unlabelled: it is not known because
+	// somebody took its label away.
+	altered, unlabelled bool
 	// held is why it is not deleted, and foreign reports that the object is another than the one
 	// that is recorded.
 	held    string
@@ -370,6 +371,7 @@ func (p *pass) run(ctx context.Context) Result {
 		}
 	}
 	p.verify(ctx)
+	p.compare(ctx)
 	p.shield(ctx)
 	nodes := make([]graph.Node, 0, len(p.members))
 	for key, m := range p.members {

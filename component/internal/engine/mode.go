@@ -38,9 +38,7 @@ func (p *pass) restrain(m *member, f *graph.Facts, live projection.Object, found
 	case mode == api.ModeDetectOnly && found && !live.Leaving:
 		m.drift, f.Change = "was written in the operator's name", graph.NoChange
 	case mode == api.ModeDetectOnly:
-		m.drift = "was deleted"
-		f.Refused = "was deleted and is not created again in mode detect-only"
-		m.again = idle
+		m.missing(f)
 	case found && m.wanted != nil && m.corrects():
 		f.Change = graph.NoChange
 	default:
