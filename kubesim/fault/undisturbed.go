@@ -62,7 +62,12 @@ func (e *exploration) playReference() error {
 			return e.checkShared(first.Run)
 		}
 		if len(fields) == 0 {
-			return fmt.Errorf("the undisturbed run is not the same twice: %s; likely causes: a map's order before writes, time or random numbers from outside the bubble, goroutines that race", what)
+			likely := "likely causes: a map's order before writes, time or random numbers from outside the bubble, goroutines that race"
+			if chances := first.Learned.Chances; len(chances) > 0 {
+				likely = "the cause may be that goroutines which nothing tells apart waited at the same time to " + strings.Join(chances, ", or to ") +
+					"; give such calls the context of their reconcile; other " + likely
+			}
+			return fmt.Errorf("the undisturbed run is not the same twice: %s; %s", what, likely)
 		}
 	}
 	names := make([]string, len(fields))

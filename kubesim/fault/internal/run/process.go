@@ -169,12 +169,12 @@ func (p *Process) hasEnded() bool {
 
 // awaitCall waits until it is the turn of a call.
 func (p *Process) awaitCall(ctx context.Context, what string) error {
-	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Cache: passOf(ctx) == history.Nobody})
+	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Pass: passOf(ctx), Cache: passOf(ctx) == history.Nobody})
 }
 
 // awaitRead waits until it is the turn of a read from the cache.
 func (p *Process) awaitRead(ctx context.Context, what string) error {
-	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what})
+	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Pass: passOf(ctx)})
 }
 
 // Author is a point in code that the author of the operator gave to a framework.

@@ -111,6 +111,8 @@ type Learned struct {
 	Snapshots map[Point]*sandbox.Snapshot
 	// Unseen are controllers with a request type of their own.
 	Unseen []string
+	// Chances are what several goroutines waited for in an order that was left to chance.
+	Chances []string
 	// External is the external API as the run left it.
 	External sandbox.External
 }

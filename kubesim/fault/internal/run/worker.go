@@ -137,6 +137,7 @@ func (w *Worker) live(j Job) Result {
 		p.box.Complete()
 		p.learned.External = p.box.External()
 	}
+	p.learned.Chances = p.queue.Chances()
 	r.Void, r.Raced, r.Learned = p.others.Void, p.others.Changed, *p.learned
 	return r
 }

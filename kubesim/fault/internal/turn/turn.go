@@ -39,6 +39,8 @@ type Turn struct {
 	What    string
 	// Cache is set for a call that is made in no pass, such as a cache's.
 	Cache bool
+	// Pass is the number of the pass that it is part of, below 0 for none.
+	Pass int
 	// Slots are those of the controller whose pass it is; nil for all else.
 	Slots *Slots
 
@@ -59,6 +61,7 @@ type Queue struct {
 	mu       sync.Mutex
 	waiting  []*Turn
 	arrivals int
+	chances  []string
 }
 
 // NewQueue returns a queue in which nobody waits.
@@ -106,10 +109,26 @@ func (q *Queue) Next() *Turn {
 	if len(ready) == 0 {
 		return nil
 	}
-	return slices.MinFunc(ready, func(a, b *Turn) int {
-		return cmp.Or(cmp.Compare(a.For, b.For), cmp.Compare(a.Process.Number(), b.Process.Number()),
-			cmp.Compare(a.What, b.What), cmp.Compare(a.number, b.number))
-	})
+	first := slices.MinFunc(ready, func(a, b *Turn) int { return cmp.Or(order(a, b), cmp.Compare(a.number, b.number)) })
+	chance := slices.ContainsFunc(ready, func(t *Turn) bool { return t != first && order(first, t) == 0 })
+	if chance && !slices.Contains(q.chances, first.What) {
+		q.chances = append(q.chances, first.What)
+	}
+	return first
+}
+
+// order compares what is the same in equal runs.
+func order(a, b *Turn) int {
+	return cmp.Or(cmp.Compare(a.For, b.For), cmp.Compare(a.Process.Number(), b.Process.Number()),
+		cmp.Compare(a.What, b.What), cmp.Compare(a.Pass, b.Pass))
+}
+
+// Chances are what several goroutines waited for at the same time that nothing tells apart, so that it
+// was chance which one was first.
+func (q *Queue) Chances() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.chances)
 }
 
 // Dead returns those who wait in processes that are dead.
