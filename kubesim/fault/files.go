@@ -46,7 +46,7 @@ func Module(t testing.TB, module string, folders ...string) fs.FS {
 
 // moduleDir asks the go command where a module's files are.
 func moduleDir(t testing.TB, module string) (string, error) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output() //nolint:gosec // the test's own words
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	dir := strings.TrimSpace(string(out))
 	failed := &exec.ExitError{}
 	switch {

@@ -76,7 +76,7 @@ type Operator struct {
 	// AddToScheme registers the operator's types. Nil means that there are none besides client-go's.
 	AddToScheme func(*runtime.Scheme) error
 	// Manager configures the manager as the operator's main does: cache, leader election and
-	// so on. Scheme, addresses and logger are overwritten.
+	// so on. Scheme, addresses, webhook server and logger are overwritten.
 	Manager manager.Options
 	// Ignored lists fields that may differ at the end of a run because the operator stores times or
 	// counters in them, in the form of [Scenario].Foreign.

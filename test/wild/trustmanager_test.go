@@ -2,11 +2,13 @@ package wild
 
 import (
 	_ "embed"
+	"errors"
 	"testing"
 
 	trust "github.com/cert-manager/trust-manager/pkg/apis/trust/v1alpha1"
 	"github.com/cert-manager/trust-manager/pkg/bundle"
 	"github.com/cert-manager/trust-manager/pkg/bundle/controller"
+	"github.com/cert-manager/trust-manager/pkg/webhook"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,7 +37,9 @@ func TestTrustManager(t *testing.T) {
 			CRDs:        fault.Module(t, "github.com/cert-manager/trust-manager", "deploy/crds"),
 			AddToScheme: trust.AddToScheme,
 			Manager:     manager.Options{Cache: bundle.CacheOpts(opts)},
-			SetUp:       func(mgr ctrl.Manager, _ *fault.Env) error { return bundle.SetupWithManager(t.Context(), mgr, opts) },
+			SetUp: func(mgr ctrl.Manager, _ *fault.Env) error {
+				return errors.Join(bundle.SetupWithManager(t.Context(), mgr, opts), webhook.SetupWebhookWithManager(mgr))
+			},
 		},
 		Steps: []fault.Step{
 			fault.Create(b).Becomes(b, "Synced"),

@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -114,4 +115,41 @@ func TestStatefulSets(t *testing.T) {
 			return fmt.Errorf("the Pod outlives its StatefulSet: %w", err)
 		}),
 	)
+}
+
+// TestTermination proves that a Pod has a time with a deletionTimestamp, as has an owner that waits for it: bugs in
+// that time need it.
+func TestTermination(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1)), Selector: selector(), Template: template()}}
+	var owner, pod bool
+	looks := fault.Actor{Name: "observer", Act: func(ctx context.Context, w *fault.World) error {
+		var owners appsv1.StatefulSetList
+		var pods corev1.PodList
+		if err := errors.Join(w.Client.List(ctx, &owners), w.Client.List(ctx, &pods)); err != nil {
+			return err
+		}
+		for i := range owners.Items {
+			owner = owner || owners.Items[i].DeletionTimestamp != nil
+		}
+		for i := range pods.Items {
+			pod = pod || pods.Items[i].DeletionTimestamp != nil
+		}
+		return nil
+	}}
+	fault.Explore(t, fault.Scenario{
+		Name: "termination", Actors: append(actors.All(), looks), Races: []fault.Step{},
+		Operator: fault.Operator{SetUp: func(ctrl.Manager, *fault.Env) error { return nil }},
+		Steps: []fault.Step{
+			fault.Create(s),
+			{Name: "delete db", Do: func(ctx context.Context, w *fault.World) error {
+				of := s.DeepCopy()
+				of.Namespace = "default"
+				return w.Client.Delete(ctx, of, client.PropagationPolicy(metav1.DeletePropagationForeground))
+			}},
+			fault.Wait(0).Gone(s),
+		},
+	})
+	if !owner || !pod {
+		t.Errorf("a time with a deletionTimestamp: owner %t, Pod %t; want both", owner, pod)
+	}
 }

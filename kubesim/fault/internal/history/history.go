@@ -187,6 +187,8 @@ type Process struct {
 	Leaked string
 	// KnownLeaks are functions of libraries that were left although they should not, with links.
 	KnownLeaks []string
+	// Webhooks are the paths that it registered.
+	Webhooks []string
 	// Panics are what escaped from it, with stacks; Errors what its libraries logged as
 	// handled errors.
 	Panics []string

@@ -84,6 +84,7 @@ func (p *Process) options(o manager.Options) manager.Options {
 	o.Scheme = box.Scheme
 	o.Logger = logr.Discard()
 	o.Metrics = metricsserver.Options{BindAddress: "0"}
+	o.WebhookServer = &webhooks{process: p, mux: http.NewServeMux()}
 	o.HealthProbeBindAddress, o.PprofBindAddress = "0", "0"
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return box.Mapper, nil }
 	o.GracefulShutdownTimeout = new(time.Duration(0))
