@@ -28,21 +28,29 @@ type clock struct {
 	all, skipped, played int
 }
 
-// margin is the part of the time until a test's deadline that is left for what comes after the schedules.
-const margin = 8
+// What is left of the time until a test's deadline: for what comes after the schedules, and for each
+// scenario of a suite that comes later.
+const (
+	margin  = time.Minute
+	reserve = 20 * time.Second
+)
 
-// newClock returns a clock that begins to run. share is how many scenarios the time until the test's
-// deadline is for.
+// newClock returns a clock that begins to run.
 func (e *exploration) newClock() clock {
 	now := time.Now()
 	c := clock{began: now, told: now}
 	if d := e.options.budget; d > 0 {
 		c.until = now.Add(d)
 	} else if deadline, ok := e.t.Deadline(); ok {
-		left := deadline.Sub(now)
-		c.until = now.Add((left - left/margin) / time.Duration(max(1, e.options.share)))
+		c.until = now.Add(allowed(deadline.Sub(now), e.options.later))
 	}
 	return c
+}
+
+// allowed is how much of the time that is left an exploration may take if so many others come later.
+func allowed(left time.Duration, later int) time.Duration {
+	left -= min(margin, left/8)
+	return left - min(reserve*time.Duration(later), left/2)
 }
 
 // announce says how long it will take to play so many schedules, if that is not soon over.

@@ -56,3 +56,22 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%v is no misuse", err)
 	}
 }
+
+// TestAllowed proves that a scenario may take nearly all of the time, but leaves some for later ones.
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		left  time.Duration
+		later int
+		want  time.Duration
+	}{
+		{10 * time.Minute, 0, 9 * time.Minute},
+		{10 * time.Minute, 6, 7 * time.Minute},
+		{10 * time.Minute, 600, 4*time.Minute + 30*time.Second},
+		{80 * time.Second, 0, 70 * time.Second},
+	} {
+		if got := allowed(test.left, test.later); got != test.want {
+			t.Errorf("of %v, with %d scenarios to come, %v are allowed, want %v", test.left, test.later, got, test.want)
+		}
+	}
+}

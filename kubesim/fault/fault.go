@@ -48,7 +48,7 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	}
 	for i, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.suite, o.share = true, len(scenarios)-i })...)
+			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.suite, o.later = true, len(scenarios)-i-1 })...)
 			reports = append(reports, r)
 			if r.access != nil {
 				accesses = append(accesses, r.access)

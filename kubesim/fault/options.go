@@ -45,7 +45,7 @@ type options struct {
 	most    map[Kind]int
 	waived  []waiver
 	budget  time.Duration
-	share   int  // scenarios that the time until the test's deadline is for; 0 is one
+	later   int  // scenarios of the same suite that come later
 	suite   bool // whose end says which waivers were not needed
 }
 
@@ -68,8 +68,8 @@ func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
 
 // Budget limits the real time of an exploration. Crashes are played first, then lost answers, then all
 // others, those of each kind spread over the run. If the time is over before all are played, a note says how
-// many are not, and how to go on. 0 means the time until the test's deadline, less a margin; the scenarios of a
-// [Suite] share it. A negative time is an error.
+// many are not, and how to go on. 0 means the time until the test's deadline, less a margin of at most
+// a minute, and a little for each later scenario of a [Suite]. A negative time is an error.
 func Budget(d time.Duration) Option { return func(o *options) { o.budget = d } }
 
 // AtMost plays at most n schedules of each of these kinds, spread evenly over all of them; without kinds,
