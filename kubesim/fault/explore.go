@@ -65,9 +65,7 @@ func (e *exploration) explore() (Report, error) {
 	e.judgeAccess()
 	e.note()
 	slices.SortStableFunc(e.report.Findings, byWeight)
-	if err := e.shrinkAll(); err != nil {
-		return e.report, err
-	}
+	e.shrinkAll()
 	for rule, n := range e.plan.Pruned {
 		e.report.Pruned[Rule(rule)] = n
 	}
@@ -299,12 +297,10 @@ func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 }
 
 // shrinkAll makes the schedule of one finding of each group shorter: those are the ones that are read.
-func (e *exploration) shrinkAll() error {
-	var failure error
+func (e *exploration) shrinkAll() {
 	find := func(j run.Job) (judge.Finding, bool) {
 		r, err := e.alone(j)
 		if err != nil || r.Run == nil || r.Void {
-			failure = cmp.Or(failure, err)
 			return judge.Finding{}, false
 		}
 		return e.judge.Find(j, r)

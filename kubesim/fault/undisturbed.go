@@ -39,20 +39,8 @@ func (e *exploration) playReference() error {
 		if err != nil {
 			return err
 		}
-		what, fields = "", nil
-		for n := 1; n < sameRuns && what == ""; n++ {
-			began := time.Now()
-			another, err := e.wholly(run.Job{})
-			e.cost = time.Since(began)
-			if err != nil {
-				return err
-			}
-			if sandbox.IsSame(first.Learned.External, another.Learned.External) {
-				return sandbox.MisuseError("ExternalAPI returned the same fake for two worlds; make a new one each time")
-			}
-			if what = firstDifference(first.Run, another.Run); what != "" {
-				fields = e.mask(first.Run, another.Run)
-			}
+		if what, fields, err = e.playAgain(first); err != nil {
+			return err
 		}
 		if what == "" {
 			if wrong := invariant.WrongOwner(first.Run); wrong != "" {
@@ -75,6 +63,26 @@ func (e *exploration) playReference() error {
 		names[i] = f.String()
 	}
 	return fmt.Errorf("the undisturbed run differs in other fields each time, the last time in %s; take random numbers out of the operator, or name the fields in Foreign", strings.Join(names, ", "))
+}
+
+// playAgain plays the scenario again and returns what is not as it was first, and the fields that are left
+// out because of that.
+func (e *exploration) playAgain(first run.Result) (what string, fields []state.Field, err error) {
+	for n := 1; n < sameRuns && what == ""; n++ {
+		began := time.Now()
+		another, err := e.wholly(run.Job{})
+		e.cost = time.Since(began)
+		if err != nil {
+			return "", nil, err
+		}
+		if sandbox.IsSame(first.Learned.External, another.Learned.External) {
+			return "", nil, sandbox.MisuseError("ExternalAPI returned the same fake for two worlds; make a new one each time")
+		}
+		if what = firstDifference(first.Run, another.Run); what != "" {
+			fields = e.mask(first.Run, another.Run)
+		}
+	}
+	return what, fields, nil
 }
 
 // wholly plays a job that must come to its end.
