@@ -312,7 +312,6 @@ func (e *exploration) shrinkAll() {
 			e.report.Findings[i] = newFinding(shrink.Shortest(f.found, e.jobFor, find))
 		}
 	}
-	return nil
 }
 
 // judgeAccess compares the operator's roles with what it asked for in all runs.
