@@ -85,12 +85,20 @@ func installWith(t *testing.T, name string, change func(client.Object), args fun
 }
 
 // probe creates an object.
+// probe creates an object, which is deleted when the test ends: the operators of later tests watch all
+// namespaces.
 func (in installed) probe(t *testing.T, name string) *probe.Probe {
 	t.Helper()
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: name}}
 	if err := in.client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := in.client.Delete(ctx, p.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			t.Errorf("delete Probe %s: %v", name, err)
+		}
+	})
 	return p
 }
 
