@@ -37,13 +37,7 @@ func TestForgedTokens(t *testing.T) {
 // TestForgedConditions proves that the condition is forged that the operator writes, whatever it is called: one
 // of another type is not its own, and it need not remove that.
 func TestForgedConditions(t *testing.T) {
-	pods := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Template: pods,
-	}}
+	d := deployment()
 	r := Explore(t, Scenario{
 		Name: "synced", Steps: []Step{Create(d).Becomes(d, "Synced")}, Races: []Step{},
 		Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
@@ -71,4 +65,14 @@ func TestForgedConditions(t *testing.T) {
 	if r.Schedules[Forgeries] < 3 {
 		t.Errorf("%d statuses were forged, want each of the three ways", r.Schedules[Forgeries])
 	}
+}
+
+func deployment() *appsv1.Deployment {
+	pods := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Template: pods,
+	}}
 }

@@ -48,7 +48,7 @@ func Guestbook(crds fs.FS) []fault.Scenario {
 	}
 	return []fault.Scenario{{
 		Name: "guestbook", Operator: componentProcess(guestbookOperator(crds), "get configmaps", "get deployments.apps", "list deployments.apps",
-			"update configmaps", "update deployments.apps", "update services"),
+			"list services", "update configmaps", "update deployments.apps", "update services"),
 		Steps: steps, Foreign: sometimes(),
 	}}
 }

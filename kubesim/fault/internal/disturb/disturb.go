@@ -107,16 +107,22 @@ func (o *Others) Finish() error {
 	return nil
 }
 
-// touchedAnnotation is what another writer puts on an object; comparisons skip it.
-const touchedAnnotation = "fault.kubesim/touched"
+// touched is what another writer puts on an object; comparisons skip it.
+const touched = "fault.kubesim/touched"
 
-// touch changes the object that a call is about, as another writer may at any moment.
+// touch changes the object that a call is about, as another writer may at any moment: by an annotation, or by a
+// label of a Deployment, whose generation the API server increases with each change of its annotations. That would
+// be a difference of which the operator is innocent.
 func (o *Others) touch(c *history.Call) {
 	u, err := o.box.ObjectOf(c)
 	if err != nil {
 		return
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touchedAnnotation, c.Index)
+	field := "annotations"
+	if c.Group == "apps" && c.Resource == "deployments" {
+		field = "labels"
+	}
+	patch := fmt.Sprintf(`{"metadata":{%q:{%q:"%d"}}}`, field, touched, c.Index)
 	_ = o.box.Do(history.Foreigner, func(ctx context.Context, w *sandbox.World) error { // an object that is gone cannot be touched
 		return w.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody-else"))
 	})

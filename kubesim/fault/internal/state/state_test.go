@@ -45,6 +45,7 @@ metadata:
   creationTimestamp: "2000-01-01T00:00:00Z"
   managedFields: [{manager: me}]
   finalizers: [z.dev/b, demo.dev/a]
+  labels: {fault.kubesim/touched: "5"}
   annotations:
     fault.kubesim/touched: "5"
     example.com/at: noon

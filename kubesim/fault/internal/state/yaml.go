@@ -157,12 +157,12 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 			return true
 		case "generation":
 			return !p.generations
-		case "annotations":
+		case "annotations", "labels":
 			m, ok := v.(map[string]any)
 			_, only := m[touched]
 			return ok && (len(m) == 0 || len(m) == 1 && only)
 		}
-	case in == "annotations" && indent == 4:
+	case (in == "annotations" || in == "labels") && indent == 4:
 		return key == touched
 	case p.object.Resource == "services" && p.object.Group == "":
 		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
