@@ -40,6 +40,13 @@ type ComponentStatus struct {
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
+	// KubeconfigSecrets are the names of the Secrets with the kubeconfig by which the dependents were
+	// applied. They are kept from deletion until the dependents are gone, also if the component names
+	// others now.
+	// +optional
+	// +listType=atomic
+	KubeconfigSecrets []string `json:"kubeconfigSecrets,omitempty"`
+
 	// Inventory lists the dependents. An object is added before it is created, and removed
 	// once it no longer exists.
 	// +optional

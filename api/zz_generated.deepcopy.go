@@ -49,6 +49,11 @@ func (in *ComponentStatus) DeepCopyInto(out *ComponentStatus) {
 		*out = new(ComponentWave)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.KubeconfigSecrets != nil {
+		in, out := &in.KubeconfigSecrets, &out.KubeconfigSecrets
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Inventory != nil {
 		in, out := &in.Inventory, &out.Inventory
 		*out = make([]InventoryItem, len(*in))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,6 +67,39 @@ func otherCluster(t *testing.T, s *site) {
 	b.gone("a")
 	if has(t, b.admin, there, "a") || !has(t, s.admin, there, "a") {
 		t.Error("want the object in the second cluster to be gone, and the other one to be left")
+	}
+}
+
+// unknownCluster changes the kubeconfig of a component to one whose user may not ask which cluster it is for, and
+// from that one to another.
+func unknownCluster(t *testing.T, s *site) {
+	t.Helper()
+	b := newPlacedBench(t, testenv.Start(t))
+	there := testenv.Namespace(t, s.cfg)
+	if err := b.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}); err != nil {
+		t.Fatal(err)
+	}
+	blind := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}
+	b.secret("former", kubeconfig(t, testenv.User(t, s.cfg, everything())))
+	b.secret("blind", kubeconfig(t, testenv.User(t, testenv.Start(t), blind)))
+	b.component("a", there, from("former"))
+	b.ready("a")
+	b.patchPlaced("a", `{"spec":{"kubeConfig":{"secretRef":{"name":"blind"}}}}`)
+	b.says("a", "it is not known for which one the kubeconfig is")
+	if has(t, b.admin, there, "a") {
+		t.Error("it went on in the other cluster")
+	}
+	b.patchPlaced("a", `{"spec":{"kubeConfig":{"secretRef":{"name":"former"}}}}`)
+	b.ready("a")
+
+	b.component("b", there, from("blind"))
+	if obj := b.ready("b"); obj.Status.Cluster != "unknown" {
+		t.Errorf("the status says cluster %q, want unknown", obj.Status.Cluster)
+	}
+	b.patchPlaced("b", `{"spec":{"kubeConfig":{"secretRef":{"name":"former"}}}}`)
+	b.says("b", "left-behind")
+	if has(t, s.admin, there, "b") {
+		t.Error("it went on in the other cluster")
 	}
 }
 

@@ -35,7 +35,8 @@ type holds struct {
 	mu sync.Mutex
 	// tried are the Secrets that were given the finalizer, or that could not be, as the cache had them then.
 	tried map[types.UID]string
-	// swept are the components after whose last change the Secrets of the namespace were checked.
+	// swept are the components after whose last change the Secrets of the namespace were checked. Their
+	// dependents are where the component says, so that it needs no other Secrets than it names.
 	swept map[types.UID]int64
 	// leaving are components that are gone but for their own finalizer, and since when.
 	leaving map[types.UID]time.Time
@@ -194,18 +195,32 @@ func (h *holds) forget(component types.UID) {
 
 // sweep releases the Secrets in a namespace, or in all, that no component needs any more.
 func (w *worker[T]) sweep(ctx context.Context, namespace string) error {
-	all := &metav1.PartialObjectMetadataList{}
-	all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := w.holds.cache.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Secrets that are held: %w", err)
+	secrets, err := w.held(ctx, namespace)
+	if err != nil {
+		return err
 	}
 	w.holds.mu.Lock()
 	defer w.holds.mu.Unlock()
-	return w.release(ctx, namespace, all.Items)
+	return w.release(ctx, namespace, secrets)
 }
 
-// leave releases the Secrets and ConfigMaps of a component whose dependents are gone. They are read from the API
-// server: the cache may not have the finalizer yet.
+// held are the Secrets in a namespace, or in all, that are held according to the cache.
+func (w *worker[T]) held(ctx context.Context, namespace string) (held []metav1.PartialObjectMetadata, err error) {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := w.holds.cache.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Secrets that are held: %w", err)
+	}
+	for i := range all.Items {
+		if slices.Contains(all.Items[i].Finalizers, w.holds.finalizer) {
+			held = append(held, *all.Items[i].DeepCopy())
+		}
+	}
+	return held, nil
+}
+
+// leave releases the Secrets and ConfigMaps of a component whose dependents are gone. Its Secrets are read from the
+// API server: the cache may not have the finalizer yet.
 func (p *pass[T]) leave(ctx context.Context) error {
 	if p.inventories.Has(p.obj.GetUID()) {
 		if err := p.inventories.Release(ctx, p.owner()); err != nil {
@@ -215,8 +230,13 @@ func (p *pass[T]) leave(ctx context.Context) error {
 	if p.holds.finalizer == "" {
 		return nil
 	}
-	var secrets []metav1.PartialObjectMetadata
-	for _, name := range p.secrets {
+	secrets, err := p.held(ctx, p.obj.GetNamespace()) // also those that it named before
+	if err != nil {
+		return err
+	}
+	own := p.ownSecrets()
+	secrets = slices.DeleteFunc(secrets, func(s metav1.PartialObjectMetadata) bool { return slices.Contains(own, s.Name) })
+	for _, name := range own {
 		secret := metadataOf("Secret")
 		err := p.run.Live().Get(ctx, client.ObjectKey{Namespace: p.obj.GetNamespace(), Name: name}, secret)
 		if client.IgnoreNotFound(err) != nil {
@@ -235,6 +255,13 @@ func (p *pass[T]) leave(ctx context.Context) error {
 	}
 	p.holds.leaving[p.obj.GetUID()] = p.now
 	return p.release(ctx, p.obj.GetNamespace(), secrets)
+}
+
+// ownSecrets are the names of the Secrets that the component names, or by which its dependents were applied.
+func (p *pass[T]) ownSecrets() []string {
+	all := slices.Concat(p.secrets, p.obj.GetStatus().KubeconfigSecrets)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // release removes the finalizer of those Secrets that no component needs. The caller holds the lock.
@@ -276,7 +303,11 @@ func (w *worker[T]) needed(ctx context.Context, namespace string) (map[types.Nam
 		if _, leaving := w.holds.leaving[obj.GetUID()]; leaving {
 			continue
 		}
-		for _, name := range w.kubeconfigSecrets(obj) {
+		names := w.kubeconfigSecrets(obj)
+		if w.holds.swept[obj.GetUID()] != obj.GetGeneration() {
+			names = append(names, obj.GetStatus().KubeconfigSecrets...)
+		}
+		for _, name := range names {
 			needed[types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}] = true
 		}
 	}
@@ -298,7 +329,7 @@ func (p *pass[T]) finish(ctx context.Context, s *situation) error {
 		return nil
 	}
 	var held []string
-	if len(p.secrets) > 0 {
+	if len(p.ownSecrets()) > 0 {
 		held = append(held, "the Secret with the kubeconfig")
 	}
 	if p.inventories.Has(p.obj.GetUID()) {

@@ -309,3 +309,46 @@ func (b *placedBench) events() []string {
 	}
 	return notes
 }
+
+// TestKubeconfigChanged changes the kubeconfig of a component to one for another cluster. The dependents are not
+// there: the Secret with the former kubeconfig is needed until it is decided what becomes of them.
+func TestKubeconfigChanged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	namespaces := map[string]string{"the component is deleted": "default", "the component starts elsewhere": "kube-public"}
+	for name, decide := range map[string]func(b *placedBench){
+		"the component is deleted":       func(b *placedBench) { b.delete("a") },
+		"the component starts elsewhere": func(*placedBench) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := testenv.Start(t)
+			b := newPlacedBench(t, own)
+			b.secret("former", kubeconfig(t, s.cfg))
+			b.secret("own", kubeconfig(t, own))
+			a := b.component("a", namespaces[name], from("former"))
+			a = b.ready(a.Name)
+			b.held("former")
+			from("own")(&a.Spec)
+			if err := b.admin.Update(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			b.says("a", "change it back")
+			b.stop()
+			b.start()
+			b.component("c", b.namespace, from("own"))
+			b.ready("c") // it has checked all Secrets of the namespace
+			b.held("own")
+			former := b.secretOf("former")
+			if err := b.admin.Get(t.Context(), client.ObjectKeyFromObject(former), former); err != nil || !slices.Contains(former.Finalizers, b.inUse()) {
+				t.Errorf("the Secret for the cluster of the dependents is not held any more: %v, %v", former.Finalizers, err)
+			}
+			decide(b)
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, b.operator+"/left-behind", a.Status.Cluster)
+			if err := b.admin.Patch(t.Context(), a, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+				t.Fatal(err)
+			}
+			b.free("former")
+		})
+	}
+}

@@ -60,6 +60,7 @@ func TestRemote(t *testing.T) {
 		"a rotated kubeconfig":                              rotated,
 		"a kubeconfig for another cluster":                  otherCluster,
 		"a deletion with the kubeconfig of another cluster": otherClusterDeletion,
+		"a kubeconfig for a cluster that is not known":      unknownCluster,
 		"a kubeconfig for another cluster, and a function":  otherClusterFunction,
 	} {
 		t.Run(name, func(t *testing.T) {
