@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,41 @@ func TestSilenceThatActs(t *testing.T) {
 	}, Only(Faults))
 	if r.Schedules[Faults] == 0 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "the steps cannot be played to their end") }) {
 		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	}
+}
+
+// TestSilenceThatBreaks proves that an expectation which is met only as long as the operator is neither left alone nor
+// started again is a finding.
+func TestSilenceThatBreaks(t *testing.T) {
+	a := configMap("a")
+	has := func(want string) func(context.Context, *World) error {
+		return func(ctx context.Context, w *World) error {
+			cm := &corev1.ConfigMap{}
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(a), cm); err != nil || cm.Annotations["seen"] == want {
+				return err
+			}
+			return fmt.Errorf("seen is %q, want %q", cm.Annotations["seen"], want)
+		}
+	}
+	r := Explore(t, Scenario{
+		Name: "forgetful", Steps: []Step{Create(a).Expecting(has("")), Merge(a, `{"data":{"x":"1"}}`).Expecting(has("here"))}, Races: []Step{},
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
+			began := time.Now()
+			return does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				if cm.Data["x"] == "" || cm.Annotations["seen"] != "" {
+					return 0, nil
+				}
+				seen := "here"
+				if time.Since(began) > 10*time.Minute {
+					seen = "late"
+				}
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", seen)
+				return 0, c.Update(ctx, cm)
+			})(mgr, nil)
+		}},
+	}, Only(Faults))
+	if n := len(r.Findings); n != 1 || r.Findings[0].Violations[0].Invariant != I1 || !strings.Contains(r.texts()[0], `seen is "late"`) {
+		t.Errorf("%d findings, want that of the expectation:\n%s", n, strings.Join(r.texts(), "\n"))
 	}
 }
 

@@ -238,7 +238,7 @@ func (e *exploration) judgeUndisturbed() error {
 		return err
 	case watched.Run == nil:
 		return watched.Err
-	case watched.Err != nil && !errors.Is(watched.Err, run.ErrRestless): // perhaps what the silence itself has led to
+	case watched.Err != nil && !errors.Is(watched.Err, run.ErrRestless) && !run.IsUnmet(watched.Err): // perhaps what the silence itself has led to
 		e.report.Notes = append(e.report.Notes, fmt.Sprintf(
 			"with 15 minutes of silence after each step the steps cannot be played to their end, so the rest of them is not watched for needless calls (I5): %v", watched.Err))
 	}

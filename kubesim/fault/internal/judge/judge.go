@@ -81,11 +81,17 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 }
 
 // Silences returns what broke the silence of an undisturbed run that was watched after each step, and
-// what else went wrong because of it.
+// what else went wrong because of it, such as an expectation that was not met.
 func (j *Judge) Silences(r run.Result) (Finding, bool) {
 	var found []history.Violation
 	if errors.Is(r.Err, run.ErrRestless) {
 		found = append(found, unfinished(r))
+	}
+	if run.IsUnmet(r.Err) {
+		found = append(found, history.Violation{
+			Invariant: "I1", Title: "ends as without the disturbance", Message: "with silence and a restart after each step, " + r.Err.Error(),
+			Call: history.Nobody, Subjects: []string{"expectation after silence"},
+		})
 	}
 	if r.Leaked {
 		found = append(found, check("I17")(r.Run, r.Run)...)

@@ -13,6 +13,12 @@ import (
 // ErrRestless ends a run in which things go on happening without the clock moving on much.
 var ErrRestless = errors.New("the cluster never comes to rest")
 
+// unmetError is that of an expectation.
+type unmetError struct{ error }
+
+// IsUnmet reports whether a run ended because a step's expectation was not met at rest.
+func IsUnmet(err error) bool { return errors.As(err, new(unmetError)) }
+
 // loop lets one thing happen after another.
 type loop struct {
 	quiet  time.Duration

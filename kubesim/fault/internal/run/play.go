@@ -184,7 +184,7 @@ func (p *play) endStep(step Step, j Job) error {
 	}
 	if step.Expect != nil && len(p.job.Schedule) == 0 {
 		if err := step.Expect(context.Background(), p.box.World()); err != nil {
-			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w%s", err, p.lastError())}
+			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w%s", unmetError{err}, p.lastError())}
 		}
 	}
 	if j.Watchful {
