@@ -14,12 +14,6 @@ func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs
 // TestHooks plays a component with all hooks.
 func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs) }
 
-// Of the faults and races of scenarios with many calls so many are played.
-const (
-	mostFaults = 60
-	mostRaces  = 40
-)
-
 // disturbances are the kinds of schedules for scenarios in which a removed status makes a difference: what
 // was purged is not known any more, and is created again. TRIMTAB_DEEP=1 plays all there are.
 func disturbances(more ...fault.Kind) []fault.Option {

@@ -31,15 +31,18 @@ func exploreBy(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
 }
 
-// Of the points at which the author's code can panic or hang so many are played, in each scenario.
+// So many schedules of a kind are played in each scenario, spread over its run. There is no limit to crashes.
 const (
-	mostPanics = 24
-	mostHangs  = 12
+	mostFaults    = 60
+	mostRaces     = 40
+	mostForgeries = 30
+	mostPanics    = 24
+	mostHangs     = 12
 )
 
 // kinds are the kinds of schedules that our samples are played with: all that are played unless
 // others are named, and more. TRIMTAB_DEEP=1 plays all there are, where the short form forges statuses
-// in turn and lets code panic and hang at a part of its points.
+// in turn and plays a part of what is not a crash.
 func kinds(more ...fault.Kind) []fault.Option {
 	all := append([]fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
@@ -47,7 +50,11 @@ func kinds(more ...fault.Kind) []fault.Option {
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...), fault.Unpruned(fault.Alternating)}
 	}
-	return []fault.Option{fault.Only(all...), fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs)}
+	return []fault.Option{
+		fault.Only(all...),
+		fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races), fault.AtMost(mostForgeries, fault.Forgeries),
+		fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs),
+	}
 }
 
 // TestLoop plays a controller on the bare loop, which waits for its author's code for as long as that
