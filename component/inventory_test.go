@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,9 +71,14 @@ func (b *bench) recorded(n int, form func(*bundle.Bundle) bool) *bundle.Bundle {
 // destroy deletes a ConfigMap with an inventory and removes its finalizers.
 func (b *bench) destroy(name string) {
 	b.t.Helper()
+	uid := b.live(name).UID
 	b.patch("v1", "ConfigMap", name, `{"metadata":{"finalizers":null}}`)
 	b.drop(b.named(name))
-	testenv.Gone(b.t, b.admin, b.named(name), "destroyed")
+	within(b.t, "it is destroyed", func() bool { // there may be another one by then
+		now := b.named(name)
+		err := b.admin.Get(b.t.Context(), client.ObjectKeyFromObject(now), now)
+		return apierrors.IsNotFound(err) || err == nil && now.UID != uid
+	})
 }
 
 func readable(o *bundle.Bundle) bool {

@@ -98,6 +98,11 @@ func TestFound(t *testing.T) {
 			"v1/component-orders/failed@31",
 			"failed at get configmaps default/second",
 		},
+		"guard": {
+			"the prune guard counts what was to be there, applied or not",
+			"v1/component-external/race@7(3)",
+			`race at change a: {"spec":{"objects":[{"apiVersion":"v1","data":{"value":"1"},"kind":"ConfigMap","…`,
+		},
 		"lock": {
 			"while one asks which cluster this is, nobody else may be held up by a lock",
 			"v1/cloud-outage/throttled@1",

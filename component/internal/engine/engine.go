@@ -260,6 +260,7 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 	}
 	digest := digestOf(objects)
 	p.merge(objects)
+	p.shrinks() // before what is added is recorded, and then looks as if it had been there
 	if err := p.prepare(ctx); err != nil {
 		return Result{Err: err}
 	}
@@ -267,7 +268,6 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 		p.record()
 		return Result{Recorded: true, Digest: digest, Unrendered: p.unrendered}
 	}
-	p.shrinks()
 	p.pending()
 	result := p.run(ctx)
 	result.Digest, result.Unrendered = digest, p.unrendered

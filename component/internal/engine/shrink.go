@@ -51,25 +51,25 @@ func (p *pass) shrinks() {
 	}
 }
 
-// few reports whether too few members are left of those that were there and not kept before. What was only added does
-// not count: it makes up for nothing that is lost.
+// few reports whether too few members are left of those that were recorded and not kept before, applied or not. What
+// was only added does not count: it makes up for nothing that is lost.
 func (p *pass) few(limit float64) bool {
 	if len(p.unrendered) > 0 { // what is missing may still be rendered, and stays until then
 		return false
 	}
 	before, left := 0, 0
 	var lost, added []api.InventoryItem
-	kept := map[string]bool{}
+	kept, recorded := map[string]bool{}, map[string]bool{}
 	for _, item := range p.c.Status.Inventory {
-		kept[item.Key()] = item.Kept
+		kept[item.Key()], recorded[item.Key()] = item.Kept, true
 	}
 	for _, m := range p.members {
-		switch there := existed(m.item); {
-		case kept[m.item.Key()], m.wanted == nil && (!there || leavingPhase(m.item.Phase)):
+		switch key := m.item.Key(); {
+		case kept[key], m.wanted == nil && leavingPhase(m.item.Phase):
 		case m.wanted == nil:
 			before++
 			lost = append(lost, m.item)
-		case there:
+		case recorded[key], m.item.UID != "": // or found again, after the inventory was lost
 			before++
 			left++
 		default:
@@ -78,11 +78,6 @@ func (p *pass) few(limit float64) bool {
 	}
 	left += replaced(lost, added)
 	return before > 0 && left == 0 || float64(before-left) > limit*float64(before)
-}
-
-// existed reports whether a dependent was applied, as far as is recorded.
-func existed(item api.InventoryItem) bool {
-	return item.UID != "" || item.Digest != "" || len(item.Record) > 0
 }
 
 // replaced counts the lost objects that only have another name: one is added of their kind and namespace whose name
