@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
@@ -16,11 +17,7 @@ func TestUnlabelled(t *testing.T) {
 	t.Parallel()
 	t.Run("an object that leaves the manifests while no operator runs", func(t *testing.T) {
 		t.Parallel()
-		b := newBench(t)
-		b.create(configMap("one", "1"), configMap("two", "1"), configMap("three", "1"))
-		b.ready()
-		b.stop()
-		b.unlabel("one")
+		b := unlabelledBench(t, "one", "two", "three")
 		b.change(configMap("two", "1"), configMap("three", "1"))
 		b.start()
 		if b.ready(); has(t, b.admin, b.namespace, "one") {
@@ -29,11 +26,7 @@ func TestUnlabelled(t *testing.T) {
 	})
 	t.Run("a component that is deleted while no operator runs", func(t *testing.T) {
 		t.Parallel()
-		b := newBench(t)
-		b.create(configMap("one", "1"))
-		b.ready()
-		b.stop()
-		b.unlabel("one")
+		b := unlabelledBench(t, "one")
 		b.delete()
 		b.start()
 		if b.gone(); has(t, b.admin, b.namespace, "one") {
@@ -42,11 +35,7 @@ func TestUnlabelled(t *testing.T) {
 	})
 	t.Run("an object without its owner stays", func(t *testing.T) {
 		t.Parallel()
-		b := newBench(t)
-		b.create(configMap("one", "1"))
-		b.ready()
-		b.stop()
-		b.unlabel("one")
+		b := unlabelledBench(t, "one")
 		b.patch("v1", "ConfigMap", "one", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, b.key("owner-id")))
 		b.delete()
 		b.start()
@@ -72,6 +61,21 @@ func TestUnlabelled(t *testing.T) {
 			t.Error("the object is left")
 		}
 	})
+}
+
+// unlabelledBench has a component with these dependents, the first of which loses its label while no operator runs.
+func unlabelledBench(t *testing.T, names ...string) *bench {
+	t.Helper()
+	b := newBench(t)
+	var all []client.Object
+	for _, name := range names {
+		all = append(all, configMap(name, "1"))
+	}
+	b.create(all...)
+	b.ready()
+	b.stop()
+	b.unlabel(names[0])
+	return b
 }
 
 // unlabel takes the label by which it is watched from a ConfigMap.

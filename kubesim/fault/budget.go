@@ -19,11 +19,11 @@ var resumeFlag = flag.String("fault.resume", "", "go on where an exploration ran
 // interval is after how much time a line says how far an exploration is.
 const interval = 30 * time.Second
 
-// clock tells how much time an exploration has, and how far it is.
+// clock is how much time an exploration has, and how far it is.
 type clock struct {
 	began time.Time
 	until time.Time // zero: as long as it takes
-	told  time.Time // when the last line was written
+	wrote time.Time // when the last line was written
 
 	all, skipped, played int
 }
@@ -38,7 +38,7 @@ const (
 // newClock returns a clock that begins to run.
 func (e *exploration) newClock() clock {
 	now := time.Now()
-	c := clock{began: now, told: now}
+	c := clock{began: now, wrote: now}
 	if d := e.options.budget; d > 0 {
 		c.until = now.Add(d)
 	} else if deadline, ok := e.t.Deadline(); ok {
@@ -76,10 +76,10 @@ func (e *exploration) announce() {
 func (e *exploration) progress() {
 	c := &e.clock
 	c.played++
-	if time.Since(c.told) < interval {
+	if time.Since(c.wrote) < interval {
 		return
 	}
-	c.told = time.Now()
+	c.wrote = time.Now()
 	e.say(fmt.Sprintf("%d of %d schedules in %v, %s", c.skipped+c.played, c.all, time.Since(c.began).Round(time.Second), plural(len(e.report.Findings), "finding")))
 }
 

@@ -117,7 +117,7 @@ func TestKnown(t *testing.T) {
 }
 
 // TestSilenceThatActs proves that steps which fail because of what happened in the silence before them
-// are told, and end nothing.
+// are reported in a note, and that the schedules are played nevertheless.
 func TestSilenceThatActs(t *testing.T) {
 	a := configMap("a")
 	r := Explore(t, Scenario{

@@ -12,7 +12,7 @@ import (
 )
 
 // spare lists, of the races that the scenario does not name itself, those that delete what its other objects
-// depend on, and says so in a note: what an operator does without that is by right most often.
+// depend on, and says so in a note: what an operator does without such an object is usually right.
 func (e *exploration) spare() map[int]bool {
 	if e.scenario.Races != nil {
 		return nil

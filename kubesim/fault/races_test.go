@@ -35,7 +35,7 @@ func TestDependencies(t *testing.T) {
 	}
 	r := Explore(t, s, Only(Races))
 	for _, text := range r.texts() {
-		t.Errorf("what a user did is held against the operator:\n%s", text)
+		t.Errorf("the operator is blamed for what a user did:\n%s", text)
 	}
 	if !slices.ContainsFunc(r.Notes, note) || r.Schedules[Races] == 0 {
 		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)

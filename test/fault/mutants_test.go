@@ -38,7 +38,7 @@ type mutant struct {
 // asMutant makes the test binary play one scenario and tell what it found.
 const asMutant = "TRIMTAB_FAULT_SCENARIO"
 
-// undisturbed is what the explorer calls the run that is held against all others. One that
+// undisturbed is what the explorer calls the run with which all others are compared. One that
 // goes wrong ends the exploration.
 const undisturbed = "undisturbed"
 

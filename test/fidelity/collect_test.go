@@ -121,6 +121,18 @@ func (p *player) shown(ctx context.Context, k kind, name string) error {
 	})
 }
 
+// fresh waits until the watches show what is known of an object. A server applies a change first to what its cache
+// has, and only if that is old to what is stored: until then, its answer can have warnings about the old object.
+func (p *player) fresh(ctx context.Context, r ref) error {
+	return p.await(ctx, patience, "the watch to show "+r.String(), func() bool {
+		seen, ok := p.live[r]
+		if p.absent[r] {
+			return !ok
+		}
+		return seen.rev() >= p.shows[r] || p.ended[r] >= p.shows[r]
+	})
+}
+
 // cached waits until the cache from which a server may answer a request shows what is stored:
 // watches are told after it. Each version of a custom kind has its own.
 func (p *player) cached(ctx context.Context, k kind, o op) error {

@@ -36,7 +36,9 @@ type player struct {
 	// $old stand for.
 	known, first map[ref]object
 	// shows is the last revision of each object that watches must show by the end.
-	shows    map[ref]int64
+	shows map[ref]int64
+	// absent are the objects that a read has not found since they were last seen.
+	absent   map[ref]bool
 	collects bool
 	began    int // events before the request
 }
@@ -44,7 +46,7 @@ type player struct {
 // play plays a sequence and leaves the lane empty. It is as fast as it can, or with a pace at
 // this one.
 func (l *lane) play(ctx context.Context, s sequence, at pace) (transcript, error) {
-	p := &player{lane: l, kinds: map[string]kind{}, known: map[ref]object{}, first: map[ref]object{}, shows: map[ref]int64{}, collects: s.collects()}
+	p := &player{lane: l, kinds: map[string]kind{}, known: map[ref]object{}, first: map[ref]object{}, shows: map[ref]int64{}, absent: map[ref]bool{}, collects: s.collects()}
 	all := map[string]kind{}
 	for _, k := range kinds() {
 		all[k.resource] = k
@@ -87,6 +89,11 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 			return step{}, err
 		}
 	}
+	if r := (ref{k.resource, p.full(k, o.Name)}); o.writes() && o.Name != "" {
+		if err := p.fresh(ctx, r); err != nil {
+			return step{}, err
+		}
+	}
 	p.mu.Lock()
 	p.began = len(p.events)
 	p.mu.Unlock()
@@ -114,8 +121,12 @@ func (p *player) step(ctx context.Context, o op) (step, error) {
 		return s, nil
 	}
 	var now object
-	if s.after, now, err = p.get(ctx, k, p.full(k, name)); s.after.Code == http.StatusOK {
-		p.remember(ref{k.resource, p.full(k, name)}, now)
+	r := ref{k.resource, p.full(k, name)}
+	switch s.after, now, err = p.get(ctx, k, r.name); s.after.Code {
+	case http.StatusOK:
+		p.remember(r, now)
+	case http.StatusNotFound:
+		p.absent[r] = true
 	}
 	return s, err
 }
@@ -134,6 +145,7 @@ func (p *player) written(k kind, o op, a answer) {
 func (p *player) remember(r ref, now object) {
 	p.known[r] = now
 	p.shows[r] = now.rev()
+	delete(p.absent, r)
 	if _, ok := p.first[r]; !ok {
 		p.first[r] = now
 	}

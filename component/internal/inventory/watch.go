@@ -46,7 +46,7 @@ type Watch struct {
 	// narrow: all namespaces must not be watched. namespaces are those where components are, and whether they are
 	// watched.
 	narrow     bool
-	told       sync.Once
+	warned     sync.Once
 	namespaces map[string]bool
 	// synced are the namespaces of which all ConfigMaps are noted that were there when the watch began; "" stands for
 	// all.
@@ -172,7 +172,7 @@ func (w *Watch) run(ctx context.Context, namespace string) {
 		}
 		if apierrors.IsForbidden(err) {
 			w.sync(namespace)
-			w.told.Do(func() {
+			w.warned.Do(func() {
 				w.Log.Error(err, "a ConfigMap with an inventory that is deleted is not noticed at once; let the operator watch ConfigMaps")
 			})
 			delay = retryMost

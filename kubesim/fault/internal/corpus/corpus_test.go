@@ -63,7 +63,7 @@ func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	}
 	if len(r.Findings) > 0 {
 		d.first = r.Findings[0].Token
-		if !strings.HasSuffix(d.first, "/") { // else it is about all runs, and no schedule is told
+		if !strings.HasSuffix(d.first, "/") { // otherwise it is about all runs and has no schedule to replay
 			replays(t, s, r.Findings[0])
 		}
 	}

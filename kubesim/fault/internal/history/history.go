@@ -257,7 +257,7 @@ type Violation struct {
 	// Subjects say what is wrong without what differs between runs, such as "statefulsets.apps
 	// spec.replicas": the same mistake has the same ones. There is at least one.
 	Subjects []string
-	// Harmless is set for a habit that is told but does not count.
+	// Harmless is set for a habit that is reported as a note and is no finding.
 	Harmless bool
 }
 

@@ -42,11 +42,10 @@ func findNoise(r, u *index) []history.Violation {
 	return found
 }
 
-// noises returns what there was to hear in a silence, writes first, and how often the external API was
-// read.
+// noises returns what the operator did in a silence, writes first, and how often it read the external API.
 func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 	var kinds [3][]*noise
-	hear := func(kind int, text string, c *history.Call) {
+	add := func(kind int, text string, c *history.Call) {
 		subject := text + " " + c.Sort()
 		i := slices.IndexFunc(kinds[kind], func(n *noise) bool { return n.subject == subject })
 		if i < 0 {
@@ -61,19 +60,19 @@ func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 		switch {
 		case vain[c.Pass]:
 		case c.Side == history.External && c.Write:
-			hear(1, "wrote to the external API", c)
+			add(1, "wrote to the external API", c)
 		case c.Side == history.External:
 			looks++
 		case x.isAnnouncement(c):
-			hear(0, "wrote to Kubernetes", c)
+			add(0, "wrote to Kubernetes", c)
 		case history.Housekeeping(c.Group, c.Resource) || c.Resource == "":
 		case c.Write:
-			hear(0, "wrote to Kubernetes", c)
+			add(0, "wrote to Kubernetes", c)
 		case s.Restarted != history.Nobody && c.Process >= s.Restarted: // a new process has to look
 		case c.Pass == history.Nobody && c.Verb != "get":
 		case x.asksWhoWrote(c):
 		default:
-			hear(2, "read objects from the API server, past its caches,", c)
+			add(2, "read objects from the API server, past its caches,", c)
 		}
 	}
 	return slices.Concat(kinds[0], kinds[1], kinds[2]), looks
@@ -121,9 +120,9 @@ func (x *index) isTimed(s *history.Silence, c *history.Call) bool {
 	})
 }
 
-// asksWhoWrote tells the first read of an object since its last change, where a user has forged its
-// status: who wrote a status the API server says alone, because caches leave that out, and whoever
-// wants to know asks once for each version. Another object's reconcile may come to that late.
+// asksWhoWrote reports whether a call is the first read of an object since its last change, after a user has
+// forged its status. Caches leave out who wrote a status, so that whoever wants to know asks the API server,
+// once for each version. The reconcile of another object may ask later.
 func (x *index) asksWhoWrote(c *history.Call) bool {
 	if c.Verb != "get" || c.Name == "" || c.Pass == history.Nobody {
 		return false
@@ -146,7 +145,7 @@ func isAbout(c *history.Call, h *history.Change) bool {
 	return c.Side == history.Kubernetes && c.Group == h.Group && c.Resource == h.Resource && c.Namespace == h.Namespace && c.Name == h.Name
 }
 
-// isForgery tells a status that a user wrote as a schedule has it.
+// isForgery reports whether a change is a status that a user wrote because the schedule says so.
 func (x *index) isForgery(h *history.Change) bool {
 	return h.By == "user" && h.Before != nil && slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
 		return f.Kind == "forged" && f.Time.Equal(h.At)
@@ -166,8 +165,8 @@ func (x *index) vainTries(s *history.Silence) map[int]bool {
 	return passes
 }
 
-// isAnnouncement tells the new events, but for that of a process that became the leader. What
-// follows on an event is the recorder's book-keeping.
+// isAnnouncement reports whether a call creates an event, except the one about a new leader. Later writes of an
+// event are bookkeeping of the recorder.
 func (x *index) isAnnouncement(c *history.Call) bool {
 	if c.Verb != "create" || c.Resource != "events" || !history.Housekeeping(c.Group, c.Resource) {
 		return false

@@ -19,7 +19,7 @@ type Input struct {
 	Test, Package string
 	// Token is the replay token.
 	Token string
-	// Run is the run that broke something, Undisturbed the one that it was held against; nil if
+	// Run is the run that broke something, Undisturbed the one that it was compared with; nil if
 	// there is none.
 	Run, Undisturbed *history.Run
 	// Violations are what it broke, the most telling first; at least one.
