@@ -27,13 +27,15 @@ func comments(t *tree) []string {
 }
 
 // described finds packages, down to the second level, and modules that ARCHITECTURE.md does
-// not link to. Folders below are their parent's matter.
+// not link to. Folders below are their parent's matter, and so are public operators.
 func described(t *tree) []string {
 	const document = "ARCHITECTURE.md"
 	var findings []string
 	for _, p := range t.packages {
 		var place string
 		switch parts := strings.Split(p.dir, "/"); {
+		case wild(p.dir):
+			place = "test/wild"
 		case p.module.dir != ".":
 			place = p.module.dir
 		case len(parts) > 1 && slices.Contains([]string{"internal", "samples", "cmd"}, parts[0]):

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// wild is the module that tests public operators. Nobody imports or installs it, it is in no workspace, and
-// those operators decide about versions there.
-const wild = "test/wild"
+// wild reports whether a module tests public operators. Nobody imports or installs these modules, they are in no
+// workspace, and those operators decide about versions there.
+func wild(dir string) bool { return dir == "test/wild" || strings.HasPrefix(dir, "test/wild/") }
 
 // replaced finds replace lines outside the modules that nobody imports or installs.
 func replaced(t *tree) []string {
 	var findings []string
 	for _, m := range t.modules {
 		for _, r := range m.mod.Replace {
-			if m.dir != "test" && m.dir != wild {
+			if m.dir != "test" && !wild(m.dir) {
 				findings = append(findings, finding(path.Join(m.dir, "go.mod"), "replaces %s; only test/go.mod may", r.Old.Path))
 			}
 		}
@@ -31,7 +31,7 @@ func replaced(t *tree) []string {
 func nested(t *tree) []string {
 	var findings []string
 	for _, p := range t.packages {
-		if p.module.dir == "." || p.module.dir == "test" || p.module.dir == wild {
+		if p.module.dir == "." || p.module.dir == "test" || wild(p.module.dir) {
 			continue
 		}
 		own := p.module.mod.Module.Mod.Path
@@ -54,7 +54,7 @@ func versions(t *tree) []string {
 	for _, m := range t.modules {
 		for _, r := range m.mod.Require {
 			dep, version := r.Mod.Path, r.Mod.Version
-			if m.dir == wild {
+			if wild(m.dir) {
 				continue
 			}
 			if _, ours := t.ours(dep); ours || dep == t.root() {

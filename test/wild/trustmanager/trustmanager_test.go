@@ -1,4 +1,4 @@
-package wild
+package trustmanager
 
 import (
 	_ "embed"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/test/wild"
 )
 
 //go:embed testdata/root.pem
@@ -31,7 +32,7 @@ func TestTrustManager(t *testing.T) {
 		},
 	}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: label}}
-	play(t, fault.Scenario{
+	wild.Play(t, fault.Scenario{
 		Name: "roots",
 		Operator: fault.Operator{
 			CRDs:        fault.Module(t, "github.com/cert-manager/trust-manager", "deploy/crds"),
@@ -47,5 +48,5 @@ func TestTrustManager(t *testing.T) {
 			fault.Merge(b, `{"spec":{"target":{"configMap":{"key":"roots.pem"}}}}`).Becomes(b, "Synced"),
 			fault.Delete(b).Gone(b),
 		},
-	}, bug{"observedGeneration of condition Synced of bundles.trust.cert-manager.io roots became 2; the object's generation is 1", "a status without UID is written onto the Bundle's successor"})
+	}, wild.Bug{"observedGeneration of condition Synced of bundles.trust.cert-manager.io roots became 2; the object's generation is 1", "a status without UID is written onto the Bundle's successor"})
 }

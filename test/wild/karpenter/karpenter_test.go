@@ -1,4 +1,4 @@
-package wild
+package karpenter
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/state/nodepoolhealth"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/test/wild"
 )
 
 // setUpKarpenter is the part of its NewControllers and NewOperator that launches and terminates instances.
@@ -68,7 +69,7 @@ func TestKarpenter(t *testing.T) {
 		NodeClassRef: &karpenter.NodeClassReference{Group: "karpenter.test.sh", Kind: "TestNodeClass", Name: "default"},
 		Requirements: []karpenter.NodeSelectorRequirementWithMinValues{{Key: "kubernetes.io/os", Operator: "In", Values: []string{"linux"}}},
 	}}
-	play(t, fault.Scenario{
+	wild.Play(t, fault.Scenario{
 		Name: "worker",
 		Operator: fault.Operator{
 			CRDs: fault.Module(t, "sigs.k8s.io/karpenter", "pkg/apis/crds", "pkg/test/v1alpha1/crds"),
@@ -88,8 +89,8 @@ func TestKarpenter(t *testing.T) {
 			fault.Delete(nc).Gone(nc),
 		},
 	},
-		bug{"+ nodeclaims.karpenter.sh worker", "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
-		bug{"- nodeclaims.karpenter.sh worker", "an instance is known by the status alone: without it, it is replaced"},
-		bug{"worker says Ready=True for generation 2, but at no time", "Ready stays True while the instance is terminated"},
+		wild.Bug{"+ nodeclaims.karpenter.sh worker", "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
+		wild.Bug{"- nodeclaims.karpenter.sh worker", "an instance is known by the status alone: without it, it is replaced"},
+		wild.Bug{"worker says Ready=True for generation 2, but at no time", "Ready stays True while the instance is terminated"},
 	)
 }

@@ -1,4 +1,4 @@
-package wild
+package karpenter
 
 import (
 	"context"
