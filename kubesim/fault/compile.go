@@ -42,7 +42,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 		return nil, err
 	}
 	e := &exploration{
-		t: t, scenario: s, options: o, roles: c.Roles,
+		t: t, scenario: s, options: o, roles: c.Roles, pages: *htmlFlag,
 		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Whole: *callsFlag, Waived: o.waivedIDs()},
 	}
 	if e.simulation, err = run.New(s.compiled(), c); err != nil {

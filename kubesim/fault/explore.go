@@ -40,6 +40,8 @@ type exploration struct {
 	quiet     map[run.Racing]*history.Run // what races are compared with; nil if they were not played
 	raced     map[int]bool                // the races that changed something; nil if none were played
 	report    Report
+	pages     string          // the folder for a page; "" writes none
+	played    []report.Played // what the page shows
 }
 
 // explore plays the undisturbed run, then all schedules.
@@ -70,7 +72,7 @@ func (e *exploration) explore() (Report, error) {
 		e.report.Pruned[Rule(rule)] = n
 	}
 	e.report.Took = time.Since(e.clock.began)
-	return e.report, nil
+	return e.report, e.writePage()
 }
 
 // byWeight orders findings: the worst first, then the shortest.
@@ -171,7 +173,7 @@ func (e *exploration) playAll() error {
 			e.report.Schedules[Kind(j.Schedule.Family())]++
 		}
 		e.noteRace(j, r)
-		e.find(j, r)
+		e.notePlayed(j, r, e.find(j, r))
 		e.progress()
 	})
 	e.stop(played, len(jobs))
@@ -222,15 +224,18 @@ func (e *exploration) play(jobs []run.Job, done func(run.Job, run.Result)) error
 	return e.simulation.PlayAll(e.t, e.options.workers, jobs, done)
 }
 
-// find adds what a run broke to the findings.
-func (e *exploration) find(j run.Job, r run.Result) {
+// find adds what a run broke to the findings, and returns their group; "" if it broke nothing.
+func (e *exploration) find(j run.Job, r run.Result) (group string) {
 	if r.Void {
 		e.report.Pruned[TooEarly]++
-		return
+		return ""
 	}
-	if f, ok := e.judge.Find(j, r); ok {
-		e.report.Findings = append(e.report.Findings, newFinding(f))
+	f, ok := e.judge.Find(j, r)
+	if !ok {
+		return ""
 	}
+	e.report.Findings = append(e.report.Findings, newFinding(f))
+	return f.Group()
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is

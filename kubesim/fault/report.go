@@ -77,10 +77,14 @@ func newFinding(f judge.Finding) Finding {
 
 // String describes in one line what was explored, and in further lines what was not played.
 func (r Report) String() string {
-	return report.Summary(report.Exploration{
+	return report.Summary(r.exploration())
+}
+
+func (r Report) exploration() report.Exploration {
+	return report.Exploration{
 		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
 		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked, Notes: r.Notes,
-	})
+	}
 }
 
 func counts[K ~string](m map[K]int) (all []report.Count) {
@@ -93,8 +97,17 @@ func counts[K ~string](m map[K]int) (all []report.Count) {
 // texts describes all findings: of those in which the same is wrong one in full, the one with the shortest
 // schedule, and which others show it.
 func (r Report) texts() []string {
-	var keys []string
-	groups := map[string][]Finding{}
+	keys, groups := r.groups()
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = groups[key][0].Text + report.Shown(shownBy(groups[key]))
+	}
+	return texts
+}
+
+// groups are the findings in which the same is wrong, and the names of the groups in the order of the findings.
+func (r Report) groups() (keys []string, groups map[string][]Finding) {
+	groups = map[string][]Finding{}
 	for _, f := range r.Findings {
 		key := f.found.Group()
 		if groups[key] == nil {
@@ -102,11 +115,7 @@ func (r Report) texts() []string {
 		}
 		groups[key] = append(groups[key], f)
 	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = groups[key][0].Text + report.Shown(shownBy(groups[key]))
-	}
-	return texts
+	return keys, groups
 }
 
 // shownBy counts the findings of a group by what was disturbed.
