@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
@@ -48,6 +49,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	if e.simulation, err = run.New(s.compiled(), c); err != nil {
 		return nil, err
 	}
+	e.simulation.State.Lists = state.ListsOf(c.CRDs)
 	e.simulation.State.Foreign = slices.Concat(s.Foreign, s.Operator.Ignored)
 	if e.worker, err = e.simulation.NewWorker(); err != nil {
 		return nil, err

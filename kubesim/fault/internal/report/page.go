@@ -83,7 +83,7 @@ type (
 func (p *Page) view() pageView {
 	e := p.Exploration
 	v := pageView{
-		Scenario: e.Scenario, Verdict: "every invariant holds", Calls: number(e.Calls, "call"), Writes: number(e.Writes, "write"),
+		Scenario: e.Scenario, Verdict: "every invariant holds", Calls: number(e.Calls, "call"), Writes: strconv.Itoa(e.Writes),
 		Schedules: list(e.Schedules, "no schedule"), Took: e.Took.Round(100 * time.Millisecond).String(),
 		Masked: strings.Join(e.Masked, ", "), Notes: e.Notes, Kinds: p.kinds(),
 	}

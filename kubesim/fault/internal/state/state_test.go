@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -31,6 +32,19 @@ func object(t testing.TB, resource, manifest string) state.Object {
 	}
 	resource, group, _ := strings.Cut(resource, ".")
 	return state.Object{Group: group, Resource: resource, Object: u}
+}
+
+// lists are those of a kind with these fields in its spec.
+func lists(t testing.TB, fields string) map[string]*state.Lists {
+	t.Helper()
+	schema := &apiextensionsv1.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict([]byte("{type: object, properties: {spec: {type: object, properties: {"+fields+"}}}}"), schema); err != nil {
+		t.Fatal(err)
+	}
+	return state.ListsOf([]*apiextensionsv1.CustomResourceDefinition{{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "demo.dev", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "databases"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema}}},
+	}}})
 }
 
 const database = `
@@ -176,31 +190,38 @@ func TestEqual(t *testing.T) {
 		o    state.Options
 		want bool
 	}{
-		"made again":           {"a new UID and a new id of the vendor mean nothing", of(uid1, "q-7"), of(uid2, "q-8"), state.Options{}, true},
-		"names the old thing":  {"the recorded id is not of what lives", of(uid1, "q-7"), side{of(uid1, "q-7").objects, things("q-8", uid1)}, state.Options{}, false},
-		"part of a word":       {"q-77 is not q-7", edited("id: q-7", "id: q-77"), edited("id: q-7", "id: q-78"), state.Options{}, false},
-		"end of a word":        {"faq-7 is not q-7", edited("id: q-7", "id: faq-7"), side{[]state.Object{object(t, "databases.demo.dev", strings.ReplaceAll(strings.Replace(with(database, uid1), "id: q-7", "id: faq-8", 1), "q-7 since", "q-8 since"))}, things("q-8", uid1)}, state.Options{}, false},
-		"owner of before":      {"the thing's tag names an incarnation that is gone", of(uid1, "q-7"), side{of(uid2, "q-7").objects, things("q-7", uid1)}, state.Options{}, false},
-		"another spec":         {"size is what the user wants", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{}, false},
-		"a number as a string": {"3 is not \"3\"", of(uid1, "q-7"), edited("size: 3", `size: "3"`), state.Options{}, false},
-		"order of a list":      {"zones may have an order", of(uid1, "q-7"), edited("[b, a]", "[a, b]"), state.Options{}, false},
-		"order of finalizers":  {"they are a set", of(uid1, "q-7"), edited("[z.dev/b, demo.dev/a]", "[demo.dev/a, z.dev/b]"), state.Options{}, true},
-		"deleting":             {"deletionTimestamp counts, its time does not", of(uid1, "q-7"), edited("generation: 3", `deletionTimestamp: "2000-01-01T00:00:00Z"`), state.Options{}, false},
-		"later":                {"a time means nothing", of(uid1, "q-7"), edited("00:03:20.5+00:00", "00:03:21Z"), state.Options{}, true},
-		"no time at all":       {"but its absence does", of(uid1, "q-7"), edited("lastSeen:", "other:"), state.Options{}, false},
-		"foreign field":        {"it is somebody else's", of(uid1, "q-7"), edited("lastSeen:", "other:"), state.Options{Foreign: []string{"status.lastSeen", "status.other"}}, true},
-		"foreign annotation":   {"keys have dots", of(uid1, "q-7"), edited("example.com/at: noon", "example.com/at: night"), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
-		"foreign alone":        {"the map that it made goes with it", edited("example.com/at: noon", "example.com/at: noon"), edited("  annotations:\n    fault.kubesim/touched: \"5\"\n    example.com/at: noon\n", ""), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
-		"foreign in a list":    {"the path means each element", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.conditions.reason"}}, true},
-		"foreign elsewhere":    {"a path is whole", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.reason", "conditions.reason"}}, false},
-		"behind":               {"an observed generation that is behind counts", of(uid1, "q-7"), edited("observedGeneration: 3\n", "observedGeneration: 2\n"), state.Options{}, false},
-		"generation":           {"how often the spec was written does not", of(uid1, "q-7"), edited("generation: 3\n", "generation: 3 \n"), state.Options{}, true},
-		"generated name":       {"the server makes it up", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b"), generated("job-z3zzz", "a")}}, state.Options{}, true},
-		"generated content":    {"one object more is one more", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b")}}, state.Options{}, false},
-		"masked":               {"the undisturbed runs differ there", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.size"}}}, true},
-		"masked of another":    {"a mask is of one object", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/bar", Path: "spec.size"}}}, false},
-		"masked element":       {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"}}}, true},
-		"masked neighbour":     {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[0]"}}}, false},
+		"made again":            {"a new UID and a new id of the vendor mean nothing", of(uid1, "q-7"), of(uid2, "q-8"), state.Options{}, true},
+		"names the old thing":   {"the recorded id is not of what lives", of(uid1, "q-7"), side{of(uid1, "q-7").objects, things("q-8", uid1)}, state.Options{}, false},
+		"part of a word":        {"q-77 is not q-7", edited("id: q-7", "id: q-77"), edited("id: q-7", "id: q-78"), state.Options{}, false},
+		"end of a word":         {"faq-7 is not q-7", edited("id: q-7", "id: faq-7"), side{[]state.Object{object(t, "databases.demo.dev", strings.ReplaceAll(strings.Replace(with(database, uid1), "id: q-7", "id: faq-8", 1), "q-7 since", "q-8 since"))}, things("q-8", uid1)}, state.Options{}, false},
+		"owner of before":       {"the thing's tag names an incarnation that is gone", of(uid1, "q-7"), side{of(uid2, "q-7").objects, things("q-7", uid1)}, state.Options{}, false},
+		"another spec":          {"size is what the user wants", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{}, false},
+		"a number as a string":  {"3 is not \"3\"", of(uid1, "q-7"), edited("size: 3", `size: "3"`), state.Options{}, false},
+		"order of a list":       {"zones may have an order", of(uid1, "q-7"), edited("[b, a]", "[a, b]"), state.Options{}, false},
+		"order of finalizers":   {"they are a set", of(uid1, "q-7"), edited("[z.dev/b, demo.dev/a]", "[demo.dev/a, z.dev/b]"), state.Options{}, true},
+		"a set":                 {"the schema says so", of(uid1, "q-7"), edited("[b, a]", "[a, b]"), state.Options{Lists: lists(t, "zones: {type: array, items: {type: string}, x-kubernetes-list-type: set}")}, true},
+		"another set":           {"not the same elements", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Lists: lists(t, "zones: {type: array, items: {type: string}, x-kubernetes-list-type: set}")}, false},
+		"a list that is atomic": {"then it may have an order", of(uid1, "q-7"), edited("[b, a]", "[a, b]"), state.Options{Lists: lists(t, "zones: {type: array, items: {type: string}, x-kubernetes-list-type: atomic}")}, false},
+		"a map by two keys": {
+			"the schema names the keys", edited("[b, a]", "[{host: a, zone: x}, {host: a, zone: y}]"), edited("[b, a]", "[{host: a, zone: y}, {host: a, zone: x}]"),
+			state.Options{Lists: lists(t, "zones: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [host, zone], items: {type: object, properties: {host: {type: string}, zone: {type: string}}}}")}, true,
+		},
+		"deleting":           {"deletionTimestamp counts, its time does not", of(uid1, "q-7"), edited("generation: 3", `deletionTimestamp: "2000-01-01T00:00:00Z"`), state.Options{}, false},
+		"later":              {"a time means nothing", of(uid1, "q-7"), edited("00:03:20.5+00:00", "00:03:21Z"), state.Options{}, true},
+		"no time at all":     {"but its absence does", of(uid1, "q-7"), edited("lastSeen:", "other:"), state.Options{}, false},
+		"foreign field":      {"it is somebody else's", of(uid1, "q-7"), edited("lastSeen:", "other:"), state.Options{Foreign: []string{"status.lastSeen", "status.other"}}, true},
+		"foreign annotation": {"keys have dots", of(uid1, "q-7"), edited("example.com/at: noon", "example.com/at: night"), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
+		"foreign alone":      {"the map that it made goes with it", edited("example.com/at: noon", "example.com/at: noon"), edited("  annotations:\n    fault.kubesim/touched: \"5\"\n    example.com/at: noon\n", ""), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
+		"foreign in a list":  {"the path means each element", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.conditions.reason"}}, true},
+		"foreign elsewhere":  {"a path is whole", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.reason", "conditions.reason"}}, false},
+		"behind":             {"an observed generation that is behind counts", of(uid1, "q-7"), edited("observedGeneration: 3\n", "observedGeneration: 2\n"), state.Options{}, false},
+		"generation":         {"how often the spec was written does not", of(uid1, "q-7"), edited("generation: 3\n", "generation: 3 \n"), state.Options{}, true},
+		"generated name":     {"the server makes it up", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b"), generated("job-z3zzz", "a")}}, state.Options{}, true},
+		"generated content":  {"one object more is one more", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b")}}, state.Options{}, false},
+		"masked":             {"the undisturbed runs differ there", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.size"}}}, true},
+		"masked of another":  {"a mask is of one object", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/bar", Path: "spec.size"}}}, false},
+		"masked element":     {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"}}}, true},
+		"masked neighbour":   {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[0]"}}}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

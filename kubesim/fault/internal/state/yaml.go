@@ -40,13 +40,13 @@ func (n *names) yaml(x Object, o Options) string {
 			}
 		}
 	}
-	p.fields(0, x.Object.Object, rules, "")
+	p.fields(0, x.Object.Object, rules, "", o.Lists[kindOf(x)])
 	return p.String()
 }
 
 // fields writes a map. rules are the paths to leave out, from here on; in is the field that
-// holds the map, "" at the top and within lists.
-func (p *printer) fields(indent int, m map[string]any, rules []string, in string) {
+// holds the map, "" at the top and within lists. lists says which lists in it have no order.
+func (p *printer) fields(indent int, m map[string]any, rules []string, in string, lists *Lists) {
 	top := indent == 0
 	for _, key := range sortedKeys(m, p.dash) {
 		inner, drop := below(rules, key)
@@ -63,7 +63,7 @@ func (p *printer) fields(indent int, m map[string]any, rules []string, in string
 		p.lead(indent)
 		p.WriteString(scalar(p.names.text(key)))
 		p.WriteByte(':')
-		p.value(indent, v, inner, key)
+		p.value(indent, v, inner, key, lists.field(key))
 	}
 }
 
@@ -78,7 +78,7 @@ func (p *printer) lead(indent int) {
 }
 
 // value writes what comes after a key.
-func (p *printer) value(indent int, v any, rules []string, key string) {
+func (p *printer) value(indent int, v any, rules []string, key string, lists *Lists) {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) == 0 {
@@ -86,14 +86,14 @@ func (p *printer) value(indent int, v any, rules []string, key string) {
 			return
 		}
 		p.WriteByte('\n')
-		p.fields(indent+2, v, rules, key)
+		p.fields(indent+2, v, rules, key, lists)
 	case []any:
 		if len(v) == 0 {
 			p.WriteString(" []\n")
 			return
 		}
 		p.WriteByte('\n')
-		p.elements(indent, inOrder(key, v), rules)
+		p.elements(indent, inOrder(key, v, lists), rules, lists.element())
 	case string:
 		p.WriteByte(' ')
 		p.long(indent, p.names.text(v))
@@ -105,7 +105,7 @@ func (p *printer) value(indent int, v any, rules []string, key string) {
 }
 
 // elements writes a list.
-func (p *printer) elements(indent int, list []any, rules []string) {
+func (p *printer) elements(indent int, list []any, rules []string, lists *Lists) {
 	for i, v := range list {
 		inner, drop := rules, false
 		if len(rules) > 0 {
@@ -117,12 +117,12 @@ func (p *printer) elements(indent int, list []any, rules []string) {
 		}
 		if m, ok := v.(map[string]any); ok && len(m) > 0 {
 			p.dash = true
-			p.fields(indent+2, m, inner, "")
+			p.fields(indent+2, m, inner, "", lists)
 			p.dash = false
 			continue
 		}
 		p.WriteString(strings.Repeat(" ", indent) + "-")
-		p.value(indent+2, v, inner, "")
+		p.value(indent+2, v, inner, "", lists)
 	}
 }
 
@@ -245,20 +245,32 @@ func sortedKeys(m map[string]any, element bool) []string {
 	return keys
 }
 
-// inOrder sorts lists whose order means nothing: finalizers, and elements that something names, such as
-// owners, conditions and ports. The order in which containers start means something.
-func inOrder(key string, list []any) []any {
-	by := ""
+// inOrder sorts lists whose order means nothing: those that a schema calls a set or a map, finalizers, and elements
+// that something names, such as owners, conditions and ports. The order in which containers start means something.
+func inOrder(key string, list []any, lists *Lists) []any {
+	by := lists.unordered()
 	switch {
 	case len(list) < 2 || key == "initContainers":
 		return list
-	case key != "finalizers":
-		if by = keyOf(list); by == "" {
+	case by != nil:
+	case key == "finalizers":
+		by = []string{""}
+	default:
+		field := keyOf(list)
+		if field == "" {
 			return list
 		}
+		by = []string{field}
 	}
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b any) int { return cmp.Compare(textOf(a, by), textOf(b, by)) })
+	slices.SortStableFunc(sorted, func(a, b any) int {
+		for _, field := range by {
+			if c := cmp.Compare(textOf(a, field), textOf(b, field)); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
 	return sorted
 }
 
