@@ -75,14 +75,6 @@ func TestBadInput(t *testing.T) {
 			}),
 			want: []string{"not the same twice", "call", "random numbers"},
 		},
-		"a goroutine that stays": {
-			operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error {
-				never := make(chan struct{})
-				go func() { <-never }()
-				return nil
-			}),
-			want: []string{"goroutines are left", "bad_test.go"},
-		},
 		"a lock held across a call": {
 			operator: func(mgr ctrl.Manager, env *Env) error {
 				locks := configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {

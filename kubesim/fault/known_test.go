@@ -229,3 +229,28 @@ func TestGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestGoroutineThatStays proves that a goroutine which no process ends is one finding, of the undisturbed run, with
+// the place that started it, and that all schedules are played nevertheless.
+func TestGoroutineThatStays(t *testing.T) {
+	r := Explore(t, Scenario{
+		Name: "janitor", Steps: []Step{Create(configMap("a"))}, Races: []Step{},
+		Operator: Operator{SetUp: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+			never := make(chan struct{})
+			go func() { <-never }()
+			if cm.Data["seen"] != "" {
+				return nil
+			}
+			cm.Data = map[string]string{"seen": "yes"}
+			return c.Update(ctx, cm)
+		})},
+	}, Only(Crashes, Faults))
+	for i, f := range r.Findings {
+		if i > 0 || f.Violations[0].Invariant != I17 || !strings.Contains(f.Text, "known_test.go") || !strings.Contains(f.Text, "fault.TestGoroutineThatStays") {
+			t.Error(f.Text)
+		}
+	}
+	if len(r.Findings) == 0 || r.Schedules[Crashes] == 0 || r.Schedules[Faults] == 0 {
+		t.Errorf("%d findings, and %v were played; want one, and all", len(r.Findings), r.Schedules)
+	}
+}

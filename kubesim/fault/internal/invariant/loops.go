@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,11 +144,27 @@ func findRemains(r, _ *index) []history.Violation {
 				"process %d ended: the author's code panicked at %s, and nobody recovered it; recover wherever it is called", i, p.Collapsed)})
 		}
 		if p.Leaked != "" {
-			found = append(found, history.Violation{Call: history.Nobody, Detail: p.Leaked, Message: fmt.Sprintf(
-				"process %d ended and left %s behind; stop them when the manager's context ends", i, goroutines(p.Leaked))})
+			by := creators(p.Leaked)
+			found = append(found, history.Violation{Call: history.Nobody, Detail: p.Leaked, Subjects: by, Message: fmt.Sprintf(
+				"process %d ended and left %s behind, started by %s; stop them when the manager's context ends", i, goroutines(p.Leaked), strings.Join(by, ", "))})
 		}
 	}
 	return found
+}
+
+// creators are the functions that started the goroutines with these stacks.
+func creators(stacks string) (all []string) {
+	for line := range strings.Lines(stacks) {
+		if by, ok := strings.CutPrefix(strings.TrimSpace(line), "created by "); ok {
+			by, _, _ = strings.Cut(by, " in goroutine")
+			all = append(all, by)
+		}
+	}
+	if len(all) == 0 {
+		return []string{"an unknown function"}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func goroutines(stacks string) string {

@@ -96,9 +96,6 @@ type Result struct {
 	Learned Learned
 }
 
-// Leaks returns the stacks of goroutines that are left.
-func (r Result) Leaks() string { return r.Run.Processes[len(r.Run.Processes)-1].Leaked }
-
 // Learned is what a run shows of the places where it could be disturbed.
 type Learned struct {
 	// Reads and Passes say, for each cached read and each pass, whether an event could have waited for it.
