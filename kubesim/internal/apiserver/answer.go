@@ -46,9 +46,8 @@ func Preconditions(r *http.Request) (uid, resourceVersion string) {
 	}
 	_ = r.Body.Close() // it was in memory
 	r.Body = io.NopCloser(bytes.NewReader(text))
-	decoded, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(text, nil, &metav1.DeleteOptions{})
-	options, ok := decoded.(*metav1.DeleteOptions)
-	if err != nil || !ok || options.Preconditions == nil {
+	options := deleteOptions(text)
+	if options == nil || options.Preconditions == nil {
 		return "", ""
 	}
 	if p := options.Preconditions.UID; p != nil {
@@ -58,4 +57,22 @@ func Preconditions(r *http.Request) (uid, resourceVersion string) {
 		resourceVersion = *p
 	}
 	return uid, resourceVersion
+}
+
+// deleteOptions decodes the body of a delete; nil if it has none or they are malformed. Clients write them in the group of
+// the object, and no codec here knows the groups of custom kinds, which are in JSON.
+func deleteOptions(text []byte) *metav1.DeleteOptions {
+	options := &metav1.DeleteOptions{}
+	if bytes.HasPrefix(text, []byte("{")) {
+		if json.Unmarshal(text, options) != nil {
+			return nil
+		}
+		return options
+	}
+	decoded, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(text, nil, options)
+	options, ok := decoded.(*metav1.DeleteOptions)
+	if err != nil || !ok {
+		return nil
+	}
+	return options
 }
