@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
 // item returns the Item that stories here are about.
@@ -39,6 +40,8 @@ func story(name string, operator func(ctrl.Manager, *fault.Env) error) fault.Sce
 type detection struct {
 	// broken are the invariants that broke, sorted.
 	broken []string
+	// kinds are the kinds of schedules that broke one, "" for the undisturbed run.
+	kinds []fault.Kind
 	// first is the shortest schedule that broke one.
 	first     string
 	schedules int
@@ -50,13 +53,19 @@ type detection struct {
 // explore plays a scenario and sums up what came of it.
 func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	t.Helper()
+	return exploreWith(t, s, fault.Only(kinds...))
+}
+
+func exploreWith(t *testing.T, s fault.Scenario, o fault.Option) detection {
+	t.Helper()
 	before := spent(t)
-	r := fault.Explore(t, s, fault.Only(kinds...))
+	r := fault.Explore(t, s, o)
 	d := detection{cpu: spent(t) - before, first: "-"}
 	for _, n := range r.Schedules {
 		d.schedules += n
 	}
 	for _, f := range r.Findings {
+		d.kinds = append(d.kinds, kindOf(t, f))
 		for _, v := range f.Violations {
 			d.broken = append(d.broken, string(v.Invariant))
 		}
@@ -69,11 +78,26 @@ func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	}
 	slices.Sort(d.broken)
 	d.broken = slices.Compact(d.broken)
+	slices.Sort(d.kinds)
+	d.kinds = slices.Compact(d.kinds)
 	t.Logf("%s: %d of %d schedules broke %v, the shortest %s, CPU time %v", s.Name, len(r.Findings), d.schedules, d.broken, d.first, d.cpu.Round(time.Millisecond))
 	if testing.Verbose() && len(r.Findings) > 0 {
 		t.Log(r.Findings[0].Text)
 	}
 	return d
+}
+
+// kindOf is the kind of a finding's schedule, "" if that is the undisturbed run.
+func kindOf(t *testing.T, f fault.Finding) fault.Kind {
+	t.Helper()
+	if strings.HasSuffix(f.Token, "/") {
+		return ""
+	}
+	_, s, err := schedule.Parse(f.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fault.Kind(s.Family())
 }
 
 // replays plays what a report says to play and wants to see the same invariant broken.
