@@ -8,7 +8,8 @@
 //
 //   - the operator is killed before or after a write;
 //   - a call loses its answer, times out, is throttled, refused, fails, or meets a conflict;
-//   - a cached read is stale, or a watch event is delivered twice;
+//   - a cached read is stale, a watch event is delivered twice, the events of one watch are late, or merged, or
+//     a watch ends and the cache lists again;
 //   - a user edits, deletes or recreates an object, deletes one just before a finalizer is written, or
 //     writes a status;
 //   - the author's code panics at a point that [Env.Author] names.

@@ -199,6 +199,10 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.plan.Stale(), nil
 	case Duplicates:
 		return e.plan.Duplicates(), nil
+	case Delays:
+		return e.plan.Delaying(), nil
+	case Breaks:
+		return e.plan.Breaking(), nil
 	case Races:
 		like, err := e.quietRaces()
 		return e.plan.Racing(like), err

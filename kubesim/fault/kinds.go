@@ -15,6 +15,14 @@ const (
 	Stale Kind = Kind(schedule.Stale)
 	// Duplicates deliver a watch event twice.
 	Duplicates Kind = Kind(schedule.Duplicates)
+	// Delays let the events of one watch be behind by one or three passes while those of other watches
+	// come. Then the cache gets them one after the other, or sees only the last version of each object. For
+	// each event two of these four ways are played, unless [Alternating] is disabled.
+	Delays Kind = Kind(schedule.Delays)
+	// Breaks end the watch of each event just before it: with 410 Gone, so that the cache lists again and
+	// learns of a deletion without the last state of the object, and before every second one also as a
+	// closed connection, or before all if [Alternating] is disabled.
+	Breaks Kind = Kind(schedule.Breaks)
 	// Pairs are two disturbances of the other kinds in one run. They are played only if named in [Only],
 	// and as a sample; see [Sample].
 	Pairs Kind = Kind(schedule.Pairs)

@@ -24,7 +24,8 @@ const (
 	TooEarly Rule = Rule(plan.TooEarly)
 	// NothingHeld: a read cannot be stale if there is no event to hold back.
 	NothingHeld Rule = Rule(plan.NothingHeld)
-	// Alternating: each of the three ways to forge a status is played only at every third moment.
+	// Alternating: each of the three ways to forge a status is played only at every third moment, and each
+	// way to delay events, and a closed watch, only at every second event.
 	Alternating Rule = Rule(plan.Alternating)
 	// Locked: the author's code does not hang in calls that a cache makes while it holds a lock.
 	Locked Rule = Rule(plan.Locked)
@@ -107,7 +108,7 @@ func (o options) wanted() []Kind {
 	if len(o.kinds) > 0 {
 		return o.kinds
 	}
-	return []Kind{Crashes, Faults, Stale, Duplicates, Races, Overtaken, Forgeries, Panics}
+	return []Kind{Crashes, Faults, Stale, Duplicates, Delays, Breaks, Races, Overtaken, Forgeries, Panics}
 }
 
 // waivedIDs are the invariants that may be broken.

@@ -38,6 +38,8 @@ const (
 	mostForgeries = 30
 	mostPanics    = 24
 	mostHangs     = 12
+	mostDelays    = 4
+	mostBreaks    = 4
 )
 
 // kinds are the kinds of schedules that our samples are played with: all that are played unless
@@ -45,7 +47,7 @@ const (
 // in turn and plays a part of what is not a crash.
 func kinds(more ...fault.Kind) []fault.Option {
 	all := append([]fault.Kind{
-		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
+		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
 	}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...), fault.Unpruned(fault.Alternating)}
@@ -54,6 +56,7 @@ func kinds(more ...fault.Kind) []fault.Option {
 		fault.Only(all...),
 		fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races), fault.AtMost(mostForgeries, fault.Forgeries),
 		fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs),
+		fault.AtMost(mostDelays, fault.Delays), fault.AtMost(mostBreaks, fault.Breaks),
 	}
 }
 

@@ -67,12 +67,12 @@ func (g *Gate) Repeat(h Held) { h.w.push(h.Change) }
 
 // Break ends the watches that match, with 410 Gone if gone is set and as a closed
 // connection otherwise. What they held is lost, as it is for a client that must list again.
-func (g *Gate) Break(match func(prefix string) bool, gone bool) int {
+func (g *Gate) Break(match func(watch int, prefix string) bool, gone bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := 0
 	g.watchers = slices.DeleteFunc(g.watchers, func(w *watcher) bool {
-		if w.ended() || !match(w.prefix) {
+		if w.ended() || !match(w.number, w.prefix) {
 			return false
 		}
 		n++

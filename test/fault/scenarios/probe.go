@@ -30,10 +30,11 @@ func Loop() []fault.Scenario {
 	life := []fault.Step{
 		fault.Create(a).Becomes(a, api.ConditionReady).Expecting(configMap("a", "1")),
 		fault.Merge(a, `{"spec":{"size":7}}`).Becomes(a, api.ConditionReady).Expecting(configMap("a", "7")),
-		{Name: "somebody deletes the ConfigMap and asks for a look", Do: loseConfigMap},
+		{Name: "somebody deletes the ConfigMap", Do: loseConfigMap}, // of which nobody tells the controller
+		{Name: "somebody asks for a look", Do: askForLook},
 		fault.Delete(a).Gone(a).Expecting(configMap("a", "")),
 	}
-	life[2] = life[2].Expecting(configMap("a", "7"))
+	life[3] = life[3].Expecting(configMap("a", "7"))
 	needing := []fault.Step{
 		fault.Create(b).Expecting(reason(b, "NeedsAnother")).Expecting(configMap("b", "")),
 		fault.Create(a).Becomes(b, api.ConditionReady).Expecting(configMap("b", "2")),
@@ -158,9 +159,10 @@ func (k keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Cle
 
 func loseConfigMap(ctx context.Context, w *fault.World) error {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}}
-	if err := client.IgnoreNotFound(w.Client.Delete(ctx, c)); err != nil {
-		return err
-	}
+	return client.IgnoreNotFound(w.Client.Delete(ctx, c))
+}
+
+func askForLook(ctx context.Context, w *fault.World) error {
 	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}}
 	return w.Client.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(annotation(api.AnnotationReconcile, "lost"))))
 }

@@ -12,6 +12,7 @@ import (
 // The limits of I13.
 const (
 	idlePasses = 10          // within one second, beyond those that changes explain
+	behindMore = 4           // times as many while a cache does not get what the operator waits for
 	streak     = 15          // failing passes of which none waits
 	instant    = time.Second // what is no waiting
 )
@@ -40,7 +41,8 @@ func findHotLoops(r, _ *index) []history.Violation {
 			failing[w] = 0
 		}
 		last[w] = p
-		if r.idle(p) {
+		inVain := r.idle(p)
+		if inVain {
 			recent := append(idle[w], p.Begin)
 			for recent[0].Before(p.Begin.Add(-instant)) || recent[0].Equal(p.Begin.Add(-instant)) {
 				recent = recent[1:]
@@ -48,8 +50,12 @@ func findHotLoops(r, _ *index) []history.Violation {
 			idle[w] = recent
 		}
 		text := ""
+		most := idlePasses
+		if r.isBehind(p.Begin) {
+			most *= behindMore
+		}
 		switch n := len(idle[w]); {
-		case n > idlePasses && n > idlePasses+count(stirs, p.Begin.Add(-instant), p.Begin):
+		case inVain && n > most && n > most+count(stirs, p.Begin.Add(-instant), p.Begin):
 			text = fmt.Sprintf("controller %s reconciled %s %d times within a second although nothing had changed", p.Controller, p.Object, n)
 		case failing[w] > streak:
 			text = fmt.Sprintf("controller %s reconciled %s %d times, each less than a second after the last had failed; the back-off has to grow: %s",
@@ -71,6 +77,17 @@ func (x *index) idle(p *history.Pass) bool {
 		}
 	}
 	return true
+}
+
+// behindFor is for how long a schedule may keep events from a cache.
+const behindFor = 10 * time.Second
+
+// isBehind reports whether the schedule keeps events from a cache at a time: an operator that waits for
+// its own write to show asks its cache again and again.
+func (x *index) isBehind(t time.Time) bool {
+	return slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
+		return slices.Contains([]string{"late", "merged", "gone", "closed"}, f.Kind) && within(t, f.Time, f.Time.Add(behindFor))
+	})
 }
 
 // stirs are the times at which anything changed or a fault came, in order of kind, not of time.

@@ -270,7 +270,7 @@ func firstFault(r *history.Run) (step int, disturbed string) {
 	}
 	f := r.Faults[0]
 	at := f.At
-	if f.Call != history.Nobody && f.Call < len(r.Calls) {
+	if family := (schedule.Disturbance{Kind: f.Kind}).Family(); family != schedule.Delays && family != schedule.Breaks && f.Call != history.Nobody && f.Call < len(r.Calls) {
 		at = r.Calls[f.Call].Sort()
 	}
 	return f.Step, f.Kind + " at " + at

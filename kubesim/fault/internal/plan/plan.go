@@ -185,6 +185,39 @@ func (p *Plan) Duplicates() []run.Job {
 	return jobs
 }
 
+// Delaying lets the events of one watch wait for some passes from each event on, while others come.
+func (p *Plan) Delaying() []run.Job {
+	return p.alternating([]schedule.Disturbance{
+		{Kind: schedule.Late, Arg: "1"}, {Kind: schedule.Late, Arg: "3"}, {Kind: schedule.Merged, Arg: "3"}, {Kind: schedule.Merged, Arg: "1"},
+	})
+}
+
+// Breaking ends the watch of each event before it is delivered.
+func (p *Plan) Breaking() []run.Job {
+	var jobs []run.Job
+	for i := range p.Reference.Learned.Deliveries {
+		jobs = append(jobs, single(schedule.Gone, i))
+		if !p.skip(Alternating, i%2 == 1) { // finds least
+			jobs = append(jobs, single(schedule.Closed, i))
+		}
+	}
+	return jobs
+}
+
+// alternating disturbs each event in each way, or only in every second one in turn.
+func (p *Plan) alternating(ways []schedule.Disturbance) []run.Job {
+	var jobs []run.Job
+	for i := range p.Reference.Learned.Deliveries {
+		for n, d := range ways {
+			if !p.skip(Alternating, n%2 != i%2) {
+				d.At = i
+				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{d}})
+			}
+		}
+	}
+	return jobs
+}
+
 // Panicking lets the author's code panic once at each point that it comes to.
 func (p *Plan) Panicking() []run.Job {
 	jobs := make([]run.Job, len(p.Reference.Learned.Points))

@@ -189,6 +189,14 @@ func meaning(kind string) string {
 		return ": the connection is refused"
 	case "lag":
 		return ": the read shows what was before the last change"
+	case "late":
+		return ": these wait while the operator goes on"
+	case "merged":
+		return ": these wait while the operator goes on; then the cache sees only the last versions"
+	case "gone":
+		return ": the watch ends with 410 Gone, the cache lists again"
+	case "closed":
+		return ": the watch ends, and is opened again"
 	case "race":
 		return ": a user acts just before"
 	case "forged":

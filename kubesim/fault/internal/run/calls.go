@@ -71,6 +71,9 @@ func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 	call := describe(info, r)
 	call.Pass = passOf(r.Context())
+	if err := p.events.awaitReopening(r.Context(), info); err != nil {
+		return nil, err
+	}
 	if err := p.awaitCall(r.Context(), call.What); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
@@ -18,11 +19,14 @@ type events struct {
 
 	couldWait bool      // for the next read or pass, whether an event could have waited
 	repeat    *delivery // comes once more at once
+	missed    bool      // events were late and nobody could notice
 
 	mu      sync.Mutex
-	hold    int  // the pass whose end events wait for; Nobody for none
-	current int  // the pass that began last, if it has not ended; else Nobody
-	caching bool // a cache takes in what it was told last
+	hold    int       // the pass whose end events wait for; Nobody for none
+	current int       // the pass that began last, if it has not ended; else Nobody
+	caching bool      // a cache takes in what it was told last
+	late    *lateness // nil: no watch is behind
+	opensAt time.Time // not before then a watch that ended is opened again
 }
 
 // delivery is an event that may be delivered.
@@ -117,13 +121,16 @@ func (e *events) endPass(index int) {
 	if e.hold == index {
 		e.hold = history.Nobody
 	}
+	if e.late != nil && index >= e.late.from {
+		e.late.passes--
+	}
 }
 
 // forget drops what a process that is gone was doing.
 func (e *events) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.current, e.hold = history.Nobody, history.Nobody
+	e.current, e.hold, e.late = history.Nobody, history.Nobody, nil
 }
 
 func (e *events) setCaching(is bool) {

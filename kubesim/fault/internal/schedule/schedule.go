@@ -13,8 +13,8 @@ type Disturbance struct {
 	Kind string
 	// At is the index of the call, of the read or pass to be stale, of the event, or of the step.
 	At int
-	// Arg says more: which race, which forgery, or the call before which a delete read its object;
-	// empty means the same call.
+	// Arg says more: which race, which forgery, for how many passes events wait, or the call before which
+	// a delete read its object; empty means the same call.
 	Arg string
 }
 
@@ -33,6 +33,10 @@ const (
 	StalePass   = "stale-pass"   // events wait until this pass is over
 	Lag         = "lag"          // an external read shows what was before the last change
 	Twice       = "twice"        // an event comes twice
+	Late        = "late"         // the events of one watch wait for so many passes, those of others do not
+	Merged      = "merged"       // the same, and then the cache sees only what is left of them
+	Gone        = "gone"         // a watch ends with 410 Gone, so that the cache lists again
+	Closed      = "closed"       // a watch ends, and goes on where it was
 	Race        = "race"         // a user acts just before this call
 	Later       = "later"        // the same user comes after this step, when all is quiet
 	Forged      = "forged"       // a user writes a status just before this call
@@ -65,6 +69,8 @@ const (
 	Hangs      Family = "hangs"
 	Overtakes  Family = "overtaken"
 	Absences   Family = "absences"
+	Delays     Family = "delays"
+	Breaks     Family = "breaks"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -78,6 +84,10 @@ func (d Disturbance) Family() Family {
 		return Stale
 	case Twice:
 		return Duplicates
+	case Late, Merged:
+		return Delays
+	case Gone, Closed:
+		return Breaks
 	case Race, Later:
 		return Races
 	case Forged:
