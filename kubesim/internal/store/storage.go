@@ -34,12 +34,13 @@ var _ generic.StorageDecorator = Decorate
 
 // resource is the storage of one resource. It holds no data: that is in the request's [DB].
 // Objects are kept encoded by the resource's own codec, as in etcd, so that reading one
-// applies defaults and conversions as it does there.
+// applies defaults and conversions as it does there; known spares decoding the same bytes again.
 type resource struct {
 	codec     runtime.Codec
 	newObject func() runtime.Object
 	prefix    string
 	name      schema.GroupResource
+	known     recent
 }
 
 // root is what etcd's keys begin with in a real cluster; messages show it.

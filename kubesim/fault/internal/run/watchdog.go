@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
@@ -95,18 +96,22 @@ func findLeaks(r *history.Run) (left, unknown bool) {
 	return left, len(stacks) > 0
 }
 
+// buffers are for the stacks of all goroutines: asking again because one was too short costs as much as the
+// first time.
+//
+//arch:state a pool of buffers
+var buffers = sync.Pool{New: func() any { return new(make([]byte, 256<<10)) }}
+
 // bubbleGoroutines returns the stacks of the other goroutines of the bubble that it is called in.
 func bubbleGoroutines() []string {
-	buf := make([]byte, 64<<10)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	n := runtime.Stack(*buf, true)
+	for n == len(*buf) {
+		*buf = make([]byte, 2*n)
+		n = runtime.Stack(*buf, true)
 	}
-	stacks := strings.Split(string(buf), "\n\n")
+	stacks := strings.Split(string((*buf)[:n]), "\n\n")
 	bubble := bubbleOf(stacks[0])
 	return slices.DeleteFunc(stacks, func(s string) bool {
 		return bubbleOf(s) != bubble || s == stacks[0] || strings.Contains(s, "\ntesting/synctest.")
