@@ -46,6 +46,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 		t: t, scenario: s, options: o, roles: c.Roles, pages: *htmlFlag,
 		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Whole: *callsFlag, Waived: o.waivedIDs()},
 	}
+	e.converted = convertByTypes(c.CRDs, c.Scheme)
 	if e.simulation, err = run.New(s.compiled(), c); err != nil {
 		return nil, err
 	}
@@ -79,6 +80,9 @@ func (s *Scenario) cluster() (c run.Cluster, err error) {
 		}
 		roles.Justify(s.Operator.Justified...)
 		c.Roles = roles.OnlyBound()
+	}
+	if c.Webhooks, err = apiserver.ReadWebhooks(s.Operator.Webhooks, s.Operator.CRDs, s.Operator.RBAC); err != nil {
+		return c, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
 	}
 	if c.Actors, err = s.actors(); err != nil {
 		return c, err

@@ -39,6 +39,7 @@ type exploration struct {
 	plan      *plan.Plan
 	quiet     map[run.Racing]*history.Run // what races are compared with; nil if they were not played
 	raced     map[int]bool                // the races that changed something; nil if none were played
+	converted []string                    // CRDs that the operator converts although their manifests do not say so
 	report    Report
 	pages     string          // the folder for a page; "" writes none
 	played    []report.Played // what the page shows
@@ -84,6 +85,7 @@ func byWeight(a, b Finding) int {
 
 // note writes down what is no finding.
 func (e *exploration) note() {
+	e.report.Notes = append(e.report.Notes, ofConversion(e.converted)...)
 	e.report.Notes = append(e.report.Notes, (&notes{e.scenario, e.reference, e.roles, e.quietUses, e.raced}).all()...)
 	e.report.Notes = append(e.report.Notes, e.judge.Habits()...)
 	for _, w := range e.options.waived {

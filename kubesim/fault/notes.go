@@ -57,9 +57,7 @@ func (n *notes) ofOperator(r *history.Run) (all []string) {
 			all = append(all, "a library leaves a goroutine behind, as is known: "+leak)
 		}
 	}
-	if paths := r.Processes[0].Webhooks; len(paths) > 0 {
-		all = append(all, fmt.Sprintf("the operator's webhooks are not called (%s): steps create what they would let through, with the defaults that they would set", strings.Join(paths, ", ")))
-	}
+	all = append(all, ofWebhooks(r)...)
 	switch wrote := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Write }); {
 	case wrote:
 	case len(r.Passes) == 0 && len(n.reference.Learned.Unseen) == 0:

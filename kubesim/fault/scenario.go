@@ -70,6 +70,12 @@ type Operator struct {
 	// of them if there are no bindings, and invariant I15 compares them with its requests. Nil
 	// makes it an administrator.
 	RBAC fs.FS
+	// Webhooks contains the operator's MutatingWebhookConfigurations and ValidatingWebhookConfigurations as
+	// YAML files, for example os.DirFS("config/webhook"). Those among CRDs and RBAC count, too. The webhooks
+	// that SetUp registers are called in the process, for the requests that match; their addresses and
+	// certificates are ignored. If there is no configuration at all, a webhook is called for CREATE and
+	// UPDATE of the kind in its path, such as /validate-example-com-v1-shop.
+	Webhooks fs.FS
 	// Justified lists permissions that are intended although no scenario uses them, such as "list
 	// secrets" or "patch events.events.k8s.io", in addition to those in annotations of the roles.
 	Justified []string

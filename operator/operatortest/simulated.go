@@ -25,6 +25,9 @@ type Simulation[E any] struct {
 	CRDs fs.FS
 	// RBAC contains the service account, roles and bindings from the operator's manifests.
 	RBAC fs.FS
+	// Webhooks is for webhook configurations, of which the operator's options know nothing. Simulated
+	// returns nil.
+	Webhooks fs.FS
 	// Justified are permissions that every operator has but few scenarios use: to repeat an event,
 	// and one that only a policy checks.
 	Justified []string

@@ -24,7 +24,7 @@ import (
 // real server has on by default, those that matter for what operators create, in its order.
 // Limits and quotas, runtime classes and pod security are left out.
 func admissionChain() admission.Interface {
-	return admission.NewChainHandler(
+	return reinvoking{admission.NewChainHandler(
 		newNamespaces(),
 		newPlugin(serviceaccount.PluginName, serviceaccount.Register, "pods"),
 		newPlugin(nodetaint.PluginName, nodetaint.Register, "nodes"),
@@ -33,8 +33,9 @@ func admissionChain() admission.Interface {
 		newPlugin(setdefault.PluginName, setdefault.Register, "persistentvolumeclaims"),
 		newPlugin(storageobjectinuseprotection.PluginName, storageobjectinuseprotection.Register, "persistentvolumes", "persistentvolumeclaims"),
 		newPlugin(defaultingressclass.PluginName, defaultingressclass.Register, "ingresses.networking.k8s.io"),
+		newAdmissionWebhooks(), // mutating ones see no generated name, validating ones do
 		newGeneratedNames(),
-	)
+	)}
 }
 
 // phases are the namespaces of a cluster with their phases.

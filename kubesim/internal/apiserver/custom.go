@@ -1,12 +1,8 @@
 package apiserver
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,15 +10,14 @@ import (
 	listers "k8s.io/apiextensions-apiserver/pkg/client/listers/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/util/webhook"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 var jsonCodec = unstructured.UnstructuredJSONScheme
 
 // customHandler serves one CRD's resources by the real server's own handler.
-func customHandler(crd *apiextensionsv1.CustomResourceDefinition, schemas map[string]*spec.Schema) (http.Handler, error) {
+func (s *Server) customHandler(crd *apiextensionsv1.CustomResourceDefinition) (http.Handler, error) {
+	by := carried{converters{s}}
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	if err := indexer.Add(settled(crd)); err != nil {
 		return nil, err
@@ -32,9 +27,9 @@ func customHandler(crd *apiextensionsv1.CustomResourceDefinition, schemas map[st
 		listers.NewCustomResourceDefinitionLister(indexer),
 	}
 	h, err := crdserver.NewCustomResourceDefinitionHandler(nil, nil, informer, http.HandlerFunc(notFound), customStorage{},
-		admissionChain(), nil, noWebhooks{},
-		func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return noWebhooks{} },
-		1, byRoles(), time.Minute, 30*time.Minute, schemas, 3<<20)
+		admissionChain(), nil, by,
+		func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return by },
+		1, byRoles(), time.Minute, 30*time.Minute, s.core.schemas, 3<<20)
 	if err != nil {
 		return nil, fmt.Errorf("serve custom resources: %w", err)
 	}
@@ -57,26 +52,13 @@ func settled(c *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Custo
 	for i := range c.Status.Conditions {
 		c.Status.Conditions[i].LastTransitionTime = longAgo()
 	}
+	if conversion := c.Spec.Conversion; conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
+		conversion.Webhook.ClientConfig.CABundle = nil // a client with certificates would not use our transport
+	}
 	return c
 }
 
 // notFound is what the real server answers where nothing is served.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404 page not found", http.StatusNotFound)
-}
-
-// noWebhooks refuses to call the webhooks that convert custom resources between versions.
-type noWebhooks struct{}
-
-var errNoWebhooks = errors.New("kubesim calls no webhooks; use objects in the storage version of their CRD alone")
-
-func (noWebhooks) ResolveEndpoint(string, string, int32) (*url.URL, error) { return nil, errNoWebhooks }
-
-func (n noWebhooks) ClientConfigForService(string, string, int) (*rest.Config, error) {
-	return n.ClientConfigFor("")
-}
-
-// ClientConfigFor is called before anything is converted, so it cannot refuse yet.
-func (noWebhooks) ClientConfigFor(string) (*rest.Config, error) {
-	return &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errNoWebhooks }}, nil
 }

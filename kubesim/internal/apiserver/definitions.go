@@ -119,7 +119,7 @@ func (s *Server) custom(db *store.DB, gr schema.GroupResource) (http.Handler, er
 	if h, ok := s.handlers[d.print]; ok {
 		return h, nil
 	}
-	h, err := customHandler(d.CustomResourceDefinition, s.core.schemas)
+	h, err := s.customHandler(d.CustomResourceDefinition)
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ import (
 	storagerest "k8s.io/kubernetes/pkg/registry/storage/rest"
 )
 
-// providers are the built-in groups besides core. Webhooks and admission policies are stored,
-// but nobody calls or evaluates them.
+// providers are the built-in groups besides core. Admission policies are stored, but nobody evaluates
+// them.
 func providers(loop *restclient.Config) ([]provider, error) {
 	learner, err := discovery.NewDiscoveryClientForConfig(loop)
 	if err != nil {

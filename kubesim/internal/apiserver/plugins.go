@@ -189,3 +189,15 @@ type accountClient struct {
 func (accountClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.ServiceAccount, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("serviceaccounts"), name)
 }
+
+// Namespaces is asked for namespaces that an informer lacks.
+func (coreClient) Namespaces() corev1client.NamespaceInterface { return namespaceClient{} }
+
+type namespaceClient struct {
+	corev1client.NamespaceInterface
+}
+
+// Get finds none.
+func (namespaceClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
+	return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+}

@@ -4,12 +4,14 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -40,6 +42,8 @@ type Server struct {
 	given []store.Stored // the CRDs that it was made with
 	lent  definitions    // the same, for clusters without
 	lend  bool
+
+	webhooks atomic.Pointer[Webhooks] // nil: none is called
 
 	mu       sync.Mutex
 	handlers map[[sha256.Size]byte]http.Handler // of custom resources, by their definition's print
@@ -146,6 +150,9 @@ func (s *Server) prepare(c Client, r *http.Request) (*http.Request, *request.Req
 	}
 	if c.Audit != nil {
 		ctx = withAudit(ctx, c.Audit)
+	}
+	if w := s.webhooks.Load(); w != nil {
+		ctx = context.WithValue(ctx, webhooksKey{}, w)
 	}
 	ctx = klog.NewContext(ctx, logr.Discard()) // else the server would log to its client's logger
 	ctx = request.WithRequestInfo(ctx, info)

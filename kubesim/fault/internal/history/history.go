@@ -44,6 +44,9 @@ type Run struct {
 	Held *Held
 	// Access is what the operator's roles said; nil if it runs as an administrator.
 	Access *Access
+	// Webhooks are those that the operator registered for a path that says for what, or that were to be called,
+	// sorted by path.
+	Webhooks []Webhook
 }
 
 // Side is where a call went.
@@ -90,6 +93,9 @@ type Call struct {
 	Changed bool
 	// Fault names the fault injected at this call, "" for none.
 	Fault string
+	// ForOthers is set if somebody else's request waits for it: in the path of that, a webhook of the operator
+	// is called, which waits for a cache.
+	ForOthers bool
 }
 
 // Change is one revision of one object.
@@ -195,6 +201,20 @@ type Process struct {
 	// Collapsed is where the author's code panicked although nobody recovered it, so that the process
 	// ended; empty if it did not.
 	Collapsed string
+}
+
+// Webhook is one of the operator's, or one that a configuration names.
+type Webhook struct {
+	Path string
+	// Implied is the resource for which it is called because of its path alone; empty if a configuration
+	// may name it.
+	Implied string
+	// Calls is how often it answered, and Denied how often it did not allow what it was asked.
+	Calls, Denied int
+	// Unreached is how often no process of the operator served.
+	Unreached int
+	// Unregistered is set if it was to be called, but the operator had not registered it.
+	Unregistered bool
 }
 
 // Held is the state while something waits for code that does not return.

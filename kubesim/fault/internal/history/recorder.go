@@ -2,6 +2,7 @@ package history
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -151,4 +152,16 @@ func (c *Change) Attribute(marks []Mark) (rest []Mark) {
 		c.By, c.Call, c.Step = marks[0].By, marks[0].Call, marks[0].Step
 	}
 	return marks
+}
+
+// Webhook changes what is noted of the webhook at a path.
+func (r *Recorder) Webhook(path string, change func(*Webhook)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := &r.Run.Webhooks
+	i, found := slices.BinarySearchFunc(*all, path, func(h Webhook, path string) int { return strings.Compare(h.Path, path) })
+	if !found {
+		*all = slices.Insert(*all, i, Webhook{Path: path})
+	}
+	change(&(*all)[i])
 }

@@ -20,7 +20,7 @@ func (p *Plan) Forging() []run.Job {
 	ways := len(disturb.Statuses(r)) * disturb.Forgeries
 	var jobs []run.Job
 	moment := 0
-	for _, c := range r.Calls {
+	for _, c := range p.calls() {
 		step := r.StepOf(c.Index)
 		if step == 0 || history.Housekeeping(c.Group, c.Resource) || !c.Write && !begins[c.Index] {
 			continue

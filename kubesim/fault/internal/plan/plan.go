@@ -71,16 +71,21 @@ func single(kind string, at int) run.Job {
 	return run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at}}}
 }
 
+// calls are those that can be disturbed.
+func (p *Plan) calls() []history.Call {
+	return slices.DeleteFunc(slices.Clone(p.Reference.Run.Calls), func(c history.Call) bool { return c.ForOthers })
+}
+
 // Crashes kills the operator before and after each write.
 func (p *Plan) Crashes() []run.Job {
 	var jobs []run.Job
-	for i, c := range p.Reference.Run.Calls {
+	for _, c := range p.calls() {
 		if !c.Write {
 			continue
 		}
 		// What a call did at the external API may show later than now, so only one that failed did nothing.
 		noEffect := !c.Changed && (c.Side == history.Kubernetes || c.Err != "")
-		if !p.skip(NoEffect, noEffect) && !p.skip(SameInstant, p.followsAtOnce(i)) {
+		if !p.skip(NoEffect, noEffect) && !p.skip(SameInstant, p.followsAtOnce(c.Index)) {
 			jobs = append(jobs, p.crash(schedule.CrashBefore, c.Index))
 		}
 		if !p.skip(NoEffect, noEffect) {
@@ -121,7 +126,7 @@ func (p *Plan) followsAtOnce(i int) bool {
 // Faults disturbs each call once in each way.
 func (p *Plan) Faults() []run.Job {
 	var jobs []run.Job
-	for _, c := range p.Reference.Run.Calls {
+	for _, c := range p.calls() {
 		for _, kind := range faultsOf(c) {
 			jobs = append(jobs, single(kind, c.Index))
 		}
@@ -162,7 +167,7 @@ func (p *Plan) Stale() []run.Job {
 func (p *Plan) lags() []run.Job {
 	var jobs []run.Job
 	var changed time.Time
-	for _, c := range p.Reference.Run.Calls {
+	for _, c := range p.calls() {
 		if c.Side != history.External {
 			continue
 		}
@@ -231,7 +236,7 @@ func (p *Plan) Panicking() []run.Job {
 // call the author's code is asked what it is asked at no other time, see [PanickingAfter].
 func (p *Plan) LostAnswers() []run.Job {
 	var jobs []run.Job
-	for _, c := range p.Reference.Run.Calls {
+	for _, c := range p.calls() {
 		if c.Side == history.External && c.Write && c.Changed {
 			j := single(schedule.LostAnswer, c.Index)
 			j.Like = p.Reference.Run
@@ -287,7 +292,7 @@ func (p *Plan) QuietRaces() []run.Racing {
 // is compared with the run in which the user came when all was quiet.
 func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 	var jobs []run.Job
-	for _, c := range p.Reference.Run.Calls {
+	for _, c := range p.calls() {
 		step := p.Reference.Run.StepOf(c.Index)
 		if step == 0 {
 			continue // there is nothing yet
@@ -309,7 +314,7 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 // find it by is another one. The run is compared with that in which the user came when all was quiet.
 func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
 	var jobs []run.Job
-	for _, c := range p.Reference.Run.Calls {
+	for _, c := range p.calls() {
 		step := p.Reference.Run.StepOf(c.Index)
 		if !c.Write || !c.Changed || step == 0 {
 			continue

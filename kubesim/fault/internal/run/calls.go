@@ -45,8 +45,8 @@ func (c *calls) transport(p *Process) http.RoundTripper {
 		Server: c.box.Server,
 		Client: apiserver.Client{DB: c.box.DB, User: c.account, Gate: &p.gate, Audit: c.audit},
 		Around: func(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if c.isElection(info) {
-				return c.lease(p, info, send)
+			if c.isElection(info) || inWebhook(r.Context()) {
+				return c.unnumbered(p, info, send)
 			}
 			return c.kubernetes(p, info, r, send)
 		},
@@ -105,11 +105,12 @@ func (c *calls) isElection(info *request.RequestInfo) bool {
 		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1.NamespaceDefault))
 }
 
-// lease lets a call of leader election through, at once and without a number: its times are
-// random in client-go, so equal runs would not be equal. Dead processes have none.
-func (c *calls) lease(p *Process, info *request.RequestInfo, send func() (*http.Response, error)) (*http.Response, error) {
-	if !p.Alive() {
-		return nil, p.Refuse(info.Verb + " leases")
+// unnumbered lets a call through at once and without a number: one of leader election, whose times are random in
+// client-go, so that equal runs would not be equal, or one that a webhook makes while another call waits for
+// it. Dead processes have none.
+func (c *calls) unnumbered(p *Process, info *request.RequestInfo, send func() (*http.Response, error)) (*http.Response, error) {
+	if err := p.goOn(info.Verb + " " + info.Resource); err != nil {
+		return nil, err
 	}
 	before := c.box.DB.Revision()
 	response, err := send()
@@ -150,7 +151,7 @@ func passOf(ctx context.Context) int {
 // perform lets one call through with the disturbance planned for it, which it returns. Nothing
 // else happens in the sandbox meanwhile.
 func (c *calls) perform(p *Process, call *history.Call, effect func()) string {
-	call.Process = p.number
+	call.Process, call.ForOthers = p.number, p.doors.attended.Load()
 	c.record.BeginCall(call)
 	c.others.Before(call)
 	if d, ok := c.schedule.Find(call.Index, disturb.Answers()...); ok {
@@ -233,6 +234,11 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	}
 	if err := p.awaitCall(ctx, "external "+what); err != nil {
 		return true, err
+	}
+	if inWebhook(ctx) {
+		_, err = do(c.box.External())
+		c.box.Observe(history.Nobody)
+		return false, err
 	}
 	kind := c.perform(p, &call, func() {
 		call.Code, err = do(c.shownTo(&call))

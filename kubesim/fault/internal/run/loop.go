@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"fmt"
 	"testing/synctest"
 	"time"
 
@@ -27,6 +28,7 @@ type loop struct {
 	queue  *turn.Queue
 	events *events
 	fleet  *fleet
+	doors  *doors
 }
 
 // actsPerStep bounds what may happen until the cluster is quiet: far more than any operator
@@ -59,7 +61,7 @@ func (l *loop) until(left func() time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if err := l.others.Finish(); err != nil {
+		if err := l.attend(l.others.Finish); err != nil {
 			return err
 		}
 		did, err := l.act()
@@ -85,19 +87,36 @@ func (l *loop) until(left func() time.Duration) error {
 }
 
 // act does the one thing that is first, and reports whether there was one.
-func (l *loop) act() (bool, error) {
-	if l.fleet.releaseDead() || l.events.again() {
+func (l *loop) act() (did bool, err error) {
+	if l.actInside() {
 		return true, nil
+	}
+	err = l.attend(func() (failed error) {
+		did, failed = l.box.Act()
+		return failed
+	})
+	if did && time.Now().Before(l.events.interruptedUntil()) {
+		// Else the operator and a garbage collector that undoes what it does by an old cache would go on
+		// for ever at one instant.
+		time.Sleep(othersTake) //nolint:forbidigo // of the simulated clock
+	}
+	return did, err
+}
+
+// actInside is act for what the operator's processes and their caches do.
+func (l *loop) actInside() bool {
+	if l.fleet.releaseDead() || l.events.again() {
+		return true
 	}
 	t := l.queue.Next()
 	if t != nil && t.For == turn.Call {
 		l.release(t)
-		return true, nil
+		return true
 	}
 	held := l.fleet.held()
 	if l.events.catchUp() {
 		l.box.LastChange = time.Now() // what was held back has its effects now
-		return true, nil
+		return true
 	}
 	held = l.events.timely(held)
 	if t != nil && len(held) > 0 {
@@ -107,20 +126,64 @@ func (l *loop) act() (bool, error) {
 		if !l.events.interrupt(held[0]) {
 			l.events.deliver(held[0])
 		}
-		return true, nil
+		return true
 	}
 	if t != nil {
 		l.events.look(t)
 		l.release(t)
-		return true, nil
+		return true
 	}
-	did, err := l.box.Act()
-	if did && time.Now().Before(l.events.interruptedUntil()) {
-		// Else the operator and a garbage collector that undoes what it does by an old cache would go on
-		// for ever at one instant.
-		time.Sleep(othersTake) //nolint:forbidigo // of the simulated clock
+	return false
+}
+
+// attend does something that is not the operator's. While one of the operator's webhooks is called for it and
+// waits, such as for a cache, things happen.
+func (l *loop) attend(do func() error) error {
+	if registered, _ := l.doors.state(); !registered {
+		return do()
 	}
-	return did, err
+	defer l.doors.attended.Store(false)
+	done := make(chan error, 1)
+	go func() {
+		err := errors.New("the goroutine ended; return errors instead of ending the test")
+		defer func() { done <- err }()
+		err = do()
+	}()
+	for {
+		synctest.Wait()
+		select {
+		case err := <-done:
+			return err
+		default:
+		}
+		if _, busy := l.doors.state(); !busy {
+			return <-done // it lets time pass
+		}
+		l.doors.attended.Store(true)
+		if !l.actInside() {
+			l.queue.Sleep(time.Second)
+		}
+	}
+}
+
+// insist does something that users do, and does it again for a while if no process of the operator serves the
+// webhooks that it needs.
+func (l *loop) insist(do func() error) error {
+	const pause, most = 10 * time.Second, 30
+	for n := 0; ; n++ {
+		_, before := l.doors.count()
+		err := l.attend(do)
+		_, after := l.doors.count()
+		switch {
+		case err == nil || after == before:
+			return err
+		case n == most:
+			return fmt.Errorf("no process of the operator has served its webhooks for %v: %w", most*pause, err)
+		}
+		if err := l.pass(pause); err != nil {
+			return err
+		}
+	}
 }
 
 func (l *loop) release(t *turn.Turn) {

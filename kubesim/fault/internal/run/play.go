@@ -46,11 +46,12 @@ func (w *Worker) newPlay(j Job) *play {
 		schedule: j.Schedule, others: others, record: record, learned: learned,
 	}
 	points := &points{schedule: j.Schedule, record: record, events: e, learned: learned}
+	doors := newDoors(record, len(w.settings.Webhooks) == 0)
 	f := &fleet{scenario: s, queue: queue, events: e, make: func() *Process {
-		return &Process{queue: queue, calls: c, events: e, points: points, record: record}
+		return &Process{queue: queue, calls: c, events: e, points: points, record: record, doors: doors}
 	}}
 	return &play{
-		loop:     loop{quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f},
+		loop:     loop{quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors},
 		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
 	}
 }
@@ -58,6 +59,11 @@ func (w *Worker) newPlay(j Job) *play {
 // enter lets everybody act in a sandbox.
 func (p *play) enter(box *sandbox.Sandbox) {
 	p.box, p.calls.box = box, box
+	box.Server.CallWebhooks(p.doors.server)
+	box.Refused = func() int {
+		refusals, _ := p.doors.count()
+		return refusals
+	}
 	p.others.Enter(box, p.record)
 }
 
@@ -83,7 +89,7 @@ func (p *play) live(settings sandbox.Settings) error {
 	}
 	if extra := p.job.Extra; extra != nil {
 		p.beginStep(extra.Name)
-		if err := p.others.Race(*extra); err != nil {
+		if err := p.attend(func() error { return p.others.Race(*extra) }); err != nil {
 			return err
 		}
 		if err := p.endStep(Step{Name: extra.Name}, Job{}); err != nil {
@@ -133,7 +139,7 @@ func (p *play) playStep(step Step) error {
 		}
 	}
 	if step.Do != nil {
-		if err := p.box.Do(step.By, step.Do); err != nil {
+		if err := p.insist(func() error { return p.box.Do(step.By, step.Do) }); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
 	}
@@ -183,7 +189,7 @@ func (p *play) endStep(step Step, j Job) error {
 		return p.others.Broken
 	}
 	if step.Expect != nil && len(p.job.Schedule) == 0 {
-		if err := step.Expect(context.Background(), p.box.World()); err != nil {
+		if err := p.attend(func() error { return step.Expect(context.Background(), p.box.World()) }); err != nil {
 			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w%s", unmetError{err}, p.lastError())}
 		}
 	}

@@ -37,11 +37,14 @@ type Process struct {
 	events *events
 	points *points
 	record *history.Recorder
+	doors  *doors
 
 	gate   store.Gate
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the manager has returned
-	ended  chan struct{} // closed when the process was told to end
+	// newContext returns the context of a call of one of its webhooks.
+	newContext func() (context.Context, context.CancelFunc)
+	done       chan struct{} // closed when the manager has returned
+	ended      chan struct{} // closed when the process was told to end
 
 	mu      sync.Mutex
 	dead    bool
@@ -53,6 +56,9 @@ type Process struct {
 func (p *Process) start(s *Scenario) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.done, p.ended = cancel, make(chan struct{}), make(chan struct{})
+	p.newContext = func() (context.Context, context.CancelFunc) {
+		return context.WithCancel(context.WithValue(ctx, webhookKey{}, true))
+	}
 	p.gate.Wake = p.queue.Notify
 	p.events.setCaching(false)
 	p.number = p.record.BeginProcess()
@@ -168,14 +174,29 @@ func (p *Process) hasEnded() bool {
 	}
 }
 
-// awaitCall waits until it is the turn of a call.
+// awaitCall waits until it is the turn of a call. What a webhook does is part of the request in whose path it is
+// called.
 func (p *Process) awaitCall(ctx context.Context, what string) error {
+	if inWebhook(ctx) {
+		return p.goOn(what)
+	}
 	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Pass: passOf(ctx), Cache: passOf(ctx) == history.Nobody})
 }
 
 // awaitRead waits until it is the turn of a read from the cache.
 func (p *Process) awaitRead(ctx context.Context, what string) error {
+	if inWebhook(ctx) {
+		return p.goOn(what)
+	}
 	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Pass: passOf(ctx)})
+}
+
+// goOn fails if the process is dead.
+func (p *Process) goOn(what string) error {
+	if !p.Alive() {
+		return p.Refuse(what)
+	}
+	return nil
 }
 
 // Author is a point in code that the author of the operator gave to a framework.

@@ -34,6 +34,7 @@ type Simulation struct {
 	external func() sandbox.External
 	lag      time.Duration
 	actors   []sandbox.Actor
+	webhooks []kruntime.Object
 }
 
 // Cluster is what a simulated cluster has from the beginning.
@@ -46,13 +47,15 @@ type Cluster struct {
 	Lag      time.Duration
 	// Actors are controllers that are not under test.
 	Actors []sandbox.Actor
+	// Webhooks are configurations.
+	Webhooks []kruntime.Object
 }
 
 // New prepares to play a scenario.
 func New(s *Scenario, c Cluster) (*Simulation, error) {
 	e := &Simulation{
 		Hung: time.Minute, scenario: s, scheme: c.Scheme, crds: c.CRDs, roles: c.Roles, external: c.External, lag: c.Lag,
-		actors: c.Actors,
+		actors: c.Actors, webhooks: c.Webhooks,
 	}
 	if e.roles == nil {
 		return e, nil
@@ -81,8 +84,12 @@ func (s *Simulation) NewWorker() (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	webhooks, err := server.EncodeWebhooks(s.webhooks)
+	if err != nil {
+		return nil, err
+	}
 	return &Worker{s, sandbox.Settings{
-		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles,
+		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles, Webhooks: webhooks,
 		Make: s.external, Lag: s.lag, Actors: s.actors, Memory: sandbox.Memory{},
 	}}, nil
 }
@@ -132,6 +139,7 @@ func (w *Worker) live(j Job) Result {
 	if err := p.fleet.stop(); r.Err == nil {
 		r.Err = err
 	}
+	settings.Server.CallWebhooks(nil)
 	r.Lost, r.Leaked = findLeaks(r.Run)
 	if p.box != nil {
 		p.box.Complete()

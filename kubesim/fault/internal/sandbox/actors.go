@@ -32,16 +32,20 @@ func (s *Sandbox) letActors() (bool, error) {
 	if now == s.idle {
 		return false, nil
 	}
+	refused := false
 	for _, a := range s.Settings.Actors {
-		if err := a.Act(context.Background(), s.World()); err != nil {
+		if err := s.unlessRefused(func() error { return a.Act(context.Background(), s.World()) }); err != nil {
 			return false, fmt.Errorf("actor %q: %w", a.Name, err)
 		}
+		refused = refused || s.refused
 		s.record.Mark(now.rev, s.DB.Revision(), a.Name, history.Nobody)
 		if s.Observe(history.Nobody) || s.DB.Revision() > now.rev {
 			s.LastChange = time.Now()
 			return true, nil
 		}
 	}
-	s.idle = now
+	if !refused { // who was refused tries again
+		s.idle = now
+	}
 	return false, nil
 }

@@ -28,6 +28,8 @@ type Settings struct {
 	Scheme *runtime.Scheme
 	Mapper meta.RESTMapper
 	Roles  *apiserver.Roles // nil: the operator is an administrator
+	// Webhooks are configurations that the cluster has from the start.
+	Webhooks []store.Stored
 	// Make makes the external API; nil if there is none. Lag is how long its reads may be behind.
 	Make func() External
 	Lag  time.Duration
@@ -50,6 +52,8 @@ type Sandbox struct {
 	DB *store.DB
 	// LastChange is when something changed last.
 	LastChange time.Time
+	// Refused returns how often a webhook of the operator did not admit a request, or could not be asked.
+	Refused func() int
 
 	admin    client.Client
 	actors   *actor.Actors
@@ -57,6 +61,7 @@ type Sandbox struct {
 	earlier  External // before the last write, for reads that lag
 	record   *history.Recorder
 	idle     moment // at which the scenario's actors had nothing to do
+	refused  bool   // what somebody did last, by a webhook
 }
 
 // New makes a fresh sandbox.
@@ -75,6 +80,9 @@ func New(s Settings, record *history.Recorder) (*Sandbox, error) {
 		if _, err := s.Roles.Install(b.DB); err != nil {
 			return nil, err
 		}
+	}
+	for _, w := range s.Webhooks {
+		b.DB.Load(w.Key, w.Data)
 	}
 	if err := b.connect(); err != nil {
 		return nil, err
@@ -113,17 +121,30 @@ func (s *Sandbox) Do(by string, act func(ctx context.Context, w *World) error) e
 // Act lets the cluster's own controllers do one thing, or else the scenario's actors, and reports whether
 // there was one.
 func (s *Sandbox) Act() (bool, error) {
-	enabled := s.actors.Enabled()
-	if len(enabled) == 0 {
-		return s.letActors()
+	for _, a := range s.actors.Enabled() {
+		before := s.DB.Revision()
+		if err := s.unlessRefused(func() error { return a.Do(context.Background()) }); err != nil {
+			return false, fmt.Errorf("%s: %s: %w", a.By, a.What, err)
+		}
+		if s.DB.Revision() == before && s.refused {
+			continue
+		}
+		s.record.Mark(before, s.DB.Revision(), a.By, history.Nobody)
+		s.LastChange = time.Now()
+		return true, nil
 	}
-	before := s.DB.Revision()
-	if err := enabled[0].Do(context.Background()); err != nil {
-		return false, fmt.Errorf("%s: %s: %w", enabled[0].By, enabled[0].What, err)
+	return s.letActors()
+}
+
+// unlessRefused drops an error that comes from a webhook of the operator: all controllers try again later.
+func (s *Sandbox) unlessRefused(do func() error) error {
+	before := s.Refused()
+	err := do()
+	s.refused = s.Refused() > before
+	if s.refused {
+		return nil
 	}
-	s.record.Mark(before, s.DB.Revision(), enabled[0].By, history.Nobody)
-	s.LastChange = time.Now()
-	return true, nil
+	return err
 }
 
 // ObjectOf names the object that a call is about.
