@@ -33,6 +33,19 @@ func Embed(o Options, flags ...string) (*Embedded, error) {
 	return e, e.design.govern(e.settings)
 }
 
+// Again returns the same operator for another manager, with the Controllers and the Setup of o. The other options must
+// be those that e was made from: neither CRDs nor types are read again.
+func (e *Embedded) Again(o Options) (*Embedded, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	d, err := o.design(e.design.scheme, e.design.resources.crds)
+	if err != nil {
+		return nil, err
+	}
+	return &Embedded{d, e.settings}, d.govern(e.settings)
+}
+
 // ManagerOptions returns the options with which to create the manager. As with [Main], they
 // configure kinds, cache, client and leader election.
 func (e *Embedded) ManagerOptions() manager.Options { return e.design.managerOptions(e.settings) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -165,8 +166,14 @@ func (o Options) read() (*design, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.design(scheme, crds)
+}
+
+// design returns what the options describe with a scheme and CRDs that were read before.
+func (o Options) design(scheme *runtime.Scheme, crds []*apiextensionsv1.CustomResourceDefinition) (*design, error) {
 	d := &design{options: o, scheme: scheme, resources: resources{crds}, needs: slices.Clone(o.Needs)}
 	if o.Controllers != nil {
+		var err error
 		if d.controllers, err = o.Controllers(); err != nil {
 			return nil, err
 		}

@@ -55,18 +55,19 @@ func Simulated[E any](options func(env E) operator.Options, flags ...string) Sim
 		CRDs: o.CRDs, AddToScheme: o.AddToScheme,
 		Justified: []string{"patch events.events.k8s.io", "update records.trimtab.dev"},
 		Ignored:   []string{"metadata.annotations." + api.AnnotationExternal, "status.external.incarnation"},
-		SetUp: func(mgr manager.Manager, env E) error {
-			e, err := operator.Embed(options(env), flags...)
-			if err != nil {
-				return err
-			}
-			return e.SetupWithManager(mgr)
-		},
 	}
 	e, err := operator.Embed(o, flags...)
 	if err != nil {
 		s.RBAC = unreadable{err}
+		s.SetUp = func(manager.Manager, E) error { return err }
 		return s
+	}
+	s.SetUp = func(mgr manager.Manager, env E) error {
+		process, err := e.Again(options(env))
+		if err != nil {
+			return err
+		}
+		return process.SetupWithManager(mgr)
 	}
 	s.Manager = e.ManagerOptions()
 	s.Manager.LeaderElectionNamespace = s.Manager.LeaderElectionID // the manifests' default namespace
