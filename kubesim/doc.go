@@ -14,9 +14,9 @@
 // which it was made.
 //
 // The garbage collector and the deletion of namespaces act by themselves after each write.
-// There are no other controllers, no scheduler, no kubelet and no webhooks: Deployments make
-// no Pods, a Pod stays Pending until a test says otherwise, and admission webhooks and
-// policies are stored, not called. Logs, exec and proxies need a kubelet, so they are missing.
+// There are no other controllers, no scheduler and no kubelet: Deployments make no Pods, and a Pod stays
+// Pending until a test says otherwise. Webhooks are called if [Cluster.ServeWebhooks] says who answers;
+// admission policies are stored, not evaluated. Logs, exec and proxies need a kubelet, so they are missing.
 // A namespace gets no service account named default, because a controller makes it in a real
 // cluster: Pods do without, and a test that wants one creates it.
 //

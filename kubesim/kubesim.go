@@ -26,6 +26,10 @@ type Options struct {
 	CRDs fs.FS
 	// Definitions are CustomResourceDefinitions beside those in files.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
+	// Webhooks holds MutatingWebhookConfigurations and ValidatingWebhookConfigurations as YAML or JSON
+	// files in any of its folders, such as os.DirFS("config/webhook"). Documents of other kinds are skipped.
+	// Nil means none. See [Cluster.ServeWebhooks].
+	Webhooks fs.FS
 	// Manual leaves the garbage collector and the deletion of namespaces to [Cluster.Settle].
 	// If it is false they act after each write, before its answer arrives.
 	Manual bool
@@ -64,6 +68,9 @@ func New(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	server.Furnish(db)
+	if err := furnishWebhooks(server, db, o.Webhooks); err != nil {
+		t.Fatal(err)
+	}
 	return &Cluster{
 		server: server, db: db, manual: o.Manual, pick: o.Pick, controllers: controllers{actors: actor.New(server, db)}, t: t,
 	}

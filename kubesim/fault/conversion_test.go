@@ -22,13 +22,13 @@ import (
 type (
 	lampV1 struct {
 		metav1.TypeMeta   `json:",inline"`
-		metav1.ObjectMeta `json:"metadata,omitempty"`
+		metav1.ObjectMeta `json:"metadata"`
 
 		Colour string `json:"colour,omitempty"`
 	}
 	lampV2 struct {
 		metav1.TypeMeta   `json:",inline"`
-		metav1.ObjectMeta `json:"metadata,omitempty"`
+		metav1.ObjectMeta `json:"metadata"`
 
 		Color      string `json:"color,omitempty"`
 		Brightness int64  `json:"brightness,omitempty"`
@@ -37,20 +37,20 @@ type (
 
 func (l *lampV1) DeepCopyObject() runtime.Object {
 	c := *l
-	c.ObjectMeta = *l.ObjectMeta.DeepCopy()
+	c.ObjectMeta = *l.DeepCopy()
 	return &c
 }
 
 func (l *lampV2) DeepCopyObject() runtime.Object {
 	c := *l
-	c.ObjectMeta = *l.ObjectMeta.DeepCopy()
+	c.ObjectMeta = *l.DeepCopy()
 	return &c
 }
 
 // lampList are lamps of one version.
 type lampList[T any] struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata"`
 	Items           []T `json:"items"`
 }
 
@@ -68,7 +68,7 @@ const brightness = "lamps.example.com/brightness"
 // ConvertTo makes a new lamp of an old one.
 func (l *lampV1) ConvertTo(to conversion.Hub) error {
 	h := to.(*lampV2)
-	h.ObjectMeta, h.Color = *l.ObjectMeta.DeepCopy(), l.Colour
+	h.ObjectMeta, h.Color = *l.DeepCopy(), l.Colour
 	if kept := l.Annotations[brightness]; kept != "" {
 		if _, err := fmt.Sscan(kept, &h.Brightness); err != nil {
 			return err
@@ -84,7 +84,7 @@ const forgetful = "forgetful"
 // ConvertFrom makes an old lamp of a new one.
 func (l *lampV1) ConvertFrom(from conversion.Hub) error {
 	h := from.(*lampV2)
-	l.ObjectMeta, l.Colour = *h.ObjectMeta.DeepCopy(), h.Color
+	l.ObjectMeta, l.Colour = *h.DeepCopy(), h.Color
 	if l.Name != forgetful {
 		metav1.SetMetaDataAnnotation(&l.ObjectMeta, brightness, fmt.Sprint(h.Brightness))
 	}

@@ -78,7 +78,7 @@ func TestValidator(t *testing.T) {
 		wrong := configMap("a")
 		wrong.Namespace, wrong.Data = "default", map[string]string{"size": "huge"}
 		if err := w.Client.Create(ctx, wrong); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "no such size") {
-			return fmt.Errorf("created with %v", err)
+			return fmt.Errorf("created with the error %w", err)
 		}
 		return nil
 	}}}, s.Steps...)
@@ -281,7 +281,7 @@ func TestWebhooksAreDown(t *testing.T) {
 	s.Operator.Webhooks = Manifests(toyConfiguration("Fail"))
 	toy := s.Operator.SetUp
 	s.Operator.SetUp = func(mgr ctrl.Manager, env *Env) error {
-		time.Sleep(3 * time.Minute) //nolint:forbidigo // of the simulated clock
+		time.Sleep(3 * time.Minute)
 		return toy(mgr, env)
 	}
 	r, err := explored(t, s, time.Minute, Crashes)

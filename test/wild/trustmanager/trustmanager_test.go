@@ -1,8 +1,11 @@
 package trustmanager
 
 import (
+	"context"
 	_ "embed"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	trust "github.com/cert-manager/trust-manager/pkg/apis/trust/v1alpha1"
@@ -47,6 +50,14 @@ func TestTrustManager(t *testing.T) {
 			fault.Create(ns),
 			fault.Merge(b, `{"spec":{"target":{"configMap":{"key":"roots.pem"}}}}`).Becomes(b, "Synced"),
 			fault.Delete(b).Gone(b),
+			{Name: "create a bundle that its validator refuses", Do: func(ctx context.Context, w *fault.World) error {
+				wrong := b.DeepCopy()
+				wrong.Name, wrong.Spec.Sources = "wrong", []trust.BundleSource{{ConfigMap: &trust.SourceObjectKeySelector{Name: "a"}}}
+				if err := w.Client.Create(ctx, wrong); err == nil || !strings.Contains(err.Error(), "denied the request: spec.sources[0].configMap") {
+					return fmt.Errorf("its creation ended with %v", err)
+				}
+				return nil
+			}},
 		},
 	}, wild.Bug{"observedGeneration of condition Synced of bundles.trust.cert-manager.io roots became 2; the object's generation is 1", "a status without UID is written onto the Bundle's successor"})
 }
