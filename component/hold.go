@@ -319,13 +319,17 @@ func (w *worker[T]) needed(ctx context.Context, namespace string) (map[types.Nam
 // Secret is gone would wait for the Secret, and one whose ConfigMaps are gone would look for its inventory.
 const allGone = "deleted"
 
+// listed is how often a component that is being deleted asks whether a cache has all ConfigMaps. That takes a
+// second or more if the cache's first request fails.
+const listed = 100 * time.Millisecond
+
 // finish ends the deletion of a component whose dependents are gone.
 func (p *pass[T]) finish(ctx context.Context, s *situation) error {
 	if err := p.call(ctx, postDelete); err != nil {
 		return err
 	}
 	if p.shards != nil && !p.run.Vanished() && !p.shards.Synced(p.obj.GetNamespace()) {
-		s.Ready, s.Waiting, s.Again = false, "all dependents are gone; it is not known yet whether there are ConfigMaps with the inventory", soon
+		s.Ready, s.Waiting, s.Again = false, "all dependents are gone; it is not known yet whether there are ConfigMaps with the inventory", listed
 		return nil
 	}
 	var held []string

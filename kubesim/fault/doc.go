@@ -12,6 +12,7 @@
 //     a watch ends and the cache lists again;
 //   - a user edits, deletes or recreates an object, deletes one just before a finalizer is written, or
 //     writes a status;
+//   - after a crash, the recovery from it is disturbed as well;
 //   - the author's code panics at a point that [Env.Author] names.
 //
 // Each schedule is played in a run of its own, which is compared with the undisturbed run and checked

@@ -172,7 +172,7 @@ func (e *exploration) playAll() error {
 	e.announce()
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.clock.until, func(j run.Job, r run.Result) {
 		if !r.Void {
-			e.report.Schedules[Kind(j.Schedule.Family())]++
+			e.report.Schedules[Kind(cmp.Or(j.Family, j.Schedule.Family()))]++
 		}
 		e.noteRace(j, r)
 		e.notePlayed(j, r, e.find(j, r))
@@ -219,6 +219,8 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.plan.Forging(), nil
 	case Overtaken:
 		return e.overtaking(e.plan.Overtakings())
+	case Recoveries:
+		return e.recovering()
 	case Pairs:
 		return e.plan.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
 	}

@@ -47,6 +47,11 @@ const (
 	// operator that does not record what it is about to create then leaks it. They are played only if
 	// named in [Only], because they are many.
 	Absences Kind = Kind(schedule.Absences)
+	// Recoveries are all pairs of a crash and a disturbance of the recovery from it, until the cluster is at
+	// rest again: another crash, a fault of a call, a stale view, an event that comes twice, late or merged,
+	// or a watch that ends. What users do meanwhile is in Absences. Those of which the end is known are not
+	// played; see [SameState] and [Independent]. They are played only if named in [Only], because they are many.
+	Recoveries Kind = Kind(schedule.Recoveries)
 )
 
 // SampledPairs is the number of [Pairs] that are played unless [Sample] sets another one.

@@ -31,6 +31,12 @@ const (
 	Locked Rule = Rule(plan.Locked)
 	// Thinned: [AtMost] limits the number.
 	Thinned Rule = Rule(plan.Thinned)
+	// SameState: a second crash leaves the same as a crash that is played already, or a second disturbance
+	// comes when a process that started from the same state has asked the same and got the same answers.
+	SameState Rule = Rule(plan.SameState)
+	// Independent: the call of a recovery from a crash is about other objects than the call at which the
+	// operator was killed, and the undisturbed run makes it in the same step with the same result.
+	Independent Rule = Rule(plan.Independent)
 	// OutOfTime: the time was over, see [Budget].
 	OutOfTime Rule = Rule(plan.OutOfTime)
 )
@@ -56,7 +62,7 @@ type waiver struct {
 	reason    string
 }
 
-// Only plays the given kinds of schedules. Without it, all are played except [Pairs],
+// Only plays the given kinds of schedules. Without it, all are played except [Pairs], [Recoveries],
 // [Hangs] and [Absences].
 func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.kinds, kinds...) } }
 
@@ -98,7 +104,7 @@ func Waive(invariant Invariant, reason string) Option {
 // Unpruned disables rules, or all that can be disabled if there are no arguments.
 func Unpruned(rules ...Rule) Option {
 	if len(rules) == 0 {
-		rules = []Rule{NoEffect, SameInstant, NothingHeld, Alternating}
+		rules = []Rule{NoEffect, SameInstant, NothingHeld, Alternating, SameState, Independent}
 	}
 	return func(o *options) { o.keep = append(o.keep, rules...) }
 }

@@ -30,11 +30,10 @@ func Loop() []fault.Scenario {
 	life := []fault.Step{
 		fault.Create(a).Becomes(a, api.ConditionReady).Expecting(configMap("a", "1")),
 		fault.Merge(a, `{"spec":{"size":7}}`).Becomes(a, api.ConditionReady).Expecting(configMap("a", "7")),
-		{Name: "somebody deletes the ConfigMap", Do: loseConfigMap}, // of which nobody tells the controller
-		{Name: "somebody asks for a look", Do: askForLook},
+		{Name: "somebody deletes the ConfigMap", Do: loseConfigMap},
 		fault.Delete(a).Gone(a).Expecting(configMap("a", "")),
 	}
-	life[3] = life[3].Expecting(configMap("a", "7"))
+	life[2] = life[2].Expecting(configMap("a", "7"))
 	needing := []fault.Step{
 		fault.Create(b).Expecting(reason(b, "NeedsAnother")).Expecting(configMap("b", "")),
 		fault.Create(a).Becomes(b, api.ConditionReady).Expecting(configMap("b", "2")),
@@ -72,12 +71,20 @@ func keeperController(env *fault.Env) operator.Controller {
 		return needs(p)
 	}
 	return loop.New(keeper{env}, loop.Options[*probe.Probe]{
-		Sources: []trigger.Source[*probe.Probe]{trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: names}},
+		Sources: []trigger.Source[*probe.Probe]{
+			trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: names},
+			trigger.Reference[*probe.Probe]{To: &corev1.ConfigMap{}, Names: sameName},
+		},
 		Needs: []loop.Need{{
 			GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 			Verbs:            []string{"list", "watch", "create", "patch", "delete"},
 		}},
 	})
+}
+
+// sameName is the ConfigMap of a Probe.
+func sameName(p *probe.Probe) []types.NamespacedName {
+	return []types.NamespacedName{client.ObjectKeyFromObject(p)}
 }
 
 func needs(p *probe.Probe) []types.NamespacedName {
@@ -160,11 +167,6 @@ func (k keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Cle
 func loseConfigMap(ctx context.Context, w *fault.World) error {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}}
 	return client.IgnoreNotFound(w.Client.Delete(ctx, c))
-}
-
-func askForLook(ctx context.Context, w *fault.World) error {
-	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}}
-	return w.Client.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(annotation(api.AnnotationReconcile, "lost"))))
 }
 
 // configMap expects a ConfigMap with a size; none if the size is empty.

@@ -3,6 +3,9 @@
 package history
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -178,6 +181,16 @@ type State struct {
 	Objects map[string]string
 	// Resources are what existed at the external API, sorted.
 	Resources []Resource
+}
+
+// Hash is the same for equal states.
+func (s State) Hash() string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(s.Objects)) {
+		fmt.Fprintf(h, "%s\x00%s\x00", key, s.Objects[key])
+	}
+	fmt.Fprintf(h, "%v", s.Resources)
+	return string(h.Sum(nil))
 }
 
 // Process is one life of the operator.

@@ -74,6 +74,9 @@ func (r *Recorder) Resume(from *Run, at Position, marks []Mark) {
 type Position struct {
 	// Call is the call that was being made, Passes, Views and Steps how many there were.
 	Call, Passes, Views, Steps int
+	// Reads, Looks, Deliveries and Points are how many reads from caches, beginnings of passes, events and
+	// visits to the author's code there were: by these numbers schedules name them.
+	Reads, Looks, Deliveries, Points int
 }
 
 // Position is the present moment, during a call.

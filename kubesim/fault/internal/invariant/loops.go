@@ -82,12 +82,21 @@ func (x *index) idle(p *history.Pass) bool {
 // behindFor is for how long a schedule may keep events from a cache.
 const behindFor = 10 * time.Second
 
-// isBehind reports whether the schedule keeps events from a cache at a time: an operator that waits for
-// its own write to show asks its cache again and again.
+// isBehind reports whether the schedule keeps events from a cache at a time, also by a fault of a cache's own
+// request: an operator that waits for its own write to show asks its cache again and again.
 func (x *index) isBehind(t time.Time) bool {
 	return slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
-		return slices.Contains([]string{"late", "merged", "gone", "closed"}, f.Kind) && within(t, f.Time, f.Time.Add(behindFor))
+		return (slices.Contains([]string{"late", "merged", "gone", "closed"}, f.Kind) || x.isCaches(f.Call)) && within(t, f.Time, f.Time.Add(behindFor))
 	})
+}
+
+// isCaches reports whether a call is a cache's.
+func (x *index) isCaches(call int) bool {
+	if call < 0 || call >= len(x.run.Calls) {
+		return false
+	}
+	c := &x.run.Calls[call]
+	return c.Pass == history.Nobody && (c.Verb == "watch" || c.Verb == "list") && c.Fault != ""
 }
 
 // stirs are the times at which anything changed or a fault came, in order of kind, not of time.

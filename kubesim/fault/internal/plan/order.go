@@ -20,7 +20,7 @@ func Order(jobs []run.Job) []run.Job {
 	var kinds []string
 	byKind := map[string][]run.Job{}
 	for _, j := range jobs {
-		kind := string(j.Schedule.Family()) + j.Schedule[0].Kind
+		kind := string(j.Family) + string(j.Schedule.Family()) + j.Schedule[0].Kind
 		if byKind[kind] == nil {
 			kinds = append(kinds, kind)
 		}
@@ -30,7 +30,7 @@ func Order(jobs []run.Job) []run.Job {
 	for group, kind := range kinds {
 		of := byKind[kind]
 		for rank, i := range spread(len(of)) {
-			places = append(places, place{tierOf(of[i].Schedule), group, (float64(rank) + 0.5) / float64(len(of)), of[i]})
+			places = append(places, place{tierOf(of[i]), group, (float64(rank) + 0.5) / float64(len(of)), of[i]})
 		}
 	}
 	slices.SortStableFunc(places, func(a, b place) int {
@@ -44,10 +44,15 @@ func Order(jobs []run.Job) []run.Job {
 }
 
 // tierOf says how telling a schedule is, 0 is the most.
-func tierOf(s schedule.Schedule) int {
+func tierOf(j run.Job) int {
+	s := j.Schedule
 	switch {
+	case j.Family == schedule.Recoveries:
+		return 3
 	case s.Family() == schedule.Crashes:
 		return 0
+	case s.Family() == schedule.Pairs: // most of what two disturbances break one of them breaks
+		return 4
 	case s.Family() == schedule.Faults && s.Has(schedule.LostAnswer, schedule.FailedAfter):
 		return 1
 	}

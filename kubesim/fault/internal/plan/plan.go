@@ -26,6 +26,8 @@ const (
 	Locked      Rule = "locked"
 	Thinned     Rule = "thinned"
 	OutOfTime   Rule = "out of time"
+	SameState   Rule = "same state"
+	Independent Rule = "independent"
 )
 
 // Plan lists schedules.

@@ -165,6 +165,7 @@ func (c *calls) perform(p *Process, call *history.Call, effect func()) string {
 	c.keep(call, true)
 	c.others.After(call)
 	if disturb.Kills(call.Fault) {
+		c.learned.Crashed = c.learned.count(history.Position{Call: call.Index})
 		p.crash()
 	}
 	return call.Fault
@@ -192,6 +193,9 @@ func (c *calls) effect(call *history.Call, effect func()) {
 
 // keep keeps what is durable at a write, if schedules are to begin here.
 func (c *calls) keep(call *history.Call, after bool) {
+	if call.Write && c.learned.States != nil {
+		c.learned.States[Point{call.Index, after}] = c.box.State().Hash()
+	}
 	if c.learned.Snapshots == nil || !call.Write {
 		return
 	}
@@ -200,6 +204,7 @@ func (c *calls) keep(call *history.Call, after bool) {
 	case err != nil:
 		c.others.Broken = err
 	case s != nil:
+		s.Position = c.learned.count(s.Position)
 		c.learned.Snapshots[Point{call.Index, after}] = s
 	}
 }

@@ -34,7 +34,10 @@ type play struct {
 func (w *Worker) newPlay(j Job) *play {
 	s := w.simulation.scenario
 	record := &history.Recorder{Run: &history.Run{Scenario: s.Name, Shared: s.Shared, Secrets: s.Secrets}}
-	learned := &Learned{}
+	learned := &Learned{Settled: map[int]history.Position{}}
+	if j.States {
+		learned.States = map[Point]string{}
+	}
 	if j.Keep {
 		learned.Snapshots = map[Point]*sandbox.Snapshot{}
 	}
@@ -111,6 +114,10 @@ func (p *play) resume(settings sandbox.Settings) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	p.step, p.resumed = from.Position.Steps-1, true
+	at := from.Position
+	p.learned.Crashed = at
+	p.learned.Reads, p.learned.Passes = make([]bool, at.Reads), make([]bool, at.Looks)
+	p.learned.Deliveries, p.learned.Points = at.Deliveries, make([]Visit, at.Points)
 	c := &p.record.Run.Calls[from.Position.Call]
 	if d.Kind == schedule.CrashBefore {
 		c.Code, c.Rev, c.Last, c.Changed = 0, 0, 0, false
@@ -185,6 +192,7 @@ func (p *play) endStep(step Step, j Job) error {
 	h := &p.record.Run.Steps[p.step]
 	h.State = p.box.State()
 	h.Settled, h.SettledCall, h.SettledRev = time.Now(), len(p.record.Run.Calls), p.box.DB.Revision()
+	p.learned.Settled[p.step] = p.learned.count(history.Position{Call: len(p.record.Run.Calls)})
 	if p.others.Broken != nil {
 		return p.others.Broken
 	}

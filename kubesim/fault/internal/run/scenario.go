@@ -53,8 +53,10 @@ type Job struct {
 	// Extra follows the last step: Racing, when all is quiet.
 	Extra  *disturb.Step
 	Racing Racing
-	// Keep makes snapshots; Watchful keeps silence after each step.
-	Keep, Watchful bool
+	// Keep makes snapshots; Watchful keeps silence after each step; States notes what is durable at each write.
+	Keep, Watchful, States bool
+	// Family is what the job is counted as; empty for the family of its schedule.
+	Family schedule.Family
 }
 
 // Racing is a race and the step during which it happens.
@@ -106,6 +108,11 @@ type Learned struct {
 	Points []Visit
 	// Snapshots are where schedules can begin; nil if none were kept.
 	Snapshots map[Point]*sandbox.Snapshot
+	// States are hashes of what was durable before and after each write; nil if none were made.
+	States map[Point]string
+	// Settled is how much there was when each step was over, Crashed when a process was killed last.
+	Settled map[int]history.Position
+	Crashed history.Position
 	// Unseen are controllers with a request type of their own.
 	Unseen []string
 	// Chances are what several goroutines waited for in an order that was left to chance.
@@ -127,4 +134,10 @@ type Visit struct {
 	Step  int
 	// Cache is set if a cache asks, which may hold a lock.
 	Cache bool
+}
+
+// count adds to a position how much was learned by then.
+func (l *Learned) count(at history.Position) history.Position {
+	at.Reads, at.Looks, at.Deliveries, at.Points = len(l.Reads), len(l.Passes), l.Deliveries, len(l.Points)
+	return at
 }

@@ -71,6 +71,7 @@ const (
 	Absences   Family = "absences"
 	Delays     Family = "delays"
 	Breaks     Family = "breaks"
+	Recoveries Family = "recoveries"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.

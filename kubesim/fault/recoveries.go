@@ -1,0 +1,36 @@
+package fault
+
+import (
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+)
+
+// recovering returns the jobs that disturb the recoveries from crashes. The crashes are played first, to learn
+// what the operator does after each.
+func (e *exploration) recovering() ([]run.Job, error) {
+	silent := *e.plan
+	silent.Pruned = map[plan.Rule]int{} // counted with the crashes themselves
+	crashes := silent.Crashes()
+	for i := range crashes {
+		crashes[i].Like, crashes[i].States = e.reference.Run, true
+	}
+	whole, err := e.wholly(run.Job{States: true})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]plan.Recovery, len(crashes)) // in the order of the calls, whichever run ends first
+	said := make([]bool, len(crashes))
+	_, err = e.simulation.PlayUntil(e.t, e.options.workers, crashes, e.clock.until, func(j run.Job, r run.Result) {
+		all[j.Number], said[j.Number] = plan.NewRecovery(j, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept := all[:0]
+	for i, v := range all {
+		if said[i] {
+			kept = append(kept, v)
+		}
+	}
+	return e.plan.Recovering(kept, whole.Learned.States), nil
+}

@@ -1,0 +1,79 @@
+package fault
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
+)
+
+// waived are invariants that a scenario by itself breaks.
+func waived(s fault.Scenario) []fault.Option {
+	opts := []fault.Option{fault.Waive(fault.I15, "roles are compared with what all scenarios of an operator need")}
+	if s.Name == "cloud-kept" {
+		opts = append(opts, fault.Waive(fault.I5, "a process that starts tries again what the API refused"))
+	}
+	return opts
+}
+
+// TestRecoveries disturbs some recoveries from crashes; [TestDeep] disturbs all of them.
+func TestRecoveries(t *testing.T) {
+	for _, s := range scenarios.All() {
+		switch s.Name {
+		case "nats-bucket", "component-hooks":
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				opts := append(waived(s), fault.Only(fault.Recoveries), fault.AtMost(30, fault.Recoveries))
+				if r := fault.Run(t, s, opts...); r.Schedules[fault.Recoveries] < 20 {
+					t.Errorf("%d recoveries were disturbed, want 20 or more", r.Schedules[fault.Recoveries])
+				}
+			})
+		}
+	}
+}
+
+// TestDeep plays as many schedules as TRIMTAB_SCHEDULES says, over all scenarios: those of all kinds, all
+// disturbances of recoveries from crashes, and pairs at random, the same ones each time, for what is left of
+// the number. The scenarios share the number and the time equally.
+func TestDeep(t *testing.T) {
+	number := os.Getenv("TRIMTAB_SCHEDULES")
+	if number == "" {
+		t.Skip("TRIMTAB_SCHEDULES says how many schedules to play")
+	}
+	wanted, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := scenarios.All()
+	began, played := time.Now(), 0
+	for i, s := range all {
+		left := len(all) - i
+		opts := append(waived(s), shareOf(t, (wanted-played+left-1)/left, left)...)
+		t.Run(s.Name, func(t *testing.T) {
+			for _, n := range fault.Run(t, s, opts...).Schedules {
+				played += n
+			}
+		})
+	}
+	took := time.Since(began)
+	t.Logf("%d schedules in %s, %.1f per second", played, took.Round(time.Second), float64(played)/took.Seconds())
+}
+
+// shareOf are the options for a scenario that plays n schedules, with so many scenarios left, this one included.
+func shareOf(t *testing.T, n, left int) []fault.Option {
+	t.Helper()
+	opts := []fault.Option{
+		fault.Only(
+			fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
+			fault.Forgeries, fault.Panics, fault.Recoveries, fault.Pairs,
+		),
+		fault.Unpruned(fault.Alternating), fault.Sample(n), fault.AtMost(n),
+	}
+	if deadline, ok := t.Deadline(); ok {
+		opts = append(opts, fault.Budget(time.Until(deadline.Add(-time.Minute))/time.Duration(left)))
+	}
+	return opts
+}
