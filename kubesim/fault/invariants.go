@@ -10,7 +10,8 @@ const (
 	I1 Invariant = "I1"
 	// I2: no external resource is left without an owner.
 	I2 Invariant = "I2"
-	// I3: nothing is created twice for one owner.
+	// I3: nothing is created twice for one owner: no external resource, and no equal Kubernetes object under a
+	// generated name.
 	I3 Invariant = "I3"
 	// I4: no external resource is created before the finalizer is stored.
 	I4 Invariant = "I4"

@@ -93,12 +93,18 @@ func (r *Decommission) leave(ctx context.Context, item *Item, set *Part, pod str
 
 // shrink makes a set end before a pod, unless it does already.
 func (r *Decommission) shrink(ctx context.Context, set *Part, pod string) error {
-	n, err := strconv.ParseInt(pod[strings.LastIndexByte(pod, '-')+1:], 10, 64)
-	if err != nil || set.Spec.Size <= n {
-		return err
+	n := ordinal(pod)
+	if set.Spec.Size <= n {
+		return nil
 	}
 	set.Spec.Size = n
 	return r.Update(ctx, set)
+}
+
+// ordinal is the number at the end of a name, 0 if there is none.
+func ordinal(name string) int64 {
+	n, _ := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64) // 0 with an error
+	return n
 }
 
 // finalize deletes the claim of a node as soon as its pod is gone.
@@ -136,8 +142,9 @@ func (r *Decommission) record(ctx context.Context, item *Item, step string) erro
 }
 
 // SetController is the controller of the Parts that are sets: it makes a pod and a claim for each of their
-// nodes, and deletes pods that are too many. It deletes no claims.
-func SetController() fault.Actor {
+// nodes, and deletes pods that are too many. It deletes no claims, which have the labels of the set and, if they
+// are owned, its owner.
+func SetController(owned bool) fault.Actor {
 	return fault.Actor{Name: "set controller", Act: func(ctx context.Context, w *fault.World) error {
 		all := &PartList{}
 		if err := w.Client.List(ctx, all); err != nil {
@@ -146,7 +153,7 @@ func SetController() fault.Actor {
 		for i := range all.Items {
 			set := &all.Items[i]
 			if name, is := strings.CutSuffix(set.Name, "-set"); is && set.DeletionTimestamp.IsZero() {
-				if err := scale(ctx, w.Client, set, name); err != nil {
+				if err := scale(ctx, w.Client, set, name, owned); err != nil {
 					return err
 				}
 			}
@@ -156,7 +163,7 @@ func SetController() fault.Actor {
 }
 
 // scale gives a set as many pods as it has nodes.
-func scale(ctx context.Context, c client.Client, set *Part, name string) error {
+func scale(ctx context.Context, c client.Client, set *Part, name string, owned bool) error {
 	const most = 3 // nodes that a set may have here
 	for n := range int64(most) {
 		pod := &Part{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-pod-%d", name, n)}}
@@ -170,7 +177,10 @@ func scale(ctx context.Context, c client.Client, set *Part, name string) error {
 		if err := controllerutil.SetControllerReference(set, pod, c.Scheme()); err != nil {
 			return err
 		}
-		claim.OwnerReferences = set.OwnerReferences
+		claim.Labels = set.Labels
+		if owned {
+			claim.OwnerReferences = set.OwnerReferences
+		}
 		for _, p := range []*Part{pod, claim} {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(p), &Part{}); client.IgnoreNotFound(err) != nil {
 				return err

@@ -22,7 +22,7 @@ func TestWatches(t *testing.T) {
 		by   []fault.Kind
 	}{
 		"correct":                  {NoBug, nil, nil},
-		"lag of several passes":    {WaitsOnce, []string{"I1"}, []fault.Kind{fault.Delays}},
+		"lag of several passes":    {WaitsOnce, []string{"I1", "I3"}, []fault.Kind{fault.Delays}},
 		"state that is not seen":   {WaitsForBoot, []string{"I1"}, []fault.Kind{fault.Delays, fault.Breaks, fault.Faults, fault.Crashes}},
 		"deletion without a state": {SkipsUnknowns, []string{"I1"}, []fault.Kind{fault.Breaks, fault.Delays}},
 	}

@@ -40,7 +40,7 @@ func publishedBugs() map[string]bug {
 		},
 		"operatify finalizer": {
 			why:   "the finalizer is removed although the external delete failed",
-			setup: SetupAnyway, change: fixedSize, kind: fault.Faults, want: "I2", within: 24,
+			setup: SetupAnyway, change: fixedSize, kind: fault.Faults, want: "I2", within: 27,
 		},
 		"component-operator-runtime lastObservedAt": {
 			why:   "each observation of a cluster at rest writes the status",
@@ -48,7 +48,7 @@ func publishedBugs() map[string]bug {
 		},
 		"cluster-api#13649": {
 			why:   "a set that is not in the cache yet is made again",
-			setup: SetupSets, change: fixedSize, kind: fault.Stale, want: "I1", within: 38,
+			setup: SetupSets, change: fixedSize, kind: fault.Stale, want: "I1", within: 52,
 		},
 		"rabbitmq#782": {
 			why:   "killed while a volume grows, it keeps its old size forever",
@@ -77,6 +77,45 @@ func publishedBugs() map[string]bug {
 		"operator-marketplace#140": {
 			why:   "killed after a change of the spec, it never makes the change",
 			setup: SetupRemembered, kind: fault.Crashes, want: "I1", within: 3,
+		},
+		"kuberay#715": {
+			why:   "workers that are not in the cache yet are made again, and some are deleted later",
+			setup: SetupWorkers, kind: fault.Delays, want: "I3", within: 70,
+		},
+		"lws#732": {
+			why:   "a leader that is being deleted is taken for that of a new object, which gets two revisions",
+			setup: func(fixed bool) func(ctrl.Manager, *fault.Env) error { return SetupRevisions(fixed, fixed) },
+			change: func(s *fault.Scenario) {
+				fixedSize(s)
+				s.Actors = []fault.Actor{SlowDeletion()}
+			},
+			kind: fault.Races, want: "I3", within: 1,
+		},
+		"zookeeper-operator#312": {
+			why:   "claims are deleted by the name of their cluster, which a later cluster may have",
+			setup: SetupClaims, want: "I10",
+			change: func(s *fault.Scenario) {
+				fixedSize(s)
+				s.Actors = []fault.Actor{SetController(false)}
+			},
+		},
+		"cassandra-operator#398": {
+			why:   "the claim of a pod that was never seen being deleted is left",
+			setup: SetupMisses, kind: fault.Crashes, want: "I1", within: 4,
+			change: func(s *fault.Scenario) {
+				shrinking(s)
+				s.Actors = []fault.Actor{SlowPods(), SetController(true)}
+			},
+		},
+		"machine-controller#581": {
+			why: "the finalizer is written after the external create",
+			setup: func(fixed bool) func(ctrl.Manager, *fault.Env) error {
+				if fixed {
+					return SetupRenter(NoBug)
+				}
+				return SetupRenter(LateFinalizer)
+			},
+			want: "I4",
 		},
 	}
 }
@@ -140,7 +179,7 @@ func reconfigured(s *fault.Scenario) { s.Steps[1] = fault.Merge(item(), `{"spec"
 func shrinking(s *fault.Scenario) {
 	i := item()
 	i.Spec.Size = 2
-	s.Actors = []fault.Actor{SetController()}
+	s.Actors = []fault.Actor{SetController(true)}
 	s.Steps = []fault.Step{fault.Create(i), fault.Merge(i, `{"spec":{"size":1}}`), fault.Delete(i)}
 }
 

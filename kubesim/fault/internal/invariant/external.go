@@ -200,6 +200,11 @@ func (c *census) countLost(view int, before, now map[externalID]history.Resource
 
 // findDuplicates is I3: for one object no more is made than in the undisturbed run.
 func findDuplicates(r, u *index) []history.Violation {
+	return append(findTwins(r, u), findSurplus(r, u)...)
+}
+
+// findTwins is I3 for external resources.
+func findTwins(r, u *index) []history.Violation {
 	if len(r.run.External) < 2 {
 		return nil
 	}

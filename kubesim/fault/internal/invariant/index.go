@@ -42,12 +42,13 @@ type known struct {
 	readyMessages map[string]map[string]bool // the messages of objects in order, by kind
 	kstatus       map[string]bool            // kinds that say whether they get there by themselves
 	reported      map[string]bool            // kinds whose objects have conditions
+	broods        map[string]int             // how many equal children an owner has at once, by owner and kind
 }
 
 // reference returns the index of an undisturbed run. It is only read from then on.
 func reference(u *history.Run) *index {
 	x := newIndex(u)
-	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), readyMessages: x.readyMessages(), kstatus: x.kstatusKinds(), reported: x.reportedKinds()}
+	x.known = &known{goals: x.goals(), kinds: x.ownKinds(), removed: x.removedMarks(), adopted: x.adopted(), readyMessages: x.readyMessages(), kstatus: x.kstatusKinds(), reported: x.reportedKinds(), broods: x.usualBroods()}
 	return x
 }
 

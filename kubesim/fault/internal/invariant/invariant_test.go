@@ -42,6 +42,32 @@ func put(by, key, manifest string) func(*story) {
 	return func(s *story) { s.put(by, key, manifest) }
 }
 
+// worker writes an object under a generated name that the database controls.
+func worker(s *story, more string) string {
+	return fmt.Sprintf("{metadata: {%sgenerateName: shop-, ownerReferences: [{apiVersion: demo.dev/v1, kind: Database, name: shop, uid: %q, controller: true}]}, spec: {a: b}}", more, s.uidOf(shop))
+}
+
+// workers returns an action that creates such objects.
+func workers(names ...string) func(*story) {
+	return func(s *story) {
+		for _, name := range names {
+			s.put("operator", "pods default/"+name, worker(s, ""))
+		}
+	}
+}
+
+// succeeded returns an action that replaces a database with a worker by one with other workers.
+func succeeded(more string, names ...string) func(*story) {
+	return func(s *story) {
+		workers("shop-1")(s)
+		s.put("user", shop, database(2, mark, readyAt(1))) // as its successor later
+		s.put("user", shop, "")
+		s.put("garbage collector", "pods default/shop-1", "")
+		s.put("user", shop, strings.Replace(database(1, mark, readyAt(1)), "spec: {", "spec: {"+strings.TrimPrefix(more+", ", ", "), 1))
+		workers(names...)(s)
+	}
+}
+
 type tale struct {
 	why string
 	// usual changes the undisturbed run, run the one that is judged; nil usual: the good life.
@@ -135,6 +161,31 @@ func TestExternal(t *testing.T) {
 				s.external("user")
 				s.external("operator", s.queue("q-1", 1))
 			}),
+		},
+		"worker made twice": {
+			why: "the cache did not show the first, and the operator removes one later", want: []string{"I3: 2 equal pods at once (shop-1, shop-2), 1 without"},
+			usual: add("config", workers("shop-1")), run: add("config", both(workers("shop-1", "shop-2"), put("operator", "pods default/shop-2", ""))),
+		},
+		"two workers": {
+			why: "the undisturbed run has as many", usual: add("config", workers("shop-1", "shop-2")), run: add("config", workers("shop-1", "shop-2")),
+		},
+		"a worker after another": {
+			why: "the first one is gone by then", usual: add("config", workers("shop-2")),
+			run: add("config", both(workers("shop-1"), put("operator", "pods default/shop-1", ""), workers("shop-2"))),
+		},
+		"a worker while another ends": {
+			why: "what is being deleted does not count", usual: add("config", workers("shop-2")),
+			run: add("config", both(workers("shop-1"), func(s *story) {
+				s.put("user", "pods default/shop-1", worker(s, `deletionTimestamp: "2000-01-01T00:00:09Z", finalizers: [x], `))
+			}, workers("shop-2"), put("user", "pods default/shop-1", ""))),
+		},
+		"a successor's worker made twice": {
+			why:   "without a disturbance, too: the operator took its predecessor's for its own",
+			usual: add("created", succeeded("", "shop-2", "shop-3")), run: add("created", succeeded("", "shop-2", "shop-3")),
+			want: []string{"I3: 2 equal pods at once (shop-2, shop-3), 1 without"},
+		},
+		"a successor that wants more": {
+			why: "it is another one", usual: add("created", succeeded("more: true", "shop-2", "shop-3")), run: add("created", succeeded("more: true", "shop-2", "shop-3")),
 		},
 		"a new object": {
 			why: "each incarnation may have its own",
