@@ -3,6 +3,8 @@ package apiserver
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -29,7 +31,11 @@ type kind struct {
 // Mapper returns what clients learn from discovery, without asking. It is safe for concurrent
 // use.
 func (s *Server) Mapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
+	versions := map[schema.GroupVersion]bool{} // in which a client finds a kind without naming a version
+	for _, k := range s.kinds {
+		versions[k.kind.GroupVersion()] = true
+	}
+	m := meta.NewDefaultRESTMapper(slices.Collect(maps.Keys(versions)))
 	for _, k := range s.kinds {
 		scope := meta.RESTScopeRoot
 		if k.namespaced {
@@ -37,6 +43,8 @@ func (s *Server) Mapper() meta.RESTMapper {
 		}
 		singular := k.resource.GroupVersion().WithResource(strings.ToLower(k.kind.Kind))
 		m.AddSpecific(k.kind, k.resource, singular, scope)
+		// Clients that use discovery know lists as kinds, too: some operators ask for the scope of a list.
+		m.Add(k.kind.GroupVersion().WithKind(k.kind.Kind+"List"), scope)
 	}
 	return m
 }
