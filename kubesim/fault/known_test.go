@@ -14,6 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 )
 
 // TestHabits proves that habits which do no harm are notes: everything is played, and nothing is found.
@@ -233,7 +235,7 @@ func TestGroups(t *testing.T) {
 // TestGoroutineThatStays proves that a goroutine which no process ends is one finding, of the undisturbed run, with
 // the place that started it, and that all schedules are played nevertheless.
 func TestGoroutineThatStays(t *testing.T) {
-	r := Explore(t, Scenario{
+	s := Scenario{
 		Name: "janitor", Steps: []Step{Create(configMap("a"))}, Races: []Step{},
 		Operator: Operator{SetUp: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
 			never := make(chan struct{})
@@ -244,7 +246,8 @@ func TestGoroutineThatStays(t *testing.T) {
 			cm.Data = map[string]string{"seen": "yes"}
 			return c.Update(ctx, cm)
 		})},
-	}, Only(Crashes, Faults))
+	}
+	r := Explore(t, s, Only(Crashes, Faults))
 	for i, f := range r.Findings {
 		if i > 0 || f.Violations[0].Invariant != I17 || !strings.Contains(f.Text, "known_test.go") || !strings.Contains(f.Text, "fault.TestGoroutineThatStays") {
 			t.Error(f.Text)
@@ -252,5 +255,11 @@ func TestGoroutineThatStays(t *testing.T) {
 	}
 	if len(r.Findings) == 0 || r.Schedules[Crashes] == 0 || r.Schedules[Faults] == 0 {
 		t.Errorf("%d findings, and %v were played; want one, and all", len(r.Findings), r.Schedules)
+	}
+	e, w := prepared(t, s) // a new server for each run would cost up to a second
+	for range 2 {
+		if r := w.Play(t, run.Job{}); r.Err != nil || !r.Leaked || r.Lost || len(r.Run.Calls) != len(e.reference.Run.Calls) {
+			t.Errorf("%v, leaked %v, lost %v, %d calls of %d; want the worker's server kept", r.Err, r.Leaked, r.Lost, len(r.Run.Calls), len(e.reference.Run.Calls))
+		}
 	}
 }

@@ -92,6 +92,7 @@ type Result struct {
 	Err error
 	// Leaked is set if goroutines are left that are not known to be, Lost if the worker's server is lost.
 	Leaked, Lost bool
+	stays        bool // goroutines are left, so the bubble cannot end
 	// Void is set if a race did nothing, so that the run says nothing. Raced is set if one did something.
 	Void, Raced bool
 	// Learned is what the undisturbed run learns for the schedules that follow it.

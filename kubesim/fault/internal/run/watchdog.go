@@ -69,16 +69,16 @@ var knownLeaks = map[string]string{
 }
 
 // findLeaks notes which goroutines of the operator are left a minute after it ended, and reports whether
-// there are any, and whether one of them is not known.
-func findLeaks(r *history.Run) (left, unknown bool) {
+// there are any, whether one of them is not known, and whether one is within the server.
+func findLeaks(r *history.Run) (left, unknown, serving bool) {
 	stacks := bubbleGoroutines()
 	if len(stacks) > 0 {
 		time.Sleep(time.Minute) //nolint:forbidigo // of the simulated clock
 		stacks = bubbleGoroutines()
 	}
-	left = len(stacks) > 0
+	left, serving = len(stacks) > 0, slices.ContainsFunc(stacks, isServing)
 	if !left || len(r.Processes) == 0 {
-		return left, left
+		return left, left, serving
 	}
 	last := &r.Processes[len(r.Processes)-1]
 	stacks = slices.DeleteFunc(stacks, func(stack string) bool {
@@ -93,7 +93,12 @@ func findLeaks(r *history.Run) (left, unknown bool) {
 	slices.Sort(last.KnownLeaks)
 	last.KnownLeaks = slices.Compact(last.KnownLeaks)
 	last.Leaked = strings.Join(stacks, "\n\n")
-	return left, len(stacks) > 0
+	return left, len(stacks) > 0, serving
+}
+
+// isServing reports whether a goroutine is part of a request, which a server cannot leave behind.
+func isServing(stack string) bool {
+	return strings.Contains(stack, "k8s.io/apiserver/") || strings.Contains(stack, "/kubesim/internal/")
 }
 
 // buffers are for the stacks of all goroutines: asking again because one was too short costs as much as the

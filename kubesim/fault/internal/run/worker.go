@@ -107,8 +107,8 @@ func (w *Worker) Play(t *testing.T, j Job) Result {
 			bubble <- ownBubble()
 			r := w.live(j)
 			results <- r
-			if r.Lost {
-				<-never // a bubble must not end before its goroutines
+			if r.stays {
+				<-never // a bubble must not end before its goroutines; its clock stands still from now on
 			}
 		})
 	}()
@@ -121,7 +121,9 @@ func (w *Worker) Play(t *testing.T, j Job) Result {
 	if r.Lost { // the server belongs to that bubble now
 		return r
 	}
-	<-ended
+	if !r.stays {
+		<-ended
+	}
 	if err := w.settings.Server.LeaveBubble(); err != nil {
 		r.Err = err
 	}
@@ -140,7 +142,7 @@ func (w *Worker) live(j Job) Result {
 		r.Err = err
 	}
 	settings.Server.CallWebhooks(nil)
-	r.Lost, r.Leaked = findLeaks(r.Run)
+	r.stays, r.Leaked, r.Lost = findLeaks(r.Run)
 	if p.box != nil {
 		p.box.Complete()
 		p.learned.External = p.box.External()
