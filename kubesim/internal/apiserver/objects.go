@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -28,14 +30,17 @@ type kind struct {
 	scheme     *runtime.Scheme
 }
 
-// Mapper returns what clients learn from discovery, without asking. It is safe for concurrent
-// use.
+// Mapper returns what clients learn from discovery, without asking: of a kind in several versions they prefer the
+// highest one. It is safe for concurrent use.
 func (s *Server) Mapper() meta.RESTMapper {
 	versions := map[schema.GroupVersion]bool{} // in which a client finds a kind without naming a version
 	for _, k := range s.kinds {
 		versions[k.kind.GroupVersion()] = true
 	}
-	m := meta.NewDefaultRESTMapper(slices.Collect(maps.Keys(versions)))
+	preferred := slices.SortedFunc(maps.Keys(versions), func(a, b schema.GroupVersion) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+	})
+	m := meta.NewDefaultRESTMapper(preferred)
 	for _, k := range s.kinds {
 		scope := meta.RESTScopeRoot
 		if k.namespaced {
@@ -46,7 +51,12 @@ func (s *Server) Mapper() meta.RESTMapper {
 		// Clients that use discovery know lists as kinds, too: some operators ask for the scope of a list.
 		m.Add(k.kind.GroupVersion().WithKind(k.kind.Kind+"List"), scope)
 	}
-	return m
+	first := meta.PriorityRESTMapper{Delegate: m}
+	for _, gv := range preferred {
+		first.KindPriority = append(first.KindPriority, gv.WithKind(meta.AnyKind))
+		first.ResourcePriority = append(first.ResourcePriority, gv.WithResource(meta.AnyResource))
+	}
+	return first
 }
 
 // Object decodes what is stored under a key.
