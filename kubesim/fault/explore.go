@@ -37,9 +37,10 @@ type exploration struct {
 	reference run.Result // the undisturbed run
 	quietUses []apiserver.Use
 	plan      *plan.Plan
-	quiet     map[run.Racing]*history.Run // what races are compared with; nil if they were not played
-	raced     map[int]bool                // the races that changed something; nil if none were played
-	converted []string                    // CRDs that the operator converts although their manifests do not say so
+	quiet     map[run.Racing]*history.Run   // what races are compared with; nil if they were not played
+	ends      map[run.Racing][]*history.Run // what they may end as, too
+	raced     map[int]bool                  // the races that changed something; nil if none were played
+	converted []string                      // CRDs that the operator converts although their manifests do not say so
 	report    Report
 	pages     string          // the folder for a page; "" writes none
 	played    []report.Played // what the page shows
@@ -124,7 +125,7 @@ func (e *exploration) prepare() error {
 	e.quietUses = e.simulation.Uses()
 	e.plan = &plan.Plan{
 		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag,
-		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(),
+		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(), Ends: e.raceEnds,
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 )
 
 // spare lists, of the races that the scenario does not name itself, those that delete what its other objects
@@ -60,21 +62,62 @@ func isSameObject(a, b client.Object) bool {
 		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
 }
 
-// worksOn reports whether the operator writes an object that a step creates, or has reconciles of its name.
+// worksOn reports whether the operator writes an object that a step creates, or has reconciles of it. A write that
+// changes only its owners does not count: what an object depends on is often deleted together with it.
 func (e *exploration) worksOn(obj client.Object) bool {
 	r := e.reference.Run
-	uids, names := map[string]bool{}, map[string]bool{}
+	uids, names, own := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		if c.By == history.User && c.Before == nil && c.After != nil && isThat(c.After, obj) {
+		name := strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+		switch {
+		case c.After == nil:
+		case c.By == history.User && c.Before == nil && isThat(c.After, obj):
 			uids[string(c.After.GetUID())] = true
-			names[strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")] = true
-		}
-		if c.By == history.Operator && c.After != nil && uids[string(c.After.GetUID())] {
+			names[name] = true
+		case c.By == history.Operator && c.Before == nil:
+			own[strings.ToLower(c.After.GetKind())+" "+name] = true
+		case c.By == history.Operator && uids[string(c.After.GetUID())] && !sameButOwners(c.Before, c.After):
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Passes, func(p history.Pass) bool { return names[p.Object] })
+	return slices.ContainsFunc(r.Passes, func(p history.Pass) bool {
+		return names[p.Object] && !own[p.Controller+" "+p.Object] // an object that the operator made may have the same name
+	})
+}
+
+// sameButOwners reports whether two versions of an object differ in their owners at most.
+func sameButOwners(a, b *unstructured.Unstructured) bool {
+	without := func(u *unstructured.Unstructured) map[string]any {
+		u = u.DeepCopy()
+		u.SetOwnerReferences(nil)
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+		return u.Object
+	}
+	return reflect.DeepEqual(without(a), without(b))
+}
+
+// raceEnds are the ends of a step that are as right as that of the run in which the user came when all was quiet: an
+// object that was re-created may end as if nobody had touched it, and one that was deleted in the step that creates
+// it as if it had never been there.
+func (e *exploration) raceEnds(at run.Racing) []*history.Run {
+	if ends, ok := e.ends[at]; ok {
+		return ends
+	}
+	reference, race := e.reference.Run, e.scenario.raceSteps()[at.Race]
+	var ends []*history.Run
+	switch created := e.scenario.Steps[at.Step-1].object; {
+	case race.again != nil:
+		ends = append(ends, reference)
+	case race.victim != nil && created != nil && isSameObject(race.victim, created):
+		ends = append(ends, reference.EndingAs(at.Step, reference.Steps[at.Step-1].State))
+	}
+	if e.ends == nil {
+		e.ends = map[run.Racing][]*history.Run{}
+	}
+	e.ends[at] = ends
+	return ends
 }
 
 // isThat reports whether u may be what a step's object became.

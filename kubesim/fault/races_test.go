@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // TestDependencies proves that no race deletes what the operator only needs, unless the scenario says so.
@@ -78,5 +80,48 @@ func TestLessOfTheDeleted(t *testing.T) {
 		if got := len(r.texts()); got != want {
 			t.Errorf("loses %v: %d findings, want %d:\n%s", loses, got, want, strings.Join(r.texts(), "\n"))
 		}
+	}
+}
+
+// TestHistoryOfTheDeleted proves that nobody blames an operator for what a user's delete leaves if the object is deleted
+// before the operator had done anything for it. Here the garbage collector deletes a Secret together with ConfigMap a
+// from the moment at which a owns it. The operator makes a ConfigMap with the name of the Secret, and so has reconciles of that name.
+func TestHistoryOfTheDeleted(t *testing.T) {
+	a, login := configMap("a"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "login", Namespace: "default"}}
+	pass := func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+		if cm.Annotations["seen"] == "" {
+			metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", "yes")
+			return client.IgnoreNotFound(c.Update(ctx, cm))
+		}
+		secret := &corev1.Secret{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(login), secret); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if len(secret.OwnerReferences) == 0 || secret.OwnerReferences[0].UID != cm.UID {
+			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: cm.Name, UID: cm.UID}}
+			if err := c.Update(ctx, secret); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+		}
+		return client.IgnoreAlreadyExists(c.Create(ctx, configMap("login")))
+	}
+	r := Explore(t, Scenario{
+		Name: "collected", Steps: []Step{Create(login), Create(a)}, Shared: []string{"secrets"},
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func(
+				func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+					cm := &corev1.ConfigMap{}
+					if err := mgr.GetClient().Get(ctx, req.NamespacedName, cm); err != nil || cm.Name != "a" {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					return reconcile.Result{}, pass(ctx, mgr.GetClient(), cm)
+				}))
+		}},
+	}, Only(Races), Waive(I4, "it is kept on purpose"), Waive(I5, "it tries to create each time"))
+	for _, text := range r.texts() {
+		t.Errorf("the operator is blamed for what a user did:\n%s", text)
+	}
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "no race deletes login, ") }) || r.Schedules[Races] == 0 {
+		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
 	}
 }

@@ -107,8 +107,9 @@ func (e *exploration) raceJob(s schedule.Schedule, d schedule.Disturbance) (run.
 		at = s[0].At
 	}
 	step := e.reference.Run.StepOf(at)
-	if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
-		return run.Job{Schedule: s, Like: quiet, Last: step}, nil
+	racing := run.Racing{Step: step, Race: n}
+	if quiet := like[racing]; quiet != nil {
+		return run.Job{Schedule: s, Like: quiet, Alike: e.raceEnds(racing), Last: step}, nil
 	}
 	return run.Job{}, fmt.Errorf("replay token: race %d does nothing in step %d", n, step)
 }

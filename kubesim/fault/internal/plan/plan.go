@@ -38,6 +38,8 @@ type Plan struct {
 	Replicas, Races int
 	// Spared are races that are not played.
 	Spared map[int]bool
+	// Ends are ends of races that are right, besides those of the runs that they are compared with.
+	Ends func(run.Racing) []*history.Run
 	// Lag is for how long reads of the external API may be behind.
 	Lag time.Duration
 	// Keep are rules that are switched off.
@@ -300,9 +302,10 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 			continue // there is nothing yet
 		}
 		for n := range p.Races {
-			if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
+			racing := run.Racing{Step: step, Race: n}
+			if quiet := like[racing]; quiet != nil {
 				jobs = append(jobs, run.Job{
-					Schedule: schedule.Schedule{{Kind: schedule.Race, At: c.Index, Arg: fmt.Sprint(n)}}, Like: quiet, Last: step,
+					Schedule: schedule.Schedule{{Kind: schedule.Race, At: c.Index, Arg: fmt.Sprint(n)}}, Like: quiet, Alike: p.Ends(racing), Last: step,
 				})
 			}
 		}
@@ -322,8 +325,9 @@ func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
 			continue
 		}
 		for n := range p.Races {
-			if quiet := like[run.Racing{Step: step, Race: n}]; quiet != nil {
-				jobs = append(jobs, run.Job{Like: quiet, Last: step, Schedule: schedule.Schedule{
+			racing := run.Racing{Step: step, Race: n}
+			if quiet := like[racing]; quiet != nil {
+				jobs = append(jobs, run.Job{Like: quiet, Alike: p.Ends(racing), Last: step, Schedule: schedule.Schedule{
 					{Kind: schedule.CrashAfter, At: c.Index}, {Kind: schedule.Race, At: c.Index + 1, Arg: fmt.Sprint(n)},
 				}})
 			}
