@@ -220,6 +220,8 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.plan.Forging(), nil
 	case Overtaken:
 		return e.overtaking(e.plan.Overtakings())
+	case Replacements:
+		return e.plan.Replacing(), nil
 	case Recoveries:
 		return e.recovering()
 	case Pairs:

@@ -47,6 +47,10 @@ const (
 	// operator that does not record what it is about to create then leaks it. They are played only if
 	// named in [Only], because they are many.
 	Absences Kind = Kind(schedule.Absences)
+	// Replacements let somebody else's object take the place of one that the operator deletes, under the same
+	// name and just before the call, which must not delete it (I10). They are played only if named in [Only],
+	// because few operators name the UID in their deletes.
+	Replacements Kind = Kind(schedule.Replacements)
 	// Recoveries are all pairs of a crash and a disturbance of the recovery from it, until the cluster is at
 	// rest again: another crash, a fault of a call, a stale view, an event that comes twice, late or merged,
 	// or a watch that ends. What users do meanwhile is in Absences. Those of which the end is known are not

@@ -78,7 +78,7 @@ func (e *exploration) jobFor(s schedule.Schedule) (run.Job, error) {
 	for _, d := range s {
 		points := e.reference.Learned.Points
 		switch {
-		case d.Kind == schedule.Forged:
+		case d.Kind == schedule.Forged || d.Kind == schedule.Replaced:
 			j.Last = e.reference.Run.StepOf(d.At)
 		case d.Kind == schedule.Hang && d.At < len(points):
 			j.Last = points[d.At].Step

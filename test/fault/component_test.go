@@ -9,15 +9,15 @@ import (
 )
 
 // TestComponent plays an operator of components whose renderer can hang.
-func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs, fault.Absences) }
+func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs, fault.Absences, fault.Replacements) }
 
 // TestHooks plays a component with all hooks.
-func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs) }
+func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs, fault.Replacements) }
 
 // disturbances are the kinds of schedules for scenarios in which a removed status makes a difference: what
 // was purged is not known any more, and is created again. TRIMTAB_DEEP=1 plays all there are.
 func disturbances(more ...fault.Kind) []fault.Option {
-	all := append([]fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Panics}, more...)
+	all := append([]fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Panics, fault.Replacements}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...)}
 	}

@@ -420,5 +420,10 @@ func orderMutants() []mutant {
 			file: "component/internal/apply/ownership.go", old: "own.take(theirs, withoutFinalizers)", mutated: "own.take(theirs, everything)",
 			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@23+until@6",
 		},
+		{
+			what: "deletes have no preconditions",
+			file: "component/internal/apply/client.go", old: "		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: only,\n", mutated: "		PropagationPolicy: new(metav1.DeletePropagationBackground),\n",
+			scenario: "component-hooks", invariants: []string{"I10"}, token: "replaced@13",
+		},
 	}
 }

@@ -301,7 +301,7 @@ func TestAsMutant(t *testing.T) {
 	}
 	var f found
 	start := time.Now()
-	kinds := []fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Races, fault.Forgeries, fault.Panics, fault.Hangs, fault.Absences}
+	kinds := []fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Races, fault.Forgeries, fault.Panics, fault.Hangs, fault.Absences, fault.Replacements}
 	if flag.Lookup("fault.replay").Value.String() != "" {
 		kinds = kinds[:1] // the schedule is chosen already
 	}

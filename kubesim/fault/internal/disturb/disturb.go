@@ -57,6 +57,10 @@ func (o *Others) Before(c *history.Call) {
 		o.record.Disturbed(d.Kind, c.Index, c.What)
 		o.touch(c)
 	}
+	if d, ok := o.Schedule.Find(c.Index, schedule.Replaced); ok {
+		o.record.Disturbed(d.Kind, c.Index, c.What)
+		o.replace(c)
+	}
 	o.deleteBefore(c)
 	o.forge(c)
 	d, ok := o.Schedule.Find(c.Index, schedule.Race)

@@ -71,6 +71,9 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 	if endsRight(job, r.Run) { // then an ordinary delete leaves the same
 		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I2" })
 	}
+	if job.Schedule.Has(schedule.Replaced) { // of the rest there is nothing to compare it with
+		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant != "I10" })
+	}
 	if len(job.Schedule) > 0 {
 		return j.finding(job, r, like, j.unknown(found))
 	}

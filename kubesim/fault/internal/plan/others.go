@@ -35,6 +35,19 @@ func (p *Plan) Forging() []run.Job {
 	return jobs
 }
 
+// Replacing lets somebody else's object take the place of each one that the operator deletes, just before that.
+func (p *Plan) Replacing() []run.Job {
+	var jobs []run.Job
+	for _, c := range p.Reference.Run.Calls {
+		if c.Verb == "delete" && c.Changed && c.Name != "" && c.Subresource == "" && !history.Housekeeping(c.Group, c.Resource) {
+			j := single(schedule.Replaced, c.Index)
+			j.Last = p.Reference.Run.StepOf(c.Index)
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
 // Overtaking is a DELETE that read its object just before one call and removes it just after
 // the same or a later one.
 type Overtaking struct{ Read, Removes, Step int }

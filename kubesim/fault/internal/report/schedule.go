@@ -189,6 +189,8 @@ func meaning(kind string) string {
 		return ": the connection is refused"
 	case "lag":
 		return ": the read shows what was before the last change"
+	case "replaced":
+		return ": somebody else deletes the object just before, and creates one under its name"
 	case "late":
 		return ": these wait while the operator goes on"
 	case "merged":

@@ -37,6 +37,7 @@ const (
 	Merged      = "merged"       // the same, and then the cache sees only what is left of them
 	Gone        = "gone"         // a watch ends with 410 Gone, so that the cache lists again
 	Closed      = "closed"       // a watch ends, and goes on where it was
+	Replaced    = "replaced"     // somebody else's object takes the place of the one that this call deletes
 	Race        = "race"         // a user acts just before this call
 	Later       = "later"        // the same user comes after this step, when all is quiet
 	Forged      = "forged"       // a user writes a status just before this call
@@ -58,20 +59,21 @@ type Family string
 
 // The families; package fault says what each is.
 const (
-	Crashes    Family = "crashes"
-	Faults     Family = "faults"
-	Stale      Family = "stale"
-	Duplicates Family = "duplicates"
-	Pairs      Family = "pairs"
-	Races      Family = "races"
-	Forgeries  Family = "forgeries"
-	Panics     Family = "panics"
-	Hangs      Family = "hangs"
-	Overtakes  Family = "overtaken"
-	Absences   Family = "absences"
-	Delays     Family = "delays"
-	Breaks     Family = "breaks"
-	Recoveries Family = "recoveries"
+	Crashes      Family = "crashes"
+	Faults       Family = "faults"
+	Stale        Family = "stale"
+	Duplicates   Family = "duplicates"
+	Pairs        Family = "pairs"
+	Races        Family = "races"
+	Forgeries    Family = "forgeries"
+	Panics       Family = "panics"
+	Hangs        Family = "hangs"
+	Overtakes    Family = "overtaken"
+	Absences     Family = "absences"
+	Delays       Family = "delays"
+	Breaks       Family = "breaks"
+	Recoveries   Family = "recoveries"
+	Replacements Family = "replacements"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -89,6 +91,8 @@ func (d Disturbance) Family() Family {
 		return Delays
 	case Gone, Closed:
 		return Breaks
+	case Replaced:
+		return Replacements
 	case Race, Later:
 		return Races
 	case Forged:
