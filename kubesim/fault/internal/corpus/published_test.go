@@ -200,6 +200,7 @@ func TestNoFalseAlarms(t *testing.T) {
 		})
 	}
 }
+
 func withSecret(s fault.Scenario) fault.Scenario {
 	s.Secrets = []string{"hunter2"}
 	return s
