@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -247,9 +248,11 @@ func TestWebhooksRead(t *testing.T) {
 	for _, text := range r.texts() {
 		t.Error(text)
 	}
-	t.Log(r)
 	if got := note(t, r, "the operator's webhooks were called"); !strings.Contains(got, "/validate--v1-configmap") {
 		t.Error(got)
+	}
+	if again := Explore(t, s, AtMost(1)); again.Trace != r.Trace {
+		t.Error("two undisturbed runs differ")
 	}
 }
 
@@ -294,4 +297,64 @@ func TestWebhooksAreDown(t *testing.T) {
 	if got := note(t, r, "the operator's webhooks were called"); !strings.Contains(got, "in vain, while no process of the operator served it") {
 		t.Error(got)
 	}
+}
+
+// What a user does at a bad moment and is denied did not happen, and whoever collects garbage tries again.
+func TestRefusedOthers(t *testing.T) {
+	busy := func(_ context.Context, _ client.Client, old, cm *corev1.ConfigMap) error {
+		switch {
+		case old == nil || cm != nil && cm.Data["size"] == old.Data["size"] || old.Annotations["toy.dev/size"] == old.Data["size"]:
+			return nil
+		}
+		return errors.New("it is busy")
+	}
+	s := withWebhooks(toyLife(""), toyWebhooks{check: busy})
+	s.Operator.Webhooks = Manifests(toyConfiguration("Fail"))
+	r, err := explored(t, s, time.Minute, Races, Overtaken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+
+	owner, dependent := configMap("owner"), configMap("dependent")
+	s = withWebhooks(toyLife(""), toyWebhooks{check: func(_ context.Context, _ client.Client, old, _ *corev1.ConfigMap) error {
+		if old.Name == "dependent" && old.Data["free"] == "" {
+			return errors.New("it is in use")
+		}
+		return nil
+	}})
+	s.Operator.Webhooks = Manifests(strings.ReplaceAll(toyConfiguration("Fail"), "CREATE, UPDATE, ", ""))
+	s.Steps = []Step{
+		Create(owner),
+		{Name: "create dependent", Do: func(ctx context.Context, w *World) error {
+			o, d := &corev1.ConfigMap{}, dependent.DeepCopy()
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), o); err != nil {
+				return err
+			}
+			d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID}}
+			return w.Client.Create(ctx, d)
+		}},
+		Delete(owner).Gone(owner).Expecting(func(ctx context.Context, w *World) error {
+			return w.Client.Get(ctx, client.ObjectKeyFromObject(dependent), &corev1.ConfigMap{})
+		}),
+		Merge(dependent, `{"data":{"free":"yes"}}`).Gone(dependent),
+	}
+	if _, err := explored(t, s, time.Minute, Crashes); err != nil {
+		t.Error(err)
+	}
+}
+
+// A path that the operator does not register is let through, and a note names it.
+func TestForeignWebhook(t *testing.T) {
+	s := withWebhooks(toyLife(""), toyWebhooks{check: undeletable})
+	s.Operator.RBAC = nil
+	s.Operator.CRDs = Manifests(strings.ReplaceAll(toyConfiguration("Fail"), "/validate--v1-configmap", "/elsewhere"))
+	r := Explore(t, s, Only(Crashes))
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+	note(t, r, "webhook configurations name paths that the operator did not register (/elsewhere)")
+	note(t, r, "the operator registered webhooks that were never called (/validate--v1-configmap)")
 }

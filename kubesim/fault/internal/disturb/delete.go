@@ -59,7 +59,7 @@ func (o *Others) After(c *history.Call) {
 func (o *Others) endsWell(err error) {
 	switch {
 	case err == nil:
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), sandbox.IsRefused(err):
 		o.Void = true
 	default:
 		o.Broken = err

@@ -82,7 +82,7 @@ func (o *Others) Race(race Step) error {
 	rev, views := o.box.DB.Revision(), len(o.record.Run.External)
 	err := o.box.Do(history.User, race.Do)
 	o.Changed = o.box.DB.Revision() > rev || len(o.record.Run.External) > views
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || sandbox.IsRefused(err) {
 		o.Void = true // the user came too early or too late
 		return nil
 	}
@@ -102,8 +102,12 @@ func (o *Others) Finish() error {
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
+		err = o.box.Do(history.User, again.Do)
+		if sandbox.IsRefused(err) {
+			continue // the user tries again
+		}
 		o.pending = slices.DeleteFunc(o.pending, func(p *Step) bool { return p == again })
-		if err := o.box.Do(history.User, again.Do); err != nil {
+		if err != nil {
 			return fmt.Errorf("create %s again: %w", again.Object.GetName(), err)
 		}
 		o.Changed = true

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -110,13 +111,25 @@ func (s *Sandbox) World() *World { return &World{Client: s.admin, External: s.ex
 
 // Do lets somebody besides the operator act, and notes what came of it.
 func (s *Sandbox) Do(by string, act func(ctx context.Context, w *World) error) error {
-	before := s.DB.Revision()
+	before, refusals := s.DB.Revision(), s.Refused()
 	err := act(context.Background(), s.World())
+	if err != nil && s.Refused() > refusals {
+		err = RefusedError{err}
+	}
 	s.record.Mark(before, s.DB.Revision(), by, history.Nobody)
 	s.Observe(history.Nobody)
 	s.LastChange = time.Now()
 	return err
 }
+
+// RefusedError is that of somebody whose request a webhook of the operator did not admit, or could not be asked about.
+type RefusedError struct{ error }
+
+// Unwrap is what the API server answered.
+func (r RefusedError) Unwrap() error { return r.error }
+
+// IsRefused reports whether an error comes from a webhook of the operator.
+func IsRefused(err error) bool { return errors.As(err, new(RefusedError)) }
 
 // Act lets the cluster's own controllers do one thing, or else the scenario's actors, and reports whether
 // there was one.
