@@ -236,13 +236,14 @@ func TestDefaulterUndoes(t *testing.T) {
 	}
 }
 
-// Webhooks that read, through the cache and past it, do so as part of the request, whoever makes it.
+// Webhooks that read through the cache and write do so as part of the request, whoever makes it.
 func TestWebhooksRead(t *testing.T) {
 	s := toyLife("")
 	s.Operator.Webhooks = Manifests(toyConfiguration("Fail"))
 	s = withWebhooks(s, toyWebhooks{check: func(ctx context.Context, c client.Client, _, _ *corev1.ConfigMap) error {
 		secrets := &corev1.SecretList{} // for which there is no cache yet
-		return errors.Join(c.List(ctx, secrets), c.List(ctx, &corev1.ConfigMapList{}))
+		seen := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "seen"}}
+		return errors.Join(c.List(ctx, secrets), c.List(ctx, &corev1.ConfigMapList{}), client.IgnoreAlreadyExists(c.Create(ctx, seen)))
 	}})
 	r := Explore(t, s)
 	for _, text := range r.texts() {
@@ -250,6 +251,9 @@ func TestWebhooksRead(t *testing.T) {
 	}
 	if got := note(t, r, "the operator's webhooks were called"); !strings.Contains(got, "/validate--v1-configmap") {
 		t.Error(got)
+	}
+	if r.Writes != 7 {
+		t.Errorf("%d writes that are disturbed, want the operator's 7 without those of the webhook", r.Writes)
 	}
 	if again := Explore(t, s, AtMost(1)); again.Trace != r.Trace {
 		t.Error("two undisturbed runs differ")

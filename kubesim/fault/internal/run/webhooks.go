@@ -83,7 +83,7 @@ type doors struct {
 
 	mu         sync.Mutex
 	serving    []*webhooks // the oldest first
-	registered bool        // something, ever
+	registered []string    // paths, ever
 	under      int         // calls under way
 	refusals   int         // calls that were denied, or reached nobody
 	outages    int         // of these, those that reached nobody
@@ -98,7 +98,7 @@ func newDoors(record *history.Recorder, implies bool) *doors {
 // register notes a path, and for what it is called if that is for the path to say.
 func (d *doors) register(path string, box *sandbox.Sandbox) {
 	d.mu.Lock()
-	d.registered = true
+	d.registered = append(d.registered, path)
 	d.mu.Unlock()
 	if !d.implies {
 		return
@@ -153,7 +153,14 @@ func (d *doors) count() (refusals, outages int) {
 func (d *doors) state() (registered, busy bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.registered, d.under > 0
+	return len(d.registered) > 0, d.under > 0
+}
+
+// knows reports whether something was registered at a path.
+func (d *doors) knows(path string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(d.registered, path)
 }
 
 // begin returns who is to answer a call; nil if nobody serves.
@@ -193,15 +200,15 @@ func (d *doors) refuse() {
 // RoundTrip calls a webhook of the operator. While no process serves, connections are refused.
 func (d *doors) RoundTrip(r *http.Request) (*http.Response, error) {
 	path := r.URL.Path
+	if strings.HasPrefix(r.URL.Host, Optional+".") && !d.knows(path) {
+		return leaveAsIs(r)
+	}
 	w := d.begin()
 	if w == nil {
 		d.record.Webhook(path, func(h *history.Webhook) { h.Unreached++ })
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
 	defer d.end()
-	if !w.has(r) && strings.HasPrefix(r.URL.Host, Optional+".") {
-		return leaveAsIs(r)
-	}
 	if !w.has(r) {
 		d.record.Webhook(path, func(h *history.Webhook) { h.Unregistered = true })
 		return letThrough(r)
