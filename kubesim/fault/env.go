@@ -2,18 +2,14 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
 // The errors of disturbed calls to the external API. A wrapper may translate them into errors of that API.
@@ -72,37 +68,6 @@ func call[O ExternalAPI, R any](ctx context.Context, env *Env, what string, writ
 		return zero, err
 	}
 	return result, err
-}
-
-// HTTP returns a transport to an external API for the operator's HTTP client. GET, HEAD and OPTIONS are
-// reads; all other methods are writes.
-func HTTP[O ExternalAPI](env *Env, serve func(O) http.Handler) http.RoundTripper {
-	return transport[O]{env, serve}
-}
-
-// transport is HTTP.
-type transport[O ExternalAPI] struct {
-	env   *Env
-	serve func(O) http.Handler
-}
-
-// RoundTrip sends a request.
-func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
-	write := true
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		write = false
-	}
-	response, err := call(r.Context(), t.env, r.Method+" "+r.URL.Path, write, func(o O) (*http.Response, error) {
-		return apiserver.Serve(t.serve(o), r)
-	})
-	switch {
-	case errors.Is(err, ErrThrottled):
-		return disturb.Throttle(r, metav1.Status{Message: err.Error()}), nil
-	case errors.Is(err, ErrUnavailable):
-		return apiserver.Answer(r, metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}), nil
-	}
-	return response, err
 }
 
 // externalAs returns what a call or step with a name is to look at.
