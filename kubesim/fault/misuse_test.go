@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -160,6 +161,12 @@ func TestMisuse(t *testing.T) {
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return uncopied{empty()} }, Operator: Operator{SetUp: storing[uncopied]}, Steps: []Step{Change("clear", func(*shelf) error { return nil })}},
 			want:     `step 1, "clear": "clear" wants the external API as *fault.shelf, but the scenario's ExternalAPI is a fault.uncopied`,
 		},
+		"package variable": {
+			why:      "what is kept there belongs to another process, or to another run",
+			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: keepsForEver()}},
+			want: `"find" was called with the Env of another process: the operator keeps a client in a package variable, ` +
+				`where it survives a restart; empty that in SetUp, and play one schedule at a time with fault.Workers(1)`,
+		},
 		"shared misspelt": {
 			why:      "a name that is no kind has no effect",
 			scenario: Scenario{ExternalAPI: newShelf, Operator: Operator{SetUp: toyOperator("")}, Shared: []string{"configmaps", "deployment.apps"}},
@@ -197,6 +204,16 @@ func TestMisuse(t *testing.T) {
 				t.Errorf("%s: %T is no misuse", tt.why, err)
 			}
 		})
+	}
+}
+
+// keepsForEver sets up an operator that makes its client of the external API once.
+func keepsForEver() func(ctrl.Manager, *Env) error {
+	var once sync.Once
+	var client *Env
+	return func(mgr ctrl.Manager, env *Env) error {
+		once.Do(func() { client = env })
+		return toyOperator("")(mgr, client)
 	}
 }
 

@@ -140,6 +140,9 @@ func describe(info *request.RequestInfo, r *http.Request) history.Call {
 
 type passKey struct{}
 
+// processKey leads to the process that a context belongs to.
+type processKey struct{}
+
 // passOf returns the pass that a context belongs to.
 func passOf(ctx context.Context) int {
 	if i, ok := ctx.Value(passKey{}).(int); ok {
@@ -237,6 +240,9 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	if write {
 		call.Verb = "write"
 	}
+	if caller, ok := ctx.Value(processKey{}).(*Process); ok && caller != p {
+		return true, caller.calls.borrowed(what)
+	}
 	if err := p.awaitCall(ctx, "external "+what); err != nil {
 		return true, err
 	}
@@ -256,6 +262,14 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 		err = c.worded(failure)
 	}
 	return failure != nil, c.finish(&call, err, nil)
+}
+
+// borrowed ends a run in which a process makes a call with what belongs to another process, perhaps one of another run.
+func (c *calls) borrowed(what string) error {
+	misuse := sandbox.MisuseError(fmt.Sprintf("%q was called with the Env of another process: the operator keeps a client in a package variable, "+
+		"where it survives a restart; empty that in SetUp, and play one schedule at a time with fault.Workers(1)", what))
+	c.others.Broken = misuse
+	return misuse
 }
 
 // shownTo returns the external API that a call sees: what is there, or for a read that lags,

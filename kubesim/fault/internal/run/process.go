@@ -318,5 +318,5 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 		p.events.endPass(index)
 		d.slots.Running--
 	}()
-	return d.inner.Reconcile(context.WithValue(ctx, passKey{}, index), req)
+	return d.inner.Reconcile(context.WithValue(context.WithValue(ctx, processKey{}, p), passKey{}, index), req)
 }
