@@ -125,7 +125,7 @@ func (e *exploration) prepare() error {
 	e.quietUses = e.simulation.Uses()
 	e.plan = &plan.Plan{
 		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag,
-		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(), Ends: e.raceEnds,
+		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(), Since: e.since(), Ends: e.raceEnds,
 	}
 	return nil
 }

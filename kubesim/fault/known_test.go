@@ -62,6 +62,36 @@ func TestHabits(t *testing.T) {
 	}
 }
 
+// TestGreetingEvents proves that an event which a recorder of a new process writes is a habit, like a write that
+// changes nothing, and that one for each timer is not.
+func TestGreetingEvents(t *testing.T) {
+	tests := map[string]struct {
+		why   string
+		again time.Duration
+		want  int
+	}{
+		"at first": {"aws-privateca-issuer records an event in each pass", 0, 0},
+		"always":   {"it records another one every seven minutes", 7 * time.Minute, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Explore(t, Scenario{
+				Name: name, Steps: []Step{Create(configMap("a"))}, Races: []Step{},
+				Operator: Operator{SetUp: func(mgr ctrl.Manager, env *Env) error {
+					recorder := mgr.GetEventRecorderFor("does") //nolint:staticcheck // as most operators do
+					return does(func(_ context.Context, _ client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+						recorder.Event(cm, corev1.EventTypeNormal, "Seen", time.Now().String())
+						return test.again, nil
+					})(mgr, env)
+				}},
+			}, Only(Crashes))
+			if got := len(r.texts()); got != test.want {
+				t.Errorf("%s: %d findings, want %d:\n%s", test.why, got, test.want, strings.Join(r.texts(), "\n"))
+			}
+		})
+	}
+}
+
 // does is an operator that does something to ConfigMap a, and again after a time; 0 means not again.
 func does(do func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error)) func(ctrl.Manager, *Env) error {
 	return func(mgr ctrl.Manager, _ *Env) error {

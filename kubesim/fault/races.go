@@ -37,6 +37,22 @@ func (e *exploration) spare() map[int]bool {
 	return spared
 }
 
+// since is, for the races that the scenario does not name itself, the step that creates the object which they delete
+// or create again: nobody does that before.
+func (e *exploration) since() map[int]int {
+	since := map[int]int{}
+	if e.scenario.Races != nil {
+		return since
+	}
+	for n, race := range e.scenario.raceSteps() {
+		if race.victim == nil {
+			continue
+		}
+		since[n] = 1 + slices.IndexFunc(e.scenario.Steps, func(s Step) bool { return s.object != nil && isSameObject(s.object, race.victim) })
+	}
+	return since
+}
+
 // isDependency reports whether a step creates an object before another one, and the operator works on the
 // other one alone: it neither writes the first nor reconciles it.
 func (e *exploration) isDependency(obj client.Object) bool {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -124,4 +125,104 @@ func TestHistoryOfTheDeleted(t *testing.T) {
 	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "no race deletes login, ") }) || r.Schedules[Races] == 0 {
 		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
 	}
+}
+
+// TestNothingYet proves that no race creates an object before the step that creates it.
+func TestNothingYet(t *testing.T) {
+	a, b := configMap("a"), configMap("b")
+	r := Explore(t, Scenario{
+		Name: "order", Steps: []Step{Create(b), Merge(b, `{"data":{"ready":"yes"}}`), Create(a)},
+		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			before := configMap("b")
+			if err := c.Get(ctx, client.ObjectKeyFromObject(b), before); err != nil || cm.Annotations["seen"] != "" {
+				return 0, client.IgnoreNotFound(err)
+			}
+			if before.Data["ready"] == "yes" {
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", "yes")
+				return 0, c.Update(ctx, cm)
+			}
+			metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "waits", time.Now().String())
+			return time.Minute, c.Update(ctx, cm)
+		})},
+	}, Only(Races))
+	for _, text := range r.texts() {
+		t.Errorf("a user created the object early:\n%s", text)
+	}
+	if r.Pruned[TooEarly] == 0 || r.Schedules[Races] == 0 {
+		t.Errorf("%v were played, %v not", r.Schedules, r.Pruned)
+	}
+}
+
+// TestWithoutWhatItNames proves that no operator is blamed for what becomes of a user's object, and of what was made
+// for it, after a user has deleted another object that it names, although the operator works on both. What it leaves
+// of the deleted one is its fault.
+func TestWithoutWhatItNames(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		kept bool
+		want int
+	}{
+		"depends": {"a Pod without its service account waits, whatever was done before", false, 0},
+		"leaves":  {"what was made for the deleted object stays", true, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			robot := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot", Namespace: "default"}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Spec: corev1.PodSpec{
+				ServiceAccountName: "robot", Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			}}
+			r := Explore(t, Scenario{
+				Name: name, Steps: []Step{Create(robot), Create(pod)}, Races: []Step{Delete(robot)}, Shared: []string{"pods", "serviceaccounts"},
+				Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error { return setUpRobots(mgr, test.kept) }},
+			}, Only(Races), Waive(I4, "this is about what is left"), Waive(I5, "it tries again and again"))
+			if got := len(r.texts()); got != test.want || r.Schedules[Races] == 0 {
+				t.Errorf("%s: %d findings, want %d:\n%s", test.why, got, test.want, strings.Join(r.texts(), "\n"))
+			}
+		})
+	}
+}
+
+// setUpRobots sets up an operator that makes a ConfigMap for each ServiceAccount robot, and removes it afterwards
+// unless it keeps that as long as the Pod has no second annotation. It annotates each Pod twice; the second time it
+// needs the account.
+func setUpRobots(mgr ctrl.Manager, keeps bool) error {
+	c := mgr.GetClient()
+	annotate := func(ctx context.Context, pod *corev1.Pod, key string) error {
+		if pod.Annotations[key] != "" {
+			return nil
+		}
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, "yes")
+		return c.Update(ctx, pod)
+	}
+	return errors.Join(
+		ctrl.NewControllerManagedBy(mgr).Named("accounts").For(&corev1.ServiceAccount{}).Complete(
+			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				if req.Name != "robot" {
+					return reconcile.Result{}, nil
+				}
+				mark, pod := configMap("of-robot"), &corev1.Pod{}
+				err := c.Get(ctx, req.NamespacedName, &corev1.ServiceAccount{})
+				switch {
+				case err == nil:
+					return reconcile.Result{}, client.IgnoreAlreadyExists(c.Create(ctx, mark))
+				case keeps && c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, pod) == nil && pod.Annotations["second"] == "":
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, mark))
+			})),
+		ctrl.NewControllerManagedBy(mgr).Named("pods").For(&corev1.Pod{}).Complete(
+			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				pod := &corev1.Pod{}
+				if err := c.Get(ctx, req.NamespacedName, pod); err != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				if err := annotate(ctx, pod, "first"); err != nil {
+					return reconcile.Result{}, err
+				}
+				if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "robot"}, &corev1.ServiceAccount{}); err != nil {
+					return reconcile.Result{}, err
+				}
+				return reconcile.Result{}, annotate(ctx, pod, "second")
+			})),
+	)
 }

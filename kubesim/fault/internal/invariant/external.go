@@ -19,14 +19,15 @@ func findDivergence(r, u *index) []history.Violation {
 		if i >= len(u.run.Steps) {
 			break
 		}
-		want := u.run.Steps[i].State
-		if s.State.Objects == nil || want.Objects == nil || state.Equal(want, s.State) {
+		want, got := u.run.Steps[i].State, s.State
+		if got.Objects == nil || want.Objects == nil || state.Equal(want, got) {
 			continue
 		}
-		if r.isLessOfTheDeleted(want, s.State) {
+		want, got = r.withoutDependents(want, got)
+		if state.Equal(want, got) || r.isLessOfTheDeleted(want, got) {
 			continue
 		}
-		all := state.Differences(want, s.State)
+		all := state.Differences(want, got)
 		subjects := make([]string, len(all))
 		for n, d := range all {
 			subjects[n] = d.Subject
@@ -34,7 +35,7 @@ func findDivergence(r, u *index) []history.Violation {
 		slices.Sort(subjects)
 		return []history.Violation{{
 			Message: differing(all) + fmt.Sprintf(", at the end of step %q", s.Name), Subjects: slices.Compact(subjects),
-			Detail: state.Diff(want, s.State), Call: history.Nobody,
+			Detail: state.Diff(want, got), Call: history.Nobody,
 		}}
 	}
 	return nil
@@ -43,12 +44,7 @@ func findDivergence(r, u *index) []history.Violation {
 // isLessOfTheDeleted reports whether a state lacks only what was never made because a user had deleted an object
 // by then, and differs in nothing else: without the disturbance the same user came later.
 func (x *index) isLessOfTheDeleted(want, got history.State) bool {
-	deleted := slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
-		return f.Kind == "race" && slices.ContainsFunc(x.run.Changes, func(c history.Change) bool {
-			return c.By == "user" && c.Before != nil && c.At.Equal(f.Time) && (c.After == nil || c.Before.GetDeletionTimestamp() == nil && c.After.GetDeletionTimestamp() != nil)
-		})
-	})
-	if !deleted || !slices.Equal(want.Resources, got.Resources) {
+	if len(x.deletedByRaces()) == 0 || !slices.Equal(want.Resources, got.Resources) {
 		return false
 	}
 	for key, sheet := range got.Objects {

@@ -99,13 +99,54 @@ func (x *index) habit(s *history.Silence, n *noise, undisturbed bool) string {
 // isGreeting reports whether a write is one of a new process that sees an object for the first time, and
 // changes nothing. An event is no change to what an operator works on.
 func (x *index) isGreeting(s *history.Silence, c *history.Call) bool {
-	if c.Process < s.Restarted || c.Pass == history.Nobody || c.Changed && !history.Housekeeping(c.Group, c.Resource) {
+	switch {
+	case c.Process < s.Restarted || c.Changed && !history.Housekeeping(c.Group, c.Resource):
 		return false
+	case c.Pass == history.Nobody:
+		return x.isAnnouncement(c) && x.isAnnouncedAtFirst(c)
 	}
-	pass := &x.run.Passes[c.Pass]
-	return !slices.ContainsFunc(x.run.Passes[:c.Pass], func(p history.Pass) bool {
+	return x.isFirst(&x.run.Passes[c.Pass])
+}
+
+// isFirst reports whether a pass is the first of its controller and process for its object.
+func (x *index) isFirst(pass *history.Pass) bool {
+	return !slices.ContainsFunc(x.run.Passes[:pass.Index], func(p history.Pass) bool {
 		return p.Process == pass.Process && p.Controller == pass.Controller && p.Object == pass.Object
 	})
+}
+
+// isAnnouncedAtFirst reports whether an event, which a recorder writes in a goroutine of its own, comes from the
+// first passes of its process for the object that it is about: there were no others yet.
+func (x *index) isAnnouncedAtFirst(c *history.Call) bool {
+	about := x.aboutObject(c)
+	passes := 0
+	for i := range x.run.Passes {
+		p := &x.run.Passes[i]
+		if p.Process != c.Process || p.Object != about || p.First > c.Index {
+			continue
+		}
+		if !x.isFirst(p) {
+			return false
+		}
+		passes++
+	}
+	return passes > 0
+}
+
+// aboutObject is the object that an event is about, as passes name it.
+func (x *index) aboutObject(c *history.Call) string {
+	i := slices.IndexFunc(x.run.Changes, func(h history.Change) bool { return h.Call == c.Index && h.After != nil })
+	if i < 0 {
+		return ""
+	}
+	for _, field := range []string{"involvedObject", "regarding"} {
+		if m, ok := x.run.Changes[i].After.Object[field].(map[string]any); ok {
+			namespace, _ := m["namespace"].(string)
+			name, _ := m["name"].(string)
+			return strings.TrimPrefix(namespace+"/"+name, "/")
+		}
+	}
+	return ""
 }
 
 // isTimed reports whether a write changes something in the silence before or after a restart, but not

@@ -36,8 +36,10 @@ type Plan struct {
 	Reference run.Result
 	// Replicas is how many processes run at a time, Races how many races there are.
 	Replicas, Races int
-	// Spared are races that are not played.
+	// Spared are races that are not played. Since is the step from which on a race has something to act on; 0 is
+	// the beginning.
 	Spared map[int]bool
+	Since  map[int]int
 	// Ends are ends of races that are right, besides those of the runs that they are compared with.
 	Ends func(run.Racing) []*history.Run
 	// Lag is for how long reads of the external API may be behind.
@@ -284,7 +286,7 @@ func (p *Plan) QuietRaces() []run.Racing {
 	var all []run.Racing
 	for step := 1; step < len(p.Reference.Run.Steps); step++ {
 		for n := range p.Races {
-			if !p.Spared[n] {
+			if !p.Spared[n] && !p.skip(TooEarly, step < p.Since[n]) {
 				all = append(all, run.Racing{Step: step, Race: n})
 			}
 		}
