@@ -21,7 +21,13 @@ type Bug struct {
 // Play explores a scenario. It must find the bugs that are known, and nothing else.
 func Play(t *testing.T, s fault.Scenario, known ...Bug) {
 	t.Helper()
-	r := fault.Explore(t, s)
+	PlayWith(t, s, nil, known...)
+}
+
+// PlayWith is Play with options.
+func PlayWith(t *testing.T, s fault.Scenario, opts []fault.Option, known ...Bug) {
+	t.Helper()
+	r := fault.Explore(t, s, opts...)
 	t.Log(r)
 	seen := map[Bug]bool{}
 	for _, f := range r.Findings {

@@ -89,8 +89,8 @@ func TestKarpenter(t *testing.T) {
 			fault.Delete(nc).Gone(nc),
 		},
 	},
-		wild.Bug{"+ nodeclaims.karpenter.sh worker", "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
-		wild.Bug{"- nodeclaims.karpenter.sh worker", "an instance is known by the status alone: without it, it is replaced"},
-		wild.Bug{"worker says Ready=True for generation 2, but at no time", "Ready stays True while the instance is terminated"},
+		wild.Bug{Says: "+ nodeclaims.karpenter.sh worker", Why: "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
+		wild.Bug{Says: "- nodeclaims.karpenter.sh worker", Why: "an instance is known by the status alone: without it, it is replaced"},
+		wild.Bug{Says: "worker says Ready=True for generation 2, but at no time", Why: "Ready stays True while the instance is terminated"},
 	)
 }
