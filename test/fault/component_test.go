@@ -9,7 +9,9 @@ import (
 )
 
 // TestComponent plays an operator of components whose renderer can hang.
-func TestComponent(t *testing.T) { explore(t, scenarios.Component(), fault.Hangs, fault.Absences, fault.Replacements) }
+func TestComponent(t *testing.T) {
+	explore(t, scenarios.Component(), fault.Hangs, fault.Absences, fault.Replacements)
+}
 
 // TestHooks plays a component with all hooks.
 func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs, fault.Replacements) }

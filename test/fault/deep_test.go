@@ -2,6 +2,7 @@ package fault
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestDeep(t *testing.T) {
 	began, played := time.Now(), 0
 	for i, s := range all {
 		left := len(all) - i
-		opts := append(waived(s), shareOf(t, (wanted-played+left-1)/left, left)...)
+		opts := append(waived(s), shareOf(t, s, (wanted-played+left-1)/left, left)...)
 		t.Run(s.Name, func(t *testing.T) {
 			for _, n := range fault.Run(t, s, opts...).Schedules {
 				played += n
@@ -63,15 +64,17 @@ func TestDeep(t *testing.T) {
 }
 
 // shareOf are the options for a scenario that plays n schedules, with so many scenarios left, this one included.
-func shareOf(t *testing.T, n, left int) []fault.Option {
+func shareOf(t *testing.T, s fault.Scenario, n, left int) []fault.Option {
 	t.Helper()
-	opts := []fault.Option{
-		fault.Only(
-			fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
-			fault.Forgeries, fault.Panics, fault.Recoveries, fault.Pairs,
-		),
-		fault.Unpruned(fault.Alternating), fault.Sample(n), fault.AtMost(n),
+	kinds := []fault.Kind{
+		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
+		fault.Panics, fault.Recoveries, fault.Pairs,
 	}
+	purges := slices.Concat(scenarios.Orders(), scenarios.Handover(), scenarios.Nodes()) // see disturbances
+	if !slices.ContainsFunc(purges, func(o fault.Scenario) bool { return o.Name == s.Name }) {
+		kinds = append(kinds, fault.Forgeries)
+	}
+	opts := []fault.Option{fault.Only(kinds...), fault.Unpruned(fault.Alternating), fault.Sample(n), fault.AtMost(n)}
 	if deadline, ok := t.Deadline(); ok {
 		opts = append(opts, fault.Budget(time.Until(deadline.Add(-time.Minute))/time.Duration(left)))
 	}

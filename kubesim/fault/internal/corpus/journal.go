@@ -2,6 +2,7 @@ package corpus
 
 import (
 	"context"
+	"maps"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,9 +84,7 @@ func (r *Journal) create(ctx context.Context, item *Item) error {
 
 func (r *Journal) annotate(ctx context.Context, item *Item, key, value string) error {
 	annotations := map[string]string{}
-	for k, v := range item.Annotations {
-		annotations[k] = v
-	}
+	maps.Copy(annotations, item.Annotations)
 	annotations[key] = value
 	if value == "" || key == recorded {
 		delete(annotations, journal)

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -91,10 +92,12 @@ func objectOf(c *history.Call, objects []string) string {
 // disturb plans all second disturbances of one recovery.
 func (r *recoverer) disturb(v *Recovery, states map[run.Point]string) {
 	first := v.job.Schedule[0]
-	life := inStep(states[run.Point{Call: first.At, After: first.Kind == schedule.CrashAfter}], v.step)
+	var asked strings.Builder // since the process started, and what it started from
+	asked.WriteString(inStep(states[run.Point{Call: first.At, After: first.Kind == schedule.CrashAfter}], v.step))
 	for i := first.At + 1; i < min(v.last, len(v.calls)); i++ {
 		c := &v.calls[i]
-		life += "\n" + likeness(c, v.objects, v.step)
+		asked.WriteString("\n" + likeness(c, v.objects, v.step))
+		life := asked.String()
 		kinds := faultsOf(*c)
 		switch {
 		case r.skipAll(Independent, len(kinds), r.isIndependent(v, c)), r.skipAll(SameState, len(kinds), r.lived[life]):
