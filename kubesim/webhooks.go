@@ -39,7 +39,7 @@ func (w webhooks) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(context.WithValue(w.cluster.t.Context(), webhookKey{}, true))
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
-	return apiserver.Serve(w.handler, r.WithContext(ctx))
+	return apiserver.Serve(w.handler, r.WithContext(ctx)) //nolint:contextcheck // nothing of the caller's is inherited
 }
 
 // furnishWebhooks puts the configurations in files into a cluster.
