@@ -55,7 +55,7 @@ func (e *exploration) writePage() error {
 		page.Found = append(page.Found, report.Found{Group: group, Violations: findings[group][0].found.Violations, Text: texts[i]})
 	}
 	file := filepath.Join(e.pages, fileName(e.scenario.Name)+".html")
-	if err := os.MkdirAll(e.pages, 0o777); err != nil {
+	if err := os.MkdirAll(e.pages, 0o750); err != nil {
 		return fmt.Errorf("-fault.html: %w", err)
 	}
 	f, err := os.Create(file)

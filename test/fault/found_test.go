@@ -83,6 +83,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-lost/forged@35(5)",
 			"forged at a user removes the status of billing",
 		},
+		"recalled": {
+			"Ready stays as it is until it is known for which generation an earlier process wrote it",
+			"v1/nats-pause/crash-after@14+refused@20",
+			"crash-after at patch streams/status default/orders, refused at get streams default/orders",
+		},
 		"phase": {
 			"the phase of a dependent does not depend on whether its creation was recorded",
 			"v1/component-orders/crash-after@13",

@@ -89,6 +89,7 @@ func (p *reporter) recallReady(ctx context.Context) error {
 	}
 	c, err := p.e.ownReady(ctx, p.run.Live(), p.obj)
 	if err != nil {
+		p.keepReady(ready, err)
 		return err
 	}
 	p.track.recalled = true
@@ -96,6 +97,24 @@ func (p *reporter) recallReady(ctx context.Context) error {
 		p.track.lastReport.ReadyFor, p.facts.ReadyFor = c.ObservedGeneration, c.ObservedGeneration
 	}
 	return nil
+}
+
+// keepReady reports that the pass failed and leaves Ready as it is: once overwritten, nobody could find out any more
+// for which generation it was True.
+func (p *reporter) keepReady(ready *metav1.Condition, cause error) {
+	if p.facts.Deleting {
+		return
+	}
+	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
+	facts := p.facts
+	facts.Last, p.last = decide.Answer{}, answer{failure: &classification{text: plain.Error(cause)}}
+	r := decide.Report(d, facts, p.texts())
+	for i := range r.Conditions {
+		if r.Conditions[i].Type == api.ConditionReady {
+			r.Conditions[i] = *ready
+		}
+	}
+	p.run.Report(r)
 }
 
 // outcome returns to the loop when the next pass is due.

@@ -204,7 +204,8 @@ func TestEqual(t *testing.T) {
 		"a list that is atomic": {"then it may have an order", of(uid1, "q-7"), edited("[b, a]", "[a, b]"), state.Options{Lists: lists(t, "zones: {type: array, items: {type: string}, x-kubernetes-list-type: atomic}")}, false},
 		"a map by two keys": {
 			"the schema names the keys", edited("[b, a]", "[{host: a, zone: x}, {host: a, zone: y}]"), edited("[b, a]", "[{host: a, zone: y}, {host: a, zone: x}]"),
-			state.Options{Lists: lists(t, "zones: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [host, zone], items: {type: object, properties: {host: {type: string}, zone: {type: string}}}}")}, true,
+			state.Options{Lists: lists(t, "zones: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [host, zone], items: {type: object, properties: {host: {type: string}, zone: {type: string}}}}")},
+			true,
 		},
 		"deleting":           {"deletionTimestamp counts, its time does not", of(uid1, "q-7"), edited("generation: 3", `deletionTimestamp: "2000-01-01T00:00:00Z"`), state.Options{}, false},
 		"later":              {"a time means nothing", of(uid1, "q-7"), edited("00:03:20.5+00:00", "00:03:21Z"), state.Options{}, true},
