@@ -21,25 +21,34 @@ func Manifests(text string) fs.FS {
 	return fstest.MapFS{"manifests.yaml": &fstest.MapFile{Data: []byte(text), Mode: 0o444}}
 }
 
-// Module returns folders of a Go module that the test's own module requires, such as
-// "config/crd/bases", or all of its folders if none is named. The version is the one that the test is
-// built with. The test fails if there is no such module or folder.
-func Module(t testing.TB, module string, folders ...string) fs.FS {
+// Module returns folders and files of a Go module that the test's own module requires, such as
+// "config/crd/bases" or "deploy/crds.yaml", or all of the module if none is named. The version is the one that
+// the test is built with. The test fails if there is no such module, folder or file.
+func Module(t testing.TB, module string, places ...string) fs.FS {
 	t.Helper()
 	dir, err := moduleDir(t, module)
 	if err != nil {
 		t.Fatalf("fault.Module: %v", err)
 	}
-	if len(folders) == 0 {
+	if len(places) == 0 {
 		return os.DirFS(dir)
 	}
 	var all []fs.FS
-	for _, folder := range folders {
-		at := filepath.Join(dir, filepath.FromSlash(folder))
-		if info, err := os.Stat(at); err != nil || !info.IsDir() {
-			t.Fatalf("fault.Module: module %s has no folder %q; it would be %s", module, folder, at)
+	for _, place := range places {
+		at := filepath.Join(dir, filepath.FromSlash(place))
+		info, err := os.Stat(at)
+		if err != nil {
+			t.Fatalf("fault.Module: module %s has no folder or file %q; it would be %s", module, place, at)
 		}
-		all = append(all, os.DirFS(at))
+		if info.IsDir() {
+			all = append(all, os.DirFS(at))
+			continue
+		}
+		text, err := os.ReadFile(at)
+		if err != nil {
+			t.Fatalf("fault.Module: %v", err)
+		}
+		all = append(all, fstest.MapFS{info.Name(): &fstest.MapFile{Data: text, Mode: 0o444}})
 	}
 	return Files(all...)
 }

@@ -42,6 +42,15 @@ func TestFiles(t *testing.T) {
 	if err != nil || len(crds) == 0 {
 		t.Errorf("found %d CRDs in the tests of controller-runtime: %v", len(crds), err)
 	}
+	files, err := fs.ReadDir(module, "0")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("found %d files in the tests of controller-runtime, want at least two: %v", len(files), err)
+	}
+	one := Module(t, "sigs.k8s.io/controller-runtime", "pkg/envtest/testdata/crdv1_original/"+files[0].Name())
+	some, err := apiserver.ReadCRDs(one)
+	if err != nil || len(some) == 0 {
+		t.Errorf("found %d CRDs in the file %s alone: %v", len(some), files[0].Name(), err)
+	}
 }
 
 // TestFilesMistakes proves that each mistake is one sentence with the way out.
@@ -57,7 +66,7 @@ func TestFilesMistakes(t *testing.T) {
 		},
 		"no such folder": {
 			"folders move between versions", func(t *fatal) { Module(t, "sigs.k8s.io/controller-runtime", "config/crd") },
-			`fault.Module: module sigs.k8s.io/controller-runtime has no folder "config/crd"; it would be ` + string(os.PathSeparator),
+			`fault.Module: module sigs.k8s.io/controller-runtime has no folder or file "config/crd"; it would be ` + string(os.PathSeparator),
 		},
 		"a template": {
 			"a Helm chart as it is", func(t *fatal) {
