@@ -38,6 +38,9 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	if err := o.checkWaivers(); err != nil {
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
 	}
+	if err := s.checkBefore(); err != nil {
+		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
+	}
 	c, err := s.cluster()
 	if err != nil {
 		return nil, err
@@ -101,13 +104,28 @@ func (s *Scenario) compiled() *run.Scenario {
 		Quiet:    cmp.Or(s.Quiet, run.UsualQuiet),
 		Patience: cmp.Or(s.Patience, 30*time.Minute),
 	}
-	for _, step := range s.Steps {
-		c.Steps = append(c.Steps, run.Step{Name: step.Name, Do: inSandbox(step.Do), Expect: inSandbox(step.Expect), Wait: step.Wait, By: step.actor()})
-	}
+	c.Before, c.Steps = compiledSteps(s.Before), compiledSteps(s.Steps)
 	for _, race := range s.raceSteps() {
 		c.Races = append(c.Races, race.disturbing())
 	}
 	return c
+}
+
+func compiledSteps(steps []Step) (compiled []run.Step) {
+	for _, step := range steps {
+		compiled = append(compiled, run.Step{Name: step.Name, Do: inSandbox(step.Do), Expect: inSandbox(step.Expect), Wait: step.Wait, By: step.actor()})
+	}
+	return compiled
+}
+
+// checkBefore refuses what has no meaning before the operator runs.
+func (s *Scenario) checkBefore() error {
+	for _, step := range s.Before {
+		if step.Do == nil || step.Expect != nil || step.Wait != 0 {
+			return sandbox.MisuseError(fmt.Sprintf("Before has %q, which waits or expects something; nothing happens before the operator starts, so put it into Steps", step.Name))
+		}
+	}
+	return nil
 }
 
 // disturbing is the step as something that users do besides.

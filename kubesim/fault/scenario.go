@@ -26,6 +26,9 @@ type Scenario struct {
 	// Actors are other controllers of the cluster, such as those of package actors. None means that Deployments
 	// and Pods never become ready.
 	Actors []Actor
+	// Before happens before the operator starts: what the operator needs to start, such as a Secret of its
+	// installation. Nobody edits or deletes it, unless Races does. Only actions, no waits or expectations.
+	Before []Step
 	// Steps happen one after another, each when the cluster is at rest again.
 	Steps []Step
 	// Races are what users may do in addition, at any moment. Nil means to delete each object that a

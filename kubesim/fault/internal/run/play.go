@@ -141,6 +141,11 @@ func (p *play) playStep(step Step) error {
 	}
 	p.beginStep(step.Name)
 	if p.step == 0 {
+		for _, before := range p.scenario.Before {
+			if err := p.box.Do(before.By, before.Do); err != nil {
+				return &stepError{0, before.Name, err}
+			}
+		}
 		if err := p.startAll(); err != nil {
 			return err
 		}

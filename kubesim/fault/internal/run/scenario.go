@@ -20,6 +20,7 @@ type Scenario struct {
 	Manager  manager.Options
 	SetUp    func(manager.Manager, *Process) error
 	Replicas int
+	Before   []Step // the operator starts; only what they do counts
 	Steps    []Step
 	Races    []disturb.Step
 	Quiet    time.Duration
