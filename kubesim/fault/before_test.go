@@ -42,8 +42,8 @@ func TestBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Schedules == 0 || len(r.Findings) != 0 {
-		t.Errorf("%d schedules, findings: %v", r.Schedules, r.Findings)
+	if len(r.Schedules) == 0 || len(r.Findings) != 0 {
+		t.Errorf("schedules %v, findings %v", r.Schedules, r.Findings)
 	}
 
 	s.Before = nil
