@@ -70,8 +70,8 @@ func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
 // kubernetes carries one request to Kubernetes.
 func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 	call := describe(info, r)
-	call.Pass = passOf(r.Context())
-	if err := p.events.awaitReopening(r.Context(), info); err != nil {
+	call.Pass = p.passes.passOf(r.Context())
+	if err := p.events.awaitReopening(r.Context(), p.passes.passOf(r.Context()), info); err != nil {
 		return nil, err
 	}
 	if err := p.awaitCall(r.Context(), call.What); err != nil {
@@ -138,18 +138,8 @@ func describe(info *request.RequestInfo, r *http.Request) history.Call {
 	return c
 }
 
-type passKey struct{}
-
 // processKey leads to the process that a context belongs to.
 type processKey struct{}
-
-// passOf returns the pass that a context belongs to.
-func passOf(ctx context.Context) int {
-	if i, ok := ctx.Value(passKey{}).(int); ok {
-		return i
-	}
-	return history.Nobody
-}
 
 // perform lets one call through with the disturbance planned for it, which it returns. Nothing
 // else happens in the sandbox meanwhile.
@@ -236,7 +226,7 @@ func (c *calls) finish(call *history.Call, err error, response *http.Response) e
 
 // external carries one call to the external API. lost is set if the caller does not get the answer.
 func (c *calls) external(ctx context.Context, p *Process, what string, write bool, do func(sandbox.External) (code int, err error)) (lost bool, err error) {
-	call := history.Call{Side: history.External, Verb: "read", What: what, Write: write, Pass: passOf(ctx)}
+	call := history.Call{Side: history.External, Verb: "read", What: what, Write: write, Pass: p.passes.passOf(ctx)}
 	if write {
 		call.Verb = "write"
 	}

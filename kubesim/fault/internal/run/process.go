@@ -46,6 +46,8 @@ type Process struct {
 	done       chan struct{} // closed when the manager has returned
 	ended      chan struct{} // closed when the process was told to end
 
+	passes running
+
 	mu      sync.Mutex
 	dead    bool
 	crashed bool
@@ -180,7 +182,8 @@ func (p *Process) awaitCall(ctx context.Context, what string) error {
 	if inWebhook(ctx) {
 		return p.goOn(what)
 	}
-	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Pass: passOf(ctx), Cache: passOf(ctx) == history.Nobody})
+	pass := p.passes.passOf(ctx)
+	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Pass: pass, Cache: pass == history.Nobody})
 }
 
 // awaitRead waits until it is the turn of a read from the cache.
@@ -188,7 +191,7 @@ func (p *Process) awaitRead(ctx context.Context, what string) error {
 	if inWebhook(ctx) {
 		return p.goOn(what)
 	}
-	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Pass: passOf(ctx)})
+	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Pass: p.passes.passOf(ctx)})
 }
 
 // goOn fails if the process is dead.
@@ -246,10 +249,9 @@ type watched struct {
 // the field is exported. A warm-up is left out: it waits for caches with a lock held that the
 // start wants, and so would stop the bubble's clock.
 func (m watched) Add(r manager.Runnable) error {
-	v := reflect.ValueOf(r)
-	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
-		m.wrap(v.Elem())
-		if warm := v.Elem().FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() && warm.Type() == reflect.TypeFor[*bool]() {
+	if v := controllerIn(reflect.ValueOf(r)); v.IsValid() {
+		m.wrap(v)
+		if warm := v.FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() && warm.Type() == reflect.TypeFor[*bool]() {
 			warm.Set(reflect.ValueOf(new(false)))
 		}
 	}
@@ -305,8 +307,10 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 	})
 	p.events.beginPass(index)
 	d.slots.Running++
+	leave := p.passes.begin(index)
 	defer func() {
 		panicked := recover()
+		leave()
 		if panicked != nil {
 			err = fmt.Errorf("panic: %v", panicked)
 		}

@@ -108,8 +108,8 @@ func (e *events) interruptedUntil() time.Time {
 }
 
 // awaitReopening waits with the request of a cache until a watch that ended may be opened again.
-func (e *events) awaitReopening(ctx context.Context, info *request.RequestInfo) error {
-	if passOf(ctx) != history.Nobody || info.Verb != "watch" && info.Verb != "list" {
+func (e *events) awaitReopening(ctx context.Context, pass int, info *request.RequestInfo) error {
+	if pass != history.Nobody || info.Verb != "watch" && info.Verb != "list" {
 		return nil
 	}
 	e.mu.Lock()
