@@ -53,8 +53,8 @@ func TestClusterResourceSet(t *testing.T) {
 			fault.Delete(crs).Gone(crs),
 		},
 	},
-		wild.Bug{"status.observedGeneration of ClusterResourceSet default/cni is missing", "after a failed pass with the right conditions, the successful one writes nothing"},
-		wild.Bug{"became 2; the object's generation is 1", "a status without UID is written onto the successor"},
-		wild.Bug{"left 2 goroutines behind", "each controller's cache has a goroutine that never ends"},
+		wild.Bug{Says: "status.observedGeneration of ClusterResourceSet default/cni is missing", Why: "after a failed pass with the right conditions, the successful one writes nothing"},
+		wild.Bug{Says: "became 2; the object's generation is 1", Why: "a status without UID is written onto the successor"},
+		wild.Bug{Says: "left 2 goroutines behind", Why: "each controller's cache has a goroutine that never ends"},
 	)
 }

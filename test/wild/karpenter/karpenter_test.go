@@ -92,5 +92,6 @@ func TestKarpenter(t *testing.T) {
 		wild.Bug{Says: "+ nodeclaims.karpenter.sh worker", Why: "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
 		wild.Bug{Says: "- nodeclaims.karpenter.sh worker", Why: "an instance is known by the status alone: without it, it is replaced"},
 		wild.Bug{Says: "worker says Ready=True for generation 2, but at no time", Why: "Ready stays True while the instance is terminated"},
+		wild.Bug{Says: "of nodeclaims.karpenter.sh worker changed, its status did not: it is still True", Why: "a pass with an old copy writes all conditions again"},
 	)
 }
