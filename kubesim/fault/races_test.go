@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -225,4 +226,44 @@ func setUpRobots(mgr ctrl.Manager, keeps bool) error {
 				return reconcile.Result{}, annotate(ctx, pod, "second")
 			})),
 	)
+}
+
+// TestUsersInTheSilence proves that no user acts while nobody does anything after the last step, although the
+// operator calls: what it then does for the user would count as noise.
+func TestUsersInTheSilence(t *testing.T) {
+	a := configMap("a")
+	r := Explore(t, Scenario{
+		Name: "collector", Steps: []Step{Create(a), Delete(a).Gone(a)}, ExternalAPI: newShelf,
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, env *Env) error {
+			collect := manager.RunnableFunc(func(ctx context.Context) error {
+				tick := time.NewTicker(2 * time.Minute)
+				defer tick.Stop()
+				for {
+					select {
+					case <-tick.C:
+						if _, err := Read(ctx, env, "list boxes", func(s *shelf) (int, error) { return s.last, nil }); err != nil {
+							return err
+						}
+					case <-ctx.Done():
+						return nil
+					}
+				}
+			})
+			marks := configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+				if cm.Data["seen"] != "" || cm.DeletionTimestamp != nil {
+					return nil
+				}
+				cm.Data = map[string]string{"seen": "yes"}
+				return c.Update(ctx, cm)
+			})
+			return errors.Join(mgr.Add(collect), marks(mgr, env))
+		}},
+		Shared: []string{"configmaps"},
+	}, Only(Races))
+	for _, text := range r.texts() {
+		t.Error(text)
+	}
+	if r.Schedules[Races] == 0 {
+		t.Error("no race was played")
+	}
 }

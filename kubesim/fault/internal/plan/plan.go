@@ -300,8 +300,8 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 	var jobs []run.Job
 	for _, c := range p.calls() {
 		step := p.Reference.Run.StepOf(c.Index)
-		if step == 0 {
-			continue // there is nothing yet
+		if step == 0 || p.inSilence(c) {
+			continue // there is nothing yet, or it is the user who comes when all is quiet
 		}
 		for n := range p.Races {
 			racing := run.Racing{Step: step, Race: n}
@@ -316,6 +316,12 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 	return jobs
 }
 
+// inSilence reports whether a call is made after the last step, when nobody does anything.
+func (p *Plan) inSilence(c history.Call) bool {
+	steps := p.Reference.Run.Steps
+	return c.Index >= steps[len(steps)-1].SettledCall
+}
+
 // Absences kills the operator after each write that changed something, and lets a user act before the
 // operator is back. What the operator did not record before the write is lost then: the spec that it would
 // find it by is another one. The run is compared with that in which the user came when all was quiet.
@@ -323,7 +329,7 @@ func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
 	var jobs []run.Job
 	for _, c := range p.calls() {
 		step := p.Reference.Run.StepOf(c.Index)
-		if !c.Write || !c.Changed || step == 0 {
+		if !c.Write || !c.Changed || step == 0 || p.inSilence(c) {
 			continue
 		}
 		for n := range p.Races {
