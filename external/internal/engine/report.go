@@ -67,12 +67,17 @@ func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 // broken reports a pass that came to no decision.
 func (p *reporter) broken(ctx context.Context, cause error) error {
 	p.gatherReport()
-	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
+	d := p.failure(cause)
 	if p.facts.Deleting {
 		d = decide.Terminating(d)
 	}
-	p.facts.Last, p.last = decide.Answer{}, answer{failure: &classification{text: plain.Error(cause)}}
 	return p.report(ctx, d)
+}
+
+// failure is the decision of a pass that fails because of what no row is about, such as a read of its own.
+func (p *reporter) failure(cause error) decide.Decision {
+	p.facts.Last, p.last = decide.Answer{}, answer{failure: &classification{text: plain.Error(cause)}}
+	return decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
 }
 
 // recallReady finds out, once per process and object, the generation for which another process
@@ -105,10 +110,7 @@ func (p *reporter) keepReady(ready *metav1.Condition, cause error) {
 	if p.facts.Deleting {
 		return
 	}
-	d := decide.Decision{State: decide.StateFailed, Reason: decide.ReasonReconcileFailed, Wake: decide.WakeBackoff, Show: decide.Show{Failed: decide.ShowTrue}}
-	facts := p.facts
-	facts.Last, p.last = decide.Answer{}, answer{failure: &classification{text: plain.Error(cause)}}
-	r := decide.Report(d, facts, p.texts())
+	r := decide.Report(p.failure(cause), p.facts, p.texts())
 	for i := range r.Conditions {
 		if r.Conditions[i].Type == api.ConditionReady {
 			r.Conditions[i] = *ready

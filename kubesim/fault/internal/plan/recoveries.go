@@ -38,8 +38,8 @@ func NewRecovery(j run.Job, r run.Result) (Recovery, bool) {
 	return v, true
 }
 
-// recoverer plans second disturbances. A second one is not planned if what it leads to is known: the operator's
-// memory is what it has asked for since it started, and the answers.
+// recoverer plans second disturbances. A second one is not planned if it leads to a state that is known. Two
+// processes have the same memory if they have made the same calls since they started and got the same answers.
 type recoverer struct {
 	*Plan
 
