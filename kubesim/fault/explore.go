@@ -224,6 +224,8 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.plan.Replacing(), nil
 	case Recoveries:
 		return e.recovering()
+	case LateWrites:
+		return e.arriving()
 	case Pairs:
 		return e.plan.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
 	}

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -31,6 +32,9 @@ type transport[O ExternalAPI] struct {
 // RoundTrip sends a request.
 func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
 	what, write, r, err := describe(r)
+	if err == nil && write {
+		r, err = outliving(r)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +50,21 @@ func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
 		return apiserver.Answer(r, metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}), nil
 	}
 	return response, err
+}
+
+// outliving is a request that can be sent when its caller has gone.
+func outliving(r *http.Request) (*http.Request, error) {
+	again := r.Clone(context.WithoutCancel(r.Context()))
+	if r.Body == nil || r.Body == http.NoBody {
+		return again, nil
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = r.Body.Close() // all of it was read
+	again.Body = io.NopCloser(bytes.NewReader(text))
+	return again, nil
 }
 
 // describe says what a request is about and whether it may change something. The request that it returns is the one

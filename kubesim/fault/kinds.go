@@ -56,6 +56,12 @@ const (
 	// or a watch that ends. What users do meanwhile is in Absences. Those of which the end is known are not
 	// played; see [SameState] and [Independent]. They are played only if named in [Only], because they are many.
 	Recoveries Kind = Kind(schedule.Recoveries)
+	// LateWrites let a write of a process that is dead arrive after the next one has begun: the process is killed while
+	// the request is on its way, as when a leader is paused and loses its lease. It arrives just before a later call that
+	// has to do with it, or 30 seconds later when all is at rest. Optimistic locks and preconditions count as usual.
+	// Such runs are judged by their end (I1), and by what nobody may do meanwhile (I2, I3, I6, I10, I13). They
+	// are played only if named in [Only], because they ask for more than many operators promise.
+	LateWrites Kind = Kind(schedule.LateWrites)
 )
 
 // SampledPairs is the number of [Pairs] that are played unless [Sample] sets another one.

@@ -18,19 +18,33 @@ func (e *exploration) recovering() ([]run.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]plan.Recovery, len(crashes)) // in the order of the calls, whichever run ends first
+	all, err := e.recoveries(crashes)
+	return e.plan.Recovering(all, whole.Learned.States), err
+}
+
+// recoveries plays crashes to learn what follows each, in the order of the calls. It leaves out those that say
+// nothing.
+func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
+	all := make([]plan.Recovery, len(crashes)) // whichever run ends first
 	said := make([]bool, len(crashes))
-	_, err = e.simulation.PlayUntil(e.t, e.options.workers, crashes, e.clock.until, func(j run.Job, r run.Result) {
+	_, err := e.simulation.PlayUntil(e.t, e.options.workers, crashes, e.clock.until, func(j run.Job, r run.Result) {
 		all[j.Number], said[j.Number] = plan.NewRecovery(j, r)
 	})
-	if err != nil {
-		return nil, err
-	}
 	kept := all[:0]
 	for i, v := range all {
 		if said[i] {
 			kept = append(kept, v)
 		}
 	}
-	return e.plan.Recovering(kept, whole.Learned.States), nil
+	return kept, err
+}
+
+// arriving returns the jobs in which writes of a process that is dead arrive when the next one has begun.
+func (e *exploration) arriving() ([]run.Job, error) {
+	departures := e.plan.Departures()
+	for i := range departures {
+		departures[i].Like = e.reference.Run
+	}
+	all, err := e.recoveries(departures)
+	return e.plan.Arriving(all), err
 }

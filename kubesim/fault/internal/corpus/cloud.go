@@ -135,6 +135,16 @@ func (a API) Create(ctx context.Context, owner string, size int64) (Machine, err
 	return fault.Write(ctx, a.Env, "create machine", func(c *Cloud) (Machine, error) { return c.Create(owner, size, true), nil })
 }
 
+// CreateOnce makes a machine and starts it, unless the owner, which is the key of the request, has one already.
+func (a API) CreateOnce(ctx context.Context, owner string, size int64) (Machine, error) {
+	return fault.Write(ctx, a.Env, "create machine once", func(c *Cloud) (Machine, error) {
+		if all := c.List(owner); len(all) > 0 {
+			return all[0], nil
+		}
+		return c.Create(owner, size, true), nil
+	})
+}
+
 // Prepare makes a machine that is to be started later.
 func (a API) Prepare(ctx context.Context, owner string, size int64) (Machine, error) {
 	return fault.Write(ctx, a.Env, "prepare machine", func(c *Cloud) (Machine, error) { return c.Create(owner, size, false), nil })

@@ -33,26 +33,33 @@ func Answers() []string {
 	return []string{
 		schedule.CrashBefore, schedule.CrashAfter, schedule.LostAnswer, schedule.NoAnswer,
 		schedule.Throttled, schedule.Failed, schedule.Refused, schedule.FailedAfter,
+		schedule.LateWrite,
 	}
 }
 
 // HasEffect reports whether a call with this disturbance takes effect.
 func HasEffect(kind string) bool {
 	switch kind {
-	case schedule.CrashBefore, schedule.NoAnswer, schedule.Throttled, schedule.Failed, schedule.Refused:
+	case schedule.CrashBefore, schedule.NoAnswer, schedule.Throttled, schedule.Failed, schedule.Refused, schedule.LateWrite:
 		return false
 	}
 	return true
 }
 
+// Departs reports whether a call with this disturbance is on its way when its caller is told what became of it, and
+// takes effect later.
+func Departs(kind string) bool { return kind == schedule.LateWrite }
+
 // Kills reports whether the process is dead after a call with this disturbance.
-func Kills(kind string) bool { return kind == schedule.CrashBefore || kind == schedule.CrashAfter }
+func Kills(kind string) bool {
+	return kind == schedule.CrashBefore || kind == schedule.CrashAfter || kind == schedule.LateWrite
+}
 
 // Answer is what a caller of Kubernetes gets in place of the real answer; neither for "" and for
 // disturbances that leave the answer as it is.
 func Answer(kind string, r *http.Request) (*http.Response, error) {
 	switch kind {
-	case schedule.CrashBefore, schedule.CrashAfter:
+	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite:
 		return nil, ErrDead
 	case schedule.LostAnswer, schedule.NoAnswer:
 		return nil, ErrNoAnswer
@@ -78,7 +85,7 @@ func Throttle(r *http.Request, status metav1.Status) *http.Response {
 // disturbances that leave the answer as it is.
 func Failure(kind string) error {
 	switch kind {
-	case schedule.CrashBefore, schedule.CrashAfter:
+	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite:
 		return ErrDead
 	case schedule.LostAnswer, schedule.NoAnswer:
 		return ErrNoAnswer

@@ -203,6 +203,10 @@ func meaning(kind string) string {
 		return ": a user acts just before"
 	case "forged":
 		return ": a user writes a status just before"
+	case "late-write":
+		return ": the process is killed, the request is on its way"
+	case "arrival":
+		return ": the request of a process that is dead has its effect"
 	case "overtaken":
 		return ": a user's delete, begun before the finalizer, removes the object just after"
 	}

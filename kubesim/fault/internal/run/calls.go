@@ -1,10 +1,12 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path"
 	"strings"
@@ -34,6 +36,7 @@ type calls struct {
 	others   *disturb.Others
 	record   *history.Recorder
 	learned  *Learned
+	flights  *flights
 
 	waitsUntil time.Time // the end of the present step's Wait
 }
@@ -79,11 +82,14 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 	}
 	var response *http.Response
 	var err error
-	kind := c.perform(p, &call, func() {
-		response, err = send()
-		if response != nil {
-			call.Code = response.StatusCode
-		}
+	kind := c.perform(p, &call, asked{
+		send: func() {
+			response, err = send()
+			if response != nil {
+				call.Code = response.StatusCode
+			}
+		},
+		keep: func() func(*history.Call) { return c.keepRequest(r) },
 	})
 	if kind != "" && response != nil {
 		_ = response.Body.Close() // nobody reads an answer that is lost
@@ -96,6 +102,25 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 		err, response = nil, answer
 	}
 	return response, c.finish(&call, err, response)
+}
+
+// keepRequest keeps a request to be sent when its caller has gone.
+func (c *calls) keepRequest(r *http.Request) func(arrival *history.Call) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		c.others.Broken = fmt.Errorf("read the body of a request: %w", err)
+	}
+	again := r.Clone(context.WithoutCancel(r.Context()))
+	server := &apiserver.Transport{Server: c.box.Server, Client: apiserver.Client{DB: c.box.DB, User: c.account, Audit: c.audit}}
+	return func(arrival *history.Call) {
+		again.Body = io.NopCloser(bytes.NewReader(text))
+		response, err := server.RoundTrip(again)
+		if err == nil {
+			arrival.Code = response.StatusCode
+			err = response.Body.Close()
+		}
+		_ = c.finish(arrival, err, response) // nobody waits for it
+	}
 }
 
 // isElection reports whether a call is one of leader election: those on the manager's own lease.
@@ -143,18 +168,18 @@ type processKey struct{}
 
 // perform lets one call through with the disturbance planned for it, which it returns. Nothing
 // else happens in the sandbox meanwhile.
-func (c *calls) perform(p *Process, call *history.Call, effect func()) string {
+func (c *calls) perform(p *Process, call *history.Call, a asked) string {
+	c.land(len(c.record.Run.Calls))
 	call.Process, call.ForOthers = p.number, p.doors.attended.Load()
 	c.record.BeginCall(call)
 	c.others.Before(call)
-	if d, ok := c.schedule.Find(call.Index, disturb.Answers()...); ok {
+	d, ok := c.schedule.Find(call.Index, disturb.Answers()...)
+	if ok {
 		call.Fault = d.Kind
 		c.record.Disturbed(d.Kind, call.Index, call.What)
 	}
 	c.keep(call, false)
-	if disturb.HasEffect(call.Fault) {
-		c.effect(call, effect)
-	}
+	c.effective(call, d, a)
 	c.keep(call, true)
 	c.others.After(call)
 	if disturb.Kills(call.Fault) {
@@ -241,11 +266,22 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 		c.box.Observe(history.Nobody)
 		return false, err
 	}
-	kind := c.perform(p, &call, func() {
-		call.Code, err = do(c.shownTo(&call))
+	effect := func(call *history.Call) (err error) {
+		call.Code, err = do(c.shownTo(call))
 		if misuse, ok := errors.AsType[sandbox.MisuseError](err); ok {
 			c.others.Broken = misuse // an operator that copes with it would look right
 		}
+		return err
+	}
+	kind := c.perform(p, &call, asked{
+		send: func() { err = effect(&call) },
+		keep: func() func(*history.Call) {
+			return func(arrival *history.Call) {
+				if err := effect(arrival); err != nil {
+					arrival.Err = err.Error()
+				}
+			}
+		},
 	})
 	failure := disturb.Failure(kind)
 	if failure != nil {

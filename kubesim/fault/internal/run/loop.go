@@ -29,6 +29,10 @@ type loop struct {
 	events *events
 	fleet  *fleet
 	doors  *doors
+	// land lets late writes arrive whose time is over, and reports whether there was one; inFlight is by when all
+	// have arrived.
+	land     func() bool
+	inFlight func() time.Time
 }
 
 // actsPerStep bounds what may happen until the cluster is quiet: far more than any operator
@@ -77,7 +81,7 @@ func (l *loop) until(left func() time.Duration) error {
 		rest := left()
 		if later := l.fleet.later; len(later) > 0 {
 			rest = time.Until(later[0])
-		} else if until := l.events.interruptedUntil(); time.Now().Before(until) {
+		} else if until := l.unrestUntil(); time.Now().Before(until) {
 			rest = time.Until(until)
 		} else if rest <= 0 && !l.fleet.hasCrashed() {
 			return nil
@@ -86,13 +90,24 @@ func (l *loop) until(left func() time.Duration) error {
 	}
 }
 
+// unrestUntil is until when the cluster is not at rest because something is still to come; zero or in the past if it
+// may be.
+func (l *loop) unrestUntil() time.Time {
+	if until := l.events.interruptedUntil(); time.Now().Before(until) {
+		return until
+	}
+	return l.inFlight()
+}
+
 // act does the one thing that is first, and reports whether there was one.
 func (l *loop) act() (did bool, err error) {
 	if l.actInside() {
 		return true, nil
 	}
 	err = l.attend(func() (failed error) {
-		did, failed = l.box.Act()
+		if did = l.land(); !did {
+			did, failed = l.box.Act()
+		}
 		return failed
 	})
 	if did && time.Now().Before(l.events.interruptedUntil()) {

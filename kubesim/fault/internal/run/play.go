@@ -44,8 +44,9 @@ func (w *Worker) newPlay(j Job) *play {
 	queue := turn.NewQueue()
 	e := newEvents(j.Schedule, record, learned)
 	others := &disturb.Others{Schedule: j.Schedule, Races: s.Races, Like: j.Like}
+	air := &flights{}
 	c := &calls{
-		manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
+		flights: air, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
 		schedule: j.Schedule, others: others, record: record, learned: learned,
 	}
 	points := &points{schedule: j.Schedule, record: record, events: e, learned: learned}
@@ -54,7 +55,7 @@ func (w *Worker) newPlay(j Job) *play {
 		return &Process{queue: queue, calls: c, events: e, points: points, record: record, doors: doors}
 	}}
 	return &play{
-		loop:     loop{quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors},
+		loop:     loop{quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last},
 		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
 	}
 }

@@ -43,6 +43,7 @@ const (
 	Forged      = "forged"       // a user writes a status just before this call
 	Panic       = "panic"        // the author's code panics at this point of it
 	Hang        = "hang"         // the author's code never returns from this point of it
+	LateWrite   = "late-write"   // the process is dead, and the call arrives just before a later one, so many after it
 	// Overtaken is a user's DELETE that had read its object just before another call and removes it
 	// just after this one, with whatever was written to it meanwhile.
 	Overtaken = "overtaken"
@@ -50,6 +51,8 @@ const (
 	// comparison.
 	DeletedBefore = "deleted-before"
 	DeletedAfter  = "deleted-after"
+	// Arrival is no part of a schedule: it names, in the record, the call as which a late write arrives.
+	Arrival = "arrival"
 	// Until is no disturbance: it ends a run after the step of that number.
 	Until = "until"
 )
@@ -74,6 +77,7 @@ const (
 	Breaks       Family = "breaks"
 	Recoveries   Family = "recoveries"
 	Replacements Family = "replacements"
+	LateWrites   Family = "late-writes"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -101,6 +105,8 @@ func (d Disturbance) Family() Family {
 		return Panics
 	case Hang:
 		return Hangs
+	case LateWrite:
+		return LateWrites
 	case Overtaken, DeletedBefore, DeletedAfter:
 		return Overtakes
 	}

@@ -14,10 +14,11 @@ func TestTokens(t *testing.T) {
 		schedule schedule.Schedule
 		token    string
 	}{
-		"undisturbed": {"a finding without a disturbance is replayed too", nil, "v1/a b/c/"},
-		"one":         {"names of scenarios may hold slashes", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}}, "v1/a b/c/crash-after@7"},
-		"a race":      {"it is one of several", schedule.Schedule{{Kind: schedule.Race, At: 12, Arg: "1"}}, "v1/a b/c/race@12(1)"},
-		"two":         {"pairs", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}, {Kind: schedule.Twice, At: 1}}, "v1/a b/c/crash-after@7+twice@1"},
+		"undisturbed":  {"a finding without a disturbance is replayed too", nil, "v1/a b/c/"},
+		"one":          {"names of scenarios may hold slashes", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}}, "v1/a b/c/crash-after@7"},
+		"a race":       {"it is one of several", schedule.Schedule{{Kind: schedule.Race, At: 12, Arg: "1"}}, "v1/a b/c/race@12(1)"},
+		"a late write": {"it arrives so many calls later", schedule.Schedule{{Kind: schedule.LateWrite, At: 7, Arg: "3"}}, "v1/a b/c/late-write@7(3)"},
+		"two":          {"pairs", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}, {Kind: schedule.Twice, At: 1}}, "v1/a b/c/crash-after@7+twice@1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
