@@ -222,6 +222,8 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.overtaking(e.plan.Overtakings())
 	case Replacements:
 		return e.plan.Replacing(), nil
+	case Contention:
+		return e.plan.Contending(), nil
 	case Recoveries:
 		return e.recovering()
 	case LateWrites:

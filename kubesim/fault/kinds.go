@@ -51,6 +51,11 @@ const (
 	// name and just before the call, which must not delete it (I10). They are played only if named in [Only],
 	// because few operators name the UID in their deletes.
 	Replacements Kind = Kind(schedule.Replacements)
+	// Contention lets another controller write an object just before each write of the operator to it, eight
+	// times at most in one step: an annotation, or a condition of its own in the status if the operator writes
+	// conditions there. The operator must get through when that is over, and must leave what the other wrote
+	// (I10). It is played only if named in [Only], because many operators take a status for theirs alone.
+	Contention Kind = Kind(schedule.Contention)
 	// Recoveries are all pairs of a crash and a disturbance of the recovery from it, until the cluster is at
 	// rest again: another crash, a fault of a call, a stale view, an event that comes twice, late or merged,
 	// or a watch that ends. What users do meanwhile is in Absences. Those of which the end is known are not

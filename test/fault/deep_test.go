@@ -68,7 +68,7 @@ func shareOf(t *testing.T, s fault.Scenario, n, left int) []fault.Option {
 	t.Helper()
 	kinds := []fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
-		fault.Panics, fault.Recoveries, fault.Pairs,
+		fault.Panics, fault.Contention, fault.Recoveries, fault.Pairs,
 	}
 	purges := slices.Concat(scenarios.Orders(), scenarios.Handover(), scenarios.Nodes()) // see disturbances
 	if !slices.ContainsFunc(purges, func(o fault.Scenario) bool { return o.Name == s.Name }) {

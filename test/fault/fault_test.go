@@ -40,6 +40,7 @@ const (
 	mostHangs     = 12
 	mostDelays    = 4
 	mostBreaks    = 4
+	mostContended = 3
 )
 
 // kinds are the kinds of schedules that our samples are played with: all that are played unless
@@ -48,6 +49,7 @@ const (
 func kinds(more ...fault.Kind) []fault.Option {
 	all := append([]fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
+		fault.Contention,
 	}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...), fault.Unpruned(fault.Alternating)}
@@ -56,7 +58,7 @@ func kinds(more ...fault.Kind) []fault.Option {
 		fault.Only(all...),
 		fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races), fault.AtMost(mostForgeries, fault.Forgeries),
 		fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs),
-		fault.AtMost(mostDelays, fault.Delays), fault.AtMost(mostBreaks, fault.Breaks),
+		fault.AtMost(mostDelays, fault.Delays), fault.AtMost(mostBreaks, fault.Breaks), fault.AtMost(mostContended, fault.Contention),
 	}
 }
 

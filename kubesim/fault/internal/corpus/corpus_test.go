@@ -56,10 +56,10 @@ func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	return exploreWith(t, s, fault.Only(kinds...))
 }
 
-func exploreWith(t *testing.T, s fault.Scenario, o fault.Option) detection {
+func exploreWith(t *testing.T, s fault.Scenario, o ...fault.Option) detection {
 	t.Helper()
 	before := spent(t)
-	r := fault.Explore(t, s, o)
+	r := fault.Explore(t, s, o...)
 	d := detection{cpu: spent(t) - before, first: "-"}
 	for _, n := range r.Schedules {
 		d.schedules += n

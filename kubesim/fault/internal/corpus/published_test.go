@@ -23,6 +23,8 @@ type bug struct {
 	// run does.
 	kind fault.Kind
 	want string
+	// also is played besides what is played by default.
+	also []fault.Kind
 	// within is how many schedules are played, in the usual order of all kinds, until one shows it.
 	within int
 }
@@ -107,6 +109,10 @@ func publishedBugs() map[string]bug {
 				s.Actors = []fault.Actor{SlowPods(), SetController(true)}
 			},
 		},
+		"cloudnative-pg#6317": {
+			why:   "a merge patch of conditions takes away what another process has written there",
+			setup: SetupConditions, also: []fault.Kind{fault.Contention}, kind: fault.Contention, want: "I10", within: 58,
+		},
 		"machine-controller#581": {
 			why: "the finalizer is written after the external create",
 			setup: func(fixed bool) func(ctrl.Manager, *fault.Env) error {
@@ -127,7 +133,7 @@ func TestPublished(t *testing.T) {
 	deep := os.Getenv("TRIMTAB_DEEP") != ""
 	for name, b := range publishedBugs() {
 		t.Run(name, func(t *testing.T) {
-			d := exploreWith(t, b.scenario(name, false), fault.AtMost(max(1, b.within)))
+			d := exploreWith(t, b.scenario(name, false), b.kinds(), fault.AtMost(max(1, b.within)))
 			if !slices.Contains(d.broken, b.want) {
 				t.Errorf("%s: broken invariants are %v; want %s among them", b.why, d.broken, b.want)
 			}
@@ -137,14 +143,14 @@ func TestPublished(t *testing.T) {
 			some := fault.AtMost(fixedShort)
 			if deep {
 				some = fault.AtMost(0)
-				exploreWith(t, b.scenario(name, false), some)
+				exploreWith(t, b.scenario(name, false), b.kinds(), some)
 				if b.within > 1 {
-					if d := exploreWith(t, b.scenario(name, false), fault.AtMost(b.within-1)); d.broken != nil {
+					if d := exploreWith(t, b.scenario(name, false), b.kinds(), fault.AtMost(b.within-1)); d.broken != nil {
 						t.Errorf("%d schedules break %v; want the first finding at %d", b.within-1, d.broken, b.within)
 					}
 				}
 			}
-			if d := exploreWith(t, b.scenario(name+" fixed", true), some); d.broken != nil {
+			if d := exploreWith(t, b.scenario(name+" fixed", true), b.kinds(), some); d.broken != nil {
 				t.Errorf("the fixed form breaks %v; want nothing", d.broken)
 			}
 		})
@@ -160,6 +166,16 @@ func (b bug) scenario(name string, fixed bool) fault.Scenario {
 		b.change(&s)
 	}
 	return s
+}
+
+// kinds are those to play.
+func (b bug) kinds() fault.Option {
+	if b.also == nil {
+		return fault.Only()
+	}
+	return fault.Only(append([]fault.Kind{
+		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
+	}, b.also...)...)
 }
 
 // SetupCasskop sets up a [Decommission] as casskop had it, or as it was after its published fix.

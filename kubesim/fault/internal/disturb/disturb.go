@@ -46,6 +46,7 @@ type Others struct {
 	record   *history.Recorder
 	pending  []*Step   // re-creations that wait for their objects to be gone
 	deleting *deletion // that has begun and not ended; nil for none
+	rival    *rival    // nil for none
 }
 
 // Enter lets them act in a sandbox.
@@ -61,6 +62,7 @@ func (o *Others) Before(c *history.Call) {
 		o.record.Disturbed(d.Kind, c.Index, c.What)
 		o.replace(c)
 	}
+	o.contend(c)
 	o.deleteBefore(c)
 	o.forge(c)
 	d, ok := o.Schedule.Find(c.Index, schedule.Race)

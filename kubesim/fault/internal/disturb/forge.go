@@ -119,8 +119,7 @@ func (o *Others) writeStatus(ctx context.Context, w *sandbox.World, of Status, h
 	if err != nil {
 		return err
 	}
-	lenient := client.PatchOptions{FieldValidation: metav1.FieldValidationIgnore} // conditions of Deployments have no observedGeneration
-	return w.Client.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody-else"), &client.SubResourcePatchOptions{PatchOptions: lenient})
+	return w.Client.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody-else"), lenient())
 }
 
 // say is a status with the condition as a user wants it. The others stay.

@@ -48,6 +48,41 @@ func (p *Plan) Replacing() []run.Job {
 	return jobs
 }
 
+// Contending lets another controller write each object that the operator changes in a step, before each of these
+// writes: its annotations, and from the first write of the operator's conditions on a condition of its own.
+func (p *Plan) Contending() []run.Job {
+	r := p.Reference.Run
+	type object struct{ group, resource, namespace, name string }
+	type begin struct {
+		of   object
+		step int
+		what string
+	}
+	begun, reported := map[begin]bool{}, map[object]bool{}
+	var jobs []run.Job
+	for i := range r.Changes {
+		h := &r.Changes[i]
+		of := object{h.Group, h.Resource, h.Namespace, h.Name}
+		if h.Before == nil {
+			delete(reported, of) // those of an object that had the name before
+		}
+		if h.By != history.Operator || h.Call == history.Nobody || history.Housekeeping(h.Group, h.Resource) {
+			continue
+		}
+		reported[of] = reported[of] || h.WroteConditions()
+		if c := r.Calls[h.Call]; h.Before == nil || c.Name == "" || c.ForOthers || p.inSilence(c) {
+			continue
+		}
+		for _, what := range []string{"", disturb.OfStatus} {
+			if at := (begin{of, h.Step, what}); !begun[at] && (what == "" || reported[of]) {
+				begun[at] = true
+				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Contended, At: h.Call, Arg: what}}})
+			}
+		}
+	}
+	return jobs
+}
+
 // Overtaking is a DELETE that read its object just before one call and removes it just after
 // the same or a later one.
 type Overtaking struct{ Read, Removes, Step int }

@@ -191,6 +191,8 @@ func meaning(kind string) string {
 		return ": the read shows what was before the last change"
 	case "replaced":
 		return ": somebody else deletes the object just before, and creates one under its name"
+	case "contended":
+		return ": another controller writes the object just before, and before the writes of it that follow"
 	case "late":
 		return ": these wait while the operator goes on"
 	case "merged":

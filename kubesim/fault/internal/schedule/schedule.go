@@ -13,8 +13,8 @@ type Disturbance struct {
 	Kind string
 	// At is the index of the call, of the read or pass to be stale, of the event, or of the step.
 	At int
-	// Arg says more: which race, which forgery, for how many passes events wait, or the call before which
-	// a delete read its object; empty means the same call.
+	// Arg says more: which race, which forgery, for how many passes events wait, what another controller
+	// writes, or the call before which a delete read its object; empty means the same call.
 	Arg string
 }
 
@@ -38,6 +38,7 @@ const (
 	Gone        = "gone"         // a watch ends with 410 Gone, so that the cache lists again
 	Closed      = "closed"       // a watch ends, and goes on where it was
 	Replaced    = "replaced"     // somebody else's object takes the place of the one that this call deletes
+	Contended   = "contended"    // another controller writes the object before this write and those that follow
 	Race        = "race"         // a user acts just before this call
 	Later       = "later"        // the same user comes after this step, when all is quiet
 	Forged      = "forged"       // a user writes a status just before this call
@@ -78,6 +79,7 @@ const (
 	Recoveries   Family = "recoveries"
 	Replacements Family = "replacements"
 	LateWrites   Family = "late-writes"
+	Contention   Family = "contention"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -97,6 +99,8 @@ func (d Disturbance) Family() Family {
 		return Breaks
 	case Replaced:
 		return Replacements
+	case Contended:
+		return Contention
 	case Race, Later:
 		return Races
 	case Forged:

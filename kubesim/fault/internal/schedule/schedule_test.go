@@ -19,6 +19,7 @@ func TestTokens(t *testing.T) {
 		"a race":       {"it is one of several", schedule.Schedule{{Kind: schedule.Race, At: 12, Arg: "1"}}, "v1/a b/c/race@12(1)"},
 		"a late write": {"it arrives so many calls later", schedule.Schedule{{Kind: schedule.LateWrite, At: 7, Arg: "3"}}, "v1/a b/c/late-write@7(3)"},
 		"two":          {"pairs", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}, {Kind: schedule.Twice, At: 1}}, "v1/a b/c/crash-after@7+twice@1"},
+		"a status":     {"an argument may be a word", schedule.Schedule{{Kind: schedule.Contended, At: 3, Arg: "status"}}, "v1/a b/c/contended@3(status)"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,15 @@ import (
 // touched is what the simulated other writer leaves on objects.
 const touched = "fault.kubesim/touched"
 
+// ForeignCondition is the type of the condition that the simulated other writer adds to a status.
+const ForeignCondition = "fault.kubesim/Touched"
+
+// IsForeignCondition reports whether an element of a list is that condition.
+func IsForeignCondition(element any) bool {
+	m, ok := element.(map[string]any)
+	return ok && m["type"] == ForeignCondition
+}
+
 // printer writes one object. It leaves out and renames on the way, so nothing is copied.
 type printer struct {
 	strings.Builder
@@ -53,7 +62,10 @@ func (p *printer) fields(indent int, m map[string]any, rules []string, in string
 		if drop || p.isNoise(in, key, m[key], indent) || isEmptied(m[key], inner) {
 			continue
 		}
-		v := m[key]
+		v := ownConditions(key, m[key])
+		if v == nil && m[key] != nil {
+			continue
+		}
 		if key == "observedGeneration" && !p.generations {
 			v = p.observed(v)
 		}
@@ -168,6 +180,19 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
 	}
 	return false
+}
+
+// ownConditions leaves the other writer's condition out of a list of conditions; nil if nothing is left of it.
+func ownConditions(key string, v any) any {
+	list, ok := v.([]any)
+	if key != "conditions" || !ok || !slices.ContainsFunc(list, IsForeignCondition) {
+		return v
+	}
+	own := slices.DeleteFunc(slices.Clone(list), IsForeignCondition)
+	if len(own) == 0 {
+		return nil
+	}
+	return own
 }
 
 // isEmptied reports whether a value is a map of which nothing is left but what is left out: the first to write into it
