@@ -38,7 +38,8 @@ type exploration struct {
 	quietUses []apiserver.Use
 	plan      *plan.Plan
 	quiet     map[run.Racing]*history.Run   // what races are compared with; nil if they were not played
-	ends      map[run.Racing][]*history.Run // what they may end as, too
+	early     map[run.Racing]*history.Run   // those in which the user came before the step
+	ends      map[run.Racing][]*history.Run // what races may end as, too
 	raced     map[int]bool                  // the races that changed something; nil if none were played
 	converted []string                      // CRDs that the operator converts although their manifests do not say so
 	report    Report
@@ -274,6 +275,7 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 	})
 	if err == nil {
 		e.quiet = like
+		err = e.earlyChanges()
 	}
 	return like, err
 }

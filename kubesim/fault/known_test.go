@@ -43,6 +43,24 @@ func TestHabits(t *testing.T) {
 			},
 			"at rest a timer of the operator changes something once, 9m30s after the last change: delete configmaps default/a",
 		},
+		"schedule": {
+			"kubebuilder's CronJob tutorial creates a Job when it is time, and updates the status in each pass until that is done",
+			func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				if left := time.Until(cm.CreationTimestamp.Add(20 * time.Minute)); left > 0 {
+					metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "waits", "yes")
+					return left, c.Update(ctx, cm)
+				}
+				if err := c.Update(ctx, cm); err != nil { // before it is known that there is something to do
+					return 0, err
+				}
+				if err := c.Create(ctx, configMap("b")); err != nil {
+					return 0, client.IgnoreAlreadyExists(err)
+				}
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "created", "b")
+				return 0, c.Update(ctx, cm)
+			},
+			"at rest a timer of the operator changes something once, 19m30s after the last change: create configmaps default/b",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,6 +75,39 @@ func TestHabits(t *testing.T) {
 			}
 			if r.Schedules[Faults] == 0 {
 				t.Errorf("%s: nothing was played", test.why)
+			}
+		})
+	}
+}
+
+// TestTimers proves that what follows from a timer is a habit only if the timer changes something that no other time
+// does: an operator that writes what is there already every seven minutes is noisy, whatever else it does.
+func TestTimers(t *testing.T) {
+	tests := map[string]struct {
+		why  string
+		does func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error)
+	}{
+		"nothing": {"it writes what is there already", func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			return 7 * time.Minute, c.Update(ctx, cm)
+		}},
+		"between": {"it also creates something once", func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			if time.Since(cm.CreationTimestamp.Time) > 5*time.Minute {
+				if err := c.Create(ctx, configMap("b")); client.IgnoreAlreadyExists(err) != nil {
+					return 0, err
+				}
+			}
+			return 7 * time.Minute, c.Update(ctx, cm)
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Explore(t, Scenario{
+				Name: name, Steps: []Step{Create(configMap("a"))}, Races: []Step{}, Operator: Operator{SetUp: does(test.does)},
+			}, Only(Crashes), AtMost(1, Crashes))
+			if !slices.ContainsFunc(r.texts(), func(s string) bool {
+				return strings.Contains(s, "the cluster is at rest, yet the operator wrote to Kubernetes")
+			}) {
+				t.Errorf("%s every seven minutes, and that is not found: %q", test.why, r.texts())
 			}
 		})
 	}
@@ -188,7 +239,7 @@ func TestSilenceThatBreaks(t *testing.T) {
 					return 0, nil
 				}
 				seen := "here"
-				if time.Since(began) > 10*time.Minute {
+				if time.Since(began) > 5*time.Minute {
 					seen = "late"
 				}
 				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", seen)

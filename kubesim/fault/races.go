@@ -114,9 +114,32 @@ func sameButOwners(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(without(a), without(b))
 }
 
+// earlyChanges plays, for each step and each change that a race makes early, the run in which the user comes just
+// before the step. It shows only what is right, so it is not judged.
+func (e *exploration) earlyChanges() error {
+	var jobs []run.Job
+	for n, race := range e.scenario.raceSteps() {
+		for step := 2; race.early && step <= len(e.scenario.Steps); step++ {
+			before := run.Racing{Step: step - 1, Race: n}
+			if e.quiet[before] == nil || e.quiet[run.Racing{Step: step, Race: n}] == nil {
+				continue
+			}
+			j := e.quietRace(before)
+			j.Like, j.Last, j.Early = nil, step, true
+			jobs = append(jobs, j)
+		}
+	}
+	e.early = map[run.Racing]*history.Run{}
+	return e.play(jobs, func(j run.Job, r run.Result) {
+		if !r.Void && r.Err == nil {
+			e.early[run.Racing{Step: j.Last, Race: j.Racing.Race}] = e.reference.Run.EndingAs(j.Last, r.Run.Steps[j.Last].State)
+		}
+	})
+}
+
 // raceEnds are the ends of a step that are as right as that of the run in which the user came when all was quiet: an
-// object that was re-created may end as if nobody had touched it, and one that was deleted in the step that creates
-// it as if it had never been there.
+// object that was re-created may end as if nobody had touched it, one that was deleted in the step that creates
+// it as if it had never been there, and one that was changed as if the user had come before the step.
 func (e *exploration) raceEnds(at run.Racing) []*history.Run {
 	if ends, ok := e.ends[at]; ok {
 		return ends
@@ -124,6 +147,8 @@ func (e *exploration) raceEnds(at run.Racing) []*history.Run {
 	reference, race := e.reference.Run, e.scenario.raceSteps()[at.Race]
 	var ends []*history.Run
 	switch created := e.scenario.Steps[at.Step-1].object; {
+	case e.early[at] != nil:
+		ends = append(ends, e.early[at])
 	case race.again != nil:
 		ends = append(ends, reference)
 	case race.victim != nil && created != nil && isSameObject(race.victim, created):

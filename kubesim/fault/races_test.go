@@ -9,7 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -125,6 +127,37 @@ func TestHistoryOfTheDeleted(t *testing.T) {
 	}
 	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "no race deletes login, ") }) || r.Schedules[Races] == 0 {
 		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	}
+}
+
+// TestEarlyChange proves that a step in which a user's change comes early may end as if it had come before the step,
+// and must not end otherwise. The operator creates b an hour after a, unless a is suspended by then.
+func TestEarlyChange(t *testing.T) {
+	for gives, want := range map[string]int{"up": 1, "way": 0} {
+		a := configMap("a")
+		r := Explore(t, Scenario{
+			Name: "suspended", Steps: []Step{Create(a), Wait(time.Hour), Merge(a, `{"data":{"suspend":"yes"}}`)},
+			Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				if left := time.Until(cm.CreationTimestamp.Add(time.Hour)); left > 0 {
+					return left, nil
+				}
+				if cm.Data["suspend"] != "" || cm.Annotations["created"] != "" || cm.Annotations["given"] != "" {
+					return 0, nil
+				}
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "created", "b")
+				err := c.Update(ctx, cm)
+				if err == nil {
+					return 0, client.IgnoreAlreadyExists(c.Create(ctx, configMap("b")))
+				}
+				if gives == "up" && apierrors.IsConflict(err) {
+					err = c.Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"given":"up"}}}`)))
+				}
+				return 0, err
+			})},
+		}, Only(Races), Waive(I5, "it checks the time after each restart"), Waive(I4, "b is kept on purpose"))
+		if got := len(r.texts()); got != want || r.Schedules[Races] == 0 {
+			t.Errorf("it gives %s: %d findings of %v, want %d:\n%s", gives, got, r.Schedules, want, strings.Join(r.texts(), "\n"))
+		}
 	}
 }
 

@@ -79,28 +79,67 @@ func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 }
 
 // habit says what an operator does at rest that does no harm: in its first pass after a restart it writes
-// what is there already, or, in the undisturbed run, a timer of its own changes something once. It is empty
-// for noise.
+// what is there already, or, in the undisturbed run, a timer of its own begins something. It is empty for noise.
 func (x *index) habit(s *history.Silence, n *noise, undisturbed bool) string {
-	if s.Restarted == history.Nobody || !n.calls[0].Write {
+	if s.Restarted == history.Nobody {
 		return ""
 	}
-	first := n.calls[0]
 	if !slices.ContainsFunc(n.calls, func(c *history.Call) bool { return !x.isGreeting(s, c) }) {
-		return fmt.Sprintf("in the first pass after a restart the operator writes what is there already: %s", target(first))
+		return fmt.Sprintf("in the first pass after a restart the operator writes what is there already: %s", target(n.calls[0]))
 	}
-	if !undisturbed || slices.ContainsFunc(n.calls, func(c *history.Call) bool { return !x.isTimed(s, c) }) {
+	begun := x.begunByTimers(s)
+	if !undisturbed || slices.ContainsFunc(n.calls, func(c *history.Call) bool { return begun[c.Index] == nil && !x.isGreeting(s, c) }) {
 		return ""
 	}
-	return fmt.Sprintf("at rest a timer of the operator changes something once, %v after the last change: %s",
-		first.At.Sub(s.From).Round(time.Second), target(first))
+	var timers []*history.Call
+	for _, c := range n.calls {
+		if timer := begun[c.Index]; timer != nil && !slices.Contains(timers, timer) {
+			timers = append(timers, timer)
+		}
+	}
+	return fmt.Sprintf("at rest a timer of the operator changes something %s, %v after the last change: %s",
+		times(len(timers)), timers[0].At.Sub(s.From).Round(time.Second), target(timers[0]))
+}
+
+// pause is how long nothing happens when what a timer began has come to its end. The grace period of Pods is shorter.
+const pause = time.Minute
+
+// begunByTimers returns, by the indexes of calls, the write of a timer that each goes back to: all of the pass
+// that makes it, and what follows until the cluster is at rest again.
+func (x *index) begunByTimers(s *history.Silence) map[int]*history.Call {
+	begun := map[int]*history.Call{}
+	var timer *history.Call
+	var last time.Time
+	for i := max(s.Call, 0); i < min(s.LastCall, len(x.run.Calls)); i++ {
+		c := &x.run.Calls[i]
+		for _, h := range x.run.Changes {
+			if h.At.After(last) && h.At.Before(c.At) {
+				last = h.At
+			}
+		}
+		if timer != nil && c.At.Sub(last) >= pause {
+			timer = nil
+		}
+		if last = c.At; timer == nil && x.isTimed(s, c) {
+			timer = c
+			for before := i - 1; c.Pass != history.Nobody && before >= max(s.Call, x.run.Passes[c.Pass].First); before-- {
+				if x.run.Calls[before].Pass == c.Pass {
+					begun[before] = timer
+				}
+			}
+		}
+		if timer != nil {
+			begun[i] = timer
+		}
+	}
+	return begun
 }
 
 // isGreeting reports whether a write is one of a new process that sees an object for the first time, and
 // changes nothing. An event is no change to what an operator works on.
 func (x *index) isGreeting(s *history.Silence, c *history.Call) bool {
 	switch {
-	case c.Process < s.Restarted || c.Changed && !history.Housekeeping(c.Group, c.Resource):
+	case !c.Write || c.Process < s.Restarted || c.Changed && !history.Housekeeping(c.Group, c.Resource):
 		return false
 	case c.Pass == history.Nobody:
 		return x.isAnnouncement(c) && x.isAnnouncedAtFirst(c)
@@ -153,7 +192,7 @@ func (x *index) aboutObject(c *history.Call) string {
 // because of the restart, and is the only one of its kind to its object: what happens again and again is
 // no timer that runs out.
 func (x *index) isTimed(s *history.Silence, c *history.Call) bool {
-	if !c.Changed || c.Process >= s.Restarted && c.At.Sub(x.run.Processes[c.Process].Started) < instant {
+	if !c.Write || !c.Changed || history.Housekeeping(c.Group, c.Resource) || c.Process >= s.Restarted && c.At.Sub(x.run.Processes[c.Process].Started) < instant {
 		return false
 	}
 	return !slices.ContainsFunc(x.run.Calls[s.Call:s.LastCall], func(o history.Call) bool {

@@ -117,7 +117,7 @@ func (j *Judge) Silences(r run.Result) (Finding, bool) {
 		}
 	}
 	for _, v := range found {
-		if v.Harmless {
+		if v.Harmless && !slices.Contains(j.habits, v.Message) {
 			j.habits = append(j.habits, v.Message)
 		}
 	}

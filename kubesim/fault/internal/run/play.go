@@ -91,7 +91,7 @@ func (p *play) live(settings sandbox.Settings) error {
 		}
 		p.step++
 	}
-	if extra := p.job.Extra; extra != nil {
+	if extra := p.job.Extra; extra != nil && !p.job.Early {
 		p.beginStep(extra.Name)
 		if err := p.attend(func() error { return p.others.Race(*extra) }); err != nil {
 			return err
@@ -148,6 +148,14 @@ func (p *play) playStep(step Step) error {
 			}
 		}
 		if err := p.startAll(); err != nil {
+			return err
+		}
+	}
+	if p.job.Early && p.step == p.job.Last {
+		if err := p.attend(func() error { return p.others.Race(*p.job.Extra) }); err != nil {
+			return err
+		}
+		if err := p.settle(); err != nil {
 			return err
 		}
 	}

@@ -51,9 +51,11 @@ type Job struct {
 	Alike []*history.Run
 	// Last is the step after which to stop; 0 plays all.
 	Last int
-	// Extra follows the last step: Racing, when all is quiet.
+	// Extra follows the last step: Racing, when all is quiet. Early lets it come before the last step instead,
+	// as a part of it.
 	Extra  *disturb.Step
 	Racing Racing
+	Early  bool
 	// Keep makes snapshots; Watchful keeps silence after each step; States notes what is durable at each write.
 	Keep, Watchful, States bool
 	// Family is what the job is counted as; empty for the family of its schedule.

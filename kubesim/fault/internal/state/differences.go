@@ -188,7 +188,9 @@ func short(v any) string {
 	case string:
 		text = fmt.Sprintf("%q", v)
 	case map[string]any, []any:
-		if b, err := yaml.Marshal(v); err == nil {
+		if c, ok := v.(map[string]any); ok && c["status"] != nil && c["reason"] != nil { // a condition
+			text = fmt.Sprintf("%v (%v)", c["status"], c["reason"])
+		} else if b, err := yaml.Marshal(v); err == nil {
 			text = strings.Join(strings.Fields(string(b)), " ")
 		}
 	case nil:

@@ -266,6 +266,20 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestDifferingCondition proves that a condition which only one state has is told by what it says, not by when it said so.
+func TestDifferingCondition(t *testing.T) {
+	const key, sheet = "databases.demo.dev default/shop", "kind: Database\nstatus:\n  conditions:\n  - type: Ready\n    status: \"True\"\n"
+	degraded := sheet + "  - type: Degraded\n    lastTransitionTime: T\n    message: cannot create\n    reason: CreateFailed\n    status: \"True\"\n"
+	a, b := history.State{Objects: map[string]string{key: sheet}}, history.State{Objects: map[string]string{key: degraded}}
+	want := []state.Difference{{
+		Subject: "databases.demo.dev status.conditions[Degraded]",
+		Text:    "status.conditions[Degraded] of Database default/shop is True (CreateFailed), and missing without the disturbance",
+	}}
+	if diff := cmp.Diff(want, state.Differences(a, b)); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
+
 func TestMask(t *testing.T) {
 	a := state.Of([]state.Object{object(t, "databases.demo.dev", with(database, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "x"}}, state.Options{})
 	changed := strings.Replace(strings.Replace(database, "reason: Fine", "reason: Good", 1), "[b, a]", "[b, c]", 1)
