@@ -127,7 +127,14 @@ func TestBadInput(t *testing.T) {
 		"an expectation that does not hold": {
 			operator: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
 			steps:    []Step{Create(configMap("a")).Becomes(configMap("a"), "Ready")},
-			want:     []string{`step 1, "create a"`, "came to rest but", "no condition Ready"},
+			want:     []string{`step 1, "create a"`, "came to rest but", "no condition Ready", "-fault.calls shows all calls"},
+		},
+		"an expectation that does not hold, with the calls that led there": {
+			operator: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {
+				return client.IgnoreAlreadyExists(c.Create(ctx, configMap("b")))
+			}),
+			steps: []Step{Create(configMap("a")).Gone(configMap("b"))},
+			want:  []string{"b still exists", `scenario "bad", the last calls:`, "step  create a", "create configmaps default/b  ok"},
 		},
 		"an owner that fits nothing": {
 			operator: func(mgr ctrl.Manager, env *Env) error {

@@ -35,6 +35,7 @@ type exploration struct {
 	worker     *run.Worker   // for one run at a time; nil if there is none yet, or none any more
 
 	reference run.Result // the undisturbed run
+	unfit     run.Result // the undisturbed run that did not come to its end; none if all did
 	quietUses []apiserver.Use
 	plan      *plan.Plan
 	quiet     map[run.Racing]*history.Run   // what races are compared with; nil if they were not played
@@ -121,7 +122,7 @@ func plural(n int, what string) string {
 func (e *exploration) prepare() error {
 	e.report = Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
 	if err := e.playReference(); err != nil {
-		return e.withRefusals(err)
+		return e.withCalls(e.withRefusals(err))
 	}
 	e.quietUses = e.simulation.Uses()
 	e.plan = &plan.Plan{

@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
@@ -92,6 +93,7 @@ func (e *exploration) wholly(j run.Job) (run.Result, error) {
 	case err != nil:
 		return r, err
 	case r.Err != nil:
+		e.unfit = r
 		return r, unfit(r)
 	}
 	return r, nil
@@ -260,6 +262,18 @@ func (e *exploration) checkShared(r *history.Run) error {
 		}
 	}
 	return nil
+}
+
+// withCalls adds to an error what the operator did last in an undisturbed run that did not come to its end.
+func (e *exploration) withCalls(err error) error {
+	r := e.unfit.Run
+	if r == nil || len(r.Calls) == 0 {
+		return err
+	}
+	if *callsFlag {
+		return fmt.Errorf("%w\n\n%s", err, report.Calls(r))
+	}
+	return fmt.Errorf("%w\n\n%s-fault.calls shows all calls", err, report.LastCalls(r))
 }
 
 // withRefusals adds to an error what the operator was not allowed to do, which is the most likely

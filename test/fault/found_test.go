@@ -95,12 +95,12 @@ func TestFound(t *testing.T) {
 		},
 		"finalizer": {
 			"a finalizer of others stays when a dependent is applied",
-			"v1/component-orders/failed@23",
+			"v1/component-orders/failed@21",
 			"failed at get configmaps default/second",
 		},
 		"holder": {
 			"who holds a dependent is asked again if that failed",
-			"v1/component-orders/failed@31",
+			"v1/component-orders/failed@29",
 			"failed at get configmaps default/second",
 		},
 		"guard": {

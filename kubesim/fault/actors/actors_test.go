@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -115,6 +116,41 @@ func TestStatefulSets(t *testing.T) {
 			return fmt.Errorf("the Pod outlives its StatefulSet: %w", err)
 		}),
 	)
+}
+
+// TestAdoption proves that Pods which outlive their StatefulSet belong to one that is created under its name later: operators
+// that grow volumes do that.
+func TestAdoption(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1)), Selector: selector(), Template: template()}}
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-other", Labels: selector().MatchLabels}, Spec: template().Spec}
+	var uids [2]types.UID
+	note := func(step fault.Step, n int) fault.Step {
+		return step.Expecting(func(ctx context.Context, w *fault.World) error {
+			var p corev1.Pod
+			if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "db-0"}, &p); err != nil {
+				return err
+			}
+			uids[n] = p.UID
+			var owner appsv1.StatefulSet
+			if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "db"}, &owner); err == nil && !metav1.IsControlledBy(&p, &owner) {
+				return fmt.Errorf("the Pod's owners are %v", p.OwnerReferences)
+			}
+			return nil
+		})
+	}
+	played(t,
+		note(fault.Create(s), 0),
+		fault.Create(other),
+		note(fault.Step{Name: "delete db, but not its Pod", Do: func(ctx context.Context, w *fault.World) error {
+			of := s.DeepCopy()
+			of.Namespace = "default"
+			return w.Client.Delete(ctx, of, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		}}, 1),
+		is(note(fault.Create(s).Named("create db again"), 1), s, func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 1 && s.Status.Replicas == 1 }),
+	)
+	if uids[0] != uids[1] {
+		t.Errorf("the Pod was replaced: %s became %s", uids[0], uids[1])
+	}
 }
 
 // TestTermination proves that a Pod has a time with a deletionTimestamp, as has an owner that waits for it: bugs in

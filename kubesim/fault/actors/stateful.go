@@ -12,12 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
 
-// StatefulSets creates, replaces and deletes the Pods of StatefulSets, one at a time, and creates their claims.
+// StatefulSets creates, adopts, replaces and deletes the Pods of StatefulSets, one at a time, and creates their claims.
 // They become ready only if [Pods] acts, too. There are no ControllerRevisions, and no claim is deleted.
 func StatefulSets() fault.Actor {
 	return each("StatefulSet controller", &appsv1.StatefulSetList{}, func(ctx context.Context, c client.Client, s *appsv1.StatefulSet) error {
@@ -50,16 +51,30 @@ func revisionOf(s *appsv1.StatefulSet) (string, error) {
 	return fmt.Sprintf("%s-%x", s.Name, sum.Sum32()), nil
 }
 
-// podsOf lists the Pods that a StatefulSet controls, by name.
+// podsOf lists the Pods that a StatefulSet controls, by name, after it has adopted those of its names that nobody controls:
+// a StatefulSet may be deleted without its Pods, and created again.
 func podsOf(ctx context.Context, c client.Client, s *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
 	var list corev1.PodList
 	if err := c.List(ctx, &list, client.InNamespace(s.Namespace)); err != nil {
 		return nil, err
 	}
 	pods := map[string]*corev1.Pod{}
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], s) {
-			pods[list.Items[i].Name] = &list.Items[i]
+		p := &list.Items[i]
+		named := p.Name == s.Name+"-"+strconv.Itoa(ordinal(p.Name))
+		if named && metav1.GetControllerOf(p) == nil && p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) {
+			before := p.DeepCopy()
+			p.OwnerReferences = append(p.OwnerReferences, *metav1.NewControllerRef(s, appsv1.SchemeGroupVersion.WithKind("StatefulSet")))
+			if err := c.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+				return nil, err
+			}
+		}
+		if metav1.IsControlledBy(p, s) {
+			pods[p.Name] = p
 		}
 	}
 	return pods, nil

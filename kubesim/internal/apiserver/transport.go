@@ -33,6 +33,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	send := func() (*http.Response, error) {
+		prepared.Body = r.Body // Around may have read it and put it back
 		if info.Verb == "watch" {
 			return t.stream(prepared, r), nil
 		}

@@ -16,6 +16,7 @@ const (
 	beforeFault = 3
 	afterFault  = 5
 	rows        = 20 // of calls
+	lastCalls   = 12 // of a run that did not come to its end
 	gap         = 3  // calls that are rather shown than counted
 	answers     = 80 // columns of an answer
 )
@@ -42,6 +43,13 @@ func Calls(r *history.Run) string {
 		return "the operator made no call\n"
 	}
 	return fmt.Sprintf("scenario %q, all calls:\n", r.Scenario) + calls(r, shown(Input{Run: r, Whole: true}))
+}
+
+// LastCalls is the last telling calls of a run that did not come to its end.
+func LastCalls(r *history.Run) string {
+	s := selection{calls: r.Calls, wanted: map[int]bool{}}
+	s.take(len(r.Calls)-1, -1, lastCalls)
+	return fmt.Sprintf("scenario %q, the last calls:\n", r.Scenario) + calls(r, s.filled())
 }
 
 // calls is some calls of a run as a table. No name is cut: a column is as wide as what is longest in it.
