@@ -97,7 +97,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	s, ok := reporting(p.run.Obj)
 	write := status[T]{object: &p.object, desired: p.run.Obj}
 	if !ok {
-		return write.patch(ctx, p.base, "")
+		return write.patch(ctx, p.base, write.lock())
 	}
 	observed, _ := reporting(p.base)
 	r := p.report(v)

@@ -38,10 +38,17 @@ type remembered struct {
 	contested time.Time
 	// delay is handed to the work queue for the failure just returned.
 	delay time.Duration
-	// own is the newest version that this process wrote, since when, and of which UID.
-	own      string
-	ownSince time.Time
-	ownUID   types.UID
+	// own is the newest version that this process wrote, and of which UID.
+	own    string
+	ownUID types.UID
+	// known is the newest version of which the API server itself has told this process, in its answer to a
+	// write or to a read past the cache, and knownUID its UID.
+	known    string
+	knownUID types.UID
+	// ended is a UID of which it said that there is no such object.
+	ended types.UID
+	// behindSince is when the process came to know what the cache may not show yet.
+	behindSince time.Time
 	// released is the UID whose finalizer this process removed.
 	released types.UID
 	// finalized is the UID that this process put its finalizer on, and when.
@@ -136,8 +143,49 @@ func (m *memory) wrote(obj client.Object, version string) {
 		if r.ownUID == obj.GetUID() && older(version, r.own) {
 			return
 		}
-		r.own, r.ownUID, r.ownSince = version, obj.GetUID(), time.Now()
+		r.own, r.ownUID = version, obj.GetUID()
+		r.know(version, obj.GetUID())
 	})
+}
+
+// saw notes the version of an object that was read past the cache.
+func (m *memory) saw(obj client.Object) {
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) { r.know(obj.GetResourceVersion(), obj.GetUID()) })
+}
+
+// sawNone notes that the API server has no object with this UID any more.
+func (m *memory) sawNone(key types.NamespacedName, uid types.UID) {
+	m.with(key, func(r *remembered) {
+		if r.ended != uid {
+			r.ended, r.behindSince = uid, time.Now()
+		}
+	})
+}
+
+// know notes a version that the API server has.
+func (r *remembered) know(version string, uid types.UID) {
+	if r.knownUID == uid && !older(r.known, version) {
+		return
+	}
+	r.known, r.knownUID, r.behindSince = version, uid, time.Now()
+}
+
+// doubtful reports whether a copy has to be compared with what the API server has: the last pass over the object met a
+// conflict, and nothing shows that this copy is a newer one, or as new as this process.
+func (m *memory) doubtful(obj client.Object) bool {
+	var is bool
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
+		is = r.uid == obj.GetUID() && r.conflicts > 0 && (r.conflictAt == obj.GetResourceVersion() || r.knownUID != obj.GetUID())
+	})
+	return is
+}
+
+// proven reports whether a copy that is not [memory.stale] is known to be no older than this process. A new one
+// has what its cache shows, and that may be behind what another process did last.
+func (m *memory) proven(obj client.Object) bool {
+	var is bool
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) { is = r.knownUID == obj.GetUID() })
+	return is
 }
 
 // finalize notes that this process puts its finalizer on uid.
@@ -167,20 +215,20 @@ func (m *memory) touched(obj client.Object) bool {
 // release notes that the finalizer of uid is removed: its passes are over.
 func (m *memory) release(key types.NamespacedName, uid types.UID) {
 	m.with(key, func(r *remembered) {
-		r.released, r.ownSince = uid, time.Now()
+		r.released, r.behindSince = uid, time.Now()
 		r.shown.forget()
 	})
 }
 
-// stale reports whether obj, as read from the cache, is older than our own last write to it, and how
-// long the cache has lagged behind.
+// stale reports whether obj, as read from the cache, is older than what the API server is known to have, such as our
+// own last write, and how long the cache has lagged behind.
 func (m *memory) stale(obj client.Object, finalizer string) (bool, time.Duration) {
 	var behind bool
 	var since time.Duration
 	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
 		behind = (r.released == obj.GetUID() && controllerutil.ContainsFinalizer(obj, finalizer)) ||
-			(r.ownUID == obj.GetUID() && older(obj.GetResourceVersion(), r.own))
-		since = time.Since(r.ownSince)
+			r.ended == obj.GetUID() || (r.knownUID == obj.GetUID() && older(obj.GetResourceVersion(), r.known))
+		since = time.Since(r.behindSince)
 	})
 	return behind, since
 }

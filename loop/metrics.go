@@ -12,9 +12,9 @@ var (
 	passes     = counter("trimtab_passes_total", "Passes over objects.", "controller", "outcome")
 	writes     = counter("trimtab_writes_total", "Writes to the controller's own objects.", "controller", "target", "result")
 	overBudget = counter("trimtab_budget_exceeded_total", "Passes that wrote more often than they may.", "controller")
-	staleSkips = counter("trimtab_stale_skips_total", "Passes put off because the cache lagged behind an own write.", "controller")
+	staleSkips = counter("trimtab_stale_skips_total", "Passes put off because the cache lagged behind what the API server is known to have.", "controller")
 	vanishings = counter("trimtab_vanished_total", "Objects that went past their finalizer, by what became of them.", "controller", "reason")
-	liveReads  = counter("trimtab_live_fallback_total", "Reads past a cache that lagged for too long.", "controller")
+	liveReads  = counter("trimtab_live_fallback_total", "Reads past a cache that lags, or may lag.", "controller")
 	unwritable = counter("trimtab_status_unwritable_total", "Statuses that the API server does not take.", "controller", "reason")
 
 	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{

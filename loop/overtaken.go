@@ -22,7 +22,11 @@ import (
 // what the pass has read. Otherwise it returns the refusal.
 func (o *object[T]) patchDespiteStatus(ctx context.Context, want T, fields []string, refused error) (T, error) {
 	now := cached.New[T]()
-	if err := o.c.live.Get(ctx, o.key, now); err != nil || !o.sameButStatus(now) {
+	if err := o.c.live.Get(ctx, o.key, now); err != nil {
+		return now, refused
+	}
+	o.c.memory.saw(now)
+	if !o.sameButStatus(now) {
 		return now, refused
 	}
 	patch, err := testedPatch(now, want)

@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	// staleWait is how long a pass is put off while the cache lags behind our own write.
+	// staleWait is how long a pass is put off, at least, while the cache lags behind what is known. After
+	// that it is half of the time for which the cache has lagged, so that little is lost when it catches up.
 	staleWait = 50 * time.Millisecond
-	// staleLimit is how long the cache may lag before the object is read live.
+	// staleLimit is how long the cache may lag before the object is read live, and the longest wait.
 	staleLimit = 5 * time.Second
 	// lowPriority lets everything else in the queue go first.
 	lowPriority = -100
@@ -51,9 +52,10 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return result, err
 	}
 	obj, found, err := c.read(ctx, req.NamespacedName)
+	if stale, ok := errors.AsType[staleError](err); ok {
+		return reconcile.Result{RequeueAfter: min(max(stale.lag/2, staleWait), staleLimit)}, nil
+	}
 	switch {
-	case errors.Is(err, errStale):
-		return reconcile.Result{RequeueAfter: staleWait}, nil
 	case err != nil:
 		return reconcile.Result{}, c.unhandled(req.NamespacedName, fmt.Errorf("read %s %s: %w", c.gvk.Kind, req, err))
 	case !found:

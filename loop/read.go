@@ -2,7 +2,7 @@ package loop
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,29 +10,54 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/cached"
 )
 
-// errStale is the error of a read from a cache that has not seen our own last write.
-var errStale = errors.New("the cache has not seen our own last write")
+// staleError is the error of a read from a cache that lags behind what the API server is known to have.
+type staleError struct{ lag time.Duration }
 
-// read returns the object of a pass as the cache has it, or live if the cache lags behind our own
-// last write for too long. found is false if there is no such object.
+func (e staleError) Error() string {
+	return "the cache has lagged behind the API server for " + e.lag.String()
+}
+
+// read returns the object of a pass as the cache has it, or live if the cache lags for too long. found is false
+// if there is no such object. No pass works on a copy that is known to be old: what it wrote would be
+// refused, or would take back what is there.
 func (c *Controller[T]) read(ctx context.Context, key types.NamespacedName) (obj T, found bool, err error) {
 	obj, found, err = c.readCached(ctx, key)
 	if err != nil || !found {
 		return obj, found, err
 	}
 	stale, lag := c.memory.stale(obj, c.finalizer)
+	if !stale && c.memory.doubtful(obj) {
+		if err := c.compare(ctx, key, obj); err != nil {
+			return obj, true, err
+		}
+		stale, lag = c.memory.stale(obj, c.finalizer)
+	}
 	if !stale {
 		return obj, true, nil
 	}
 	if lag < staleLimit {
 		staleSkips.WithLabelValues(c.name).Inc()
-		return obj, true, errStale
+		return obj, true, staleError{lag}
 	}
 	obj, found, err = c.readLive(ctx, key)
 	if err != nil || !found {
-		return obj, found, errStale
+		return obj, found, staleError{lag}
 	}
 	return obj, true, nil
+}
+
+// compare notes what the API server has of obj, a copy that may be old.
+func (c *Controller[T]) compare(ctx context.Context, key types.NamespacedName, obj T) error {
+	now, found, err := c.readLive(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case !found || now.GetUID() != obj.GetUID():
+		c.memory.sawNone(key, obj.GetUID())
+	default:
+		c.memory.saw(now)
+	}
+	return nil
 }
 
 // readCached returns the object as the cache has it. What it refers to is the cache's own: it must be

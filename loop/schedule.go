@@ -115,16 +115,15 @@ func (p *pass[T]) outdated(err error) ending {
 	if n >= mostConflicts {
 		return p.unwrittenAgain(fmt.Errorf("work on the object, which is never as it was read: %w", err))
 	}
-	after := 10*time.Millisecond + time.Duration(p.share(0)*float64(40*time.Millisecond))
-	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}
+	after := 20*time.Millisecond + time.Duration(p.share(0)*float64(30*time.Millisecond))
+	return ending{outcome: outdatedPass, after: min(after<<min(n/2, 10), time.Second)}
 }
 
 // outdatedPass is the outcome of a pass that worked on an old copy.
 const outdatedPass = "Conflict"
 
-// mostConflicts is how many passes in a row may find that the object has changed. That takes a
-// cache that is seconds behind.
-const mostConflicts = 24
+// mostConflicts is how many passes in a row may find that the object has changed. That takes some seconds.
+const mostConflicts = 16
 
 // writeFailed ends a pass whose own write was refused. It is repeated until the write
 // succeeds, whatever the author's outcome was.

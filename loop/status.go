@@ -40,12 +40,13 @@ func (s *status[T]) same(server T) bool { return s.c.fields.sameStatus(server, s
 func (s *status[T]) apply(ctx context.Context) error {
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	version := ""
+	version := s.lock()
+	proven := version == ""
 	if locked(s.desired) {
 		version = s.base.GetResourceVersion()
 	}
 	server, err := s.request(ctx, version)
-	for try := 0; apierrors.IsConflict(err) && try < mostRelocks; try++ {
+	for try := 0; apierrors.IsConflict(err) && proven && try < mostRelocks; try++ {
 		if version = s.relock(ctx); version == "" {
 			break
 		}
@@ -63,6 +64,15 @@ func (s *status[T]) apply(ctx context.Context) error {
 		return nil
 	}
 	return s.removeLeftovers(ctx, server)
+}
+
+// lock returns the version to which the first write of this process is locked: its cache may be behind the last write
+// of the process before it, which is not to be overwritten unseen. Empty means that no lock is needed.
+func (s *status[T]) lock() string {
+	if s.c.memory.proven(s.base) {
+		return ""
+	}
+	return s.base.GetResourceVersion()
 }
 
 // mostRelocks is how often the apply of a locked status is repeated in a pass.

@@ -88,6 +88,16 @@ func TestFound(t *testing.T) {
 			"v1/nats-pause/crash-after@14+refused@20",
 			"crash-after at patch streams/status default/orders, refused at get streams default/orders",
 		},
+		"behind the finalizer": {
+			"a new leader whose watch is behind finds that out with one write, and waits for the watch",
+			"v1/loop-election/crash-after@4+merged@2(3)+until@1",
+			"crash-after at patch probes default/a, merged at events of probe.trimtab.dev/probes",
+		},
+		"behind the status": {
+			"a new leader whose watch is behind does not overwrite a status that it has not seen",
+			"v1/loop-election/crash-after@6+merged@4(3)+until@1",
+			"crash-after at patch probes/status default/a, merged at events of probe.trimtab.dev/probes",
+		},
 		"phase": {
 			"the phase of a dependent does not depend on whether its creation was recorded",
 			"v1/component-orders/crash-after@13",

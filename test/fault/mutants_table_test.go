@@ -66,7 +66,7 @@ func retryMutants() []mutant {
 		},
 		{
 			what: "after a conflict the pass counts as done",
-			file: "loop/schedule.go", old: "	return ending{outcome: outdatedPass, after: min(after<<min(n/4, 10), time.Second)}\n",
+			file: "loop/schedule.go", old: "	return ending{outcome: outdatedPass, after: min(after<<min(n/2, 10), time.Second)}\n",
 			mutated: "	_ = after\n	return ending{outcome: \"Done\"}\n", scenario: "nats-bucket", invariants: []string{"I1"}, token: "conflict@4+until@1",
 		},
 		{
