@@ -6,6 +6,8 @@ MODULES := . test devcluster kubesim
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TIMEOUT ?= 20m
 SCHEDULES ?= 500000
+# A number above 0 plays a random sample of SCHEDULES, each number another one.
+SEED    ?= 0
 # What links Kubernetes is tested without -race: a race build of it takes many minutes.
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models that one goroutine walks are tested without -race, and with it on a short walk, in LIGHT.
@@ -73,7 +75,7 @@ format: ## write what the formatters want
 deep: cluster ## the long forms of tests
 	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY) $(MODELS)
 	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h $(LIGHT)
-	TRIMTAB_SCHEDULES=$(SCHEDULES) $(GO) test -run '^TestDeep$$' -v -timeout=24h ./test/fault
+	TRIMTAB_SCHEDULES=$(SCHEDULES) TRIMTAB_SEED=$(SEED) $(GO) test -run '^TestDeep$$' -v -timeout=24h ./test/fault
 	$(GO) test $(RACE) -timeout=1h ./kubesim/...
 	@$(MAKE) --no-print-directory wild
 

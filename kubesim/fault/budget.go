@@ -90,7 +90,11 @@ func (e *exploration) say(text string) {
 
 // sift leaves out what is not to be played: what another exploration has played, and what is too much.
 func (e *exploration) sift(jobs []run.Job) ([]run.Job, error) {
-	jobs = plan.Order(jobs)
+	if seed := e.options.seed; seed > 0 {
+		plan.Shuffle(jobs, seed)
+	} else {
+		jobs = plan.Order(jobs)
+	}
 	if most := e.options.most[""]; most > 0 && len(jobs) > most {
 		e.plan.Pruned[plan.Thinned] += len(jobs) - most
 		jobs = jobs[:most]

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
 
@@ -54,6 +56,43 @@ func TestBudget(t *testing.T) {
 		t.Error("a negative time was taken")
 	} else if _, ok := errors.AsType[sandbox.MisuseError](err); !ok {
 		t.Errorf("%v is no misuse", err)
+	}
+}
+
+// TestSeed proves that a seed determines a sample, that another one is another sample, and that all of them come from the same
+// schedules, with pairs that depend on the seed.
+func TestSeed(t *testing.T) {
+	e, _ := prepared(t, toyLife(""))
+	tokens := func(seed uint64, n int) (all []string) {
+		e.options.seed, e.options.most, e.plan.Seed = seed, map[Kind]int{"": n}, seed
+		jobs, err := e.sift(slices.Concat(e.plan.Crashes(), e.plan.Faults()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range jobs {
+			all = append(all, j.Schedule.Token("toy"))
+		}
+		return all
+	}
+	first := tokens(1, 20)
+	if again := tokens(1, 20); !slices.Equal(first, again) {
+		t.Errorf("the same seed is another sample (-first +again):\n%s", cmp.Diff(first, again))
+	}
+	if another := tokens(2, 20); slices.Equal(slices.Sorted(slices.Values(first)), slices.Sorted(slices.Values(another))) {
+		t.Error("another seed is the same sample")
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(tokens(0, 0))), slices.Sorted(slices.Values(tokens(3, 0)))); diff != "" {
+		t.Errorf("a seed changes which schedules there are (-without +with):\n%s", diff)
+	}
+	pairs := func(seed uint64) (all []string) {
+		e.plan.Seed = seed
+		for _, j := range e.plan.Pairs(20) {
+			all = append(all, j.Schedule.Token("toy"))
+		}
+		return all
+	}
+	if slices.Equal(pairs(1), pairs(2)) {
+		t.Error("another seed has the same pairs")
 	}
 }
 

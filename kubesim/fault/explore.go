@@ -126,7 +126,7 @@ func (e *exploration) prepare() error {
 	}
 	e.quietUses = e.simulation.Uses()
 	e.plan = &plan.Plan{
-		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag,
+		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag, Seed: e.options.seed,
 		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(), Since: e.since(), Ends: e.raceEnds,
 	}
 	return nil

@@ -52,6 +52,7 @@ type options struct {
 	most    map[Kind]int
 	waived  []waiver
 	budget  time.Duration
+	seed    uint64
 	later   int  // scenarios of the same suite that come later
 	suite   bool // whose end says which waivers were not needed
 }
@@ -78,6 +79,11 @@ func Sample(pairs int) Option { return func(o *options) { o.pairs = pairs } }
 // many are not, and how to go on. 0 means the time until the test's deadline, less a margin of at most
 // a minute, and a little for each later scenario of a [Suite]. A negative time is an error.
 func Budget(d time.Duration) Option { return func(o *options) { o.budget = d } }
+
+// Seed plays the schedules in a random order, which n determines, and other pairs than without it. With [AtMost] or
+// [Budget] that is a random sample of all schedules: the next number is another sample. 0 means the order
+// that [Budget] describes.
+func Seed(n uint64) Option { return func(o *options) { o.seed = n } }
 
 // AtMost plays at most n schedules of each of these kinds, spread evenly over all of them; without kinds,
 // at most n in all, in the order that [Budget] describes. 0 means all.

@@ -38,7 +38,8 @@ func TestRecoveries(t *testing.T) {
 
 // TestDeep plays as many schedules as TRIMTAB_SCHEDULES says, over all scenarios: those of all kinds, all
 // disturbances of recoveries from crashes, and pairs at random, the same ones each time, for what is left of
-// the number. The scenarios share the number and the time equally.
+// the number. The scenarios share the number and the time equally. TRIMTAB_SEED chooses a random sample of all of
+// them instead of the first ones: with another number, another sample.
 func TestDeep(t *testing.T) {
 	number := os.Getenv("TRIMTAB_SCHEDULES")
 	if number == "" {
@@ -48,11 +49,18 @@ func TestDeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seed := uint64(0)
+	if number = os.Getenv("TRIMTAB_SEED"); number != "" {
+		if seed, err = strconv.ParseUint(number, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
 	all := scenarios.All()
 	began, played := time.Now(), 0
 	for i, s := range all {
 		left := len(all) - i
 		opts := append(waived(s), shareOf(t, s, (wanted-played+left-1)/left, left)...)
+		opts = append(opts, fault.Seed(seed))
 		t.Run(s.Name, func(t *testing.T) {
 			for _, n := range fault.Run(t, s, opts...).Schedules {
 				played += n

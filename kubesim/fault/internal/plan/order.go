@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -41,6 +42,11 @@ func Order(jobs []run.Job) []run.Job {
 		ordered[i] = p.job
 	}
 	return ordered
+}
+
+// Shuffle puts schedules in a random order, the same one each time with the same seed.
+func Shuffle(jobs []run.Job, seed uint64) {
+	rand.New(rand.NewPCG(seed, uint64(len(jobs)))).Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
 }
 
 // tierOf says how telling a schedule is, 0 is the most.

@@ -44,6 +44,8 @@ type Plan struct {
 	Ends func(run.Racing) []*history.Run
 	// Lag is for how long reads of the external API may be behind.
 	Lag time.Duration
+	// Seed determines which pairs are played.
+	Seed uint64
 	// Keep are rules that are switched off.
 	Keep []Rule
 	// Pruned counts the schedules that were left out.
@@ -345,12 +347,13 @@ func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
 	return jobs
 }
 
-// Pairs samples n times two disturbances in one run, the same ones each time. The second is placed by the undisturbed run too, so it may find nothing to disturb.
+// Pairs samples n times two disturbances in one run, the same ones each time with the same seed. The second is placed
+// by the undisturbed run too, so it may find nothing to disturb.
 func (p *Plan) Pairs(n int) []run.Job {
 	silent := *p
 	silent.Pruned = map[Rule]int{}
 	singles := slices.Concat(silent.Crashes(), silent.Faults(), silent.Stale())
-	source := rand.New(rand.NewPCG(1, uint64(len(singles))))
+	source := rand.New(rand.NewPCG(1+p.Seed, uint64(len(singles))))
 	var jobs []run.Job
 	for range min(n, len(singles)*(len(singles)-1)/2) {
 		a, b := singles[source.IntN(len(singles))].Schedule[0], singles[source.IntN(len(singles))].Schedule[0]
