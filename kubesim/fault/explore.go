@@ -230,6 +230,8 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.recovering()
 	case LateWrites:
 		return e.arriving()
+	case OldCaches:
+		return e.plan.Remembering(), nil
 	case Pairs:
 		return e.plan.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
 	}

@@ -67,6 +67,13 @@ const (
 	// Such runs are judged by their end (I1), and by what nobody may do meanwhile (I2, I3, I6, I10, I13). They
 	// are played only if named in [Only], because they ask for more than many operators promise.
 	LateWrites Kind = Kind(schedule.LateWrites)
+	// OldCaches kill the operator after a write, and let all caches of the next process begin with one older state: as it
+	// was before a change of the same step, or before or after a change of others in an earlier one. They catch up after three passes, or nine
+	// seconds. That happens where caches are filled by lists instead of streaming lists: with an API server whose feature
+	// gate WatchList is off, as by default before Kubernetes 1.34, except in 1.32, or with a client whose gate WatchListClient
+	// is off, by default before client-go 0.35 or by the environment variable KUBE_FEATURE_WatchListClient=false. They are
+	// played only if named in [Only].
+	OldCaches Kind = Kind(schedule.OldCaches)
 )
 
 // SampledPairs is the number of [Pairs] that are played unless [Sample] sets another one.

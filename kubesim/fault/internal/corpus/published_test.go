@@ -113,6 +113,10 @@ func publishedBugs() map[string]bug {
 			why:   "a merge patch of conditions takes away what another process has written there",
 			setup: SetupConditions, also: []fault.Kind{fault.Contention}, kind: fault.Contention, want: "I10", within: 58,
 		},
+		"rabbitmq#648": {
+			why:   "an old cache shows a former cluster of the same name being deleted, and the set of the present one goes",
+			setup: SetupStops, change: again, also: []fault.Kind{fault.OldCaches}, kind: fault.OldCaches, want: "I3", within: 400,
+		},
 		"machine-controller#581": {
 			why: "the finalizer is written after the external create",
 			setup: func(fixed bool) func(ctrl.Manager, *fault.Env) error {
@@ -187,6 +191,9 @@ func SetupCasskop(published bool) func(fixed bool) func(ctrl.Manager, *fault.Env
 
 // fixedSize leaves the change of size out of the story.
 func fixedSize(s *fault.Scenario) { s.Steps = slices.Delete(s.Steps, 1, 2) }
+
+// again creates the item once more when it is gone.
+func again(s *fault.Scenario) { s.Steps[1], s.Steps[2] = s.Steps[2], s.Steps[0] }
 
 // reconfigured changes the text instead of the size.
 func reconfigured(s *fault.Scenario) { s.Steps[1] = fault.Merge(item(), `{"spec":{"text":"two"}}`) }

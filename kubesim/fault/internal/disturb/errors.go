@@ -33,7 +33,7 @@ func Answers() []string {
 	return []string{
 		schedule.CrashBefore, schedule.CrashAfter, schedule.LostAnswer, schedule.NoAnswer,
 		schedule.Throttled, schedule.Failed, schedule.Refused, schedule.FailedAfter,
-		schedule.LateWrite,
+		schedule.LateWrite, schedule.OldCache,
 	}
 }
 
@@ -52,14 +52,18 @@ func Departs(kind string) bool { return kind == schedule.LateWrite }
 
 // Kills reports whether the process is dead after a call with this disturbance.
 func Kills(kind string) bool {
-	return kind == schedule.CrashBefore || kind == schedule.CrashAfter || kind == schedule.LateWrite
+	switch kind {
+	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite, schedule.OldCache:
+		return true
+	}
+	return false
 }
 
 // Answer is what a caller of Kubernetes gets in place of the real answer; neither for "" and for
 // disturbances that leave the answer as it is.
 func Answer(kind string, r *http.Request) (*http.Response, error) {
 	switch kind {
-	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite:
+	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite, schedule.OldCache:
 		return nil, ErrDead
 	case schedule.LostAnswer, schedule.NoAnswer:
 		return nil, ErrNoAnswer
@@ -85,7 +89,7 @@ func Throttle(r *http.Request, status metav1.Status) *http.Response {
 // disturbances that leave the answer as it is.
 func Failure(kind string) error {
 	switch kind {
-	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite:
+	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite, schedule.OldCache:
 		return ErrDead
 	case schedule.LostAnswer, schedule.NoAnswer:
 		return ErrNoAnswer

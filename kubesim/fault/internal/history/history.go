@@ -342,6 +342,19 @@ func Housekeeping(group, resource string) bool {
 	return false
 }
 
+// Watched returns what reports whether the operator's caches show a kind: one that is listed or watched in no pass,
+// and no housekeeping.
+func (r *Run) Watched() func(group, resource string) bool {
+	type kind struct{ group, resource string }
+	all := map[kind]bool{}
+	for i := range r.Calls {
+		if c := &r.Calls[i]; c.Pass == Nobody && (c.Verb == "list" || c.Verb == "watch") && !Housekeeping(c.Group, c.Resource) {
+			all[kind{c.Group, c.Resource}] = true
+		}
+	}
+	return func(group, resource string) bool { return all[kind{group, resource}] }
+}
+
 // Target says in words what a call is: "patch streams/status default/orders", or the author's name of an
 // external call.
 func (c *Call) Target() string {

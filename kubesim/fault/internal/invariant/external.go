@@ -196,7 +196,7 @@ func (c *census) countLost(view int, before, now map[externalID]history.Resource
 
 // findDuplicates is I3: for one object no more is made than in the undisturbed run.
 func findDuplicates(r, u *index) []history.Violation {
-	return append(findTwins(r, u), findSurplus(r, u)...)
+	return slices.Concat(findTwins(r, u), findSurplus(r, u), findRemade(r, u))
 }
 
 // findTwins is I3 for external resources.

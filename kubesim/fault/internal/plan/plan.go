@@ -106,7 +106,7 @@ func (p *Plan) Crashes() []run.Job {
 func (p *Plan) crash(kind string, call int) run.Job {
 	j := single(kind, call)
 	if steps := p.Reference.Run.Steps; p.Replicas <= 1 && call < steps[len(steps)-1].SettledCall { // else it is in the silence, and no snapshot leads there
-		j.From = p.Reference.Learned.Snapshots[run.Point{Call: call, After: kind == schedule.CrashAfter}]
+		j.From = p.Reference.Learned.Snapshots[run.Point{Call: call, After: kind != schedule.CrashBefore}]
 	}
 	return j
 }

@@ -215,6 +215,8 @@ func meaning(kind string) string {
 		return ": a user writes a status just before"
 	case "late-write":
 		return ": the process is killed, the request is on its way"
+	case "old-cache":
+		return ": the process is killed, the caches of the next one begin with an older state"
 	case "arrival":
 		return ": the request of a process that is dead has its effect"
 	case "overtaken":

@@ -37,6 +37,7 @@ type calls struct {
 	record   *history.Recorder
 	learned  *Learned
 	flights  *flights
+	past     *past
 
 	waitsUntil time.Time // the end of the present step's Wait
 }
@@ -44,7 +45,7 @@ type calls struct {
 // transport carries the requests of one process. All of them come through here:
 // those of clients, caches, recorders and leases.
 func (c *calls) transport(p *Process) http.RoundTripper {
-	return endless{&apiserver.Transport{
+	return endless{oldLists{c.past, p, &apiserver.Transport{
 		Server: c.box.Server,
 		Client: apiserver.Client{DB: c.box.DB, User: c.account, Gate: &p.gate, Audit: c.audit},
 		Around: func(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -53,7 +54,7 @@ func (c *calls) transport(p *Process) http.RoundTripper {
 			}
 			return c.kubernetes(p, info, r, send)
 		},
-	}}
+	}}}
 }
 
 // endless keeps watches open: informers ask for an end after a random time, which would make
@@ -183,6 +184,7 @@ func (c *calls) perform(p *Process, call *history.Call, a asked) string {
 	c.keep(call, true)
 	c.others.After(call)
 	if disturb.Kills(call.Fault) {
+		c.rememberPast(d)
 		c.learned.Crashed = c.learned.count(history.Position{Call: call.Index})
 		p.crash()
 	}

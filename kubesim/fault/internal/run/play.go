@@ -46,7 +46,7 @@ func (w *Worker) newPlay(j Job) *play {
 	others := &disturb.Others{Schedule: j.Schedule, Races: s.Races, Like: j.Like}
 	air := &flights{}
 	c := &calls{
-		flights: air, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
+		flights: air, past: &past{}, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
 		schedule: j.Schedule, others: others, record: record, learned: learned,
 	}
 	points := &points{schedule: j.Schedule, record: record, events: e, learned: learned}
@@ -83,7 +83,9 @@ func (p *play) live(settings sandbox.Settings) error {
 	if err != nil {
 		return err
 	}
-	p.enter(box)
+	if p.job.From == nil {
+		p.enter(box)
+	}
 	steps := append([]Step{{Name: "start"}}, p.scenario.Steps...)
 	for last := p.job.lastStep(len(steps) - 1); p.step <= last; {
 		if err := p.playStep(steps[p.step]); err != nil {
@@ -124,6 +126,8 @@ func (p *play) resume(settings sandbox.Settings) (*sandbox.Sandbox, error) {
 		c.Code, c.Rev, c.Last, c.Changed = 0, 0, 0, false
 	}
 	c.Fault, c.Err = d.Kind, disturb.ErrDead.Error()
+	p.enter(box) // the revision to begin with is looked for there
+	p.calls.rememberPast(d)
 	p.record.Disturbed(d.Kind, c.Index, c.What)
 	return box, nil
 }
@@ -298,9 +302,10 @@ func (p *play) outlast() error {
 }
 
 // remind starts the operator again, so that it observes everything: what nobody is told of, and what
-// is held up by code that does not return, may stay wrong until then, but no longer.
+// is held up by code that does not return, may stay wrong until then, but no longer. So may a status that a dead
+// process wrote late: it is like one that somebody forged.
 func (p *play) remind(wanted []history.State) error {
-	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang) || p.isOneOf(wanted) {
+	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite) || p.isOneOf(wanted) {
 		return nil
 	}
 	p.noteHeld()

@@ -64,6 +64,7 @@ func (p *Process) start(s *Scenario) error {
 	p.gate.Wake = p.queue.Notify
 	p.events.setCaching(false)
 	p.number = p.record.BeginProcess()
+	p.calls.past.begin(p)
 	mgr, err := ctrl.NewManager(p.config(), p.options(s.Manager))
 	if err != nil {
 		cancel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
 const (
@@ -23,9 +24,11 @@ const (
 	reopens = 2 * time.Second
 )
 
-// lateness is one watch whose events wait while those of others come.
+// lateness is one watch whose events wait while those of others come, or all of a process that has begun with old
+// caches.
 type lateness struct {
 	of     delivery  // the first that waits
+	whole  bool      // all watches of that process wait
 	passes int       // that have to end before it is over
 	from   int       // the first pass that counts
 	until  time.Time // by when it is over in any case
@@ -33,7 +36,9 @@ type lateness struct {
 }
 
 // isOf reports whether an event belongs to the watch.
-func (l *lateness) isOf(d delivery) bool { return d.gate == l.of.gate && d.Watch == l.of.Watch }
+func (l *lateness) isOf(d delivery) bool {
+	return d.gate == l.of.gate && (l.whole || d.Watch == l.of.Watch)
+}
 
 // interrupt does to the watch of an event what the schedule wants before it is delivered, and reports
 // whether that is the end of the event for now. Events of a watch keep their order, and what the last one
@@ -56,6 +61,22 @@ func (e *events) interrupt(d delivery) bool {
 		of: d, passes: max(1, passes), from: len(e.record.Run.Passes), until: time.Now().Add(lateMost), merged: f.Kind == schedule.Merged,
 	}
 	return true
+}
+
+// delayAll lets the events of all watches of a process wait.
+func (e *events) delayAll(gate *store.Gate) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late = &lateness{
+		of: delivery{gate: gate}, whole: true, passes: oldPasses, from: len(e.record.Run.Passes), until: time.Now().Add(lateMost),
+	}
+}
+
+// areDelayed reports whether the events of all watches of a process wait.
+func (e *events) areDelayed(gate *store.Gate) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.late != nil && e.late.whole && e.late.of.gate == gate
 }
 
 // end ends the watch of an event, with 410 Gone if gone is set.

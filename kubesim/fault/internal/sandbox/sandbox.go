@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -207,6 +208,27 @@ func (s *Sandbox) decode(key string, data []byte, rev int64) decoded {
 	d := decoded{gr, u}
 	s.Memory[id] = d
 	return d
+}
+
+// Before returns the revision before the last so many changes of some kinds; 0 if there were not so many after
+// revision since.
+func (s *Sandbox) Before(changes int, since int64, of func(group, resource string) bool) int64 {
+	for _, c := range slices.Backward(s.DB.History()) {
+		if c.Rev <= since {
+			break
+		}
+		shown := s.decode(c.Key, c.After, c.Rev)
+		if shown.object == nil {
+			shown = s.decode(c.Key, c.Before, c.PrevRev)
+		}
+		if shown.object == nil || !of(shown.resource.Group, shown.resource.Resource) {
+			continue
+		}
+		if changes--; changes <= 0 {
+			return c.Rev - 1
+		}
+	}
+	return 0
 }
 
 // Complete puts into the record what the storage kept.

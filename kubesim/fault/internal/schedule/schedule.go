@@ -52,6 +52,9 @@ const (
 	// comparison.
 	DeletedBefore = "deleted-before"
 	DeletedAfter  = "deleted-after"
+	// OldCache kills the process after the call; the caches of the next one begin with what there was so many
+	// changes ago.
+	OldCache = "old-cache"
 	// Arrival is no part of a schedule: it names, in the record, the call as which a late write arrives.
 	Arrival = "arrival"
 	// Until is no disturbance: it ends a run after the step of that number.
@@ -80,6 +83,7 @@ const (
 	Replacements Family = "replacements"
 	LateWrites   Family = "late-writes"
 	Contention   Family = "contention"
+	OldCaches    Family = "old-caches"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -111,6 +115,8 @@ func (d Disturbance) Family() Family {
 		return Hangs
 	case LateWrite:
 		return LateWrites
+	case OldCache:
+		return OldCaches
 	case Overtaken, DeletedBefore, DeletedAfter:
 		return Overtakes
 	}
