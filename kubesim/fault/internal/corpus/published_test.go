@@ -115,7 +115,7 @@ func publishedBugs() map[string]bug {
 		},
 		"rabbitmq#648": {
 			why:   "an old cache shows a former cluster of the same name being deleted, and the set of the present one goes",
-			setup: SetupStops, change: again, also: []fault.Kind{fault.OldCaches}, kind: fault.OldCaches, want: "I3", within: 400,
+			setup: SetupStops, change: again, also: []fault.Kind{fault.OldCaches}, kind: fault.OldCaches, want: "I3", within: 74,
 		},
 		"machine-controller#581": {
 			why: "the finalizer is written after the external create",
