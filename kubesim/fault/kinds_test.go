@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,33 @@ func TestLag(t *testing.T) {
 	s.Lag = 5 * time.Second
 	if r := Explore(t, s, Only(Stale)); !lagging(r) {
 		t.Error("an operator that takes what it does not see for absent passed with an external API whose reads lag")
+	}
+}
+
+// TestLagEnds proves that a read does not lag behind a write that was too long ago, also where the plan, which goes by the
+// undisturbed run, could not know: in a pair, or when a schedule is shortened.
+func TestLagEnds(t *testing.T) {
+	s := toyLife("")
+	s.Lag = 5 * time.Second
+	e, _ := prepared(t, s)
+	var changed time.Time
+	late := -1
+	for _, c := range e.reference.Run.Calls {
+		switch {
+		case c.Side != history.External:
+		case c.Write:
+			changed = c.At
+		case !changed.IsZero() && c.At.Sub(changed) > s.Lag:
+			late = c.Index
+		}
+	}
+	if late < 0 {
+		t.Fatal("no external read comes long after a write")
+	}
+	*replayFlag = fmt.Sprintf("v1/toy/lag@%d", late)
+	defer func() { *replayFlag = "" }()
+	if r, err := explored(t, s, time.Minute); err == nil || !strings.Contains(err.Error(), "disturbs nothing") {
+		t.Errorf("a read long after a write was disturbed: %v, %v", r.Disturbed, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -33,6 +34,8 @@ type loop struct {
 	// have arrived.
 	land     func() bool
 	inFlight func() time.Time
+	// count is how much has happened.
+	count *atomic.Int64
 }
 
 // actsPerStep bounds what may happen until the cluster is quiet: far more than any operator
@@ -57,6 +60,7 @@ func (l *loop) pass(d time.Duration) error {
 // nothing happens.
 func (l *loop) until(left func() time.Duration) error {
 	for acts := 0; ; {
+		l.count.Add(1)
 		synctest.Wait()
 		gone, err := l.fleet.replace()
 		if gone {

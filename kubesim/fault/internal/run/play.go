@@ -55,7 +55,7 @@ func (w *Worker) newPlay(j Job) *play {
 		return &Process{queue: queue, calls: c, events: e, points: points, record: record, doors: doors}
 	}}
 	return &play{
-		loop:     loop{quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last},
+		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last},
 		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
 	}
 }

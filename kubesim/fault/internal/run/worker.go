@@ -3,6 +3,7 @@ package run
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ import (
 
 // Simulation plays one scenario, many times.
 type Simulation struct {
-	// Hung is after how long of real time a run is given up.
+	// Hung is after how long of real time a run is given up in which nothing happens.
 	Hung time.Duration
 	// State says what else to leave out of comparisons. It must not change while runs are played.
 	State state.Options
@@ -76,6 +77,7 @@ func (s *Simulation) Uses() []apiserver.Use { return s.audit.Uses() }
 type Worker struct {
 	simulation *Simulation
 	settings   sandbox.Settings
+	acts       atomic.Int64 // how much has happened in all runs
 }
 
 // NewWorker starts a server for runs.
@@ -88,7 +90,7 @@ func (s *Simulation) NewWorker() (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{s, sandbox.Settings{
+	return &Worker{simulation: s, settings: sandbox.Settings{
 		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles, Webhooks: webhooks,
 		Make: s.external, Lag: s.lag, Actors: s.actors, Memory: sandbox.Memory{},
 	}}, nil
@@ -112,10 +114,8 @@ func (w *Worker) Play(t *testing.T, j Job) Result {
 			}
 		})
 	}()
-	var r Result
-	select {
-	case r = <-results:
-	case <-time.After(w.simulation.Hung):
+	r, ok := await(results, w.simulation.Hung, w.acts.Load)
+	if !ok {
 		return Result{Err: stuck(w.simulation.Hung, <-bubble), Lost: true}
 	}
 	if r.Lost { // the server belongs to that bubble now
@@ -128,6 +128,23 @@ func (w *Worker) Play(t *testing.T, j Job) Result {
 		r.Err = err
 	}
 	return r
+}
+
+// await returns the result of a run, unless nothing happens in it for a time, by a count of what does. A busy machine may
+// take long for it.
+func await[R any](results <-chan R, hung time.Duration, acts func() int64) (result R, ok bool) {
+	for before := acts(); ; {
+		select {
+		case result = <-results:
+			return result, true
+		case <-time.After(hung):
+			now := acts()
+			if now == before {
+				return result, false
+			}
+			before = now
+		}
+	}
 }
 
 // live plays a job, within the bubble.

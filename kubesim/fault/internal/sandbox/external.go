@@ -93,12 +93,18 @@ func (s *Sandbox) Observe(call int) bool {
 // External is the external API; nil if there is none.
 func (s *Sandbox) External() External { return s.external }
 
-// Earlier is the external API as it was before the last write; nil if that was not kept.
-func (s *Sandbox) Earlier() External { return s.earlier }
+// Earlier is the external API as it was before the last write; nil if that was not kept, or is longer ago than
+// reads may lag.
+func (s *Sandbox) Earlier() External {
+	if time.Since(s.written) >= s.Lag {
+		return nil
+	}
+	return s.earlier
+}
 
 // KeepEarlier keeps the external API as it is, for reads that lag behind what follows.
 func (s *Sandbox) KeepEarlier() {
 	if s.external != nil && s.external.CanCopy() {
-		s.earlier = s.external.Copy()
+		s.earlier, s.written = s.external.Copy(), time.Now()
 	}
 }

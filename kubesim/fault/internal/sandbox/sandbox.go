@@ -60,7 +60,8 @@ type Sandbox struct {
 	admin    client.Client
 	actors   *actor.Actors
 	external External
-	earlier  External // before the last write, for reads that lag
+	earlier  External  // before the last write, for reads that lag
+	written  time.Time // when that was
 	record   *history.Recorder
 	idle     moment // at which the scenario's actors had nothing to do
 	refused  bool   // what somebody did last, by a webhook
