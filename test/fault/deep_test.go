@@ -56,14 +56,13 @@ func TestDeep(t *testing.T) {
 		}
 	}
 	all := scenarios.All()
-	began, played := time.Now(), 0
+	began, played, left := time.Now(), 0, 0 // left by those that have fewer
 	for i, s := range all {
-		left := len(all) - i
-		opts := append(waived(s), shareOf(t, s, (wanted-played+left-1)/left, left)...)
-		opts = append(opts, fault.Seed(seed))
 		t.Run(s.Name, func(t *testing.T) {
-			for _, n := range fault.Run(t, s, opts...).Schedules {
-				played += n
+			left += wanted*(i+1)/len(all) - wanted*i/len(all)
+			opts := append(waived(s), shareOf(t, s, left, len(all)-i)...)
+			for _, n := range fault.Run(t, s, append(opts, fault.Seed(seed))...).Schedules {
+				played, left = played+n, left-n
 			}
 		})
 	}
@@ -71,8 +70,8 @@ func TestDeep(t *testing.T) {
 	t.Logf("%d schedules in %s, %.1f per second", played, took.Round(time.Second), float64(played)/took.Seconds())
 }
 
-// shareOf are the options for a scenario that plays n schedules, with so many scenarios left, this one included.
-func shareOf(t *testing.T, s fault.Scenario, n, left int) []fault.Option {
+// shareOf are the options for a scenario that plays n schedules, with so many that share the time from here on.
+func shareOf(t *testing.T, s fault.Scenario, n, sharing int) []fault.Option {
 	t.Helper()
 	kinds := []fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
@@ -84,7 +83,11 @@ func shareOf(t *testing.T, s fault.Scenario, n, left int) []fault.Option {
 	}
 	opts := []fault.Option{fault.Only(kinds...), fault.Unpruned(fault.Alternating), fault.Sample(n), fault.AtMost(n)}
 	if deadline, ok := t.Deadline(); ok {
-		opts = append(opts, fault.Budget(time.Until(deadline.Add(-time.Minute))/time.Duration(left)))
+		budget := time.Until(deadline.Add(-time.Minute)) / time.Duration(sharing)
+		if budget <= 0 {
+			t.Skip("the time is over; allow more with -timeout")
+		}
+		opts = append(opts, fault.Budget(budget))
 	}
 	return opts
 }
