@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -116,6 +117,13 @@ func TestStatefulSets(t *testing.T) {
 			return fmt.Errorf("the Pod outlives its StatefulSet: %w", err)
 		}),
 	)
+}
+
+// TestPatientPods proves that a Pod which may take a week to end does not: its containers end when they are told to.
+func TestPatientPods(t *testing.T) {
+	p := &corev1.Pod{ObjectMeta: meta(), Spec: template().Spec}
+	p.Spec.TerminationGracePeriodSeconds = new(int64(7 * 24 * 60 * 60))
+	played(t, fault.Create(p).Becomes(p, "Ready"), fault.Delete(p), fault.Wait(time.Minute).Gone(p))
 }
 
 // TestAdoption proves that Pods which outlive their StatefulSet belong to one that is created under its name later: operators

@@ -20,12 +20,12 @@ import (
 const node = "node"
 
 // Pods is scheduler and kubelet of one node: Pods are bound, run and become ready. A Pod that is deleted is removed
-// after its grace period. Containers never end by themselves.
+// after its grace period, or after 30 seconds if that is longer. Containers never end by themselves.
 func Pods() fault.Actor {
 	return each("kubelet", &corev1.PodList{}, func(ctx context.Context, c client.Client, p *corev1.Pod) error {
 		switch {
 		case p.DeletionTimestamp != nil:
-			if time.Now().Before(p.DeletionTimestamp.Time) {
+			if time.Now().Before(endOf(p)) {
 				return nil
 			}
 			return c.Delete(ctx, p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID})
@@ -38,6 +38,20 @@ func Pods() fault.Actor {
 		}
 		return writeStatus(ctx, c, p, run)
 	})
+}
+
+// termination is how long containers take to end at most, even if they may take longer.
+const termination = 30 * time.Second
+
+// endOf is when the containers of a Pod that is being deleted have ended.
+func endOf(p *corev1.Pod) time.Time {
+	end := p.DeletionTimestamp.Time
+	if grace := p.DeletionGracePeriodSeconds; grace != nil {
+		if longer := time.Duration(*grace)*time.Second - termination; longer > 0 {
+			end = end.Add(-longer)
+		}
+	}
+	return end
 }
 
 // run is a Pod whose containers run and are ready.

@@ -175,9 +175,44 @@ func differingFields(key, a, b string) []Difference {
 		case x == nil:
 			text = fmt.Sprintf("%s of %s is %s, and missing without the disturbance", path, name, short(y))
 		}
-		all = append(all, Difference{resource + " " + path, text})
+		subject := resource + " " + path
+		if path == "state" && strings.HasPrefix(resource, "external ") {
+			subject = strings.TrimSuffix(subject+" "+differingParts(x, y), " ")
+		}
+		all = append(all, Difference{subject, text})
 	})
 	return all
+}
+
+// differingParts names the parts in which two states of an external resource differ, if both have the same named
+// parts: "flags, plugins" for "flags: all, plugins: a". Different mistakes lose different parts.
+func differingParts(x, y any) string {
+	before, names := partsOf(x)
+	now, same := partsOf(y)
+	if len(names) < 2 || !slices.Equal(names, same) {
+		return ""
+	}
+	var differ []string
+	for i, name := range names {
+		if before[i] != now[i] {
+			differ = append(differ, name)
+		}
+	}
+	return strings.Join(differ, ", ")
+}
+
+// partsOf splits a text such as "size 1, started true", and returns the names of its parts; no names if a part has none.
+func partsOf(v any) (parts, names []string) {
+	text, _ := v.(string)
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
+		part = strings.TrimSpace(part)
+		end := strings.IndexAny(part, ":= ")
+		if end <= 0 {
+			return nil, nil
+		}
+		parts, names = append(parts, part), append(names, part[:end])
+	}
+	return parts, names
 }
 
 // short is a value for a sentence.

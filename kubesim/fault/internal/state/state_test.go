@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -277,6 +278,50 @@ func TestDifferingCondition(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, state.Differences(a, b)); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatesInParts proves that different parts of the state of an external resource are different subjects, since
+// different mistakes may lose them.
+func TestStatesInParts(t *testing.T) {
+	of := func(text string) history.State {
+		return history.State{Resources: []history.Resource{{Kind: "node", ID: "n-0", State: text}}}
+	}
+	for name, test := range map[string]struct{ want, got, subject string }{
+		"the first":       {"flags: all, plugins: a b", "flags: , plugins: a b", "external node state flags"},
+		"the second":      {"flags: all, plugins: a b", "flags: all, plugins: a", "external node state plugins"},
+		"both":            {"flags: all, plugins: a b", "flags: , plugins: ", "external node state flags, plugins"},
+		"separated":       {"size=1; started=true", "size=2; started=true", "external node state size"},
+		"by words":        {"size 1, started true", "size 1, started false", "external node state started"},
+		"a single word":   {"on", "off", "external node state"},
+		"values in a row": {"a, b", "a, c", "external node state"},
+		"other parts":     {"size 1, started true", "size 1", "external node state"},
+		"in the value":    {"text: a, b, mode: c", "text: a, mode: c", "external node state"},
+		"missing":         {"size 1, started true", "", "external node state"},
+		"as a map of Go":  {"{size:1 started:true}", "{size:2 started:true}", "external node state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := state.Differences(of(test.want), of(test.got))
+			if len(found) != 1 || found[0].Subject != test.subject {
+				t.Errorf("from %q to %q: %+v, want subject %q", test.want, test.got, found, test.subject)
+			}
+		})
+	}
+}
+
+// TestForeignMark proves that the mark of the other writer is left out where an operator copies it to.
+func TestForeignMark(t *testing.T) {
+	const manifest = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {volumeClaimTemplates: [{metadata: {name: c%s}}]}}`
+	of := func(more string) history.State {
+		return state.Of([]state.Object{object(t, "statefulsets.apps", fmt.Sprintf(manifest, more))}, nil, state.Options{})
+	}
+	for _, more := range []string{`, annotations: {fault.kubesim/touched: "8"}`, `, labels: {fault.kubesim/touched: "8"}`} {
+		if diff := state.Diff(of(""), of(more)); diff != "" {
+			t.Errorf("with %s:\n%s", more, diff)
+		}
+	}
+	if diff := state.Diff(of(`, annotations: {a: b}`), of(`, annotations: {a: b, fault.kubesim/touched: "8"}`)); diff != "" {
+		t.Errorf("beside another annotation:\n%s", diff)
 	}
 }
 

@@ -171,15 +171,23 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 			return !p.generations
 		case "annotations", "labels":
 			m, ok := v.(map[string]any)
-			_, only := m[touched]
-			return ok && (len(m) == 0 || len(m) == 1 && only)
+			return ok && len(m) == 0 || isOnlyTouched(v)
 		}
-	case (in == "annotations" || in == "labels") && indent == 4:
+	case key == "annotations" || key == "labels": // operators copy them, for example into templates
+		return isOnlyTouched(v)
+	case in == "annotations" || in == "labels":
 		return key == touched
 	case p.object.Resource == "services" && p.object.Group == "":
 		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
 	}
 	return false
+}
+
+// isOnlyTouched reports whether a map contains only the mark of the other writer.
+func isOnlyTouched(v any) bool {
+	m, ok := v.(map[string]any)
+	_, marked := m[touched]
+	return ok && len(m) == 1 && marked
 }
 
 // ownConditions leaves the other writer's condition out of a list of conditions; nil if nothing is left of it.
