@@ -63,11 +63,10 @@ func New(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := store.New()
+	db := server.Begin()
 	if err := apiserver.Populate(db); err != nil {
 		t.Fatal(err)
 	}
-	server.Furnish(db)
 	if err := furnishWebhooks(server, db, o.Webhooks); err != nil {
 		t.Fatal(err)
 	}

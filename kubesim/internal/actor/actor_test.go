@@ -41,7 +41,7 @@ func newCluster(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefi
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := store.New()
+	db := server.Begin()
 	if err := apiserver.Populate(db); err != nil {
 		t.Fatal(err)
 	}

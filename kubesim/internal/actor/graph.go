@@ -90,7 +90,12 @@ func (g *graph) set(key string, data []byte, rev int64) {
 	if data == nil || !ok {
 		return
 	}
-	n := &node{key: key, kind: kind, rev: rev, data: data, ObjectMeta: metadata(key, data)}
+	n := &node{key: key, kind: kind, rev: rev, data: data}
+	if given, ok := g.server.Given()[key]; ok && rev == store.First {
+		n.ObjectMeta = given // decoding a CRD takes longer than all else
+	} else {
+		n.ObjectMeta = metadata(key, data)
+	}
 	g.nodes[key] = n
 	if n.deleting() || len(n.OwnerReferences) > 0 {
 		g.restless[key] = n

@@ -9,8 +9,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/trimtab-dev/trimtab/kubesim/internal/store"
 )
 
 // BenchmarkRequest measures requests as operators make them, with two clients watching.
@@ -32,7 +30,7 @@ func BenchmarkRequest(b *testing.B) {
 		"create delete": {"", "", secrets, "", ""},
 	} {
 		b.Run(name, func(b *testing.B) {
-			db := store.New()
+			db := server.Begin()
 			if err := Populate(db); err != nil {
 				b.Fatal(err)
 			}

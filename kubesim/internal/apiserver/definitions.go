@@ -100,17 +100,9 @@ func (d *definition) served() bool {
 	return apihelpers.IsCRDConditionTrue(d.CustomResourceDefinition, apiextensionsv1.Established)
 }
 
-// definitions returns the CRDs of a cluster. One that never had any shows those of the server.
-func (s *Server) definitions(db *store.DB) definitions {
-	if all := definitionsOf.Of(db); len(all) > 0 || !s.lend {
-		return all
-	}
-	return s.lent
-}
-
 // custom returns the handler of a resource of a cluster.
 func (s *Server) custom(db *store.DB, gr schema.GroupResource) (http.Handler, error) {
-	d := s.definitions(db).byName(gr.Resource + "." + gr.Group)
+	d := definitionsOf.Of(db).byName(gr.Resource + "." + gr.Group)
 	if d == nil || !d.served() {
 		return http.HandlerFunc(notFound), nil
 	}
@@ -156,6 +148,7 @@ func definitionCodec() runtime.Codec {
 // install makes CRDs as a user would, so that a wrong one is refused as it is by a cluster,
 // and keeps what is stored for the clusters to come.
 func (s *Server) install(crds []*apiextensionsv1.CustomResourceDefinition) error {
+	s.given, s.begin = map[string]metav1.ObjectMeta{}, store.Begin(nil)
 	if len(crds) == 0 {
 		return nil
 	}
@@ -172,13 +165,17 @@ func (s *Server) install(crds []*apiextensionsv1.CustomResourceDefinition) error
 			return fmt.Errorf("kubesim: install CRD %s: %w", crd.Name, err)
 		}
 	}
+	var rows []store.Stored
 	for _, d := range definitionsOf.Of(db) {
 		if !d.served() {
 			return fmt.Errorf("kubesim: install CRD %s: %s", d.Name, d.refusal())
 		}
-		s.given = append(s.given, aged(d.CustomResourceDefinition))
+		row, crd := aged(d.CustomResourceDefinition)
+		rows, s.given[row.Key] = append(rows, row), crd.ObjectMeta
 	}
-	s.lent, s.lend = newDefinitions(s.given), true
+	first := store.Begin(rows).Open()
+	definitionsOf.Of(first) // once for all clusters
+	s.begin = first.Snapshot()
 	return nil
 }
 
@@ -187,7 +184,7 @@ func longAgo() metav1.Time { return metav1.Date(1999, 12, 31, 0, 0, 0, 0, time.U
 
 // aged returns a CRD as it is stored in each cluster from the start: older than the cluster,
 // wherever it was made.
-func aged(crd *apiextensionsv1.CustomResourceDefinition) store.Stored {
+func aged(crd *apiextensionsv1.CustomResourceDefinition) (store.Stored, *apiextensionsv1.CustomResourceDefinition) {
 	crd = crd.DeepCopy()
 	crd.CreationTimestamp, crd.ManagedFields, crd.ResourceVersion = longAgo(), nil, ""
 	for i := range crd.Status.Conditions {
@@ -197,14 +194,11 @@ func aged(crd *apiextensionsv1.CustomResourceDefinition) store.Stored {
 	if err != nil {
 		panic(err) // it was decoded by the same codec
 	}
-	return store.Stored{Key: crdPrefix + "/" + crd.Name, Data: data}
+	return store.Stored{Key: crdPrefix + "/" + crd.Name, Data: data}, crd
 }
 
-// Furnish puts the server's CRDs into an empty cluster, where clients can see, change and delete
-// them. One without them serves them too, but does not show them.
-func (s *Server) Furnish(db *store.DB) {
-	for _, g := range s.given {
-		db.Load(g.Key, g.Data)
-	}
-	s.lend = false
-}
+// Begin returns a new cluster that has the server's CRDs and nothing else. Clients can see, change and delete them.
+func (s *Server) Begin() *store.DB { return s.begin.Open() }
+
+// Given returns the CRDs that each cluster begins with, by key: their metadata, which must not be modified.
+func (s *Server) Given() map[string]metav1.ObjectMeta { return s.given }

@@ -100,7 +100,7 @@ func (s *Server) discover(db *store.DB, w http.ResponseWriter, r *http.Request) 
 	if r.Method != http.MethodGet || path[0] != "apis" || len(path) > 3 {
 		return false
 	}
-	all := s.definitions(db)
+	all := definitionsOf.Of(db)
 	switch len(path) {
 	case 1:
 		s.discoverAll(all, w, r)

@@ -52,7 +52,7 @@ func (s *Server) customKindOf(db *store.DB, key string) (Kind, bool) {
 	if len(parts) < 4 {
 		return Kind{}, false
 	}
-	d := s.definitions(db).byName(parts[2] + "." + parts[1])
+	d := definitionsOf.Of(db).byName(parts[2] + "." + parts[1])
 	if d == nil {
 		return Kind{}, false
 	}
@@ -67,7 +67,7 @@ func (s *Server) customKindOf(db *store.DB, key string) (Kind, bool) {
 
 // KindNamed returns a kind that a cluster serves, by name.
 func (s *Server) KindNamed(db *store.DB, name schema.GroupVersionKind) (Kind, bool) {
-	for _, d := range s.definitions(db) {
+	for _, d := range definitionsOf.Of(db) {
 		if d.Spec.Group == name.Group && d.Spec.Names.Kind == name.Kind {
 			return d.public(name.Version), d.served() && apihelpers.HasServedCRDVersion(d.CustomResourceDefinition, name.Version)
 		}

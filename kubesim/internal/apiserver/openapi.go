@@ -78,13 +78,13 @@ func (s *Server) serveOpenAPI(db *store.DB, w http.ResponseWriter, r *http.Reque
 	var err error
 	switch {
 	case path == "2":
-		err = s.serveOpenAPIV2(s.definitions(db), w, r)
+		err = s.serveOpenAPIV2(definitionsOf.Of(db), w, r)
 	case path == "3":
-		err = s.listOpenAPIV3(s.definitions(db), w, r)
+		err = s.listOpenAPIV3(definitionsOf.Of(db), w, r)
 	case version == "3" && slices.Contains(s.core.openAPI.paths, of):
 		s.core.openAPI.v3().HandleGroupVersion(w, r)
 	case version == "3":
-		err = s.definitions(db).serveOpenAPIV3(of, w, r)
+		err = definitionsOf.Of(db).serveOpenAPIV3(of, w, r)
 	default:
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
@@ -39,9 +40,8 @@ type Server struct {
 	kinds    []kind          // served
 	byPrefix map[string]kind // stored
 
-	given []store.Stored // the CRDs that it was made with
-	lent  definitions    // the same, for clusters without
-	lend  bool
+	given map[string]metav1.ObjectMeta // the CRDs that it was made with, by key
+	begin *store.Snapshot              // a cluster that has only these
 
 	webhooks atomic.Pointer[Webhooks] // nil: none is called
 

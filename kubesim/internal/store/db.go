@@ -53,9 +53,19 @@ type Change struct {
 	before, after entry
 }
 
+// First is the revision at which a cluster begins. What it has was there from the start.
+const First int64 = 1
+
 // New returns an empty cluster.
-func New() *DB {
-	return &DB{rev: 1, entries: map[string]entry{}}
+func New() *DB { return Begin(nil).Open() }
+
+// Begin returns a cluster that has had some keys since before its history begins.
+func Begin(rows []Stored) *Snapshot {
+	s := &Snapshot{rev: First, entries: map[string]entry{}}
+	for _, r := range rows {
+		s.entries[r.Key] = entry{data: r.Data, rev: First, shared: &shared{}}
+	}
+	return s
 }
 
 // Snapshot is a cluster at one moment. It is immutable and cheap: bytes are shared.

@@ -181,7 +181,13 @@ type State struct {
 	Objects map[string]string
 	// Resources are what existed at the external API, sorted.
 	Resources []Resource
+	// Given returns the YAML of what each cluster begins with and is in Objects only if it was changed, or, as
+	// [Gone], if it was deleted; "" for all else. Nil means that there is none.
+	Given func(key string) string
 }
+
+// Gone is the YAML of what a cluster began with and does not have any more.
+const Gone = "gone"
 
 // Hash is the same for equal states.
 func (s State) Hash() string {

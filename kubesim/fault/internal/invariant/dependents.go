@@ -32,7 +32,7 @@ func (x *index) deletedByRaces() (all []*life) {
 func (x *index) withoutDependents(want, got history.State) (_, _ history.State) {
 	left := map[dependent]bool{}
 	for _, victim := range x.deletedByRaces() {
-		if _, back := got.Objects[victim.key]; back {
+		if sheet, back := got.Objects[victim.key]; back && sheet != history.Gone {
 			continue
 		}
 		for _, l := range x.all {

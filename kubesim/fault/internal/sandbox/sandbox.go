@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,7 +71,7 @@ type Sandbox struct {
 
 // New makes a fresh sandbox.
 func New(s Settings, record *history.Recorder) (*Sandbox, error) {
-	b := &Sandbox{Settings: s, DB: store.New(), record: record, LastChange: time.Now()}
+	b := &Sandbox{Settings: s, DB: s.Server.Begin(), record: record, LastChange: time.Now()}
 	if s.Make != nil {
 		b.external = s.Make()
 	}
@@ -175,15 +177,46 @@ func (s *Sandbox) ObjectOf(c *history.Call) (*unstructured.Unstructured, error) 
 	return u, nil
 }
 
-// State is what there is now on both sides, without what differs from run to run.
+// State is what there is now on both sides, without what differs from run to run, and without the CRDs that
+// nobody has changed.
 func (s *Sandbox) State() history.State {
 	var objects []state.Object
-	for _, row := range s.DB.Rows() {
+	rows := s.DB.Rows()
+	for _, row := range rows {
+		if row.Rev == store.First {
+			continue
+		}
 		if d := s.decode(row.Key, row.Data, row.Rev); d.object != nil {
 			objects = append(objects, state.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
 		}
 	}
-	return state.Of(objects, s.Resources(), s.Settings.State)
+	w := state.Of(objects, s.Resources(), s.Settings.State)
+	w.Given = s.Settings.sheetOfGiven // without the cluster
+	for key, crd := range s.Server.Given() {
+		byKey := func(row store.Stored, key string) int { return strings.Compare(row.Key, key) }
+		if _, is := slices.BinarySearchFunc(rows, key, byKey); !is {
+			w.Objects[keyOfGiven(crd.Name)] = history.Gone
+		}
+	}
+	return w
+}
+
+// sheetOfGiven returns the YAML of a CRD that each cluster begins with. It is safe for concurrent use.
+func (s Settings) sheetOfGiven(key string) string {
+	for _, row := range s.Server.Begin().Rows() {
+		if keyOfGiven(s.Server.Given()[row.Key].Name) != key {
+			continue
+		}
+		if gr, u, err := s.Server.Object(row.Key, row.Data); err == nil {
+			return state.Sheet(state.Object{Group: gr.Group, Resource: gr.Resource, Object: u}, s.State)
+		}
+	}
+	return ""
+}
+
+// keyOfGiven is the key of a CRD in a state.
+func keyOfGiven(name string) string {
+	return state.Key(apiextensionsv1.GroupName, "customresourcedefinitions", "", name)
 }
 
 // decoded is an object that was decoded once already.

@@ -15,7 +15,7 @@ import (
 // Diff shows what differs, as lines of YAML: "-" what only a has, "+" what only b has. It is
 // empty if nothing does.
 func Diff(a, b history.State) string {
-	x, y := sheets(a), sheets(b)
+	x, y := sheets(a, b), sheets(b, a)
 	keys := slices.Sorted(maps.Keys(x))
 	for key := range y {
 		if _, both := x[key]; !both {
@@ -40,12 +40,20 @@ func Diff(a, b history.State) string {
 	return out.String()
 }
 
-// sheets returns all that a state holds, as YAML by key.
-func sheets(w history.State) map[string]string {
+// sheets returns all that a state holds, as YAML by key, and what it was given if another state has changed that.
+func sheets(w, other history.State) map[string]string {
 	all := maps.Clone(w.Objects)
 	if all == nil {
 		all = map[string]string{}
 	}
+	for key := range other.Objects {
+		if _, changed := all[key]; !changed && w.Given != nil {
+			if sheet := w.Given(key); sheet != "" {
+				all[key] = sheet
+			}
+		}
+	}
+	maps.DeleteFunc(all, func(_, sheet string) bool { return sheet == history.Gone })
 	for _, t := range w.Resources {
 		key := externalKey(t)
 		for n := 2; all[key] != ""; n++ {
@@ -140,7 +148,7 @@ func script(a, b []string) []edit {
 // random numbers. Objects that only one of them has are no fields.
 func Mask(a, b history.State) []Field {
 	var found []Field
-	x, y := sheets(a), sheets(b)
+	x, y := sheets(a, b), sheets(b, a)
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		after, both := y[key]
 		if !both || after == x[key] {

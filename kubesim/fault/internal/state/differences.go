@@ -25,7 +25,7 @@ type Difference struct {
 // Differences lists what differs between the state that was wanted and the one that was reached: how many
 // objects and external resources there are first, then fields.
 func Differences(want, got history.State) []Difference {
-	x, y := sheets(want), sheets(got)
+	x, y := sheets(want, got), sheets(got, want)
 	var fields []Difference
 	kept := map[member]*tally{}
 	for _, key := range slices.Sorted(maps.Keys(x)) {

@@ -75,6 +75,9 @@ func Of(objects []Object, things []history.Resource, o Options) history.State {
 	return w
 }
 
+// Sheet returns an object as the YAML that it has in a state in which nothing has a name that was chosen.
+func Sheet(x Object, o Options) string { return newNames(nil).yaml(x, o) }
+
 // skipped reports what is no part of a state.
 func skipped(x Object) bool { return history.Housekeeping(x.Group, x.Resource) }
 
