@@ -58,7 +58,7 @@ func TestSameTwice(t *testing.T) {
 	e, w := prepared(t, s)
 	for range 30 {
 		again := w.Play(t, run.Job{})
-		if what := firstDifference(e.reference.Run, again.Run); what != "" {
+		if what := e.firstDifference(e.reference.Run, again.Run); what != "" {
 			t.Fatalf("two starts differ: %s", what)
 		}
 		if len(again.Learned.Chances) > 0 {

@@ -36,6 +36,7 @@ func (e *exploration) playReference() error {
 	var what string
 	var fields []state.Field
 	for range differings {
+		shapes := len(e.simulation.State.Random)
 		first, err := e.wholly(run.Job{Keep: true})
 		if err != nil {
 			return err
@@ -50,7 +51,7 @@ func (e *exploration) playReference() error {
 			e.reference = first
 			return e.checkShared(first.Run)
 		}
-		if len(fields) == 0 {
+		if len(fields) == 0 && shapes == len(e.simulation.State.Random) {
 			likely := "likely causes: a map's order before writes, time or random numbers from outside the bubble, goroutines that race"
 			if chances := first.Learned.Chances; len(chances) > 0 {
 				likely = "the cause may be that goroutines which nothing tells apart waited at the same time to " + strings.Join(chances, ", or to ") +
@@ -79,7 +80,10 @@ func (e *exploration) playAgain(first run.Result) (what string, fields []state.F
 		if sandbox.IsSame(first.Learned.External, another.Learned.External) {
 			return "", nil, sandbox.MisuseError("ExternalAPI returned the same fake for two worlds; make a new one each time")
 		}
-		if what = firstDifference(first.Run, another.Run); what != "" {
+		if what = e.firstDifference(first.Run, another.Run); what == "" {
+			continue
+		}
+		if !e.learnNames(first.Run, another.Run) { // else fields are of objects with other names
 			fields = e.mask(first.Run, another.Run)
 		}
 	}
@@ -137,8 +141,8 @@ func unfit(r run.Result) error {
 
 // firstDifference says where two runs part, "" if they do not. Names that are random, such as those of
 // users in the paths of an HTTP API, count by the order in which they appear.
-func firstDifference(a, b *history.Run) string {
-	x, y := aliases(a, b)
+func (e *exploration) firstDifference(a, b *history.Run) string {
+	x, y := aliases(a, b, e.simulation.State.Random)
 	for i := range max(len(a.Calls), len(b.Calls)) {
 		if renamed(lineOf(a, i), x) != renamed(lineOf(b, i), y) {
 			return fmt.Sprintf("call %d was %s, then %s", i, lineOf(a, i), lineOf(b, i))
@@ -155,17 +159,50 @@ func firstDifference(a, b *history.Run) string {
 // shortestRandom is the length from which a word may be a random name.
 const shortestRandom = 6
 
+// learnNames notes the shapes of names that the operator chooses at random: those that the objects have which it
+// creates one after the other. It reports whether there are new ones.
+func (e *exploration) learnNames(a, b *history.Run) bool {
+	known := &e.simulation.State.Random
+	before := len(*known)
+	x, y := created(a), created(b)
+	for i := range min(len(x), len(y)) {
+		kind := strings.TrimSuffix(x[i].Resource+"."+x[i].Group, ".")
+		if kind != strings.TrimSuffix(y[i].Resource+"."+y[i].Group, ".") || x[i].After.GetGenerateName() != "" {
+			continue
+		}
+		if s, ok := state.ShapeOf(kind, x[i].Name, y[i].Name); ok && !slices.Contains(*known, s) {
+			*known = append(*known, s)
+		}
+	}
+	return len(*known) > before
+}
+
+// created lists what an operator created.
+func created(r *history.Run) (all []history.Change) {
+	for _, c := range r.Changes {
+		if c.By == history.Operator && c.Before == nil && c.After != nil && !history.Housekeeping(c.Group, c.Resource) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // aliases returns common names for the words that stand in the same places of two runs' external calls and
-// differ: each word of one run is always the same word of the other.
-func aliases(a, b *history.Run) (x, y map[string]string) {
+// differ: each word of one run is always the same word of the other. In calls to Kubernetes, they are names of
+// the given shapes.
+func aliases(a, b *history.Run, shapes []state.Shape) (x, y map[string]string) {
 	x, y = map[string]string{}, map[string]string{}
 	for i := range min(len(a.Calls), len(b.Calls)) {
 		first, second := strings.FieldsFunc(a.Calls[i].What, isBetween), strings.FieldsFunc(b.Calls[i].What, isBetween)
-		if a.Calls[i].Side != history.External || b.Calls[i].Side != history.External || len(first) != len(second) {
+		if a.Calls[i].Side != b.Calls[i].Side || len(first) != len(second) {
 			continue
 		}
 		for n, word := range first {
 			other := second[n]
+			isShaped := func(s state.Shape) bool { return s.Fits(word) && s.Fits(other) }
+			if a.Calls[i].Side != history.External && !slices.ContainsFunc(shapes, isShaped) {
+				continue
+			}
 			if word == other || len(word) < shortestRandom || len(other) < shortestRandom || x[word] != "" || y[other] != "" {
 				continue
 			}

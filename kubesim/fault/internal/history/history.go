@@ -40,6 +40,9 @@ type Run struct {
 	Faults []Fault
 	// Shared are kinds of others whose content the operator may change: "deployments.apps".
 	Shared []string
+	// IsRandom reports whether an operator chose the name of an object at random: "configmaps", "a-x5bq2". Nil: it did so
+	// with none.
+	IsRandom func(kind, name string) bool
 	// Secrets are values that belong into Secrets alone.
 	Secrets []string
 	// Held is what there was while the driver's call did not return; nil if it did, or if the cluster

@@ -12,7 +12,7 @@ import (
 )
 
 // brood is the most objects of one kind and content that the operator had created at once for one incarnation of an owner,
-// under names that the server generates. Nothing but a count keeps such objects from being created twice.
+// under names that the server generates or the operator chooses at random. Nothing but a count keeps such objects from being created twice.
 type brood struct {
 	owner *life
 	kind  string
@@ -37,10 +37,10 @@ func (x *index) broods() []brood {
 			delete(where, uid)
 		}
 		owner := x.controllerOf(c.After)
-		if owner == nil || c.After.GetGenerateName() == "" || c.After.GetDeletionTimestamp() != nil || x.lives[string(uid)].by != operator {
+		kind := strings.TrimSuffix(c.Resource+"."+c.Group, ".")
+		if owner == nil || !x.isGenerated(kind, c.After) || c.After.GetDeletionTimestamp() != nil || x.lives[string(uid)].by != operator {
 			continue
 		}
-		kind := strings.TrimSuffix(c.Resource+"."+c.Group, ".")
 		key := fmt.Sprint(owner.uid, kind, contentOf(c.After))
 		living[key], where[uid] = append(living[key], c.After), key
 		if c.Before == nil {
@@ -48,6 +48,11 @@ func (x *index) broods() []brood {
 		}
 	}
 	return all
+}
+
+// isGenerated reports whether the name of an object differs each time.
+func (x *index) isGenerated(kind string, u *unstructured.Unstructured) bool {
+	return u.GetGenerateName() != "" || x.run.IsRandom != nil && x.run.IsRandom(kind, u.GetName())
 }
 
 // larger replaces the brood of the same owner and kind by b, if that is larger.

@@ -33,7 +33,9 @@ type play struct {
 // newPlay puts together what a run consists of, without its sandbox.
 func (w *Worker) newPlay(j Job) *play {
 	s := w.simulation.scenario
-	record := &history.Recorder{Run: &history.Run{Scenario: s.Name, Shared: s.Shared, Secrets: s.Secrets}}
+	record := &history.Recorder{Run: &history.Run{
+		Scenario: s.Name, Shared: s.Shared, Secrets: s.Secrets, IsRandom: w.simulation.State.IsRandom,
+	}}
 	learned := &Learned{Settled: map[int]history.Position{}}
 	if j.States {
 		learned.States = map[Point]string{}

@@ -45,16 +45,15 @@ func (n *names) key(x Object) string {
 	return n.text(Key(x.Group, x.Resource, x.Object.GetNamespace(), x.Object.GetName()))
 }
 
-// nameGenerated gives names to the objects whose names the server made up: the same ones for
+// nameGenerated gives names to the objects whose names the server or the operator made up: the same ones for
 // objects with the same content.
 func (n *names) nameGenerated(objects []Object, o Options) {
 	groups := map[string][]Object{}
 	for _, x := range objects {
-		prefix := x.Object.GetGenerateName()
-		if name := x.Object.GetName(); prefix != "" && strings.HasPrefix(name, prefix) && name != prefix {
-			key := Key(x.Group, x.Resource, x.Object.GetNamespace(), prefix)
+		if to, ok := chosen(x, o); ok {
+			key := Key(x.Group, x.Resource, x.Object.GetNamespace(), to)
 			groups[key] = append(groups[key], x)
-			n.chosen = append(n.chosen, pair{name, prefix + "*"})
+			n.chosen = append(n.chosen, pair{x.Object.GetName(), to})
 		}
 	}
 	if len(n.chosen) == 0 {
@@ -70,7 +69,8 @@ func (n *names) nameGenerated(objects []Object, o Options) {
 			return cmp.Or(cmp.Compare(n.yaml(a, o), n.yaml(b, o)), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 		})
 		for i, x := range group {
-			numbered[x.Object.GetName()] = fmt.Sprintf("%s*%d", x.Object.GetGenerateName(), i+1)
+			to, _ := chosen(x, o)
+			numbered[x.Object.GetName()] = fmt.Sprintf("%s%d", to, i+1)
 		}
 	}
 	for i, p := range n.chosen {
