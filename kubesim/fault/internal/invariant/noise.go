@@ -112,27 +112,44 @@ func (x *index) begunByTimers(s *history.Silence) map[int]*history.Call {
 	var last time.Time
 	for i := max(s.Call, 0); i < min(s.LastCall, len(x.run.Calls)); i++ {
 		c := &x.run.Calls[i]
-		for _, h := range x.run.Changes {
-			if h.At.After(last) && h.At.Before(c.At) {
-				last = h.At
-			}
-		}
-		if timer != nil && c.At.Sub(last) >= pause {
+		if timer != nil && c.At.Sub(x.lastChange(last, c.At)) >= pause {
 			timer = nil
 		}
-		if last = c.At; timer == nil && x.isTimed(s, c) {
+		if timer == nil && x.isTimed(s, c) {
 			timer = c
-			for before := i - 1; c.Pass != history.Nobody && before >= max(s.Call, x.run.Passes[c.Pass].First); before-- {
-				if x.run.Calls[before].Pass == c.Pass {
-					begun[before] = timer
-				}
+			for _, before := range x.earlierInPass(s, c) {
+				begun[before] = timer
 			}
 		}
 		if timer != nil {
 			begun[i] = timer
 		}
+		last = c.At
 	}
 	return begun
+}
+
+// lastChange is when something changed last between two times, or the first of these.
+func (x *index) lastChange(from, until time.Time) time.Time {
+	for i := range x.run.Changes {
+		if at := x.run.Changes[i].At; at.After(from) && at.Before(until) {
+			from = at
+		}
+	}
+	return from
+}
+
+// earlierInPass lists the calls of a silence that the pass of a call makes before it.
+func (x *index) earlierInPass(s *history.Silence, c *history.Call) (all []int) {
+	if c.Pass == history.Nobody {
+		return nil
+	}
+	for i := max(s.Call, x.run.Passes[c.Pass].First); i < c.Index; i++ {
+		if x.run.Calls[i].Pass == c.Pass {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // isGreeting reports whether a write is one of a new process that sees an object for the first time, and
