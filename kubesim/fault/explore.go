@@ -229,6 +229,10 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.plan.Replacing(), nil
 	case Contention:
 		return e.plan.Contending(), nil
+	case LateEffects:
+		return e.timingOut()
+	case SlowCalls:
+		return e.plan.Slowing(), nil
 	case Recoveries:
 		return e.recovering()
 	case LateWrites:

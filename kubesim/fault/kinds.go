@@ -56,6 +56,15 @@ const (
 	// conditions there. The operator must get through when that is over, and must leave what the other wrote
 	// (I10). It is played only if named in [Only], because many operators take a status for theirs alone.
 	Contention Kind = Kind(schedule.Contention)
+	// LateEffects let a write time out and take its effect afterwards, although its process lives on: when the operator has
+	// tried the same again, or after nine seconds. An operator that creates something under a name that the server
+	// chooses has two then. They are played only if named in [Only], because only an idempotency key, a name
+	// of its own or patience helps.
+	LateEffects Kind = Kind(schedule.LateEffects)
+	// SlowCalls let a call take 20 seconds or an hour, before it has its effect or before its answer is there,
+	// while everything else goes on: deadlines pass, tokens and leases end. The deadline of its context ends a call. They
+	// are played only if named in [Only], because they are many: two per call.
+	SlowCalls Kind = Kind(schedule.SlowCalls)
 	// Recoveries are all pairs of a crash and a disturbance of the recovery from it, until the cluster is at
 	// rest again: another crash, a fault of a call, a stale view, an event that comes twice, late or merged,
 	// or a watch that ends. What users do meanwhile is in Absences. Those of which the end is known are not

@@ -48,3 +48,14 @@ func (e *exploration) arriving() ([]run.Job, error) {
 	all, err := e.recoveries(departures)
 	return e.plan.Arriving(all), err
 }
+
+// timingOut returns the jobs in which writes take effect after their callers got a timeout. Writes that have no effect
+// are played first, to learn whether the operator tries again.
+func (e *exploration) timingOut() ([]run.Job, error) {
+	unanswered := e.plan.Unanswered()
+	for i := range unanswered {
+		unanswered[i].Like = e.reference.Run
+	}
+	all, err := e.recoveries(unanswered)
+	return e.plan.TimingOut(all), err
+}

@@ -117,6 +117,10 @@ func publishedBugs() map[string]bug {
 			why:   "an old cache shows a former cluster of the same name being deleted, and the set of the present one goes",
 			setup: SetupStops, change: again, also: []fault.Kind{fault.OldCaches}, kind: fault.OldCaches, want: "I3", within: 74,
 		},
+		"cert-manager#4956": {
+			why:   "a create that took effect late, or is not in the cache in time, is made again under another name",
+			setup: SetupRequests, change: fixedSize, also: []fault.Kind{fault.LateEffects}, kind: fault.LateEffects, want: "I3", within: 16,
+		},
 		"machine-controller#581": {
 			why: "the finalizer is written after the external create",
 			setup: func(fixed bool) func(ctrl.Manager, *fault.Env) error {

@@ -33,14 +33,14 @@ func Answers() []string {
 	return []string{
 		schedule.CrashBefore, schedule.CrashAfter, schedule.LostAnswer, schedule.NoAnswer,
 		schedule.Throttled, schedule.Failed, schedule.Refused, schedule.FailedAfter,
-		schedule.LateWrite, schedule.OldCache,
+		schedule.LateWrite, schedule.OldCache, schedule.LateEffect,
 	}
 }
 
 // HasEffect reports whether a call with this disturbance takes effect.
 func HasEffect(kind string) bool {
 	switch kind {
-	case schedule.CrashBefore, schedule.NoAnswer, schedule.Throttled, schedule.Failed, schedule.Refused, schedule.LateWrite:
+	case schedule.CrashBefore, schedule.NoAnswer, schedule.Throttled, schedule.Failed, schedule.Refused, schedule.LateWrite, schedule.LateEffect:
 		return false
 	}
 	return true
@@ -48,7 +48,7 @@ func HasEffect(kind string) bool {
 
 // Departs reports whether a call with this disturbance is on its way when its caller is told what became of it, and
 // takes effect later.
-func Departs(kind string) bool { return kind == schedule.LateWrite }
+func Departs(kind string) bool { return kind == schedule.LateWrite || kind == schedule.LateEffect }
 
 // Kills reports whether the process is dead after a call with this disturbance.
 func Kills(kind string) bool {
@@ -65,7 +65,7 @@ func Answer(kind string, r *http.Request) (*http.Response, error) {
 	switch kind {
 	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite, schedule.OldCache:
 		return nil, ErrDead
-	case schedule.LostAnswer, schedule.NoAnswer:
+	case schedule.LostAnswer, schedule.NoAnswer, schedule.LateEffect:
 		return nil, ErrNoAnswer
 	case schedule.Refused:
 		return nil, refused()
@@ -91,7 +91,7 @@ func Failure(kind string) error {
 	switch kind {
 	case schedule.CrashBefore, schedule.CrashAfter, schedule.LateWrite, schedule.OldCache:
 		return ErrDead
-	case schedule.LostAnswer, schedule.NoAnswer:
+	case schedule.LostAnswer, schedule.NoAnswer, schedule.LateEffect:
 		return ErrNoAnswer
 	case schedule.Throttled:
 		return ErrThrottled

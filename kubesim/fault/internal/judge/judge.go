@@ -74,7 +74,7 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 	if job.Schedule.Has(schedule.Replaced) { // of the rest there is nothing to compare it with
 		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant != "I10" })
 	}
-	if job.Schedule.Has(schedule.LateWrite) { // what the write itself says was true when it was sent
+	if job.Schedule.Has(schedule.LateWrite, schedule.LateEffect) { // what the write itself says was true when it was sent
 		found = slices.DeleteFunc(found, func(v history.Violation) bool {
 			return !slices.Contains([]string{"I1", "I2", "I3", "I6", "I10", "I13", "I17"}, v.Invariant)
 		})

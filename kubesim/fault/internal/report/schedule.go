@@ -218,7 +218,13 @@ func meaning(kind string) string {
 	case "old-cache":
 		return ": the process is killed, the caches of the next one begin with an older state"
 	case "arrival":
-		return ": the request of a process that is dead has its effect"
+		return ": a request that was on its way has its effect"
+	case "late-effect":
+		return ": the caller gets a timeout, the request is on its way"
+	case "slow-request":
+		return ": it takes long until the request has its effect"
+	case "slow-answer":
+		return ": the request has its effect, and it takes long until the answer is there"
 	case "overtaken":
 		return ": a user's delete, begun before the finalizer, removes the object just after"
 	}

@@ -38,6 +38,7 @@ type calls struct {
 	learned  *Learned
 	flights  *flights
 	past     *past
+	slowness *slowness
 
 	waitsUntil time.Time // the end of the present step's Wait
 }
@@ -81,6 +82,9 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 	if err := p.awaitCall(r.Context(), call.What); err != nil {
 		return nil, err
 	}
+	if err := c.delay(r.Context(), p, &call); err != nil {
+		return nil, err
+	}
 	var response *http.Response
 	var err error
 	kind := c.perform(p, &call, asked{
@@ -101,6 +105,12 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 		err, response = failure, nil
 	case answer != nil:
 		err, response = nil, answer
+	}
+	if late := c.delayAnswer(r.Context(), p, &call); late != nil {
+		if response != nil {
+			_ = response.Body.Close() // nobody waits for it any more
+		}
+		err, response = late, nil
 	}
 	return response, c.finish(&call, err, response)
 }
@@ -263,6 +273,9 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	if err := p.awaitCall(ctx, "external "+what); err != nil {
 		return true, err
 	}
+	if err := c.delay(ctx, p, &call); err != nil {
+		return true, err
+	}
 	if inWebhook(ctx) {
 		_, err = do(c.box.External())
 		c.box.Observe(history.Nobody)
@@ -288,6 +301,9 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	failure := disturb.Failure(kind)
 	if failure != nil {
 		err = c.worded(failure)
+	}
+	if late := c.delayAnswer(ctx, p, &call); late != nil {
+		failure, err = late, late
 	}
 	return failure != nil, c.finish(&call, err, nil)
 }

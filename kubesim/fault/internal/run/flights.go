@@ -15,6 +15,10 @@ import (
 // standby takes over in about half of that time.
 const FlightTime = 30 * time.Second
 
+// EffectTime is how long a call whose caller got a timeout may still be on its way: as long as the events of a watch may
+// be late, which an operator can wait out.
+const EffectTime = lateMost
+
 // flight is a write that has left its process and has not arrived. Its caller does not wait for it any more.
 type flight struct {
 	call   history.Call
@@ -40,7 +44,11 @@ func (f *flights) takeOff(call *history.Call, d schedule.Disturbance, views int,
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all = append(f.all, flight{*call, call.Index + later, time.Now().Add(FlightTime), views, land})
+	most := FlightTime
+	if d.Kind == schedule.LateEffect {
+		most = EffectTime
+	}
+	f.all = append(f.all, flight{*call, call.Index + later, time.Now().Add(most), views, land})
 }
 
 // due returns the first that arrives before a call of that number, or now because its time is over, and takes

@@ -36,6 +36,8 @@ type loop struct {
 	inFlight func() time.Time
 	// count is how much has happened.
 	count *atomic.Int64
+	// slow is until when a call takes long; zero or in the past if none does.
+	slow func() time.Time
 }
 
 // actsPerStep bounds what may happen until the cluster is quiet: far more than any operator
@@ -100,7 +102,10 @@ func (l *loop) unrestUntil() time.Time {
 	if until := l.events.interruptedUntil(); time.Now().Before(until) {
 		return until
 	}
-	return l.inFlight()
+	if until := l.inFlight(); time.Now().Before(until) {
+		return until
+	}
+	return l.slow()
 }
 
 // act does the one thing that is first, and reports whether there was one.

@@ -48,7 +48,7 @@ func (w *Worker) newPlay(j Job) *play {
 	others := &disturb.Others{Schedule: j.Schedule, Races: s.Races, Like: j.Like}
 	air := &flights{}
 	c := &calls{
-		flights: air, past: &past{}, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
+		flights: air, past: &past{}, slowness: &slowness{}, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
 		schedule: j.Schedule, others: others, record: record, learned: learned,
 	}
 	points := &points{schedule: j.Schedule, record: record, events: e, learned: learned}
@@ -57,7 +57,7 @@ func (w *Worker) newPlay(j Job) *play {
 		return &Process{queue: queue, calls: c, events: e, points: points, record: record, doors: doors}
 	}}
 	return &play{
-		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last},
+		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last, slow: c.slowness.last},
 		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
 	}
 }
@@ -307,7 +307,7 @@ func (p *play) outlast() error {
 // is held up by code that does not return, may stay wrong until then, but no longer. So may a status that a dead
 // process wrote late: it is like one that somebody forged.
 func (p *play) remind(wanted []history.State) error {
-	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite) || p.isOneOf(wanted) {
+	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite, schedule.LateEffect) || p.isOneOf(wanted) {
 		return nil
 	}
 	p.noteHeld()

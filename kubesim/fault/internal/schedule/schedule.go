@@ -14,7 +14,7 @@ type Disturbance struct {
 	// At is the index of the call, of the read or pass to be stale, of the event, or of the step.
 	At int
 	// Arg says more: which race, which forgery, for how many passes events wait, what another controller
-	// writes, or the call before which a delete read its object; empty means the same call.
+	// writes, how long a call takes, or the call before which a delete read its object; empty means the same call.
 	Arg string
 }
 
@@ -45,6 +45,9 @@ const (
 	Panic       = "panic"        // the author's code panics at this point of it
 	Hang        = "hang"         // the author's code never returns from this point of it
 	LateWrite   = "late-write"   // the process is dead, and the call arrives just before a later one, so many after it
+	LateEffect  = "late-effect"  // the caller gets a timeout, and the call arrives just before a later one, so many after it
+	SlowRequest = "slow-request" // the call takes so long before it has its effect
+	SlowAnswer  = "slow-answer"  // the call has its effect, and its answer takes so long
 	// Overtaken is a user's DELETE that had read its object just before another call and removes it
 	// just after this one, with whatever was written to it meanwhile.
 	Overtaken = "overtaken"
@@ -84,6 +87,8 @@ const (
 	LateWrites   Family = "late-writes"
 	Contention   Family = "contention"
 	OldCaches    Family = "old-caches"
+	LateEffects  Family = "late-effects"
+	SlowCalls    Family = "slow-calls"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -105,6 +110,10 @@ func (d Disturbance) Family() Family {
 		return Replacements
 	case Contended:
 		return Contention
+	case LateEffect:
+		return LateEffects
+	case SlowRequest, SlowAnswer:
+		return SlowCalls
 	case Race, Later:
 		return Races
 	case Forged:
