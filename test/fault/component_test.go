@@ -19,13 +19,14 @@ func TestHooks(t *testing.T) { explore(t, scenarios.Hooks(), fault.Hangs, fault.
 // disturbances are the kinds of schedules for scenarios in which a removed status makes a difference: what
 // was purged is not known any more, and is created again. TRIMTAB_DEEP=1 plays all there are.
 func disturbances(more ...fault.Kind) []fault.Option {
-	all := append([]fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Panics, fault.Replacements, fault.Contention}, more...)
+	all := append([]fault.Kind{fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Panics, fault.Replacements, fault.Contention, fault.SlowCalls}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...)}
 	}
 	return []fault.Option{
 		fault.Only(all...), fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races),
 		fault.AtMost(mostDelays, fault.Delays), fault.AtMost(mostBreaks, fault.Breaks), fault.AtMost(mostContended, fault.Contention),
+		fault.AtMost(mostSlow, fault.SlowCalls),
 	}
 }
 

@@ -36,6 +36,21 @@ func TestRecoveries(t *testing.T) {
 	}
 }
 
+// TestLateEffects lets some writes that timed out take effect later; [TestDeep] plays those of all scenarios.
+func TestLateEffects(t *testing.T) {
+	for _, s := range scenarios.All() {
+		if s.Name != "nats-bucket" && s.Name != "component-hooks" {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			if r := fault.Run(t, s, append(waived(s), fault.Only(fault.LateEffects))...); r.Schedules[fault.LateEffects] < 10 {
+				t.Errorf("%d effects came late, want 10 or more", r.Schedules[fault.LateEffects])
+			}
+		})
+	}
+}
+
 // TestDeep plays as many schedules as TRIMTAB_SCHEDULES says, over all scenarios: those of all kinds, all
 // disturbances of recoveries from crashes, and pairs at random, the same ones each time, for what is left of
 // the number. The scenarios share the number and the time equally. TRIMTAB_SEED chooses a random sample of all of
@@ -75,7 +90,7 @@ func shareOf(t *testing.T, s fault.Scenario, n, sharing int) []fault.Option {
 	t.Helper()
 	kinds := []fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
-		fault.Panics, fault.Contention, fault.Recoveries, fault.Pairs,
+		fault.Panics, fault.Contention, fault.SlowCalls, fault.LateEffects, fault.Recoveries, fault.Pairs,
 	}
 	purges := slices.Concat(scenarios.Orders(), scenarios.Handover(), scenarios.Nodes()) // see disturbances
 	if !slices.ContainsFunc(purges, func(o fault.Scenario) bool { return o.Name == s.Name }) {

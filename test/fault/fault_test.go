@@ -41,6 +41,7 @@ const (
 	mostDelays    = 4
 	mostBreaks    = 4
 	mostContended = 3
+	mostSlow      = 2
 )
 
 // kinds are the kinds of schedules that our samples are played with: all that are played unless
@@ -49,7 +50,7 @@ const (
 func kinds(more ...fault.Kind) []fault.Option {
 	all := append([]fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
-		fault.Contention,
+		fault.Contention, fault.SlowCalls,
 	}, more...)
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		return []fault.Option{fault.Only(all...), fault.Unpruned(fault.Alternating)}
@@ -59,6 +60,7 @@ func kinds(more ...fault.Kind) []fault.Option {
 		fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races), fault.AtMost(mostForgeries, fault.Forgeries),
 		fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs),
 		fault.AtMost(mostDelays, fault.Delays), fault.AtMost(mostBreaks, fault.Breaks), fault.AtMost(mostContended, fault.Contention),
+		fault.AtMost(mostSlow, fault.SlowCalls),
 	}
 }
 

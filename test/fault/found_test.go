@@ -118,6 +118,11 @@ func TestFound(t *testing.T) {
 			"v1/component-external/race@7(3)",
 			`race at change a: {"spec":{"objects":[{"apiVersion":"v1","data":{"value":"1"},"kind":"ConfigMap","…`,
 		},
+		"overdue": {
+			"a pass of a component whose time is over before its first step is tried again, and says why",
+			"v1/component-handover/slow-answer@17(1h)",
+			"slow-answer at get configmaps default/moved, which takes 1h",
+		},
 		"lock": {
 			"while one asks which cluster this is, nobody else may be held up by a lock",
 			"v1/cloud-outage/throttled@1",

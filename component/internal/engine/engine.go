@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -386,7 +387,12 @@ func (p *pass) run(ctx context.Context) Result {
 	p.phases(result)
 	p.record()
 	p.unwatch()
-	return p.conclude(result)
+	out := p.conclude(result)
+	if left := len(result.Plan.Steps); left > 0 && ctx.Err() != nil && out.Err == nil {
+		// Nothing failed, and no event follows from what was not begun.
+		out.Err = fmt.Errorf("the time of the pass is over with %d of %d dependents left: %w", left, len(p.members), context.Cause(ctx))
+	}
+	return out
 }
 
 // ref is the object of an item.

@@ -131,18 +131,12 @@ func (x *index) makings() []*making {
 	for i, v := range x.run.External {
 		now := x.viewed(i)
 		c.count(i, before)
-		if v.Call == history.Nobody || x.isArrival(v.Call) {
+		if v.Call == history.Nobody {
 			c.countLost(i, before, now)
 		}
 		before = now
 	}
 	return c.all
-}
-
-// isArrival reports whether a call is a write that was on its way when its caller had been told that it failed. What it
-// removes, nobody removes on purpose.
-func (x *index) isArrival(call int) bool {
-	return slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool { return f.Kind == "arrival" && f.Call == call })
 }
 
 // census counts what is made, view by view.

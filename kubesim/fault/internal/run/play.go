@@ -304,8 +304,8 @@ func (p *play) outlast() error {
 }
 
 // remind starts the operator again, so that it observes everything: what nobody is told of, and what
-// is held up by code that does not return, may stay wrong until then, but no longer. So may a status that a dead
-// process wrote late: it is like one that somebody forged.
+// is held up by code that does not return, may stay wrong until then, but no longer. So may a status that was
+// written late: it is like one that somebody forged.
 func (p *play) remind(wanted []history.State) error {
 	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite, schedule.LateEffect) || p.isOneOf(wanted) {
 		return nil
