@@ -157,13 +157,8 @@ func (p *play) playStep(step Step) error {
 			return err
 		}
 	}
-	if p.job.Early && p.step == p.job.Last {
-		if err := p.attend(func() error { return p.others.Race(*p.job.Extra) }); err != nil {
-			return err
-		}
-		if err := p.settle(); err != nil {
-			return err
-		}
+	if err := p.comeEarly(); err != nil {
+		return err
 	}
 	if step.Do != nil {
 		if err := p.insist(func() error { return p.box.Do(step.By, step.Do) }); err != nil {
@@ -175,6 +170,17 @@ func (p *play) playStep(step Step) error {
 		return &stepError{p.step, step.Name, err}
 	}
 	return p.endStep(step, p.job)
+}
+
+// comeEarly lets a user act before the last step, if the job wants that.
+func (p *play) comeEarly() error {
+	if !p.job.Early || p.step != p.job.Last {
+		return nil
+	}
+	if err := p.attend(func() error { return p.others.Race(*p.job.Extra) }); err != nil {
+		return err
+	}
+	return p.settle()
 }
 
 // startAll starts the operator's processes.

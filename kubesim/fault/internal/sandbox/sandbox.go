@@ -191,7 +191,7 @@ func (s *Sandbox) State() history.State {
 		}
 	}
 	w := state.Of(objects, s.Resources(), s.Settings.State)
-	w.Given = s.Settings.sheetOfGiven // without the cluster
+	w.Given = s.sheetOfGiven // without the cluster
 	for key, crd := range s.Server.Given() {
 		byKey := func(row store.Stored, key string) int { return strings.Compare(row.Key, key) }
 		if _, is := slices.BinarySearchFunc(rows, key, byKey); !is {
