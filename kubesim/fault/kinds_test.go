@@ -67,6 +67,29 @@ func TestLagEnds(t *testing.T) {
 	}
 }
 
+// TestKilledAtStart proves that a process may be killed while its caches fill, as the second of two disturbances can do:
+// controller-runtime's manager computes without end if its context is over by then.
+func TestKilledAtStart(t *testing.T) {
+	s := toyLife("")
+	setUp := s.Operator.SetUp
+	s.Operator.SetUp = func(mgr ctrl.Manager, env *Env) error {
+		index := func(client.Object) []string { return nil }
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), configMap("a"), "some", index); err != nil { //nolint:forbidigo // wiring
+			return err
+		}
+		return setUp(mgr, env)
+	}
+	e, _ := prepared(t, s)
+	if c := e.reference.Run.Calls[0]; c.Verb != "watch" && c.Verb != "list" {
+		t.Fatalf("the first call is %q, not that of a cache", c.What)
+	}
+	*replayFlag = "v1/toy/crash-before@0"
+	defer func() { *replayFlag = "" }()
+	if r, err := explored(t, s, 5*time.Second); err != nil || len(r.Findings) > 0 {
+		t.Errorf("%v, %q", err, r.texts())
+	}
+}
+
 // TestReplay proves that a token plays its schedule and no other.
 func TestReplay(t *testing.T) {
 	s := toyLife("remembers in the object alone")

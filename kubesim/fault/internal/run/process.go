@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -106,6 +107,14 @@ func (p *Process) options(o manager.Options) manager.Options {
 	if o.LeaderElection && o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = metav1.NamespaceDefault
 	}
+	caching := o.NewCache
+	if caching == nil {
+		caching = cache.New
+	}
+	o.NewCache = func(config *rest.Config, co cache.Options) (cache.Cache, error) {
+		c, err := caching(config, co)
+		return mortalCache{c, p}, err
+	}
 	made := o.NewClient
 	if made == nil {
 		made = client.New
@@ -115,6 +124,27 @@ func (p *Process) options(o manager.Options) manager.Options {
 		return readingClient{c, p}, err
 	}
 	return o
+}
+
+// mortalCache is the cache of a process that may be killed while it fills. controller-runtime's manager, told to end
+// before that, computes without end until it is full, and a process that was killed computes nothing.
+type mortalCache struct {
+	cache.Cache
+	process *Process
+}
+
+// WaitForCacheSync also returns true when the process is dead.
+func (c mortalCache) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.process.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return c.Cache.WaitForCacheSync(ctx) || !c.process.Alive()
 }
 
 // Number is its place in the history.
