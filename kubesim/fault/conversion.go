@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
 // convertByTypes lets the operator convert CRDs whose manifests say nothing about it, as kubebuilder's do until
@@ -54,4 +55,13 @@ func ofConversion(names []string) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the manifests of %s name no conversion webhook, but the types are convertible, so the operator's converter is called if it registers one; give the manifests that kustomize makes", strings.Join(names, ", "))}
+}
+
+// ofPatches is the note about files that only kustomize understands.
+func ofPatches(o Operator) []string {
+	patches := apiserver.Patches(o.CRDs, o.Webhooks, o.RBAC)
+	if len(patches) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: patches for kustomize, which are not applied; if they matter, give what kustomize prints, with fault.Manifests", strings.Join(patches, ", "))}
 }

@@ -89,6 +89,7 @@ func byWeight(a, b Finding) int {
 // note writes down what is no finding.
 func (e *exploration) note() {
 	e.report.Notes = append(e.report.Notes, ofConversion(e.converted)...)
+	e.report.Notes = append(e.report.Notes, ofPatches(e.scenario.Operator)...)
 	e.report.Notes = append(e.report.Notes, (&notes{e.scenario, e.reference, e.roles, e.quietUses, e.raced}).all()...)
 	e.report.Notes = append(e.report.Notes, e.judge.Habits()...)
 	for _, w := range e.options.waived {

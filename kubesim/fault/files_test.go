@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -46,6 +47,37 @@ func TestFiles(t *testing.T) {
 	some, err := apiserver.ReadCRDs(one)
 	if err != nil || len(some) == 0 {
 		t.Errorf("found %d CRDs in one file of controller-runtime: %v", len(some), err)
+	}
+}
+
+// TestKustomizePatches proves that the folders of a kubebuilder project can be given as they are: the patches in them,
+// which only kustomize applies, are left out.
+func TestKustomizePatches(t *testing.T) {
+	crd := strings.ReplaceAll(crdOf, "%s", "as.example.com")
+	crds := fstest.MapFS{
+		"bases/a.yaml":                 {Data: []byte(crd + "spec: {group: example.com}\n")},
+		"patches/cainjection_in_a.yml": {Data: []byte(crd + "  annotations: {cert-manager.io/inject-ca-from: $(NAME)}\n")},
+		"patches/webhook_in_a.yaml":    {Data: []byte(crd + "spec: {conversion: {strategy: Webhook}}\n")},
+	}
+	read, err := apiserver.ReadCRDs(crds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read) != 1 || read[0].Spec.Group != "example.com" || read[0].Spec.Conversion != nil {
+		t.Errorf("read %v, want the one CRD as it is without its patches", read)
+	}
+	webhooks := fstest.MapFS{
+		"manifests.yaml": {Data: []byte("apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: m}\n")},
+		"patch.yaml":     {Data: []byte("- op: replace\n  path: /webhooks/1\n  value: {name: a}\n")},
+		"other.yaml":     {Data: []byte("---\n# nothing\n")},
+	}
+	configurations, err := apiserver.ReadWebhooks(webhooks)
+	if err != nil || len(configurations) != 1 {
+		t.Errorf("read %d webhook configurations, want 1: %v", len(configurations), err)
+	}
+	want := []string{"patches/cainjection_in_a.yml", "patches/webhook_in_a.yaml", "patch.yaml"}
+	if got := apiserver.Patches(crds, nil, webhooks); !slices.Equal(got, want) {
+		t.Errorf("the patches are %q, want %q", got, want)
 	}
 }
 

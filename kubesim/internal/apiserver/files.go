@@ -17,7 +17,8 @@ import (
 )
 
 // ReadCRDs returns the CRDs in the YAML and JSON files of all folders of a file system.
-// Documents of other kinds are skipped. A nil file system holds none.
+// Documents of other kinds are skipped, and so are kustomize's patches of a CRD that is among the others. A nil
+// file system holds none.
 func ReadCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if files == nil {
 		return nil, nil
@@ -37,13 +38,77 @@ func ReadCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	if err != nil {
 		return nil, fmt.Errorf("kubesim: read CRDs: %w", err)
 	}
-	return crds, nil
+	return withoutPatches(crds), nil
 }
 
-// documents visits the documents in the YAML and JSON files of all folders of a file system.
+// withoutPatches returns CRDs without those that say nothing about their kind and have the name of another.
+func withoutPatches(crds []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+	whole := map[string]bool{}
+	for _, crd := range crds {
+		if crd.Spec.Group != "" {
+			whole[crd.Name] = true
+		}
+	}
+	return slices.DeleteFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Spec.Group == "" && whole[crd.Name]
+	})
+}
+
+// Patches returns the names of the files that hold patches for kustomize, in the order of the file systems. Nothing
+// applies them.
+func Patches(all ...fs.FS) (names []string) {
+	for _, files := range all {
+		if files == nil {
+			continue
+		}
+		_ = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !isManifest(name) {
+				return nil //nolint:nilerr // what cannot be read was reported when its objects were
+			}
+			if data, err := fs.ReadFile(files, name); err == nil && hasPatch(data) {
+				names = append(names, name)
+			}
+			return nil
+		})
+	}
+	return names
+}
+
+// hasPatch reports whether a document of a file is a list of changes, or a part of a CRD.
+func hasPatch(data []byte) bool {
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		document, err := reader.Read()
+		if err != nil {
+			return false
+		}
+		part := bytes.Contains(document, []byte("kind: CustomResourceDefinition")) && !bytes.Contains(document, []byte("group:"))
+		if part || isList(document) {
+			return true
+		}
+	}
+}
+
+func isManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// isList reports whether a document is a list, as kustomize's JSON patches are, and not an object.
+func isList(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("---")) {
+			continue
+		}
+		return bytes.HasPrefix(line, []byte("- ")) || line[0] == '['
+	}
+	return false
+}
+
+// documents visits the documents in the YAML and JSON files of all folders of a file system, but no lists, which are
+// patches for kustomize.
 func documents(files fs.FS, visit func(kind metav1.TypeMeta, document []byte) error) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if err != nil || entry.IsDir() || !isManifest(name) {
 			return err
 		}
 		data, err := fs.ReadFile(files, name)
@@ -68,6 +133,9 @@ func documentsIn(data []byte, visit func(kind metav1.TypeMeta, document []byte) 
 		}
 		if err != nil {
 			return err
+		}
+		if isList(document) {
+			continue
 		}
 		var kind metav1.TypeMeta
 		if err := sigsyaml.Unmarshal(document, &kind); err != nil {
