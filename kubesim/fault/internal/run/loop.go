@@ -64,6 +64,7 @@ func (l *loop) until(left func() time.Duration) error {
 	for acts := 0; ; {
 		l.count.Add(1)
 		synctest.Wait()
+		l.queue.Act()
 		gone, err := l.fleet.replace()
 		if gone {
 			l.box.LastChange = time.Now()
@@ -175,6 +176,7 @@ func (l *loop) attend(do func() error) error {
 	}()
 	for {
 		synctest.Wait()
+		l.queue.Act()
 		select {
 		case err := <-done:
 			return err

@@ -305,6 +305,9 @@ func (m watched) wrap(v reflect.Value) {
 		s.Limit = max(1, int(most.Int()))
 		most.SetInt(int64(max(workers, s.Limit)))
 	}
+	if made := v.FieldByName("NewQueue"); made.IsValid() && made.CanSet() && made.Type() == reflect.TypeFor[newQueue]() {
+		made.Set(reflect.ValueOf(onceAtATime(made.Interface().(newQueue), m.process.queue.Now)))
+	}
 	do.Set(reflect.ValueOf(passes{inner, m.process, name.String(), s}))
 }
 

@@ -59,6 +59,7 @@ type Queue struct {
 	wake chan struct{}
 
 	mu       sync.Mutex
+	acts     int
 	waiting  []*Turn
 	arrivals int
 	chances  []string
@@ -66,6 +67,26 @@ type Queue struct {
 
 // NewQueue returns a queue in which nobody waits.
 func NewQueue() *Queue { return &Queue{wake: make(chan struct{}, 1)} }
+
+// Moment is when something happens: after one act and before the next, at a time of the simulated clock.
+type Moment struct {
+	acts int
+	at   time.Time
+}
+
+// Now is the present moment.
+func (q *Queue) Now() Moment {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Moment{q.acts, time.Now()}
+}
+
+// Act notes that the next act follows.
+func (q *Queue) Act() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.acts++
+}
 
 // Wait waits for a turn. It fails if the process died or ctx ended.
 func (q *Queue) Wait(ctx context.Context, t *Turn) error {
