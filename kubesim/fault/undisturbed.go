@@ -34,17 +34,19 @@ const (
 // for fields of objects that are random: those are left out from then on, and reported.
 func (e *exploration) playReference() error {
 	var what string
-	var fields []state.Field
+	var fields []history.Field
 	for range differings {
 		shapes := len(e.simulation.State.Random)
 		first, err := e.wholly(run.Job{Keep: true})
 		if err != nil {
 			return err
 		}
-		if what, fields, err = e.playAgain(first); err != nil {
+		var again []*history.Run
+		if what, fields, again, err = e.playAgain(first); err != nil {
 			return err
 		}
 		if what == "" {
+			bind(append(again, first.Run))
 			if wrong := invariant.WrongOwner(first.Run); wrong != "" {
 				return errors.New(wrong)
 			}
@@ -67,18 +69,44 @@ func (e *exploration) playReference() error {
 	return fmt.Errorf("the undisturbed run differs in other fields each time, the last time in %s; take random numbers out of the operator, or name the fields in Foreign", strings.Join(names, ", "))
 }
 
-// playAgain plays the scenario again and returns what is not as it was first, and the fields that are left
-// out because of that.
-func (e *exploration) playAgain(first run.Result) (what string, fields []state.Field, err error) {
+// bind notes at the end of each step of several undisturbed runs what random fields have in common in all of them.
+func bind(runs []*history.Run) {
+	for i := range runs[0].Steps {
+		states := make([]history.State, len(runs))
+		for n, r := range runs {
+			states[n] = r.Steps[i].State
+		}
+		bonds := state.Bonds(states)
+		for _, r := range runs {
+			r.Steps[i].State.Bonds = bonds
+		}
+	}
+}
+
+// bound is what a run came to that is compared with others, with the bonds of the undisturbed run at any step that
+// this one has, too.
+func (e *exploration) bound(s history.State) history.State {
+	var all []history.Bond
+	for _, step := range e.reference.Run.Steps {
+		all = append(all, step.State.Bonds...)
+	}
+	s.Bonds = state.Kept(all, s)
+	return s
+}
+
+// playAgain plays the scenario again. It returns what is not as it was first, the fields that are left out
+// because of that, and the runs.
+func (e *exploration) playAgain(first run.Result) (what string, fields []history.Field, runs []*history.Run, err error) {
 	for n := 1; n < sameRuns && what == ""; n++ {
 		began := time.Now()
 		another, err := e.wholly(run.Job{})
 		e.cost = time.Since(began)
 		if err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
+		runs = append(runs, another.Run)
 		if sandbox.IsSame(first.Learned.External, another.Learned.External) {
-			return "", nil, sandbox.MisuseError("ExternalAPI returned the same fake for two worlds; make a new one each time")
+			return "", nil, nil, sandbox.MisuseError("ExternalAPI returned the same fake for two worlds; make a new one each time")
 		}
 		if what = e.firstDifference(first.Run, another.Run); what == "" {
 			continue
@@ -87,7 +115,7 @@ func (e *exploration) playAgain(first run.Result) (what string, fields []state.F
 			fields = e.mask(first.Run, another.Run)
 		}
 	}
-	return what, fields, nil
+	return what, fields, runs, nil
 }
 
 // wholly plays a job that must come to its end.
@@ -118,7 +146,7 @@ func (e *exploration) alone(j run.Job) (r run.Result, err error) {
 }
 
 // mask leaves out the fields in which two undisturbed runs differ, and returns those that are new.
-func (e *exploration) mask(a, b *history.Run) (fields []state.Field) {
+func (e *exploration) mask(a, b *history.Run) (fields []history.Field) {
 	masked := &e.simulation.State.Masked
 	for i := range min(len(a.Steps), len(b.Steps)) {
 		for _, f := range state.Mask(a.Steps[i].State, b.Steps[i].State) {

@@ -121,6 +121,14 @@ func publishedBugs() map[string]bug {
 			why:   "a create that took effect late, or is not in the cache in time, is made again under another name",
 			setup: SetupRequests, change: fixedSize, also: []fault.Kind{fault.LateEffects}, kind: fault.LateEffects, want: "I3", within: 16,
 		},
+		"provider-azure#230": {
+			why:   "what is created again while it is being created gets another password, and the Secret with it",
+			setup: SetupPasswords, kind: fault.Crashes, want: "I1", within: 4,
+			change: func(s *fault.Scenario) {
+				fixedSize(s)
+				s.ExternalAPI, s.Quiet = NewServers, 3*time.Minute
+			},
+		},
 		"machine-controller#581": {
 			why: "the finalizer is written after the external create",
 			setup: func(fixed bool) func(ctrl.Manager, *fault.Env) error {

@@ -45,6 +45,8 @@ type Run struct {
 	IsRandom func(kind, name string) bool
 	// Secrets are values that belong into Secrets alone.
 	Secrets []string
+	// Masked are fields that are random.
+	Masked []Field
 	// Held is what there was while the driver's call did not return; nil if it did, or if the cluster
 	// was as it should be all the same.
 	Held *Held
@@ -187,6 +189,31 @@ type State struct {
 	// Given returns the YAML of what each cluster begins with and is in Objects only if it was changed, or, as
 	// [Gone], if it was deleted; "" for all else. Nil means that there is none.
 	Given func(key string) string
+	// Masked are the texts of fields that are random and therefore left out of the others.
+	Masked map[Field]string
+	// Bonds are what such texts have in common in the undisturbed runs. So must those of a state that is
+	// compared with this one.
+	Bonds []Bond
+}
+
+// Field is one field of one object.
+type Field struct {
+	// Object is its key in [State].Objects.
+	Object string
+	// Path leads to the field: "data.password". An element of a list is [N].
+	Path string
+}
+
+// String returns the field as users name it.
+func (f Field) String() string { return f.Object + " " + f.Path }
+
+// Bond says that a masked field has a text, and how that is related to the text of another one: random texts differ from
+// run to run, but whether they are equal does not.
+type Bond struct {
+	// Of and With are the fields. With is the zero Field if Of just has a text.
+	Of, With Field
+	// Within is set if the text of Of is a part of that of With. Otherwise they are equal.
+	Within bool
 }
 
 // Gone is the YAML of what a cluster began with and does not have any more.
@@ -335,6 +362,11 @@ func (c *Change) WrittenConditions() (types []string) {
 		}
 	}
 	return types
+}
+
+// HasRandomState reports whether the states of external resources of a kind are random.
+func (r *Run) HasRandomState(kind string) bool {
+	return slices.ContainsFunc(r.Masked, func(f Field) bool { return strings.HasPrefix(f.Object+" ", "external "+kind+" ") })
 }
 
 // Housekeeping reports whether a kind is one of those that are no part of what an operator works on: leases, events,

@@ -20,11 +20,11 @@ func findDivergence(r, u *index) []history.Violation {
 			break
 		}
 		want, got := u.run.Steps[i].State, s.State
-		if got.Objects == nil || want.Objects == nil || state.Equal(want, got) {
+		if got.Objects == nil || want.Objects == nil || state.Matches(want, got) {
 			continue
 		}
 		want, got = r.withoutDependents(want, got)
-		if state.Equal(want, got) || r.isLessOfTheDeleted(want, got) {
+		if state.Matches(want, got) || r.isLessOfTheDeleted(want, got) {
 			continue
 		}
 		all := state.Differences(want, got)

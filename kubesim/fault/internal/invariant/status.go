@@ -166,7 +166,7 @@ func (x *index) reached(l *life, g goal, view int, owners map[string]*life) bool
 			if o := owners[want.Owner]; o != nil {
 				wanted = strings.ReplaceAll(wanted, o.uid, l.uid)
 			}
-			ok = ok || t.State == wanted
+			ok = ok || t.State == wanted || x.run.HasRandomState(t.Kind)
 		}
 		if !ok {
 			return false
@@ -233,9 +233,14 @@ func (x *index) resourcesOf(l *life, call int) string {
 		}
 		all = nil
 		for _, t := range v.Resources {
-			if t.Owner != "" && x.owner(t, x.viewAt[i]) == l {
-				all = append(all, fmt.Sprintf("%s is %q, ready: %v", idOf(t), t.State, t.Ready))
+			if t.Owner == "" || x.owner(t, x.viewAt[i]) != l {
+				continue
 			}
+			state := fmt.Sprintf("%q", t.State)
+			if x.run.HasRandomState(t.Kind) { // perhaps a password
+				state = "random"
+			}
+			all = append(all, fmt.Sprintf("%s is %s, ready: %v", idOf(t), state, t.Ready))
 		}
 	}
 	if len(all) == 0 {

@@ -268,7 +268,7 @@ func endsRight(j run.Job, r *history.Run) bool {
 
 func endsAs(r, like *history.Run) bool {
 	last := len(r.Steps) - 1
-	return last >= 0 && last < len(like.Steps) && state.Equal(like.Steps[last].State, r.Steps[last].State)
+	return last >= 0 && last < len(like.Steps) && state.Matches(like.Steps[last].State, r.Steps[last].State)
 }
 
 // firstFault is the step during which a run was disturbed first, and what was disturbed.

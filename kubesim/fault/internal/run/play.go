@@ -35,6 +35,7 @@ func (w *Worker) newPlay(j Job) *play {
 	s := w.simulation.scenario
 	record := &history.Recorder{Run: &history.Run{
 		Scenario: s.Name, Shared: s.Shared, Secrets: s.Secrets, IsRandom: w.simulation.State.IsRandom,
+		Masked: w.simulation.State.Masked,
 	}}
 	learned := &Learned{Settled: map[int]history.Position{}}
 	if j.States {
@@ -271,7 +272,8 @@ func (p *play) recover(wanted []history.State) error {
 
 // isOneOf reports whether the cluster is as one of those wanted.
 func (p *play) isOneOf(wanted []history.State) bool {
-	return slices.ContainsFunc(wanted, func(w history.State) bool { return state.Equal(p.box.State(), w) })
+	now := p.box.State()
+	return slices.ContainsFunc(wanted, func(w history.State) bool { return state.Matches(w, now) })
 }
 
 // converge waits until the cluster is as one of those wanted.

@@ -146,8 +146,8 @@ func script(a, b []string) []edit {
 
 // Mask lists the fields in which two undisturbed runs differ: what an operator takes from
 // random numbers. Objects that only one of them has are no fields.
-func Mask(a, b history.State) []Field {
-	var found []Field
+func Mask(a, b history.State) []history.Field {
+	var found []history.Field
 	x, y := sheets(a, b), sheets(b, a)
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		after, both := y[key]
@@ -159,7 +159,7 @@ func Mask(a, b history.State) []Field {
 			continue // no YAML of ours
 		}
 		for _, path := range differing("", before, now) {
-			found = append(found, Field{key, path})
+			found = append(found, history.Field{Object: key, Path: path})
 		}
 	}
 	return found

@@ -23,7 +23,7 @@ type Difference struct {
 }
 
 // Differences lists what differs between the state that was wanted and the one that was reached: how many
-// objects and external resources there are first, then fields.
+// objects and external resources there are first, then fields, then what random fields have in common.
 func Differences(want, got history.State) []Difference {
 	x, y := sheets(want, got), sheets(got, want)
 	var fields []Difference
@@ -53,7 +53,7 @@ func Differences(want, got history.State) []Difference {
 			t.got++
 		}
 	}
-	return append(described(kept), fields...)
+	return slices.Concat(described(kept), fields, unbound(want, got))
 }
 
 // member is the objects of a kind that have one owner, or one object without an owner.

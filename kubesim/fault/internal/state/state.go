@@ -27,7 +27,7 @@ type Options struct {
 	// "metadata.annotations.example.com/at". A list on the way means each of its elements.
 	Foreign []string
 	// Masked are fields that are left out of one object each; see [Mask].
-	Masked []Field
+	Masked []history.Field
 	// Generations keeps metadata.generation and observedGeneration as the numbers they are.
 	// Without it observedGeneration is "current" or "behind by N" and generations are left out: how
 	// often a spec was written on the way is not what the cluster came to.
@@ -38,17 +38,6 @@ type Options struct {
 	Lists map[string]*Lists
 }
 
-// Field is one field of one object.
-type Field struct {
-	// Object is its key in [history.State].Objects.
-	Object string
-	// Path leads to the field: "data.password". An element of a list is [N].
-	Path string
-}
-
-// String returns the field as people name it.
-func (f Field) String() string { return f.Object + " " + f.Path }
-
 // Of returns the state that the given objects and resources are. Leases and events are not part of
 // it. Names that a server or an external API chose become those of their owners, so that they are the same
 // in each run as long as they name what lives.
@@ -58,18 +47,24 @@ func Of(objects []Object, things []history.Resource, o Options) history.State {
 	n.nameGenerated(objects, o)
 	n.nameResources(objects, things)
 	w := history.State{Objects: make(map[string]string, len(objects)), Resources: make([]history.Resource, 0, len(things))}
+	if len(o.Masked) > 0 {
+		w.Masked = map[history.Field]string{}
+	}
 	for _, x := range objects {
-		w.Objects[n.key(x)] = n.yaml(x, o)
+		sheet, masked := n.sheet(x, o)
+		w.Objects[n.key(x)] = sheet
+		maps.Copy(w.Masked, masked)
 	}
 	for _, t := range things {
+		state := t.State
 		t.Owner, t.State = n.text(t.Owner), n.text(t.State)
 		if stable, ok := n.ids[t.ID]; ok {
 			t.ID = stable
 		} else {
 			t.ID = n.text(t.ID)
 		}
-		if slices.ContainsFunc(o.Masked, func(f Field) bool { return f.Object == externalKey(t) && f.Path == "state" }) {
-			t.State = ""
+		if f := (history.Field{Object: externalKey(t), Path: "state"}); slices.Contains(o.Masked, f) {
+			w.Masked[f], t.State = state, ""
 		}
 		w.Resources = append(w.Resources, t)
 	}

@@ -220,10 +220,10 @@ func TestEqual(t *testing.T) {
 		"generation":         {"how often the spec was written does not", of(uid1, "q-7"), edited("generation: 3\n", "generation: 3 \n"), state.Options{}, true},
 		"generated name":     {"the server makes it up", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b"), generated("job-z3zzz", "a")}}, state.Options{}, true},
 		"generated content":  {"one object more is one more", side{objects: []state.Object{generated("job-x7f2k", "a"), generated("job-aaaaa", "b")}}, side{objects: []state.Object{generated("job-b2k4f", "b")}}, state.Options{}, false},
-		"masked":             {"the undisturbed runs differ there", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.size"}}}, true},
-		"masked of another":  {"a mask is of one object", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/bar", Path: "spec.size"}}}, false},
-		"masked element":     {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"}}}, true},
-		"masked neighbour":   {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []state.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[0]"}}}, false},
+		"masked":             {"the undisturbed runs differ there", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []history.Field{{Object: "databases.demo.dev default/shop", Path: "spec.size"}}}, true},
+		"masked of another":  {"a mask is of one object", of(uid1, "q-7"), edited("size: 3", "size: 4"), state.Options{Masked: []history.Field{{Object: "databases.demo.dev default/bar", Path: "spec.size"}}}, false},
+		"masked element":     {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []history.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"}}}, true},
+		"masked neighbour":   {"one element, not its neighbour", of(uid1, "q-7"), edited("[b, a]", "[b, c]"), state.Options{Masked: []history.Field{{Object: "databases.demo.dev default/shop", Path: "spec.zones[0]"}}}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestMask(t *testing.T) {
 	a := state.Of([]state.Object{object(t, "databases.demo.dev", with(database, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "x"}}, state.Options{})
 	changed := strings.Replace(strings.Replace(database, "reason: Fine", "reason: Good", 1), "[b, a]", "[b, c]", 1)
 	b := state.Of([]state.Object{object(t, "databases.demo.dev", with(changed, uid1))}, []history.Resource{{Kind: "queue", ID: "q", State: "y"}}, state.Options{})
-	want := []state.Field{
+	want := []history.Field{
 		{Object: "databases.demo.dev default/shop", Path: "spec.zones[1]"},
 		{Object: "databases.demo.dev default/shop", Path: "status.conditions[1].reason"},
 		{Object: "external queue q", Path: "state"},

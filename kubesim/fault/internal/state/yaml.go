@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
 // touched is what the simulated other writer leaves on objects.
@@ -31,26 +33,38 @@ type printer struct {
 	strings.Builder
 	names       *names
 	object      Object
+	key         string // of the object, if it has masked fields
 	generation  int64
 	generations bool
-	dash        bool // the next line begins an element of a list
+	dash        bool                     // the next line begins an element of a list
+	masked      map[history.Field]string // the texts in masked fields
 }
+
+// andWhole comes between the path of a masked field and the same path once more in a rule: the first one becomes shorter
+// on the way to the field.
+const andWhole = "\x00"
 
 // yaml returns an object without what differs from run to run.
 func (n *names) yaml(x Object, o Options) string {
+	sheet, _ := n.sheet(x, o)
+	return sheet
+}
+
+// sheet is yaml, with the texts in masked fields.
+func (n *names) sheet(x Object, o Options) (sheet string, masked map[history.Field]string) {
 	p := &printer{names: n, object: x, generation: x.Object.GetGeneration(), generations: o.Generations}
 	rules := o.Foreign
 	if len(o.Masked) > 0 {
-		key := n.key(x)
+		p.key = n.key(x)
 		rules = slices.Clone(rules)
 		for _, f := range o.Masked {
-			if f.Object == key {
-				rules = append(rules, strings.ReplaceAll(f.Path, "[", ".["))
+			if f.Object == p.key {
+				rules = append(rules, strings.ReplaceAll(f.Path, "[", ".[")+andWhole+f.Path)
 			}
 		}
 	}
 	p.fields(0, x.Object.Object, rules, "", o.Lists[kindOf(x)])
-	return p.String()
+	return p.String(), p.masked
 }
 
 // fields writes a map. rules are the paths to leave out, from here on; in is the field that
@@ -58,24 +72,45 @@ func (n *names) yaml(x Object, o Options) string {
 func (p *printer) fields(indent int, m map[string]any, rules []string, in string, lists *Lists) {
 	top := indent == 0
 	for _, key := range sortedKeys(m, p.dash) {
-		inner, drop := below(rules, key)
-		if drop || p.isNoise(in, key, m[key], indent) || isEmptied(m[key], inner) {
-			continue
-		}
 		v := ownConditions(key, m[key])
 		if v == nil && m[key] != nil {
+			continue
+		}
+		if top && key == "data" && p.object.Resource == "secrets" && p.object.Group == "" {
+			v = decoded(v)
+		}
+		inner, drop := below(rules, key)
+		if drop || p.isNoise(in, key, v, indent) || isEmptied(v, inner) {
+			p.keep(rules, key, v)
 			continue
 		}
 		if key == "observedGeneration" && !p.generations {
 			v = p.observed(v)
 		}
-		if top && key == "data" && p.object.Resource == "secrets" && p.object.Group == "" {
-			v = decoded(v)
-		}
 		p.lead(indent)
 		p.WriteString(scalar(p.names.text(key)))
 		p.WriteByte(':')
 		p.value(indent, v, inner, key, lists.field(key))
+	}
+}
+
+// keep keeps the texts of the masked fields in what is left out.
+func (p *printer) keep(rules []string, key string, v any) {
+	for _, r := range rules {
+		if path, whole, ok := strings.Cut(r, andWhole); ok && path == key {
+			if text, ok := v.(string); ok {
+				if p.masked == nil {
+					p.masked = map[history.Field]string{}
+				}
+				p.masked[history.Field{Object: p.key, Path: whole}] = text
+			}
+		}
+	}
+	if m, ok := v.(map[string]any); ok {
+		inner, _ := below(rules, key)
+		for key, v := range m {
+			p.keep(inner, key, v)
+		}
 	}
 }
 
@@ -125,6 +160,7 @@ func (p *printer) elements(indent int, list []any, rules []string, lists *Lists)
 			inner = append(inner, rules...) // a path without a number means each element
 		}
 		if drop {
+			p.keep(rules, "["+strconv.Itoa(i)+"]", v)
 			continue
 		}
 		if m, ok := v.(map[string]any); ok && len(m) > 0 {
@@ -256,7 +292,7 @@ func has(v any, rules []string) bool {
 // below returns the paths that go on from a key, and whether one ends there.
 func below(rules []string, key string) (inner []string, drop bool) {
 	for _, r := range rules {
-		if r == key {
+		if path, _, _ := strings.Cut(r, andWhole); path == key {
 			return nil, true
 		}
 		if len(r) > len(key) && r[len(key)] == '.' && r[:len(key)] == key {
