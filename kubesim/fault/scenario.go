@@ -128,8 +128,9 @@ type Step struct {
 	Name string
 	// Do acts and does not wait. Nil means that only time passes.
 	Do func(ctx context.Context, w *World) error
-	// Expect returns an error if the state is wrong when the cluster is at rest again. It is called only
-	// in undisturbed runs, with which the others are compared. Nil expects nothing.
+	// Expect returns an error if the state is wrong when the cluster is at rest again. In disturbed runs it is called
+	// until it returns nil or the operator's time limit is over, from several goroutines at once for several runs; it
+	// is not called if users delete or change objects besides the steps. Nil expects nothing.
 	Expect func(ctx context.Context, w *World) error
 	// Wait is how long to wait on the simulated clock after Do, before the cluster must come to rest.
 	Wait time.Duration

@@ -177,6 +177,8 @@ type Step struct {
 	SettledRev  int64
 	// State is what there was then.
 	State State
+	// Unmet is why the step's expectation was not met then; empty if it was, or if it says nothing about this run.
+	Unmet string
 }
 
 // State is both sides at one moment, without what differs from run to run: see package

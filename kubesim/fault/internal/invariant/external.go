@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
-// findDivergence is I1: each step ends as in the undisturbed run. A step that did not end has no
+// findDivergence is I1: each step ends as in the undisturbed run, and as it expects. A step that did not end has no
 // state to compare.
 func findDivergence(r, u *index) []history.Violation {
 	for i, s := range r.run.Steps {
@@ -20,25 +20,57 @@ func findDivergence(r, u *index) []history.Violation {
 			break
 		}
 		want, got := u.run.Steps[i].State, s.State
-		if got.Objects == nil || want.Objects == nil || state.Matches(want, got) {
+		if got.Objects == nil || want.Objects == nil {
 			continue
 		}
-		want, got = r.withoutDependents(want, got)
-		if state.Matches(want, got) || r.isLessOfTheDeleted(want, got) {
-			continue
+		want, got = r.comparable(want, got)
+		switch differs := !state.Matches(want, got); {
+		case differs:
+			return []history.Violation{divergence(s, want, got)}
+		case s.Unmet != "":
+			return []history.Violation{{
+				Message: fmt.Sprintf("the expectation of step %q is not met, as it is without the disturbance: %s", s.Name, shortened(s.Unmet)),
+				Call:    history.Nobody, Subjects: []string{"expectation: " + withoutNumbers(s.Unmet)},
+			}}
 		}
-		all := state.Differences(want, got)
-		subjects := make([]string, len(all))
-		for n, d := range all {
-			subjects[n] = d.Subject
-		}
-		slices.Sort(subjects)
-		return []history.Violation{{
-			Message: differing(all) + fmt.Sprintf(", at the end of step %q", s.Name), Subjects: slices.Compact(subjects),
-			Detail: state.Diff(want, got), Call: history.Nobody,
-		}}
 	}
 	return nil
+}
+
+// comparable leaves out of two states what may differ. If all that differs may, they are the same.
+func (x *index) comparable(want, got history.State) (_, _ history.State) {
+	if state.Matches(want, got) {
+		return want, got
+	}
+	want, got = x.withoutDependents(want, got)
+	if x.isLessOfTheDeleted(want, got) {
+		return want, want
+	}
+	return want, got
+}
+
+// divergence says how a step ended otherwise than it should have.
+func divergence(s history.Step, want, got history.State) history.Violation {
+	all := state.Differences(want, got)
+	subjects := make([]string, len(all))
+	for n, d := range all {
+		subjects[n] = d.Subject
+	}
+	slices.Sort(subjects)
+	message := differing(all) + fmt.Sprintf(", at the end of step %q", s.Name)
+	if s.Unmet != "" {
+		message += ", which expects otherwise: " + shortened(s.Unmet)
+	}
+	return history.Violation{Message: message, Subjects: slices.Compact(subjects), Detail: state.Diff(want, got), Call: history.Nobody}
+}
+
+// shortened is as much of an author's error as is good for a sentence.
+func shortened(text string) string {
+	const most = 200
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
 }
 
 // isLessOfTheDeleted reports whether a state lacks only what was never made because a user had deleted an object

@@ -212,7 +212,7 @@ func (p *play) endStep(step Step, j Job) error {
 		return cmp.Or(p.others.Broken, error(&stepError{p.step, step.Name, err}))
 	}
 	if j.Like != nil {
-		if err := p.recover(j.wanted(p.step)); err != nil {
+		if err := p.recover(p.goalOf(step, j)); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
 	}
@@ -223,9 +223,13 @@ func (p *play) endStep(step Step, j Job) error {
 	if p.others.Broken != nil {
 		return p.others.Broken
 	}
-	if step.Expect != nil && len(p.job.Schedule) == 0 {
-		if err := p.attend(func() error { return step.Expect(context.Background(), p.box.World()) }); err != nil {
+	if expect := p.expectationOf(step, j); expect != nil {
+		err := p.attend(expect)
+		switch {
+		case err != nil && len(p.job.Schedule) == 0:
 			return &stepError{p.step, step.Name, fmt.Errorf("undisturbed, the cluster came to rest but %w%s", unmetError{err}, p.lastError())}
+		case err != nil:
+			h.Unmet = err.Error()
 		}
 	}
 	if j.Watchful {
@@ -258,28 +262,47 @@ func (e *stepError) Error() string { return fmt.Sprintf("step %d, %q: %v", e.num
 // Unwrap is why it failed.
 func (e *stepError) Unwrap() error { return e.err }
 
+// goal is what a disturbed run is to come to at the end of a step.
+type goal struct {
+	states []history.State // any of them
+	expect func() error    // nil expects nothing
+}
+
+func (p *play) goalOf(step Step, j Job) goal { return goal{j.wanted(p.step), p.expectationOf(step, j)} }
+
+// expectationOf is what a step expects; nil if nothing, or if a user deletes or changes objects besides the scenario: the step
+// may end otherwise then.
+func (p *play) expectationOf(step Step, j Job) func() error {
+	disturbed := len(p.job.Schedule) > 0
+	if step.Expect == nil || disturbed && (j.Like == nil || len(j.Alike) > 0 || j.Schedule.Has(
+		schedule.Race, schedule.Later, schedule.Overtaken, schedule.DeletedBefore, schedule.DeletedAfter, schedule.Replaced)) {
+		return nil
+	}
+	return func() error { return step.Expect(context.Background(), p.box.World()) }
+}
+
 // recover gives the operator the time that it may take until the cluster is as it would be without the
 // disturbance.
-func (p *play) recover(wanted []history.State) error {
-	if err := p.converge(wanted); err != nil {
+func (p *play) recover(g goal) error {
+	if err := p.converge(g); err != nil {
 		return err
 	}
 	if err := p.outlast(); err != nil {
 		return err
 	}
-	return p.remind(wanted)
+	return p.remind(g)
 }
 
-// isOneOf reports whether the cluster is as one of those wanted.
-func (p *play) isOneOf(wanted []history.State) bool {
+// isAt reports whether the cluster is as it is to be.
+func (p *play) isAt(g goal) bool {
 	now := p.box.State()
-	return slices.ContainsFunc(wanted, func(w history.State) bool { return state.Matches(w, now) })
+	return slices.ContainsFunc(g.states, func(w history.State) bool { return state.Matches(w, now) }) && (g.expect == nil || p.attend(g.expect) == nil)
 }
 
-// converge waits until the cluster is as one of those wanted.
-func (p *play) converge(wanted []history.State) error {
+// converge waits until the cluster is as it is to be.
+func (p *play) converge(g goal) error {
 	end := time.Now().Add(p.scenario.Patience)
-	for !p.isOneOf(wanted) && time.Now().Before(end) {
+	for !p.isAt(g) && time.Now().Before(end) {
 		seen := p.box.LastChange
 		err := p.until(func() time.Duration {
 			if p.box.LastChange.After(seen) {
@@ -314,8 +337,8 @@ func (p *play) outlast() error {
 // remind starts the operator again, so that it observes everything: what nobody is told of, and what
 // is held up by code that does not return, may stay wrong until then, but no longer. So may a status that was
 // written late: it is like one that somebody forged.
-func (p *play) remind(wanted []history.State) error {
-	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite, schedule.LateEffect) || p.isOneOf(wanted) {
+func (p *play) remind(g goal) error {
+	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite, schedule.LateEffect) || p.isAt(g) {
 		return nil
 	}
 	p.noteHeld()
@@ -330,7 +353,7 @@ func (p *play) remind(wanted []history.State) error {
 	if err := p.settle(); err != nil {
 		return err
 	}
-	return p.converge(wanted)
+	return p.converge(g)
 }
 
 // noteHeld notes what the cluster has come to while the driver's call does not return, when the operator
