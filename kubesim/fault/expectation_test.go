@@ -32,6 +32,7 @@ func hashes(corrected time.Duration) func(context.Context, client.Client, *corev
 		hash := fmt.Sprintf("%x", sha256.Sum256(s.Data["password"]))
 		was := cm.Data["hash"]
 		wrong := was != "" && was != hash && corrected > 0
+		err = nil
 		if was == "" || wrong && time.Since(cm.CreationTimestamp.Time) >= corrected {
 			cm.Data = map[string]string{"hash": hash}
 			err = c.Update(ctx, cm)

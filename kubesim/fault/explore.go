@@ -281,7 +281,8 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 		e.noteRace(j, r)
 		e.find(run.Job{Schedule: j.Schedule}, r)
 		if !r.Void && r.Err == nil {
-			like[j.Racing] = r.Run.EndingAs(j.Last, e.bound(r.Run.Steps[j.Last+1].State))
+			e.relate(r.Run)
+			like[j.Racing] = r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
 		}
 	})
 	if err == nil {
@@ -326,9 +327,7 @@ func (e *exploration) panicking() ([]run.Job, error) {
 func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 	ends := plan.Ends{}
 	err := e.play(plan.References(all), func(j run.Job, r run.Result) {
-		for i := range r.Run.Steps {
-			r.Run.Steps[i].State = e.bound(r.Run.Steps[i].State)
-		}
+		e.relate(r.Run)
 		ends.Note(e.reference.Run, j, r)
 	})
 	return plan.Overtake(all, ends), err

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
@@ -23,8 +22,8 @@ func (e *exploration) replay(token string) (Report, error) {
 	if err := e.prepare(); err != nil {
 		return e.report, err
 	}
-	if len(s) == 0 {
-		return e.report, e.judgeUndisturbed()
+	if err := e.judgeUndisturbed(); err != nil || len(s) == 0 {
+		return e.report, err
 	}
 	j, err := e.jobFor(s)
 	if err != nil {
@@ -37,9 +36,6 @@ func (e *exploration) replay(token string) (Report, error) {
 		}
 		played = r
 	})
-	if err == nil {
-		err = e.findKnown(j, played)
-	}
 	if err != nil {
 		return e.report, err
 	}
@@ -50,18 +46,6 @@ func (e *exploration) replay(token string) (Report, error) {
 		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
 	}
 	return e.report, err
-}
-
-// findKnown learns what the undisturbed run breaks, as far as a run that was played breaks it too.
-func (e *exploration) findKnown(j run.Job, r run.Result) error {
-	e.find(run.Job{}, e.reference)
-	if r.Void {
-		return nil
-	}
-	if f, ok := e.judge.Find(j, r); !ok || !slices.ContainsFunc(f.Violations, func(v history.Violation) bool { return v.Invariant == "I5" || v.Invariant == "I17" }) {
-		return nil // the run that is watched shows nothing else
-	}
-	return e.judgeUndisturbed()
 }
 
 // jobFor returns the job that plays a schedule from the beginning.

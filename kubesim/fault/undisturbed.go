@@ -83,15 +83,21 @@ func bind(runs []*history.Run) {
 	}
 }
 
-// bound is what a run came to that is compared with others, with the bonds of the undisturbed run at any step that
-// this one has, too.
-func (e *exploration) bound(s history.State) history.State {
-	var all []history.Bond
-	for _, step := range e.reference.Run.Steps {
-		all = append(all, step.State.Bonds...)
+// relate notes in a run with which others are compared what is known of the undisturbed one: the bonds that it has,
+// too, and what becomes of things with time.
+func (e *exploration) relate(r *history.Run) {
+	steps := e.reference.Run.Steps
+	var bonds []history.Bond
+	for _, step := range steps {
+		bonds = append(bonds, step.State.Bonds...)
 	}
-	s.Bonds = state.Kept(all, s)
-	return s
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		s.State.Bonds = state.Kept(bonds, s.State)
+		if i < len(steps) {
+			s.Aged = steps[i].Aged
+		}
+	}
 }
 
 // playAgain plays the scenario again. It returns what is not as it was first, the fields that are left out
@@ -306,6 +312,9 @@ func (e *exploration) judgeUndisturbed() error {
 	case watched.Err != nil && !errors.Is(watched.Err, run.ErrRestless) && !run.IsUnmet(watched.Err): // perhaps what the silence itself has led to
 		e.report.Notes = append(e.report.Notes, fmt.Sprintf(
 			"with 15 minutes of silence after each step the steps cannot be played to their end, so the rest of them is not watched for needless calls (I5): %v", watched.Err))
+	}
+	for i := range watched.Run.Steps {
+		e.reference.Run.Steps[i].Aged = watched.Run.Steps[i].Aged
 	}
 	if f, ok := e.judge.Silences(watched); ok {
 		e.report.Findings = append(e.report.Findings, newFinding(f))

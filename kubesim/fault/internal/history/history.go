@@ -179,6 +179,19 @@ type Step struct {
 	State State
 	// Unmet is why the step's expectation was not met then; empty if it was, or if it says nothing about this run.
 	Unmet string
+	// Aged is what became of it afterwards, while only time went by; nil if nobody waited.
+	Aged []Aged
+}
+
+// Aged is what becomes of one object or external resource while only time goes by, such as one with a TTL.
+type Aged struct {
+	// Key is that of the object in [State].Objects, or of an external resource: "external stream orders".
+	Key string
+	// Sheet is what it is like then, and Gone is set if it does not exist any more.
+	Sheet string
+	Gone  bool
+	// After is how long that took from the moment at which the cluster was quiet.
+	After time.Duration
 }
 
 // State is both sides at one moment, without what differs from run to run: see package

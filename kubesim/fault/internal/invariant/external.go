@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,11 +24,15 @@ func findDivergence(r, u *index) []history.Violation {
 		if got.Objects == nil || want.Objects == nil {
 			continue
 		}
-		want, got = r.comparable(want, got)
-		switch differs := !state.Matches(want, got); {
-		case differs:
+		met := state.Matches(want, got)
+		if !met {
+			want, got = state.Young(want, got, state.AgedBy(r.run, u.run, i, func(key string) time.Time { return r.changedAt(key, s.Settled) }))
+			want, got = r.comparable(want, got)
+		}
+		switch {
+		case !state.Matches(want, got):
 			return []history.Violation{divergence(s, want, got)}
-		case s.Unmet != "":
+		case met && s.Unmet != "":
 			return []history.Violation{{
 				Message: fmt.Sprintf("the expectation of step %q is not met, as it is without the disturbance: %s", s.Name, shortened(s.Unmet)),
 				Call:    history.Nobody, Subjects: []string{"expectation: " + withoutNumbers(s.Unmet)},
@@ -37,11 +42,23 @@ func findDivergence(r, u *index) []history.Violation {
 	return nil
 }
 
+// changedAt is when the object with a key changed last before a moment, or the moment if that is not known.
+func (x *index) changedAt(key string, before time.Time) time.Time {
+	at := time.Time{}
+	for i := range x.run.Changes {
+		c := &x.run.Changes[i]
+		if !c.At.After(before) && state.Key(c.Group, c.Resource, c.Namespace, c.Name) == key {
+			at = c.At
+		}
+	}
+	if at.IsZero() {
+		return before
+	}
+	return at
+}
+
 // comparable leaves out of two states what may differ. If all that differs may, they are the same.
 func (x *index) comparable(want, got history.State) (_, _ history.State) {
-	if state.Matches(want, got) {
-		return want, got
-	}
 	want, got = x.withoutDependents(want, got)
 	if x.isLessOfTheDeleted(want, got) {
 		return want, want

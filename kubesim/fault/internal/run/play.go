@@ -265,10 +265,13 @@ func (e *stepError) Unwrap() error { return e.err }
 // goal is what a disturbed run is to come to at the end of a step.
 type goal struct {
 	states []history.State // any of them
+	like   *history.Run    // which may also age
 	expect func() error    // nil expects nothing
 }
 
-func (p *play) goalOf(step Step, j Job) goal { return goal{j.wanted(p.step), p.expectationOf(step, j)} }
+func (p *play) goalOf(step Step, j Job) goal {
+	return goal{j.wanted(p.step), j.Like, p.expectationOf(step, j)}
+}
 
 // expectationOf is what a step expects; nil if nothing, or if a user deletes or changes objects besides the scenario: the step
 // may end otherwise then.
@@ -296,7 +299,11 @@ func (p *play) recover(g goal) error {
 // isAt reports whether the cluster is as it is to be.
 func (p *play) isAt(g goal) bool {
 	now := p.box.State()
-	return slices.ContainsFunc(g.states, func(w history.State) bool { return state.Matches(w, now) }) && (g.expect == nil || p.attend(g.expect) == nil)
+	if slices.ContainsFunc(g.states, func(w history.State) bool { return state.Matches(w, now) }) {
+		return g.expect == nil || p.attend(g.expect) == nil
+	}
+	aged := state.AgedBy(p.record.Run, g.like, p.step, func(string) time.Time { return time.Now() })
+	return len(aged) > 0 && slices.ContainsFunc(g.states, func(w history.State) bool { return state.Matches(state.Young(w, now, aged)) })
 }
 
 // converge waits until the cluster is as it is to be.

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"slices"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // UsualQuiet is how long nothing may change for a cluster to be called quiet, unless its scenario says
@@ -48,7 +50,7 @@ func (p *play) calm() error {
 // watch watches the cluster at rest, before and after the operator starts again with empty caches.
 func (p *play) watch() error {
 	s := p.openSilence()
-	if err := p.pass(p.silenceFor()); err != nil {
+	if err := p.age(p.silenceFor()); err != nil {
 		return err
 	}
 	if err := p.fleet.stop(); err != nil {
@@ -64,6 +66,33 @@ func (p *play) watch() error {
 	p.closeSilence(s)
 	return nil
 }
+
+// age lets things happen for a span of the simulated clock, and notes what becomes of the cluster in that time.
+func (p *play) age(d time.Duration) error {
+	h := &p.record.Run.Steps[p.step]
+	began := time.Now()
+	for end := began.Add(d); time.Now().Before(end); {
+		seen := p.box.LastChange
+		err := p.until(func() time.Duration {
+			if p.box.LastChange.After(seen) && len(h.Aged) < mostAged {
+				return 0
+			}
+			return time.Until(end)
+		})
+		if err != nil {
+			return err
+		}
+		for _, a := range state.Aging(h.State, p.box.State(), time.Since(began)) {
+			if !slices.ContainsFunc(h.Aged, func(o history.Aged) bool { return o.Key == a.Key && o.Sheet == a.Sheet && o.Gone == a.Gone }) {
+				h.Aged = append(h.Aged, a)
+			}
+		}
+	}
+	return nil
+}
+
+// mostAged bounds what is noted of a cluster that changes all the time.
+const mostAged = 100
 
 func (p *play) openSilence() *history.Silence {
 	return &history.Silence{
