@@ -42,7 +42,7 @@ func (o *ticket) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		err = o.Create(ctx, other)
 	}
 	if err != nil {
-		return reconcile.Result{RequeueAfter: valid + 2*time.Minute}, nil // perhaps somebody else makes it
+		return reconcile.Result{RequeueAfter: valid + 2*time.Minute}, nil //nolint:nilerr // it is tried again, but late
 	}
 	return reconcile.Result{RequeueAfter: left}, nil
 }

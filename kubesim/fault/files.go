@@ -1,24 +1,69 @@
 package fault
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
 
 // Files joins file systems, for an Operator whose CRDs or RBAC are in several places.
 func Files(all ...fs.FS) fs.FS { return joined(all) }
 
-// Manifests is a file system with the given text: YAML documents, such as what `helm template` prints.
+// Manifests is a file system with the given text: YAML documents, such as what `helm template` prints. A document that is
+// not empty and has no kind is refused when the file is read.
 func Manifests(text string) fs.FS {
+	if err := checkKinds(text); err != nil {
+		return refused{err}
+	}
 	return fstest.MapFS{"manifests.yaml": &fstest.MapFile{Data: []byte(text), Mode: 0o444}}
+}
+
+// refused is a file system that cannot be read.
+type refused struct{ error }
+
+// Open returns why.
+func (r refused) Open(string) (fs.File, error) { return nil, r.error }
+
+// checkKinds finds documents that are no objects. What is no YAML is found later.
+func checkKinds(text string) error {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	document, err := reader.Read()
+	for n := 1; err == nil; n++ {
+		if content, is := kindless(document); is {
+			return sandbox.MisuseError(fmt.Sprintf("fault.Manifests: document %d has no kind: %s; give whole objects, each after a line with ---", n, content))
+		}
+		document, err = reader.Read()
+	}
+	return nil
+}
+
+// kindless reports whether a document has content but no kind, and how the content begins.
+func kindless(document []byte) (string, bool) {
+	var content any
+	if yaml.Unmarshal(document, &content) != nil || content == nil {
+		return "", false
+	}
+	object, _ := content.(map[string]any)
+	if kind, _ := object["kind"].(string); kind != "" {
+		return "", false
+	}
+	text, _ := json.Marshal(content) // it was read from YAML
+	return beginning(string(text)), true
 }
 
 // Module returns folders and files of a Go module that the test's own module requires, such as
@@ -55,18 +100,44 @@ func Module(t testing.TB, module string, places ...string) fs.FS {
 
 // moduleDir asks the go command where a module's files are.
 func moduleDir(t testing.TB, module string) (string, error) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	dir := strings.TrimSpace(string(out))
+	dir, err := asked(t, "list", "-m", "-f", "{{.Dir}}", module)
 	failed := &exec.ExitError{}
 	switch {
 	case errors.As(err, &failed):
-		return "", fmt.Errorf("this module does not require %s: %s", module, strings.TrimSpace(string(failed.Stderr)))
+		if work := workspaceOfOthers(t); work != "" {
+			return "", fmt.Errorf("the workspace %s does not use the module of this test; run the test with GOWORK=off, or add the module with go work use", work)
+		}
+		why, _, _ := strings.Cut(strings.TrimSpace(string(failed.Stderr)), "\n")
+		return "", fmt.Errorf("this module does not require %s: %s; go get adds it", module, why)
 	case err != nil:
 		return "", fmt.Errorf("ask the go command where module %s is: %w", module, err)
 	case dir == "":
 		return "", fmt.Errorf("the go command does not say where module %s is; run go mod download, and do not test with -mod=vendor", module)
 	}
 	return dir, nil
+}
+
+// workspaceOfOthers is the go.work file in force if the module of the present folder is not in it; else it is empty.
+func workspaceOfOthers(t testing.TB) string {
+	work, err := asked(t, "env", "GOWORK")
+	if err != nil || work == "" || work == "off" {
+		return ""
+	}
+	own, err := asked(t, "env", "GOMOD")
+	if err != nil || own == os.DevNull {
+		return ""
+	}
+	used, err := asked(t, "list", "-m", "-f", "{{.GoMod}}")
+	if err == nil && slices.Contains(strings.Split(used, "\n"), own) {
+		return ""
+	}
+	return work
+}
+
+// asked is what the go command says.
+func asked(t testing.TB, args ...string) (string, error) {
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	return strings.TrimSpace(string(out)), err
 }
 
 // joined are several file systems, each as a folder named by its number.

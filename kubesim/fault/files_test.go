@@ -1,9 +1,11 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,7 +27,7 @@ func TestFiles(t *testing.T) {
 	a, b := strings.ReplaceAll(crdOf, "%s", "as.example.com"), strings.ReplaceAll(crdOf, "%s", "bs.example.com")
 	in := Files(
 		fstest.MapFS{"bases/a.yaml": {Data: []byte(a)}}, nil,
-		Manifests("kind: Deployment\n---\n"+b),
+		Manifests("# from a chart\n---\nkind: Deployment\n---\n---\n# nothing\n---\n"+b),
 	)
 	crds, err := apiserver.ReadCRDs(in)
 	if err != nil {
@@ -95,6 +97,34 @@ func TestFilesMistakes(t *testing.T) {
 		"no such folder": {
 			"folders move between versions", func(t *fatal) { Module(t, "sigs.k8s.io/controller-runtime", "config/crd") },
 			`fault.Module: module sigs.k8s.io/controller-runtime has no folder or file "config/crd"; it would be ` + string(os.PathSeparator),
+		},
+		"a workspace of others": {
+			"the test was built with GOWORK=off, and is run without it", func(t *fatal) {
+				of := t.TempDir()
+				work := filepath.Join(of, "go.work")
+				for name, text := range map[string]string{"go.work": "go 1.26\nuse ./other\n", "other/go.mod": "module example.com/other\ngo 1.26\n"} {
+					if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(of, name)), 0o755), os.WriteFile(filepath.Join(of, name), []byte(text), 0o600)); err != nil {
+						t.Error(err)
+					}
+				}
+				t.Setenv("GOWORK", work)
+				Module(t, "sigs.k8s.io/controller-runtime")
+			},
+			"go.work does not use the module of this test; run the test with GOWORK=off, or add the module with go work use",
+		},
+		"no kind": {
+			"one line was forgotten when it was copied", func(t *fatal) {
+				_, err := apiserver.ReadCRDs(Files(Manifests("# a chart\n---\nkind: Deployment\n---\nmetadata:\n  name: a\n---\n")))
+				t.Fatalf("%v", err)
+			},
+			`fault.Manifests: document 3 has no kind: {"metadata":{"name":"a"}}; give whole objects, each after a line with ---`,
+		},
+		"a text": {
+			"the name of a file", func(t *fatal) {
+				_, err := apiserver.ReadRoles(Manifests("config/rbac/role.yaml"))
+				t.Fatalf("%v", err)
+			},
+			`fault.Manifests: document 1 has no kind: "config/rbac/role.yaml"; give whole objects, each after a line with ---`,
 		},
 		"a template": {
 			"a Helm chart as it is", func(t *fatal) {

@@ -20,7 +20,7 @@ import (
 // Create creates an object, in namespace "default" if its kind needs a namespace and it has none.
 func Create(obj client.Object) Step {
 	return Step{
-		Name: "create " + obj.GetName(),
+		Name: "create " + beginning(obj.GetName()),
 		Do: func(ctx context.Context, w *World) error {
 			return w.Client.Create(ctx, inDefault(w, obj))
 		},
@@ -40,7 +40,7 @@ func CreateYAML(manifest string) Step {
 // Merge changes an object by a JSON merge patch.
 func Merge(obj client.Object, patch string) Step {
 	return Step{
-		Name: "change " + obj.GetName() + ": " + beginning(patch),
+		Name: "change " + beginning(obj.GetName()) + ": " + beginning(patch),
 		Do: func(ctx context.Context, w *World) error {
 			if !json.Valid([]byte(patch)) {
 				return fmt.Errorf("%s is not JSON", patch)
@@ -63,7 +63,7 @@ func beginning(text string) string {
 // Delete deletes an object. It succeeds if the object does not exist.
 func Delete(obj client.Object) Step {
 	return Step{
-		Name: "delete " + obj.GetName(),
+		Name: "delete " + beginning(obj.GetName()),
 		Do: func(ctx context.Context, w *World) error {
 			return client.IgnoreNotFound(w.Client.Delete(ctx, inDefault(w, obj)))
 		},
@@ -171,7 +171,7 @@ func Recreate(obj client.Object) Step { return recreate(Create(obj)) }
 // recreate deletes what a step created and creates it again as soon as it is gone.
 func recreate(created Step) Step {
 	s := Delete(created.object)
-	s.Name = "re-create " + created.object.GetName()
+	s.Name = "re-create " + beginning(created.object.GetName())
 	s.again = &created
 	return s
 }

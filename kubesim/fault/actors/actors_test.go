@@ -161,6 +161,33 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
+// TestClaimsVolume proves that a claim takes the place of a volume of the template that has its name.
+func TestClaimsVolume(t *testing.T) {
+	pods := template()
+	pods.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, {Name: "tmp"}}
+	s := &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{
+		ServiceName: "db", Selector: selector(), Template: pods,
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}},
+	}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0"}}
+	played(t, is(fault.Create(s), pod, func(p *corev1.Pod) bool {
+		claims := map[string]int{}
+		for _, v := range p.Spec.Volumes {
+			claims[v.Name]++
+			if (v.Name == "data") != (v.PersistentVolumeClaim != nil) {
+				return false
+			}
+		}
+		return claims["data"] == 1 && claims["tmp"] == 1
+	}))
+}
+
 // TestTermination proves that a Pod has a time with a deletionTimestamp, as has an owner that waits for it: bugs in
 // that time need it.
 func TestTermination(t *testing.T) {

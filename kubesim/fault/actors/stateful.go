@@ -185,6 +185,8 @@ func create(ctx context.Context, c client.Client, s *appsv1.StatefulSet, n int, 
 		if err := c.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
+		// The claim takes the place of a volume of the template with its name.
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 		}})

@@ -95,8 +95,21 @@ func (c check) judge(r, u *index) []history.Violation {
 		if found[i].Subjects == nil {
 			found[i].Subjects = []string{withoutNumbers(found[i].Message)}
 		}
+		found[i].Message = withShortWords(found[i].Message)
 	}
 	return found
+}
+
+// withShortWords is a text in which words that are longer than a line, such as names and paths, have lost their middle.
+func withShortWords(text string) string {
+	const most, begin, end = 100, 60, 30
+	words := strings.Split(text, " ")
+	for i, w := range words {
+		if r := []rune(w); len(r) > most {
+			words[i] = string(r[:begin]) + "…" + string(r[len(r)-end:])
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // withoutNumbers is a text without what is counted or quoted in it.
