@@ -418,7 +418,7 @@ func orderMutants() []mutant {
 		{
 			what: "finalizers of others are taken over",
 			file: "component/internal/apply/ownership.go", old: "own.take(theirs, withoutFinalizers)", mutated: "own.take(theirs, everything)",
-			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@23+until@6",
+			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@21+until@6",
 		},
 		{
 			what: "deletes have no preconditions",
