@@ -357,7 +357,8 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Annotations: p.obj.GetAnnotations(), Claims: p.claims, Lost: p.lostInventory,
 		Render: p.render, Run: p.run, Durable: p.durable,
-		Warn: func(texts []string) { p.warn("Deprecated", texts) }, Did: p.did,
+		Certain: p.run.Certain,
+		Warn:    func(texts []string) { p.warn("Deprecated", texts) }, Did: p.did,
 	}
 	if p.refs != nil {
 		c.Inputs, err = p.inputs()

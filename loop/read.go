@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +57,20 @@ func (c *Controller[T]) compare(ctx context.Context, key types.NamespacedName, o
 		c.memory.sawNone(key, obj.GetUID())
 	default:
 		c.memory.saw(now)
+	}
+	return nil
+}
+
+// certain is [Run.Certain].
+func (p *pass[T]) certain(ctx context.Context) error {
+	if p.vanished != nil || p.c.memory.proven(p.base) {
+		return nil
+	}
+	if err := p.c.compare(ctx, p.key, p.base); err != nil {
+		return err
+	}
+	if stale, _ := p.c.memory.stale(p.base, p.c.finalizer); stale {
+		return Outdated(errors.New("the object has changed, and the cache does not show it yet"))
 	}
 	return nil
 }

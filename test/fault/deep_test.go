@@ -67,6 +67,22 @@ func TestLateWrites(t *testing.T) {
 	}
 }
 
+// TestOldCaches lets a new process begin with old caches. A component does nothing for an old copy of itself.
+func TestOldCaches(t *testing.T) {
+	for _, s := range scenarios.All() {
+		switch s.Name {
+		case "component-life", "component-undone", "component-hooks":
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				opts := append(waived(s), fault.Only(fault.OldCaches), fault.AtMost(30, fault.OldCaches))
+				if r := fault.Run(t, s, opts...); r.Schedules[fault.OldCaches] < 10 {
+					t.Errorf("%d processes began with old caches, want 10 or more", r.Schedules[fault.OldCaches])
+				}
+			})
+		}
+	}
+}
+
 // TestDeep plays as many schedules as TRIMTAB_SCHEDULES says, over all scenarios: those of all kinds, all
 // disturbances of recoveries from crashes, and pairs at random, the same ones each time, for what is left of
 // the number. The scenarios share the number and the time equally. TRIMTAB_SEED chooses a random sample of all of

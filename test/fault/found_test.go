@@ -123,6 +123,11 @@ func TestFound(t *testing.T) {
 			"v1/component-handover/slow-answer@17(1h)",
 			"slow-answer at get configmaps default/moved, which takes 1h",
 		},
+		"gone": {
+			"a component that is gone, but shown by an old cache, creates nothing again",
+			"v1/component-life/old-cache@26(5)",
+			"old-cache at patch bundles default/a",
+		},
 		"lock": {
 			"while one asks which cluster this is, nobody else may be held up by a lock",
 			"v1/cloud-outage/throttled@1",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,6 +110,8 @@ type Component struct {
 	// need them.
 	Run     node.Run
 	Durable func(ctx context.Context, key string) ([]byte, error)
+	// Certain makes sure that the component is no old copy, before dependents are changed. Nil means that it is none.
+	Certain func(context.Context) error
 	// Render returns the dependents. It is not called for a component that is deleted.
 	Render func(ctx context.Context, look Look) (Rendered, error)
 	// Did is called with what was done to dependents, from several goroutines. Nil means that nobody wants to
@@ -381,6 +384,9 @@ func (p *pass) run(ctx context.Context) Result {
 	if err := graph.Check(nodes); err != nil {
 		return Result{Err: err}
 	}
+	if err := p.certain(ctx, nodes); err != nil {
+		return Result{Err: err}
+	}
 	result := graph.Run(ctx, nodes, p.do, graph.Options{})
 	p.nudge()
 	p.holders(ctx, result.Plan)
@@ -393,6 +399,19 @@ func (p *pass) run(ctx context.Context) Result {
 		out.Err = fmt.Errorf("the time of the pass is over with %d of %d dependents left: %w", left, len(p.members), context.Cause(ctx))
 	}
 	return out
+}
+
+// certain makes sure that nothing is done for an old copy of the component, which may be gone by now: what it had would
+// be created again and belong to nobody. External resources are safe by themselves: their driver confirms first.
+func (p *pass) certain(ctx context.Context, nodes []graph.Node) error {
+	if p.c.Certain == nil {
+		return nil
+	}
+	changes := func(s graph.Step) bool { return s.Action != graph.Forget && !p.members[s.Key].node }
+	if !slices.ContainsFunc(graph.Decide(nodes).Steps, changes) {
+		return nil
+	}
+	return p.c.Certain(ctx)
 }
 
 // ref is the object of an item.

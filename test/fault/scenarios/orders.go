@@ -49,7 +49,7 @@ func Orders() []fault.Scenario {
 		fault.Delete(b).Expecting(configMaps("first=2", "third=1")).Expecting(leaving("third", true)).Expecting(leaving("first", false)),
 		fault.Step{Name: "third is released", Do: unhold("third")}.Gone(b).Expecting(configMaps()).Expecting(leaving("kept", false)),
 	}
-	orders := bundleScenario("component-orders", bundlesWith(jobsWithTime), steps, "update configmaps", "update jobs.batch", "list jobs.batch")
+	orders := bundleScenario("component-orders", bundlesWith(jobsWithTime), steps, "update configmaps", "update jobs.batch", "list jobs.batch", "get jobs.batch")
 	return []fault.Scenario{racing(orders, fault.Delete(b), fault.Recreate(b), fault.Merge(b, early))}
 }
 
