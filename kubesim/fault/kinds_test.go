@@ -74,7 +74,7 @@ func TestKilledAtStart(t *testing.T) {
 	setUp := s.Operator.SetUp
 	s.Operator.SetUp = func(mgr ctrl.Manager, env *Env) error {
 		index := func(client.Object) []string { return nil }
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), configMap("a"), "some", index); err != nil { //nolint:forbidigo // wiring
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), configMap("a"), "some", index); err != nil {
 			return err
 		}
 		return setUp(mgr, env)
