@@ -38,8 +38,8 @@ func TestOtherVersion(t *testing.T) {
 		}
 		return o
 	}
-	// change renders another version and expects one write and no other object.
-	change := func(t *testing.T, version string) {
+	// change renders another version and expects one write and no other object. reads are those of the API server.
+	change := func(t *testing.T, version string, reads ...string) {
 		t.Helper()
 		before := live()
 		b.requests.Reset()
@@ -51,7 +51,7 @@ func TestOtherVersion(t *testing.T) {
 		if len(now) != 1 || now[0].Version != version {
 			t.Errorf("inventory %+v, want one item of version %s", now, version)
 		}
-		if diff := cmp.Diff(counts{Dependents: 1, Component: 1}, b.sent()); diff != "" {
+		if diff := cmp.Diff(counts{Dependents: 1, Component: 1, Reads: reads}, b.sent()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s\n%s", diff, b.requests)
 		}
 	}
@@ -64,7 +64,7 @@ func TestOtherVersion(t *testing.T) {
 		crd.Spec.Versions[1].Served = false
 		testenv.Install(t, b.cfg, crd)
 		b.start()
-		change(t, "v1")
+		change(t, "v1", "get bundles "+b.namespace+"/a 200") // a new process makes sure that its cache is not old
 		b.delete()
 		b.gone()
 		gone := &unstructured.Unstructured{}
