@@ -68,7 +68,7 @@ func TestLagEnds(t *testing.T) {
 }
 
 // TestKilledAtStart proves that a process may be killed while its caches fill, as the second of two disturbances can do:
-// controller-runtime's manager computes without end if its context is over by then.
+// controller-runtime's manager never returns if its context is over by then.
 func TestKilledAtStart(t *testing.T) {
 	s := toyLife("")
 	setUp := s.Operator.SetUp
