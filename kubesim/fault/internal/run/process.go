@@ -127,7 +127,7 @@ func (p *Process) options(o manager.Options) manager.Options {
 }
 
 // mortalCache is the cache of a process that may be killed while it fills. controller-runtime's manager, told to end
-// before that, computes without end until it is full, and a process that was killed computes nothing.
+// before that, spins until it is full, and a process that was killed does nothing.
 type mortalCache struct {
 	cache.Cache
 	process *Process
