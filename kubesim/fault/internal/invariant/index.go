@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
@@ -124,7 +125,8 @@ func (x *index) live(i int, c *history.Change) {
 		l.mine = true
 	}
 	for _, f := range c.After.GetFinalizers() {
-		if c.Before == nil || !slices.Contains(c.Before.GetFinalizers(), f) {
+		collectors := f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents // of a delete
+		if !collectors && (c.Before == nil || !slices.Contains(c.Before.GetFinalizers(), f)) {
 			x.finalizers[f] = true
 			l.mine = true
 		}

@@ -461,6 +461,13 @@ func TestOwnership(t *testing.T) {
 			last.Call = c.Index
 		}
 	}
+	foreground := func(s *story) {
+		s.put("operator", other, `{metadata: {deletionTimestamp: "2000-01-01T00:00:09Z", finalizers: [foregroundDeletion]}, data: {a: b}}`)
+		last := &s.run.Changes[len(s.run.Changes)-1]
+		c := s.call(history.Call{Verb: "delete", Resource: "configmaps", Namespace: "default", Name: "theirs", Write: true, Changed: true, Rev: last.Rev, Last: last.Rev})
+		last.Call = c.Index
+		s.put("garbage collector", other, "")
+	}
 	theirs := first("user creates", put("user", other, "{data: {a: b}}"))
 	marked := func(by, metadata string) func(*story) {
 		return both(
@@ -471,7 +478,11 @@ func TestOwnership(t *testing.T) {
 	idle := func(by string) func(*story) { return put(by, shop, database(1, mark, "")) }
 	labelled := strings.Replace(database(1, mark, ""), "metadata: {", "metadata: {labels: {team: a}, ", 1)
 	judge(t, map[string]tale{
-		"deletes theirs":           {why: "it may be anybody's", usual: both(theirs, add("ready", del(other, ""))), run: both(theirs, add("ready", del(other, ""))), want: []string{"I10: deleted without a UID precondition"}},
+		"deletes theirs": {why: "it may be anybody's", usual: both(theirs, add("ready", del(other, ""))), run: both(theirs, add("ready", del(other, ""))), want: []string{"I10: deleted without a UID precondition"}},
+		"deletes theirs in the foreground": {
+			why:   "the finalizer of the garbage collector is not the operator's mark",
+			usual: both(theirs, add("ready", foreground)), run: both(theirs, add("ready", foreground)), want: []string{"I10: deleted without a UID precondition"},
+		},
 		"deletes what it has seen": {why: "the precondition says which one is meant", usual: both(theirs, add("ready", del(other, "u"))), run: both(theirs, add("ready", del(other, "u")))},
 		"overwrites theirs": {
 			why: "the data is the user's", usual: both(theirs, add("ready", put("operator", other, "{data: {a: c}}"))), run: both(theirs, add("ready", put("operator", other, "{data: {a: c}}"))),
