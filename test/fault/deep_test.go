@@ -22,64 +22,40 @@ func waived(s fault.Scenario) []fault.Option {
 
 // TestRecoveries disturbs some recoveries from crashes; [TestDeep] disturbs all of them.
 func TestRecoveries(t *testing.T) {
-	for _, s := range scenarios.All() {
-		switch s.Name {
-		case "nats-bucket", "component-hooks":
-			t.Run(s.Name, func(t *testing.T) {
-				t.Parallel()
-				opts := append(waived(s), fault.Only(fault.Recoveries), fault.AtMost(30, fault.Recoveries))
-				if r := fault.Run(t, s, opts...); r.Schedules[fault.Recoveries] < 20 {
-					t.Errorf("%d recoveries were disturbed, want 20 or more", r.Schedules[fault.Recoveries])
-				}
-			})
-		}
-	}
+	playSome(t, fault.Recoveries, 20, "nats-bucket", "component-hooks")
 }
 
 // TestLateEffects lets some writes that timed out take effect later; [TestDeep] plays those of all scenarios.
 func TestLateEffects(t *testing.T) {
-	for _, s := range scenarios.All() {
-		if s.Name != "nats-bucket" && s.Name != "component-hooks" {
-			continue
-		}
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			if r := fault.Run(t, s, append(waived(s), fault.Only(fault.LateEffects))...); r.Schedules[fault.LateEffects] < 10 {
-				t.Errorf("%d effects came late, want 10 or more", r.Schedules[fault.LateEffects])
-			}
-		})
-	}
+	playSome(t, fault.LateEffects, 10, "nats-bucket", "component-hooks")
 }
 
 // TestLateWrites lets some writes of dead processes arrive late; [TestDeep] plays all of them.
 func TestLateWrites(t *testing.T) {
-	for _, s := range scenarios.All() {
-		switch s.Name {
-		case "nats-recreate", "component-hooks":
-			t.Run(s.Name, func(t *testing.T) {
-				t.Parallel()
-				opts := append(waived(s), fault.Only(fault.LateWrites), fault.AtMost(30, fault.LateWrites))
-				if r := fault.Run(t, s, opts...); r.Schedules[fault.LateWrites] < 10 {
-					t.Errorf("%d writes were late, want 10 or more", r.Schedules[fault.LateWrites])
-				}
-			})
-		}
-	}
+	playSome(t, fault.LateWrites, 10, "nats-recreate", "component-hooks")
 }
 
 // TestOldCaches lets a new process begin with old caches. A component does nothing for an old copy of itself.
 func TestOldCaches(t *testing.T) {
-	for _, s := range scenarios.All() {
-		switch s.Name {
-		case "component-life", "component-undone", "component-hooks":
-			t.Run(s.Name, func(t *testing.T) {
-				t.Parallel()
-				opts := append(waived(s), fault.Only(fault.OldCaches), fault.AtMost(30, fault.OldCaches))
-				if r := fault.Run(t, s, opts...); r.Schedules[fault.OldCaches] < 10 {
-					t.Errorf("%d processes began with old caches, want 10 or more", r.Schedules[fault.OldCaches])
-				}
-			})
+	playSome(t, fault.OldCaches, 10, "component-life", "component-undone", "component-hooks")
+}
+
+// playSome plays up to 30 schedules of a kind in each of some scenarios. Each must have at least as many as least.
+func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
+	t.Helper()
+	all := scenarios.All()
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(s fault.Scenario) bool { return s.Name == name })
+		if at < 0 {
+			t.Fatalf("there is no scenario %q", name)
 		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts := append(waived(all[at]), fault.Only(kind), fault.AtMost(30, kind))
+			if r := fault.Run(t, all[at], opts...); r.Schedules[kind] < least {
+				t.Errorf("%d schedules of kind %s were played, want %d or more", r.Schedules[kind], kind, least)
+			}
+		})
 	}
 }
 
