@@ -111,7 +111,7 @@ func shareOf(t *testing.T, s fault.Scenario, n, sharing int) []fault.Option {
 	if deadline, ok := t.Deadline(); ok {
 		budget := time.Until(deadline.Add(-time.Minute)) / time.Duration(sharing)
 		if budget <= 0 {
-			t.Skip("the time is over; allow more with -timeout")
+			t.Fatal("not played, because the time is over; allow more with -timeout")
 		}
 		opts = append(opts, fault.Budget(budget))
 	}

@@ -119,7 +119,7 @@ func TestStatefulSets(t *testing.T) {
 	)
 }
 
-// TestPatientPods proves that a Pod which may take a week to end does not: its containers end when they are told to.
+// TestPatientPods proves that a Pod with a grace period of a week is gone after 30 seconds: its containers end on SIGTERM.
 func TestPatientPods(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: meta(), Spec: template().Spec}
 	p.Spec.TerminationGracePeriodSeconds = new(int64(7 * 24 * 60 * 60))

@@ -46,7 +46,7 @@ func HasEffect(kind string) bool {
 	return true
 }
 
-// Departs reports whether a call with this disturbance is on its way when its caller is told what became of it, and
+// Departs reports whether a call with this disturbance is still on its way when its caller gets an answer or dies, and
 // takes effect later.
 func Departs(kind string) bool { return kind == schedule.LateWrite || kind == schedule.LateEffect }
 

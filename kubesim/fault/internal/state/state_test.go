@@ -267,7 +267,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDifferingCondition proves that a condition which only one state has is told by what it says, not by when it said so.
+// TestDifferingCondition proves that a condition that only one state has is described by its status and reason, not by its time.
 func TestDifferingCondition(t *testing.T) {
 	const key, sheet = "databases.demo.dev default/shop", "kind: Database\nstatus:\n  conditions:\n  - type: Ready\n    status: \"True\"\n"
 	degraded := sheet + "  - type: Degraded\n    lastTransitionTime: T\n    message: cannot create\n    reason: CreateFailed\n    status: \"True\"\n"
