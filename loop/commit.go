@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
@@ -102,6 +104,9 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	observed, _ := reporting(p.base)
 	r := p.report(v)
 	write.report = r
+	if err := p.recallApplied(ctx, s.AppliedGeneration); err != nil {
+		return err
+	}
 	p.complete(s, observed, r)
 	p.setState(r.State, r.Reason, r.Message)
 	if write.same(p.base) && !p.c.memory.touched(p.base) {
@@ -155,17 +160,47 @@ func mergedIn(r conditions.Report, list []metav1.Condition, generation int64) bo
 // object knows it; another one goes by what the status says.
 func (p *pass[T]) applied(r conditions.Report, said int64) int64 {
 	generation := p.base.GetGeneration()
-	if said > generation { // of a backup, or of somebody's making
-		said = 0
-	}
 	p.c.memory.with(p.key, func(k *remembered) {
 		switch {
 		case r.Applied:
-			k.applied = new(generation)
+			k.applied, k.recalled = new(generation), false
 		case k.applied == nil:
-			k.applied = new(said)
+			k.applied, k.recalled = new(credible(said, generation)), true
 		}
 		said = *k.applied
 	})
 	return said
+}
+
+// recallApplied asks the API server if the status says that a generation was applied of which this process, which has
+// written nothing yet, knows nothing: its first copy may have been old, or the status is of somebody's making.
+func (p *pass[T]) recallApplied(ctx context.Context, said int64) error {
+	if p.vanished != nil || p.c.memory.proven(p.base) || !p.c.memory.appliedOther(p.base, credible(said, p.base.GetGeneration())) {
+		return nil
+	}
+	return p.c.compare(ctx, p.key, p.base)
+}
+
+// credible is the generation that a status says was applied, and 0 if the object has not had that: the status is of a
+// backup, or of somebody's making.
+func credible(said, generation int64) int64 {
+	if said > generation {
+		return 0
+	}
+	return said
+}
+
+// appliedBy returns the generation that the status of an object says was applied. It reports false if somebody else
+// than owner wrote that.
+func appliedBy(obj client.Object, owner string) (generation int64, ours bool) {
+	s, ok := reporting(obj)
+	if !ok {
+		return 0, false
+	}
+	for _, m := range obj.GetManagedFields() {
+		if m.Manager != owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:appliedGeneration"`) {
+			return 0, false
+		}
+	}
+	return credible(s.AppliedGeneration, obj.GetGeneration()), true
 }

@@ -62,8 +62,9 @@ type remembered struct {
 	// shown is what the status said last.
 	shown shown
 	// applied is the generation of the last pass that succeeded, 0 for none; nil before this
-	// process reported on the object.
-	applied *int64
+	// process reported on the object. recalled: it is what the status of the first copy said.
+	applied  *int64
+	recalled bool
 	// touched is the newest version in which the status was another one.
 	touched string
 	// unwritable: an event says that the status cannot be written.
@@ -99,6 +100,7 @@ func (m *memory) of(key types.NamespacedName) *remembered {
 func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
 		r.uid, r.gone, r.unwritable, r.applied = uid, false, false, nil
+		r.recalled = false
 		r.shown.forget()
 		r.startAgain()
 	}
@@ -148,9 +150,29 @@ func (m *memory) wrote(obj client.Object, version string) {
 	})
 }
 
-// saw notes the version of an object that was read past the cache.
-func (m *memory) saw(obj client.Object) {
-	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) { r.know(obj.GetResourceVersion(), obj.GetUID()) })
+// saw notes the version of an object that was read past the cache, and which generation was applied, unless somebody
+// else wrote that. An older copy may have said less, and a pass may have succeeded with it.
+func (m *memory) saw(obj client.Object, owner string) {
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
+		r.know(obj.GetResourceVersion(), obj.GetUID())
+		said, ours := appliedBy(obj, owner)
+		if !ours || r.uid != obj.GetUID() {
+			return
+		}
+		if r.applied != nil && !r.recalled {
+			said = max(said, *r.applied)
+		}
+		r.applied, r.recalled = new(said), false
+	})
+}
+
+// appliedOther reports whether obj says that a generation was applied of which this process knows nothing.
+func (m *memory) appliedOther(obj client.Object, generation int64) bool {
+	var is bool
+	m.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
+		is = r.uid == obj.GetUID() && r.applied != nil && (*r.applied < generation || r.recalled && *r.applied > generation)
+	})
+	return is
 }
 
 // sawNone notes that the API server has no object with this UID any more.

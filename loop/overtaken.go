@@ -25,7 +25,7 @@ func (o *object[T]) patchDespiteStatus(ctx context.Context, want T, fields []str
 	if err := o.c.live.Get(ctx, o.key, now); err != nil {
 		return now, refused
 	}
-	o.c.memory.saw(now)
+	o.c.memory.saw(now, string(o.c.fieldOwner()))
 	if !o.sameButStatus(now) {
 		return now, refused
 	}

@@ -56,7 +56,7 @@ func (c *Controller[T]) compare(ctx context.Context, key types.NamespacedName, o
 	case !found || now.GetUID() != obj.GetUID():
 		c.memory.sawNone(key, obj.GetUID())
 	default:
-		c.memory.saw(now)
+		c.memory.saw(now, string(c.fieldOwner()))
 	}
 	return nil
 }

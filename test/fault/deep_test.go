@@ -35,9 +35,9 @@ func TestLateWrites(t *testing.T) {
 	playSome(t, fault.LateWrites, 10, "nats-recreate", "component-hooks")
 }
 
-// TestOldCaches lets a new process begin with old caches. A component does nothing for an old copy of itself.
+// TestOldCaches lets a new process begin with old caches; [TestDeep] plays those of all scenarios.
 func TestOldCaches(t *testing.T) {
-	playSome(t, fault.OldCaches, 10, "component-life", "component-undone", "component-hooks")
+	playSome(t, fault.OldCaches, 10, "component-life", "component-hooks", "nats-invalid", "loop-life")
 }
 
 // playSome plays up to 30 schedules of a kind in each of some scenarios. Each must have at least as many as least.
@@ -98,7 +98,7 @@ func shareOf(t *testing.T, s fault.Scenario, n, sharing int) []fault.Option {
 	t.Helper()
 	kinds := []fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken,
-		fault.Panics, fault.Contention, fault.SlowCalls, fault.LateEffects, fault.Recoveries, fault.Pairs,
+		fault.Panics, fault.Contention, fault.SlowCalls, fault.LateEffects, fault.OldCaches, fault.Recoveries, fault.Pairs,
 	}
 	purges := slices.Concat(scenarios.Orders(), scenarios.Handover(), scenarios.Nodes()) // see disturbances
 	if !slices.ContainsFunc(purges, func(o fault.Scenario) bool { return o.Name == s.Name }) {

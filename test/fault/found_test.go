@@ -128,6 +128,16 @@ func TestFound(t *testing.T) {
 			"v1/component-life/old-cache@26(5)",
 			"old-cache at patch bundles default/a",
 		},
+		"applied": {
+			"what was applied is not what the first copy of a new process says, if that is an old one",
+			"v1/component-orders/old-cache@34(10)+until@7",
+			"old-cache at delete configmaps default/third",
+		},
+		"worked": {
+			"an old copy does not say for which generation the resource was last Ready",
+			"v1/nats-invalid/old-cache@23(4)+until@5",
+			"old-cache at patch streams/status default/orders",
+		},
 		"lock": {
 			"while one asks which cluster this is, nobody else may be held up by a lock",
 			"v1/cloud-outage/throttled@1",

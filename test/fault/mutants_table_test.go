@@ -287,8 +287,18 @@ func forgedMutants() []mutant {
 		},
 		{
 			what: "appliedGeneration is read from the status",
-			file: "loop/commit.go", old: "		case k.applied == nil:\n			k.applied = new(said)\n", mutated: "		default:\n			k.applied = new(said)\n",
+			file: "loop/commit.go", old: "		case k.applied == nil:\n			k.applied, k.recalled =", mutated: "		default:\n			k.applied, k.recalled =",
 			scenario: "nats-lost", invariants: []string{"I1"}, token: "forged@35(5)",
+		},
+		{
+			what: "a new process keeps what an old copy says about the generation that was applied",
+			file: "loop/commit.go", old: "	return p.c.compare(ctx, p.key, p.base)\n", mutated: "	return nil\n",
+			scenario: "cloud-moves", invariants: []string{"I1"}, token: "old-cache@13(4)+until@4",
+		},
+		{
+			what: "a new process takes for certain what an old copy says about Ready",
+			file: "external/internal/engine/report.go", old: "	if err := p.run.Certain(ctx); err != nil {\n		return err\n	}\n	p.track.recalled = true\n", mutated: "	p.track.recalled = true\n",
+			scenario: "nats-invalid", invariants: []string{"I1"}, token: "old-cache@23(4)+until@5",
 		},
 	}
 }

@@ -140,6 +140,8 @@ type runObject interface {
 	SetObject(obj Object)
 	// Persist makes the annotations of the object durable.
 	Persist(ctx context.Context) error
+	// Certain makes sure that the object is no old copy.
+	Certain(ctx context.Context) error
 	Vanished() bool
 }
 

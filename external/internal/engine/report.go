@@ -52,7 +52,7 @@ func (p *reporter) announce(ctx context.Context, d decide.Decision) error {
 
 // report passes to the loop what is reported of d.
 func (p *reporter) report(ctx context.Context, d decide.Decision) error {
-	if generation, known := p.facts.ReadyAfter(d); generation == 0 && !known || d.Show.Ready == decide.ShowTrue && p.facts.Differs.Any() {
+	if _, known := p.facts.ReadyAfter(d); !known || d.Show.Ready == decide.ShowTrue && p.facts.Differs.Any() {
 		if err := p.recallReady(ctx); err != nil {
 			return err
 		}
@@ -82,14 +82,16 @@ func (p *reporter) failure(cause error) decide.Decision {
 
 // recallReady finds out, once per process and object, the generation for which another process
 // last reported Ready. Only what our own field manager wrote counts, and only for generations
-// that this object has had.
+// that this object has had. A copy that says less than this process knows needs no look.
 func (p *reporter) recallReady(ctx context.Context) error {
-	if p.track.lastReport.LastReport.State != "" || p.track.recalled {
+	if p.track.recalled {
 		return nil
 	}
 	ready := meta.FindStatusCondition(p.obj.TrimtabStatus().Conditions, api.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue {
-		p.track.recalled = true
+		return p.recalled(ctx)
+	}
+	if p.track.lastReport.ReadyFor >= max(1, ready.ObservedGeneration) {
 		return nil
 	}
 	c, err := p.e.ownReady(ctx, p.run.Live(), p.obj)
@@ -97,10 +99,21 @@ func (p *reporter) recallReady(ctx context.Context) error {
 		p.keepReady(ready, err)
 		return err
 	}
-	p.track.recalled = true
-	if c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration <= p.obj.GetGeneration() {
+	if err := p.recalled(ctx); err != nil {
+		return err
+	}
+	if c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > p.track.lastReport.ReadyFor && c.ObservedGeneration <= p.obj.GetGeneration() {
 		p.track.lastReport.ReadyFor, p.facts.ReadyFor = c.ObservedGeneration, c.ObservedGeneration
 	}
+	return nil
+}
+
+// recalled notes that what an earlier process reported is known. It fails if the copy at hand is an old one.
+func (p *reporter) recalled(ctx context.Context) error {
+	if err := p.run.Certain(ctx); err != nil {
+		return err
+	}
+	p.track.recalled = true
 	return nil
 }
 

@@ -222,6 +222,9 @@ func (v *virtual) Persist(ctx context.Context) error {
 	return errRecordFirst
 }
 
+// Certain implements [Run]: the component makes sure of itself before it changes anything.
+func (v *virtual) Certain(context.Context) error { return nil }
+
 // Vanished implements [Run].
 func (v *virtual) Vanished() bool { return false }
 

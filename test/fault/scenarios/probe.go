@@ -116,7 +116,7 @@ func (k keeper) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.O
 		}
 	}
 	size := strconv.Itoa(r.Obj.Spec.Size)
-	if err := keep(ctx, r.Client(), r.Obj, size); err != nil {
+	if err := keep(ctx, r, size); err != nil {
 		return loop.Fail(err)
 	}
 	k.env.Author("after Reconcile")
@@ -124,11 +124,15 @@ func (k keeper) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.O
 	return loop.Done()
 }
 
-func keep(ctx context.Context, c client.Client, obj *probe.Probe, size string) error {
+func keep(ctx context.Context, r *loop.Run[*probe.Probe], size string) error {
+	c, obj := r.Client(), r.Obj
 	var have corev1.ConfigMap
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), &have)
 	switch {
 	case apierrors.IsNotFound(err):
+		if err := r.Certain(ctx); err != nil { // the object may be gone, or about to go
+			return err
+		}
 		made := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: obj.Namespace, Name: obj.Name,
