@@ -89,10 +89,10 @@ func (a access) Authorize(ctx context.Context, asked authorizer.Attributes) (aut
 	if who := asked.GetUser(); who != nil && slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
 		return authorizer.DecisionAllow, "", nil
 	}
-	if basic(asked) {
-		return authorizer.DecisionAllow, "", nil
+	decision, reason, err := authorizer.DecisionAllow, "", error(nil)
+	if !basic(asked) {
+		decision, reason, err = a.rbac.Authorize(ctx, asked)
 	}
-	decision, reason, err := a.rbac.Authorize(ctx, asked)
 	if audit, ok := ctx.Value(auditKey{}).(*Audit); ok {
 		if u := use(asked, decision == authorizer.DecisionAllow); u.Allowed || !optional(u.Verb) {
 			audit.add(u)

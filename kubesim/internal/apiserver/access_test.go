@@ -5,6 +5,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,6 +163,35 @@ func TestRolesDecide(t *testing.T) {
 	}
 	if d := cmp.Diff(want, roles.OnlyBound().Access(audit.Uses())); d != "" {
 		t.Errorf("access by what the folder binds (-want +got):\n%s", d)
+	}
+}
+
+// TestOpenToAll proves that an operator may do without a role what everybody may who has a name, and no more.
+func TestOpenToAll(t *testing.T) {
+	w := newGuardedCluster(t)
+	roles, who := installed(t, w)
+	audit := &Audit{}
+	c := w.as(who, audit, rest.ImpersonationConfig{})
+	for _, path := range []string{"/api", "/apis", "/apis/apps/v1", "/openapi/v3", "/version", "/healthz", "/livez", "/readyz"} {
+		if err := c.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error(); err != nil {
+			t.Errorf("GET %s: %v", path, err)
+		}
+	}
+	_, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/api", Verb: "get"}},
+	}, metav1.CreateOptions{})
+	wantMessage(t, err, "")
+	_, err = c.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"},
+	}, metav1.CreateOptions{})
+	wantMessage(t, err, "")
+	if denied := roles.Access(audit.Uses()).Denied; len(denied) > 0 {
+		t.Errorf("denied is %v, want nothing", denied)
+	}
+	for _, path := range []string{"/metrics", "/healthz/etcd"} {
+		if err := c.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
+			t.Errorf("GET %s: %v, want forbidden", path, err)
+		}
 	}
 }
 

@@ -124,7 +124,10 @@ func (r *Roles) Install(db *store.DB) (user.Info, error) {
 	if err := r.load(db, namespace, name); err != nil {
 		return nil, fmt.Errorf("install roles: %w", err)
 	}
-	return serviceaccount.UserInfo(namespace, name, store.UID("/serviceaccounts/"+namespace+"/"+name, 0)), nil
+	who := serviceaccount.UserInfo(namespace, name, store.UID("/serviceaccounts/"+namespace+"/"+name, 0))
+	return &user.DefaultInfo{
+		Name: who.GetName(), UID: who.GetUID(), Extra: who.GetExtra(), Groups: append(who.GetGroups(), user.AllAuthenticated),
+	}, nil
 }
 
 func (r *Roles) load(db *store.DB, namespace, name string) error {

@@ -24,7 +24,7 @@ type Access struct {
 
 // Access holds the roles against what was asked for: what no role allows, and what a role
 // grants but nothing needed. Each rule is taken apart into single grants; a wildcard counts
-// as one and is used if anything it covers was.
+// as one and is used if anything it covers was. A grant of what everybody may do is never unused.
 func (r *Roles) Access(uses []Use) *Access {
 	denied, unused := map[string]bool{}, map[string]bool{}
 	needless, needed := map[string]bool{}, map[string]bool{} // what justifies rights, by whether all of those were used
@@ -40,7 +40,7 @@ func (r *Roles) Access(uses []Use) *Access {
 			needless[by] = true
 		case by != "":
 			needed[by] = true
-		case !used:
+		case !used && !g.isBasic():
 			unused[g.String()] = true
 		}
 	}

@@ -31,6 +31,8 @@ func TestAccess(t *testing.T) {
 		"nothing":       {"a wildcard that nothing used", "ClusterRole", `apiGroups: ["*"], resources: ["*"], verbs: ["*"]`, "", nil, []string{"* *.*"}, nil, nil},
 		"any status":    {"a subresource of all resources", "ClusterRole", `apiGroups: [apps], resources: ["*/status"], verbs: [get]`, "", []Use{{Verb: "get", Group: "apps", Resource: "deployments", Subresource: "status", Allowed: true}}, nil, nil, nil},
 		"path":          {"what is no resource", "ClusterRole", `nonResourceURLs: [/metrics, "/healthz/*"], verbs: [get]`, "", []Use{{Verb: "get", Path: "/healthz/ping", Allowed: true}}, []string{"get /metrics"}, nil, nil},
+		"open paths":    {"everybody may read what there is", "ClusterRole", `nonResourceURLs: [/api, "/apis/*", "/version/", /healthz, "/healthz/*", /openapi], verbs: [get, "*"]`, "", nil, []string{"* /healthz/*", "get /healthz/*"}, nil, nil},
+		"own rights":    {"everybody may ask about himself", "ClusterRole", `apiGroups: [authorization.k8s.io], resources: [selfsubjectaccessreviews, subjectaccessreviews], verbs: [create]`, "", nil, []string{"create subjectaccessreviews.authorization.k8s.io"}, nil, nil},
 		"denied":        {"what was not allowed used nothing", "ClusterRole", `apiGroups: [""], resources: [secrets], verbs: [get]`, "", []Use{{Verb: "get", Resource: "secrets"}}, []string{"get secrets"}, []string{"get secrets"}, nil},
 		"justified":     {"the author says why", "ClusterRole", `apiGroups: [""], resources: [secrets], verbs: [get, list]`, "get secrets, list pods", nil, []string{"list secrets"}, nil, nil},
 		"all justified": {"for every verb", "ClusterRole", `apiGroups: [apps], resources: [deployments/scale], verbs: [get, list]`, "* deployments.apps/scale", nil, nil, nil, nil},

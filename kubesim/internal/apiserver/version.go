@@ -37,17 +37,35 @@ func introduce(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// basic tells whether a request is among those that a new cluster's roles system:discovery and
-// system:basic-user allow everybody who has a name.
+// basic tells whether a request is among those that a new cluster's roles system:discovery,
+// system:public-info-viewer and system:basic-user allow everybody who has a name.
 func basic(asked authorizer.Attributes) bool {
-	if who := asked.GetUser(); who == nil || !slices.Contains(who.GetGroups(), user.AllAuthenticated) {
-		return false
+	who := asked.GetUser()
+	return who != nil && slices.Contains(who.GetGroups(), user.AllAuthenticated) && use(asked, true).isBasic()
+}
+
+// isBasic tells whether everybody who has a name may do that.
+func (u Use) isBasic() bool {
+	if u.Path != "" {
+		root, below, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+		return u.Verb == "get" && (slices.Contains([]string{"api", "apis", "openapi"}, root) ||
+			below == "" && slices.Contains([]string{"healthz", "livez", "readyz", "version"}, root))
 	}
-	if asked.IsResourceRequest() {
-		self := asked.GetAPIGroup() == "authorization.k8s.io" && slices.Contains([]string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, asked.GetResource()) ||
-			asked.GetAPIGroup() == "authentication.k8s.io" && asked.GetResource() == "selfsubjectreviews"
-		return self && asked.GetVerb() == "create"
+	self := map[string][]string{
+		"authorization.k8s.io":  {"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+		"authentication.k8s.io": {"selfsubjectreviews"},
 	}
-	root, _, _ := strings.Cut(strings.Trim(asked.GetPath(), "/"), "/")
-	return asked.GetVerb() == "get" && slices.Contains([]string{"api", "apis", "healthz", "livez", "openapi", "readyz", "version"}, root)
+	return u.Verb == "create" && u.Subresource == "" && slices.Contains(self[u.Group], u.Resource)
+}
+
+// isBasic tells whether a grant gives only what everybody has. Its verb may be any: others do nothing there.
+func (g grant) isBasic() bool {
+	u := Use{Verb: g.verb, Group: g.group, Resource: g.resource, Path: strings.ReplaceAll(g.path, "*", "any")}
+	switch {
+	case g.verb == "*" && g.path != "":
+		u.Verb = "get"
+	case g.verb == "*":
+		u.Verb = "create"
+	}
+	return u.isBasic()
 }
