@@ -117,7 +117,7 @@ func TestActorMistakes(t *testing.T) {
 		"no name":  {"reports could not name it", Actor{Act: idle}, "actor 1 has no name or no Act; give it both"},
 		"no Act":   {"it would do nothing", Actor{Name: "kubelet"}, "actor 1 has no name or no Act; give it both"},
 		"reserved": {"its changes would count as the operator's", Actor{Name: "operator", Act: idle}, `an actor is called "operator", which is not another controller; give it another name`},
-		"fails":    {"the world is not as its author thinks", Actor{Name: "kubelet", Act: func(context.Context, *World) error { return errors.New("no node") }}, `actor "kubelet": no node`},
+		"fails":    {"the world is not as its author thinks", Actor{Name: "kubelet", Act: func(context.Context, *World) error { return errors.New("no node") }}, `actor "kubelet" failed, which is no fault of the operator: no node`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,6 +127,22 @@ func TestActorMistakes(t *testing.T) {
 				t.Errorf("%s: got %v, want %q in it", test.why, err, test.want)
 			}
 		})
+	}
+}
+
+// TestActorFails proves that the error of an actor in a disturbed run is not taken for the operator's: it ends the exploration.
+func TestActorFails(t *testing.T) {
+	deleted := Actor{Name: "mourner", Act: func(ctx context.Context, w *World) error {
+		return w.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, &corev1.ConfigMap{})
+	}}
+	cm := configMap("a")
+	_, err := explored(t, Scenario{
+		Name: "mourns", Operator: Operator{SetUp: asks}, Actors: []Actor{deleted}, Before: []Step{Create(cm)},
+		Steps: []Step{Merge(cm, `{"data":{"a":"b"}}`)}, Races: []Step{Delete(cm)},
+	}, time.Minute)
+	const want = `actor "mourner" failed, which is no fault of the operator: configmaps "a" not found`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -16,7 +17,9 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
-// HTTP returns a transport to an external API for the operator's HTTP client. GET, HEAD and OPTIONS are
+// HTTP returns a transport to an external API for the operator's HTTP client. Its handler gets paths as the client
+// escaped them, as from a real server. (A wildcard of [http.ServeMux] matches a%2Fb, but no segment that is %2F alone, on no
+// server; split r.URL.EscapedPath() if there are such, as in RabbitMQ's API.) GET, HEAD and OPTIONS are
 // reads; all other methods are writes. In requests to AWS that name their operation, all of which are POST, those
 // that get, list or describe something are reads. AWS also has an answer of its own to too many requests.
 func HTTP[O ExternalAPI](env *Env, serve func(O) http.Handler) http.RoundTripper {
@@ -39,7 +42,7 @@ func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response, err := call(r.Context(), t.env, what, write, func(o O) (*http.Response, error) {
-		return apiserver.Serve(t.serve(o), r)
+		return apiserver.Serve(t.serve(o), received(r))
 	})
 	switch {
 	case errors.Is(err, ErrThrottled) && isAWS(r):
@@ -50,6 +53,21 @@ func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
 		return apiserver.Answer(r, metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}), nil
 	}
 	return response, err
+}
+
+// received is a request as a server receives it: with the path as the client escaped it, also if the client gave it in
+// Opaque, as some do for segments such as %2F.
+func received(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	r.Host = cmp.Or(r.Host, r.URL.Host)
+	if r.URL.Opaque != "" {
+		if u, err := url.ParseRequestURI(r.URL.RequestURI()); err == nil {
+			u.Scheme, u.Host = r.URL.Scheme, r.URL.Host
+			r.URL = u
+		}
+	}
+	r.RequestURI = r.URL.RequestURI()
+	return r
 }
 
 // outliving is a request that can be sent when its caller has gone.
@@ -87,7 +105,8 @@ func describe(r *http.Request) (what string, write bool, again *http.Request, er
 		return operation, !isReading(operation[strings.LastIndexByte(operation, '.')+1:]), r, nil
 	}
 	reads := []string{http.MethodGet, http.MethodHead, http.MethodOptions}
-	return r.Method + " " + r.URL.Path, !slices.Contains(reads, r.Method), r, nil
+	u := received(r).URL
+	return r.Method + " " + cmp.Or(u.RawPath, u.Path), !slices.Contains(reads, r.Method), r, nil
 }
 
 // isReading reports whether an operation of AWS changes nothing, by its name.

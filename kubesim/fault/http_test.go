@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
 // amazon makes an HTTP API of a shelf, in AWS's JSON protocol.
@@ -107,6 +109,47 @@ func TestDescribe(t *testing.T) {
 			}
 			if body, err := io.ReadAll(again.Body); string(body) != test.body {
 				t.Errorf("%s: the body that is sent is %q, %v", test.why, body, err)
+			}
+		})
+	}
+}
+
+// TestEscapedPath proves that a handler gets the path that the client escaped: RabbitMQ's first virtual host is called /.
+func TestEscapedPath(t *testing.T) {
+	for name, test := range map[string]struct {
+		why  string
+		send func(url string) (*http.Request, error)
+	}{
+		"path": {"the usual way", func(url string) (*http.Request, error) {
+			return http.NewRequestWithContext(t.Context(), http.MethodPut, url, http.NoBody)
+		}},
+		"opaque": {"older clients do that to keep %2F", func(url string) (*http.Request, error) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://rabbit", http.NoBody)
+			r.URL.Opaque = strings.TrimPrefix(url, "http:")
+			return r, err
+		}},
+		"query": {"the path is not all there is", func(url string) (*http.Request, error) {
+			return http.NewRequestWithContext(t.Context(), http.MethodPut, url+"?if-unused=true", strings.NewReader("{}"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var path, uri, host string
+			handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				path, uri, host = r.URL.EscapedPath(), r.RequestURI, r.Host
+			})
+			r, err := test.send("http://rabbit/api/queues/%2F/orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			what, _, r, err := describe(r)
+			if err != nil || what != "PUT /api/queues/%2F/orders" {
+				t.Errorf("%s: it is called %q, %v", test.why, what, err)
+			}
+			if _, err := apiserver.Serve(handler, received(r)); err != nil {
+				t.Fatal(err)
+			}
+			if path != "/api/queues/%2F/orders" || !strings.HasPrefix(uri, path) || host != "rabbit" {
+				t.Errorf("%s: path %q, URI %q, host %q", test.why, path, uri, host)
 			}
 		})
 	}

@@ -304,10 +304,11 @@ func traceOf(r *history.Run) string {
 func (e *exploration) judgeUndisturbed() error {
 	e.find(run.Job{}, e.reference)
 	watched, err := e.alone(run.Job{Watchful: true})
+	_, misuse := errors.AsType[sandbox.MisuseError](watched.Err)
 	switch {
 	case err != nil:
 		return err
-	case watched.Run == nil:
+	case watched.Run == nil || misuse:
 		return watched.Err
 	case watched.Err != nil && !errors.Is(watched.Err, run.ErrRestless) && !run.IsUnmet(watched.Err): // perhaps what the silence itself has led to
 		e.report.Notes = append(e.report.Notes, fmt.Sprintf(

@@ -79,6 +79,74 @@ func TestReady(t *testing.T) {
 	)
 }
 
+// status is a step in which another controller writes a status.
+func status(obj client.Object, patch string) fault.Step {
+	return fault.Step{Name: "write the status of " + obj.GetName(), Do: func(ctx context.Context, w *fault.World) error {
+		now, _ := obj.DeepCopyObject().(client.Object)
+		now.SetNamespace("default")
+		return w.Client.Status().Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}}.As("somebody else")
+}
+
+// TestFinished proves that what is over stays as it is, and does not make an actor fail.
+func TestFinished(t *testing.T) {
+	pod := template()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	const why = `"reason":"BackoffLimitExceeded","lastTransitionTime":"2000-01-01T00:00:00Z"`
+	job := func(name string, suspend bool) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Template: pod, Suspend: new(suspend)}}
+	}
+	failed, failing, others := job("failed", true), job("failing", true), job("others", false)
+	others.Spec.ManagedBy = new("example.com/kueue")
+	over := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "over"}, Spec: template().Spec}
+	over.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/gate"}}
+	lost := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1)), Selector: selector(), Template: template()}}
+	first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "set-0"}}
+	played(t,
+		fault.Create(failed),
+		status(failed, `{"status":{"startTime":"2000-01-01T00:00:00Z","conditions":[{"type":"FailureTarget","status":"True",`+why+`},{"type":"Failed","status":"True",`+why+`}]}}`),
+		is(fault.Merge(failed, `{"spec":{"suspend":false}}`).Becomes(failed, "Failed"), failed, func(j *batchv1.Job) bool { return len(j.Status.Conditions) == 2 }),
+		fault.Create(failing),
+		status(failing, `{"status":{"startTime":"2000-01-01T00:00:00Z","conditions":[{"type":"FailureTarget","status":"True",`+why+`}]}}`),
+		fault.Merge(failing, `{"spec":{"suspend":false}}`).Becomes(failing, "Failed"),
+		is(fault.Create(others), others, func(j *batchv1.Job) bool { return j.Status.StartTime == nil }),
+		fault.Create(over),
+		status(over, `{"status":{"phase":"Failed"}}`),
+		is(fault.Merge(over, `{"spec":{"schedulingGates":null}}`), over, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed && p.Spec.NodeName == "" }),
+		fault.Create(lost),
+		is(status(lost, `{"status":{"phase":"Lost"}}`), lost, func(p *corev1.PersistentVolumeClaim) bool { return p.Status.Phase == corev1.ClaimLost }),
+		is(fault.Create(set), first, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }),
+		is(status(first, `{"status":{"phase":"Failed","conditions":[]}}`), first, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }),
+	)
+}
+
+// TestFailingJob proves that an actor can let a Job fail, as the documentation of Jobs says.
+func TestFailingJob(t *testing.T) {
+	pod := template()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "migrate"}, Spec: batchv1.JobSpec{Template: pod}}
+	fails := fault.Actor{Name: "failing Pods", Act: func(ctx context.Context, w *fault.World) error {
+		job := &batchv1.Job{}
+		err := w.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "migrate"}, job)
+		if err != nil || job.Status.StartTime == nil || len(job.Status.Conditions) > 0 {
+			return client.IgnoreNotFound(err)
+		}
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded}}
+		return w.Client.Status().Update(ctx, job)
+	}}
+	r := fault.Explore(t, fault.Scenario{
+		Name: "failing", Actors: append([]fault.Actor{fails}, actors.All()...), Steps: []fault.Step{fault.Create(j).Becomes(j, "Failed")},
+		Operator: fault.Operator{SetUp: func(ctrl.Manager, *fault.Env) error { return nil }},
+	})
+	for _, f := range r.Findings {
+		t.Error(f.Text)
+	}
+}
+
 // TestStatefulSets proves that Pods and claims follow the spec: they come in order, are replaced when the template
 // changes, and those beyond the number of replicas go, each after its grace period.
 func TestStatefulSets(t *testing.T) {

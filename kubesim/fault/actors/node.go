@@ -20,7 +20,8 @@ import (
 const node = "node"
 
 // Pods is scheduler and kubelet of one node: Pods are bound, run and become ready. A Pod that is deleted is removed
-// after its grace period, or after 30 seconds if that is longer. Containers never end by themselves.
+// after its grace period, or after 30 seconds if that is longer. Containers never end by themselves, and a Pod whose phase is
+// Succeeded or Failed stays so.
 func Pods() fault.Actor {
 	return each("kubelet", &corev1.PodList{}, func(ctx context.Context, c client.Client, p *corev1.Pod) error {
 		switch {
@@ -29,15 +30,18 @@ func Pods() fault.Actor {
 				return nil
 			}
 			return c.Delete(ctx, p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID})
-		case p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) > 0:
+		case isOver(p), p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) > 0, isReady(p):
 			return nil
 		case p.Spec.NodeName == "":
 			return c.SubResource("binding").Create(ctx, p, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
-		case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || isReady(p):
-			return nil
 		}
 		return writeStatus(ctx, c, p, run)
 	})
+}
+
+// isOver reports whether all containers of a Pod have ended for good.
+func isOver(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // termination is how long containers take to end at most, even if they may take longer.
@@ -82,10 +86,10 @@ func addressOf(obj client.Object) string {
 }
 
 // Claims binds PersistentVolumeClaims and gives them the capacity that they request, also when the request grows.
-// There are no PersistentVolumes.
+// There are no PersistentVolumes. A claim whose phase is Lost stays so.
 func Claims() fault.Actor {
 	return each("volume binder", &corev1.PersistentVolumeClaimList{}, func(ctx context.Context, c client.Client, p *corev1.PersistentVolumeClaim) error {
-		if p.DeletionTimestamp != nil {
+		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.ClaimLost {
 			return nil
 		}
 		if p.Spec.VolumeName == "" {

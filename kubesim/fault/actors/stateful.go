@@ -19,7 +19,7 @@ import (
 )
 
 // StatefulSets creates, adopts, replaces and deletes the Pods of StatefulSets, one at a time, and creates their claims.
-// They become ready only if [Pods] acts, too. There are no ControllerRevisions, and no claim is deleted.
+// They become ready only if [Pods] acts, too. A Pod that has failed is replaced. There are no ControllerRevisions, and no claim is deleted.
 func StatefulSets() fault.Actor {
 	return each("StatefulSet controller", &appsv1.StatefulSetList{}, func(ctx context.Context, c client.Client, s *appsv1.StatefulSet) error {
 		if s.DeletionTimestamp != nil {
@@ -124,6 +124,9 @@ func advance(ctx context.Context, c client.Client, s *appsv1.StatefulSet, pods m
 		p := pods[name]
 		if p == nil {
 			return create(ctx, c, s, first+i, revision)
+		}
+		if isOver(p) && p.DeletionTimestamp == nil {
+			return c.Delete(ctx, p, client.Preconditions{UID: &p.UID}) // another one takes its place
 		}
 		if !isReady(p) && s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
 			return nil // the next ones wait for it

@@ -35,7 +35,7 @@ func (s *Sandbox) letActors() (bool, error) {
 	refused := false
 	for _, a := range s.Settings.Actors {
 		if err := s.unlessRefused(func() error { return a.Act(context.Background(), s.World()) }); err != nil {
-			return false, fmt.Errorf("actor %q: %w", a.Name, err)
+			return false, MisuseError(fmt.Sprintf("actor %q failed, which is no fault of the operator: %v", a.Name, err))
 		}
 		refused = refused || s.refused
 		s.record.Mark(now.rev, s.DB.Revision(), a.Name, history.Nobody)
