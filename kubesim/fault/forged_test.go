@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,4 +76,41 @@ func deployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Template: pods,
 	}}
+}
+
+// TestForgedHistory proves that a condition which is False because it was True once may be missing after a user has removed the
+// status: nobody can know it any more.
+func TestForgedHistory(t *testing.T) {
+	d := deployment()
+	d.Spec.Paused = true
+	r := Explore(t, Scenario{
+		Name: "history", Steps: []Step{Create(d).Becomes(d, "Synced"), Merge(d, `{"spec":{"paused":false}}`)}, Races: []Step{},
+		Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
+			c := mgr.GetClient()
+			return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				d := &appsv1.Deployment{}
+				if err := c.Get(ctx, req.NamespacedName, d); err != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				before := d.DeepCopy()
+				was := slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == "Suspended" })
+				d.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Synced", Status: corev1.ConditionTrue, Reason: "Fine"}}
+				if d.Spec.Paused {
+					d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: "Suspended", Status: corev1.ConditionTrue, Reason: "Asked"})
+				} else if was {
+					d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: "Suspended", Status: corev1.ConditionFalse, Reason: "Resumed"})
+				}
+				if equality.Semantic.DeepEqual(before.Status, d.Status) {
+					return reconcile.Result{}, nil
+				}
+				return reconcile.Result{}, c.Status().Update(ctx, d)
+			}))
+		}},
+	}, Only(Forgeries), Unpruned(Alternating))
+	for _, f := range r.Findings {
+		t.Errorf("a condition that is False was missed:\n%s", f.Text)
+	}
+	if r.Schedules[Forgeries] < 3 {
+		t.Errorf("%d statuses were forged, want each of the three ways", r.Schedules[Forgeries])
+	}
 }

@@ -27,7 +27,7 @@ func findDivergence(r, u *index) []history.Violation {
 		met := state.Matches(want, got)
 		if !met {
 			want, got = state.Young(want, got, state.AgedBy(r.run, u.run, i, func(key string) time.Time { return r.changedAt(key, s.Settled) }))
-			want, got = r.comparable(want, got)
+			want, got = r.comparable(state.WithoutLost(want, got, r.emptied()), got)
 		}
 		switch {
 		case !state.Matches(want, got):

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
@@ -247,6 +249,21 @@ func (x *index) isForgery(h *history.Change) bool {
 	return h.By == "user" && h.Before != nil && slices.ContainsFunc(x.run.Faults, func(f history.Fault) bool {
 		return f.Kind == "forged" && f.Time.Equal(h.At)
 	})
+}
+
+// emptied are the keys of objects whose status a user has removed because the schedule says so. That a condition is not
+// True is no different from not being there, and who decides by the past cannot know it any more.
+func (x *index) emptied() (keys []string) {
+	for i := range x.run.Changes {
+		h := &x.run.Changes[i]
+		if h.After == nil || !x.isForgery(h) {
+			continue
+		}
+		if status, _, _ := unstructured.NestedMap(h.After.Object, "status"); len(status) == 0 {
+			keys = append(keys, state.Key(h.Group, h.Resource, h.Namespace, h.Name))
+		}
+	}
+	return keys
 }
 
 // vainTries are the passes of a new process in which it tried something outside for the first
