@@ -115,24 +115,31 @@ func sameButOwners(a, b *unstructured.Unstructured) bool {
 }
 
 // earlyChanges plays, for each step and each change that a race makes early, the run in which the user comes just
-// before the step. It shows only what is right, so it is not judged.
+// before the step, or creates the object in the changed form if that is what the step does. It shows only what is
+// right, so it is not judged.
 func (e *exploration) earlyChanges() error {
 	var jobs []run.Job
 	for n, race := range e.scenario.raceSteps() {
-		for step := 2; race.early && step <= len(e.scenario.Steps); step++ {
-			before := run.Racing{Step: step - 1, Race: n}
-			if e.quiet[before] == nil || e.quiet[run.Racing{Step: step, Race: n}] == nil {
-				continue
+		for step := 1; race.early && step <= len(e.scenario.Steps); step++ {
+			at, before := run.Racing{Step: step, Race: n}, run.Racing{Step: step - 1, Race: n}
+			does := e.scenario.Steps[step-1]
+			switch {
+			case e.quiet[at] == nil:
+			case e.quiet[before] != nil:
+				j := e.quietRace(before)
+				j.Like, j.Last, j.Racing, j.Early = nil, step, at, true
+				jobs = append(jobs, j)
+			case does.object != nil && race.changed != nil && isSameObject(does.object, race.changed):
+				j := e.quietRace(at)
+				j.Like, j.Extra, j.Instead = nil, nil, inSandbox(does.changedBy(race).Do)
+				jobs = append(jobs, j)
 			}
-			j := e.quietRace(before)
-			j.Like, j.Last, j.Early = nil, step, true
-			jobs = append(jobs, j)
 		}
 	}
 	e.early = map[run.Racing]*history.Run{}
 	return e.play(jobs, func(j run.Job, r run.Result) {
 		if !r.Void && r.Err == nil {
-			e.early[run.Racing{Step: j.Last, Race: j.Racing.Race}] = e.reference.Run.EndingAs(j.Last, r.Run.Steps[j.Last].State)
+			e.early[j.Racing] = e.reference.Run.EndingAs(j.Last, r.Run.Steps[j.Last].State)
 		}
 	})
 }

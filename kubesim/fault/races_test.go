@@ -161,6 +161,41 @@ func TestEarlyChange(t *testing.T) {
 	}
 }
 
+// TestEarlyChangeOfTheNew proves that a change which comes before the operator has written anything about a new object may
+// end as if the object had been created so, and must not end otherwise. What the operator notes of a suspended object
+// stays when that is resumed.
+func TestEarlyChangeOfTheNew(t *testing.T) {
+	for gives, want := range map[string]int{"up": 1, "way": 0} {
+		a := configMap("a")
+		a.Data = map[string]string{"suspend": "yes", "size": "1"}
+		r := Explore(t, Scenario{
+			Name: "resumed", Steps: []Step{Create(a), Merge(a, `{"data":{"suspend":null}}`)}, Shared: []string{"configmaps"},
+			Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				want := ""
+				switch {
+				case cm.Annotations["given"] != "":
+				case cm.Data["suspend"] != "":
+					want = "True"
+				case cm.Annotations["suspended"] != "":
+					want = "False"
+				}
+				if cm.Annotations["suspended"] == want {
+					return 0, nil
+				}
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "suspended", want)
+				err := c.Update(ctx, cm)
+				if gives == "up" && apierrors.IsConflict(err) {
+					err = c.Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"given":"up"}}}`)))
+				}
+				return 0, err
+			})},
+		}, Only(Races))
+		if got := len(r.texts()); got != want || r.Schedules[Races] == 0 {
+			t.Errorf("it gives %s: %d findings of %v, want %d:\n%s", gives, got, r.Schedules, want, strings.Join(r.texts(), "\n"))
+		}
+	}
+}
+
 // TestNothingYet proves that no race creates an object before the step that creates it.
 func TestNothingYet(t *testing.T) {
 	a, b := configMap("a"), configMap("b")

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -47,8 +50,51 @@ func Merge(obj client.Object, patch string) Step {
 			}
 			return w.Client.Patch(ctx, inDefault(w, obj), client.RawPatch(types.MergePatchType, []byte(patch)))
 		},
-		early: true, onObject: true,
+		early: true, onObject: true, changed: obj, patch: patch,
 	}
+}
+
+// changedBy creates an object in the form that a change would give it.
+func (s Step) changedBy(change Step) Step {
+	return Step{
+		Name: s.Name + ", changed",
+		Do: func(ctx context.Context, w *World) error {
+			kind, err := w.Client.GroupVersionKindFor(s.object)
+			if err != nil {
+				return err
+			}
+			u, patch := &unstructured.Unstructured{}, map[string]any{}
+			if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(inDefault(w, s.object)); err != nil {
+				return err
+			}
+			if err := utiljson.Unmarshal([]byte(change.patch), &patch); err != nil {
+				return err
+			}
+			u.Object = merged(u.Object, patch)
+			u.SetGroupVersionKind(kind)
+			return w.Client.Create(ctx, u)
+		},
+	}
+}
+
+// merged is an object with a JSON merge patch applied (RFC 7386).
+func merged(into, patch map[string]any) map[string]any {
+	into = maps.Clone(into)
+	for key, value := range patch {
+		if value == nil {
+			delete(into, key)
+			continue
+		}
+		if inner, ok := value.(map[string]any); ok {
+			before, _ := into[key].(map[string]any)
+			if before == nil {
+				before = map[string]any{}
+			}
+			value = merged(before, inner)
+		}
+		into[key] = value
+	}
+	return into
 }
 
 // beginning is as much of a text as is good for a name.

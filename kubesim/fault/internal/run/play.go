@@ -161,6 +161,9 @@ func (p *play) playStep(step Step) error {
 	if err := p.comeEarly(); err != nil {
 		return err
 	}
+	if p.job.Instead != nil && p.step == p.job.Last {
+		step.Do = p.job.Instead
+	}
 	if step.Do != nil {
 		if err := p.insist(func() error { return p.box.Do(step.By, step.Do) }); err != nil {
 			return &stepError{p.step, step.Name, err}

@@ -56,6 +56,8 @@ type Job struct {
 	Extra  *disturb.Step
 	Racing Racing
 	Early  bool
+	// Instead is done in the last step in place of what that step does; nil does what it does.
+	Instead func(ctx context.Context, w *sandbox.World) error
 	// Keep makes snapshots; Watchful keeps silence after each step; States notes what is durable at each write.
 	Keep, Watchful, States bool
 	// Family is what the job is counted as; empty for the family of its schedule.
