@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -78,6 +79,40 @@ func TestExpectations(t *testing.T) {
 	}
 	for _, text := range Explore(t, scenario(10*time.Minute), waived...).texts() {
 		t.Error(text)
+	}
+}
+
+// TestAsleep proves that what the operator sees only after a restart is a finding of the undisturbed run, and that
+// disturbances that wake it are none. The operator looks at a Secret that it does not watch.
+func TestAsleep(t *testing.T) {
+	for breaks, want := range map[bool]int{false: 1, true: 2} {
+		a, endpoints := configMap("a"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "endpoints", Namespace: "default"}}
+		r := Explore(t, Scenario{
+			Name: "unwatched", Steps: []Step{Create(a), Create(endpoints), Merge(a, `{"data":{"size":"2"}}`)}, Races: []Step{}, Shared: []string{"configmaps"},
+			Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+				err := c.Get(ctx, client.ObjectKeyFromObject(endpoints), &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}})
+				available := "Unknown"
+				if cm.Annotations["available"] == "False" {
+					return 0, nil
+				}
+				if err == nil && cm.Annotations["available"] != "" {
+					available = "True"
+				}
+				if client.IgnoreNotFound(err) != nil || cm.Annotations["available"] == available && cm.Annotations["size"] == cm.Data["size"] {
+					return 0, client.IgnoreNotFound(err)
+				}
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "available", available)
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "size", cm.Data["size"])
+				err = c.Update(ctx, cm)
+				if breaks && apierrors.IsConflict(err) {
+					err = c.Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"available":"False"}}}`)))
+				}
+				return 0, err
+			})},
+		}, Only(Crashes, Faults, Duplicates), Waive(I5, "it looks at what it does not watch"))
+		if got := len(r.texts()); got != want {
+			t.Errorf("breaks %v: %d findings, want %d:\n%s", breaks, got, want, strings.Join(r.texts(), "\n"))
+		}
 	}
 }
 

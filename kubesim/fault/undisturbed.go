@@ -314,8 +314,9 @@ func (e *exploration) judgeUndisturbed() error {
 		e.report.Notes = append(e.report.Notes, fmt.Sprintf(
 			"with 15 minutes of silence after each step the steps cannot be played to their end, so the rest of them is not watched for needless calls (I5): %v", watched.Err))
 	}
+	woken := invariant.Woken(watched.Run, e.reference.Run)
 	for i := range watched.Run.Steps {
-		e.reference.Run.Steps[i].Aged = watched.Run.Steps[i].Aged
+		e.reference.Run.Steps[i].Aged = slices.Concat(watched.Run.Steps[i].Aged, woken[i])
 	}
 	if f, ok := e.judge.Silences(watched); ok {
 		e.report.Findings = append(e.report.Findings, newFinding(f))

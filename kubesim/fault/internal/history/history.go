@@ -181,6 +181,8 @@ type Step struct {
 	Unmet string
 	// Aged is what became of it afterwards, while only time went by; nil if nobody waited.
 	Aged []Aged
+	// Woken is what became of it after that, when the operator was started again; nil if it was not.
+	Woken []Aged
 }
 
 // Aged is what becomes of one object or external resource while only time goes by, such as one with a TTL.
@@ -192,6 +194,9 @@ type Aged struct {
 	Gone  bool
 	// After is how long that took from the moment at which the cluster was quiet.
 	After time.Duration
+	// Woken is set if that takes no time, but that the operator looks again: it was wrong before. It may then be so of some
+	// of the fields alone.
+	Woken bool
 }
 
 // State is both sides at one moment, without what differs from run to run: see package

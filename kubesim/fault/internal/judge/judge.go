@@ -104,6 +104,7 @@ func (j *Judge) Silences(r run.Result) (Finding, bool) {
 	if r.Leaked { // after a restart, if the first process left nothing
 		found = append(found, j.unknown(check("I17")(r.Run, r.Run))...)
 	}
+	found = append(found, invariant.Asleep(r.Run)...)
 	for i := range r.Run.Silences {
 		one := *r.Run
 		one.Silence = &r.Run.Silences[i]

@@ -53,6 +53,7 @@ func (p *play) watch() error {
 	if err := p.age(p.silenceFor()); err != nil {
 		return err
 	}
+	rest := p.box.State()
 	if err := p.fleet.stop(); err != nil {
 		return err
 	}
@@ -63,6 +64,7 @@ func (p *play) watch() error {
 	if err := p.pass(p.silenceFor()); err != nil {
 		return err
 	}
+	p.record.Run.Steps[p.step].Woken = state.Aging(rest, p.box.State(), 0)
 	p.closeSilence(s)
 	return nil
 }

@@ -2,8 +2,11 @@ package state
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
@@ -44,7 +47,7 @@ func Young(want, got history.State, aged []history.Aged) (_, _ history.State) {
 	left := map[string]bool{}
 	for _, a := range aged {
 		sheet, is := y[a.Key]
-		if x[a.Key] != sheet && is != a.Gone && sheet == a.Sheet {
+		if x[a.Key] != sheet && is != a.Gone && (sheet == a.Sheet || a.Woken && x[a.Key] != "" && isBetween(x[a.Key], a.Sheet, sheet)) {
 			left[a.Key] = true
 		}
 	}
@@ -52,6 +55,22 @@ func Young(want, got history.State, aged []history.Aged) (_, _ history.State) {
 		return want, got
 	}
 	return withoutKeys(want, left), withoutKeys(got, left)
+}
+
+// isBetween reports whether a sheet differs from one only where, and as, another one does.
+func isBetween(from, to, sheet string) bool {
+	var a, b, c any
+	if yaml.Unmarshal([]byte(from), &a) != nil || yaml.Unmarshal([]byte(to), &b) != nil || yaml.Unmarshal([]byte(sheet), &c) != nil {
+		return false
+	}
+	may := map[string]any{}
+	leaves("", a, b, func(path string, _, y any) { may[path] = y })
+	between := true
+	leaves("", a, c, func(path string, _, y any) {
+		value, is := may[path]
+		between = between && is && reflect.DeepEqual(value, y)
+	})
+	return between
 }
 
 // withoutKeys leaves objects and external resources out of a state.

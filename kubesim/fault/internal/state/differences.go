@@ -20,6 +20,8 @@ type Difference struct {
 	Subject string
 	// Text says what is different, in one sentence.
 	Text string
+	// Path is the field, Of the object and Was and Is the values, if it is about a field.
+	Path, Of, Was, Is string
 }
 
 // Differences lists what differs between the state that was wanted and the one that was reached: how many
@@ -161,7 +163,7 @@ func differingFields(key, a, b string) []Difference {
 		resource, name = "external "+kind, key
 	}
 	if yaml.Unmarshal([]byte(a), &before) != nil || yaml.Unmarshal([]byte(b), &now) != nil {
-		return []Difference{{resource, key + " differs"}}
+		return []Difference{{Subject: resource, Text: key + " differs", Of: key}}
 	}
 	if o, ok := now.(map[string]any); ok && o["kind"] != nil {
 		name = fmt.Sprintf("%v %s", o["kind"], name)
@@ -179,7 +181,7 @@ func differingFields(key, a, b string) []Difference {
 		if path == "state" && strings.HasPrefix(resource, "external ") {
 			subject = strings.TrimSuffix(subject+" "+differingParts(x, y), " ")
 		}
-		all = append(all, Difference{subject, text})
+		all = append(all, Difference{subject, text, path, name, short(x), short(y)})
 	})
 	return all
 }
