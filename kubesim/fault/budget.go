@@ -26,6 +26,7 @@ type clock struct {
 	wrote time.Time // when the last line was written
 
 	all, skipped, played int
+	plays                time.Time // when the first schedule began
 }
 
 // What is left of the time until a test's deadline: for what comes after the schedules, and for each
@@ -60,6 +61,7 @@ func (e *exploration) announce() {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	c := &e.clock
+	c.plays = time.Now()
 	one := e.cost
 	total := one * time.Duration(c.all-c.skipped) / time.Duration(workers)
 	if total < interval {
@@ -80,7 +82,28 @@ func (e *exploration) progress() {
 		return
 	}
 	c.wrote = time.Now()
-	e.say(fmt.Sprintf("%d of %d schedules in %v, %s", c.skipped+c.played, c.all, time.Since(c.began).Round(time.Second), plural(len(e.report.Findings), "finding")))
+	e.say(c.progress(time.Now(), len(e.report.Findings)))
+}
+
+// progress is how far it is, and how much time is left at the pace so far.
+func (c *clock) progress(now time.Time, findings int) string {
+	text := fmt.Sprintf("%d of %d schedules in %v, %s", c.skipped+c.played, c.all, now.Sub(c.began).Round(time.Second), plural(findings, "finding"))
+	rest := c.all - c.skipped - c.played
+	if c.played == 0 || rest <= 0 {
+		return text
+	}
+	one := now.Sub(c.plays) / time.Duration(c.played)
+	total := one * time.Duration(rest)
+	if left := c.until.Sub(now); !c.until.IsZero() && left < total {
+		return text + fmt.Sprintf("; at this pace, %.2f s each, there is time for about %d more", one.Seconds(), max(0, int(left/max(1, one))))
+	}
+	return text + fmt.Sprintf(", about %v left", total.Round(time.Second))
+}
+
+// unlessOver calls say if something is not over after a span.
+func unlessOver(d time.Duration, say func()) (over func()) {
+	timer := time.AfterFunc(d, say)
+	return func() { timer.Stop() }
 }
 
 // say writes a line at once: the test's log may be seen at the end only.

@@ -6,14 +6,37 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 )
+
+// TestBodies proves that a finding shows the body of the patch that was disturbed.
+func TestBodies(t *testing.T) {
+	a := configMap("a")
+	r := Explore(t, Scenario{
+		Name: "forgets", Steps: []Step{Create(a)}, Races: []Step{}, Shared: []string{"configmaps"},
+		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			if cm.Labels["seen"] != "" {
+				return 0, nil
+			}
+			if err := c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`))); err != nil {
+				return 0, err
+			}
+			return 0, c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"done":"yes"}}`)))
+		})},
+	}, Only(Crashes))
+	text := strings.Join(r.texts(), "\n")
+	if !strings.Contains(text, `  >>       with {"metadata":{"labels":{"seen":"yes"}}}`) {
+		t.Errorf("the body of the patch is not shown:\n%s", text)
+	}
+}
 
 // TestExternalStatus proves that a report shows what an external API answered over HTTP, and that such an
 // answer is no error of the call: it is the operator who reads it.

@@ -122,7 +122,10 @@ func plural(n int, what string) string {
 // prepare plays the undisturbed run, by which all else is planned.
 func (e *exploration) prepare() error {
 	e.report = Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
-	if err := e.playReference(); err != nil {
+	over := unlessOver(interval, func() { e.say("playing the undisturbed run, at least three times") })
+	err := e.playReference()
+	over()
+	if err != nil {
 		return e.withCalls(e.withRefusals(err))
 	}
 	e.quietUses = e.simulation.Uses()

@@ -89,6 +89,8 @@ type Call struct {
 	Write bool
 	// PreconditionUID and PreconditionRV are those of a delete.
 	PreconditionUID, PreconditionRV string
+	// Body is the body of a patch, without what is secret; empty for others.
+	Body string
 	// Code is the HTTP status that the server answered, before a fault replaced it; 0 if the
 	// call never came there, or went to the external API by other means than HTTP.
 	Code int

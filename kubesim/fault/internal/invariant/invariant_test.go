@@ -561,13 +561,23 @@ func TestLoops(t *testing.T) {
 		})
 	}
 	judge(t, map[string]tale{
-		"hot":              {why: "twelve reconciles in no time", run: both(add("created", func(s *story) { s.tick(time.Minute); passes(12, 0, "", nothing)(s) })), want: []string{"I13: reconciled default/shop 11 times within a second"}},
-		"warm":             {why: "ten are allowed", run: add("created", func(s *story) { s.tick(time.Minute); passes(10, 0, "", nothing)(s) })},
-		"polling":          {why: "each second one", run: add("created", passes(60, time.Second, "", read))},
-		"back-off":         {why: "it grows", run: add("created", func(s *story) { s.tick(time.Minute); backoff(s) })},
-		"no back-off":      {why: "every 200 ms", run: add("created", passes(30, 200*time.Millisecond, "no", nothing)), want: []string{"I13: the back-off has to grow: no"}},
-		"failing slowly":   {why: "every two seconds is no hurry", run: add("created", passes(30, 2*time.Second, "no", nothing))},
-		"write at rest":    {why: "a status write on each resync", run: kube(history.Call{Verb: "patch", Group: "demo.dev", Resource: "databases", Subresource: "status", Namespace: "default", Name: "shop", Write: true}, true), want: []string{"I5: wrote to Kubernetes once in 15m0s, first: patch databases.demo.dev/status default/shop"}},
+		"hot":            {why: "twelve reconciles in no time", run: both(add("created", func(s *story) { s.tick(time.Minute); passes(12, 0, "", nothing)(s) })), want: []string{"I13: reconciled default/shop 11 times within a second"}},
+		"warm":           {why: "ten are allowed", run: add("created", func(s *story) { s.tick(time.Minute); passes(10, 0, "", nothing)(s) })},
+		"polling":        {why: "each second one", run: add("created", passes(60, time.Second, "", read))},
+		"back-off":       {why: "it grows", run: add("created", func(s *story) { s.tick(time.Minute); backoff(s) })},
+		"no back-off":    {why: "every 200 ms", run: add("created", passes(30, 200*time.Millisecond, "no", nothing)), want: []string{"I13: the back-off has to grow: no"}},
+		"failing slowly": {why: "every two seconds is no hurry", run: add("created", passes(30, 2*time.Second, "no", nothing))},
+		"write at rest":  {why: "a status write on each resync", run: kube(history.Call{Verb: "patch", Group: "demo.dev", Resource: "databases", Subresource: "status", Namespace: "default", Name: "shop", Write: true}, true), want: []string{"I5: wrote to Kubernetes once in 15m0s, first: patch databases.demo.dev/status default/shop, 0s after the last change"}},
+		"writes at rest": {why: "all are named, and when the first comes", run: on("silence", func(s *story) {
+			s.begin("default/shop")
+			for i := range 15 {
+				s.call(history.Call{Verb: "update", Resource: "configmaps", Namespace: "default", Name: fmt.Sprint("c", i%12), Write: true, Changed: true})
+				s.tick(time.Second)
+			}
+			s.end("")
+		}), want: []string{"I5: 15 times in 15m15s, first: update configmaps default/c0, 0s after the last change; then update configmaps default/c1, " +
+			"update configmaps default/c2, update configmaps default/c3, update configmaps default/c4, update configmaps default/c5, " +
+			"update configmaps default/c6, update configmaps default/c7, update configmaps default/c8, update configmaps default/c9, and 2 more"}},
 		"lease at rest":    {why: "leases are renewed", run: kube(history.Call{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Write: true}, false)},
 		"read at rest":     {why: "past the cache", run: kube(history.Call{Verb: "get", Resource: "secrets", Namespace: "default", Name: "s"}, true), want: []string{"I5: read objects from the API server, past its caches, once"}},
 		"informer at rest": {why: "a watch is renewed", run: kube(history.Call{Verb: "list", Resource: "secrets"}, false)},

@@ -31,7 +31,10 @@ func findNoise(r, u *index) []history.Violation {
 	for _, n := range all {
 		first := n.calls[0]
 		v := history.Violation{Call: first.Index, Subjects: []string{n.subject}, Message: fmt.Sprintf(
-			"the cluster is at rest, yet the operator %s %s in %v, first: %s", n.text, times(len(n.calls)), span, target(first))}
+			"the cluster is at rest, yet the operator %s %s in %v, first: %s, %s", n.text, times(len(n.calls)), span, target(first), r.when(s, first))}
+		if others := n.others(); len(others) > 0 {
+			v.Message += "; then " + strings.Join(others, ", ")
+		}
 		if habit := r.habit(s, n, r == u); habit != "" {
 			v.Harmless, v.Message = true, habit
 		}
@@ -42,6 +45,35 @@ func findNoise(r, u *index) []history.Violation {
 			"the cluster is at rest, and the operator read the external API %s in %v; the scenario allows %d", times(looks), span, s.ReadsAllowed)})
 	}
 	return found
+}
+
+// mostNamed bounds how many targets of a noise are named.
+const mostNamed = 10
+
+// others are what else than its first target a noise is about.
+func (n *noise) others() (all []string) {
+	seen := map[string]bool{target(n.calls[0]): true}
+	for _, c := range n.calls {
+		if t := target(c); !seen[t] {
+			seen[t] = true
+			all = append(all, t)
+		}
+	}
+	if more := len(all) - (mostNamed - 1); more > 0 {
+		all = append(all[:mostNamed-1], fmt.Sprintf("and %d more", more))
+	}
+	return all
+}
+
+// when says in words at what time of a silence a call is made.
+func (x *index) when(s *history.Silence, c *history.Call) string {
+	switch {
+	case s.Restarted == history.Nobody || c.Process < s.Restarted:
+		return fmt.Sprintf("%v after the last change", c.At.Sub(s.From).Round(time.Second))
+	case c.Pass != history.Nobody && x.isFirst(&x.run.Passes[c.Pass]):
+		return "in the first pass after a restart"
+	}
+	return fmt.Sprintf("%v after a restart", c.At.Sub(x.run.Processes[c.Process].Started).Round(time.Second))
 }
 
 // noises returns what the operator did in a silence, writes first, and how often it read the external API.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 				switch g := c.After.GetGeneration(); {
 				case is > g && is != was:
 					text = fmt.Sprintf("%s of %s became %d; the object's generation is %d", field, l.key, is, g)
+					if r.isSuccessor(l) {
+						text = fmt.Sprintf("%s of %s became %d; the generation of the object that was created again is %d", field, l.key, is, g)
+					}
 				case is < was && is != 0 && !r.afterAnother(l, i):
 					text = fmt.Sprintf("%s of %s went back from %d to %d", field, l.key, was, is)
 				default:
@@ -42,6 +46,11 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 		}
 	}
 	return found
+}
+
+// isSuccessor reports whether there was another object with the kind and name of one before it.
+func (x *index) isSuccessor(l *life) bool {
+	return slices.ContainsFunc(x.all, func(o *life) bool { return o.key == l.key && o.changes[0] < l.changes[0] })
 }
 
 // afterAnother reports whether somebody else wrote the status that the nth change of an object found.

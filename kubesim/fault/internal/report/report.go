@@ -32,6 +32,7 @@ const (
 	columns = 100
 	height  = 44 // lines before the command, about
 	others  = 3  // violations besides the first
+	noises  = 10 // the same, of what is done at rest
 	ways    = 8  // of what was disturbed
 )
 
@@ -44,7 +45,7 @@ func Text(in Input) string {
 			b.WriteString(wrapped(said(v), "  "))
 			continue
 		}
-		if i > others {
+		if i > others && (v.Invariant != "I5" || i >= noises) {
 			fmt.Fprintf(&b, "  and %d more\n", len(in.Violations)-i)
 			break
 		}

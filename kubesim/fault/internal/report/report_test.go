@@ -107,6 +107,44 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestIdle proves that of calls that change nothing, of discovery and of watches only those are shown that are disturbed, unless
+// the finding is about such calls.
+func TestIdle(t *testing.T) {
+	for id, want := range map[string]bool{"I1": false, "I5": true} {
+		r := run("crash-after")
+		for range 8 {
+			r.Calls = append(r.Calls, r.Calls[3])
+		}
+		copy(r.Calls[12:], r.Calls[4:])
+		for i := range r.Calls {
+			r.Calls[i].Index = i
+			if i >= 4 && i < 12 {
+				r.Calls[i] = history.Call{Index: i, At: r.Calls[i].At, Verb: "update", Resource: "queues", Name: "idle", Write: true, Code: 200}
+			}
+			if i == 11 {
+				r.Calls[i].Verb, r.Calls[i].Write, r.Calls[i].Resource, r.Calls[i].Name = "get", false, "/apis/demo.dev", ""
+			}
+		}
+		r.Faults[0].Call = 12
+		text := report.Text(report.Input{Run: r, Violations: []history.Violation{{Invariant: id, Call: history.Nobody}}})
+		if got := strings.Contains(text, "update queues idle"); got != want || strings.Count(text, "/apis") > 1 {
+			t.Errorf("in a finding of %s, what changes nothing is shown: %v, want %v\n%s", id, got, want, text)
+		}
+	}
+}
+
+// TestNoises proves that all that is written at rest is named.
+func TestNoises(t *testing.T) {
+	var found []history.Violation
+	for i := range 12 {
+		found = append(found, history.Violation{Invariant: "I5", Message: "it wrote " + strings.Repeat("x", i+1), Call: history.Nobody})
+	}
+	text := report.Text(report.Input{Run: run(""), Violations: found})
+	if strings.Count(text, "it wrote") != 10 || !strings.Contains(text, "and 2 more") {
+		t.Errorf("not ten of 12 are told:\n%s", text)
+	}
+}
+
 // TestReplayCommand proves that the command to replay can be pasted into a shell, wherever in
 // the module that is.
 func TestReplayCommand(t *testing.T) {

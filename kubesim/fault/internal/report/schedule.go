@@ -33,8 +33,19 @@ func schedule(in Input) string {
 		what = faults(r.Faults)
 	}
 	b.WriteString(cut(fmt.Sprintf("scenario %q, %s:", r.Scenario, what), columns) + "\n")
-	b.WriteString(calls(r, shown(in)))
+	b.WriteString(calls(r, shown(in), told(in)...))
 	return b.String()
+}
+
+// told are the calls of which the body is shown: those that were disturbed, and the one after which something was wrong.
+func told(in Input) (all []int) {
+	for _, f := range in.Run.Faults {
+		all = append(all, f.Call)
+	}
+	if len(in.Violations) > 0 {
+		all = append(all, in.Violations[0].Call)
+	}
+	return all
 }
 
 // Calls is all calls of a run.
@@ -47,15 +58,15 @@ func Calls(r *history.Run) string {
 
 // LastCalls is the last telling calls of a run that did not come to its end.
 func LastCalls(r *history.Run) string {
-	s := selection{calls: r.Calls, wanted: map[int]bool{}}
+	s := selection{calls: r.Calls, wanted: map[int]bool{}, idle: true}
 	s.take(len(r.Calls)-1, -1, lastCalls)
 	return fmt.Sprintf("scenario %q, the last calls:\n", r.Scenario) + calls(r, s.filled())
 }
 
-// calls is some calls of a run as a table. No name is cut: a column is as wide as what is longest in it.
-func calls(r *history.Run, some []int) string {
+// calls is some calls of a run as a table, some with their bodies. No name is cut: a column is as wide as what is longest in it.
+func calls(r *history.Run, some []int, bodies ...int) string {
 	var b strings.Builder
-	t := table{run: r, out: &b, step: -1, last: -1, pass: len("reconcile"), target: len("request")}
+	t := table{run: r, bodies: bodies, out: &b, step: -1, last: -1, pass: len("reconcile"), target: len("request")}
 	for _, i := range some {
 		t.pass = max(t.pass, len(passOf(r, &r.Calls[i])))
 		t.target = max(t.target, len(r.Calls[i].Target()))
@@ -75,6 +86,8 @@ type table struct {
 	step, last int // the step and the call that were written last; -1 means none
 	// pass and target are the widths of columns.
 	pass, target int
+	// bodies are calls of which the body is shown.
+	bodies []int
 }
 
 // add writes a call, and before it what happened since the last one.
@@ -158,6 +171,9 @@ func (t *table) row(c *history.Call) string {
 	line = strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " ")
 	for _, m := range marks {
 		line += "\n" + cut("  >>       "+m+meaning(m), columns)
+	}
+	if c.Body != "" && slices.Contains(t.bodies, c.Index) {
+		line += "\n" + cut(sign+"       with "+c.Body, columns)
 	}
 	return line
 }
@@ -263,7 +279,7 @@ func shown(in Input) []int {
 		}
 		return all
 	}
-	s := selection{calls: in.Run.Calls, wanted: map[int]bool{}}
+	s := selection{calls: in.Run.Calls, wanted: map[int]bool{}, idle: aboutIdle(in.Violations)}
 	for _, v := range in.Violations {
 		if v.Call != history.Nobody && v.Call < len(s.calls) {
 			s.around(v.Call, 1, 1)
@@ -316,6 +332,12 @@ func momentOf(r *history.Run, f history.Fault) int {
 type selection struct {
 	calls  []history.Call
 	wanted map[int]bool
+	idle   bool // writes that change nothing are telling, too
+}
+
+// aboutIdle reports whether violations are about what is done for nothing.
+func aboutIdle(all []history.Violation) bool {
+	return slices.ContainsFunc(all, func(v history.Violation) bool { return v.Invariant == "I5" || v.Invariant == "I13" })
 }
 
 // around takes a call, and so many telling ones before and after it.
@@ -328,7 +350,7 @@ func (s *selection) around(center, before, after int) {
 // between takes the telling calls after one and before another.
 func (s *selection) between(from, to int) {
 	for i := from + 1; from >= 0 && i < to && s.has(i); i++ {
-		if telling(&s.calls[i]) {
+		if s.telling(&s.calls[i]) {
 			s.want(i)
 		}
 	}
@@ -337,7 +359,7 @@ func (s *selection) between(from, to int) {
 // take takes n telling calls, beginning with one and going on by so many.
 func (s *selection) take(from, by, n int) {
 	for i := from; n > 0 && s.has(i); i += by {
-		if telling(&s.calls[i]) && s.want(i) {
+		if s.telling(&s.calls[i]) && s.want(i) {
 			n--
 		}
 	}
@@ -354,7 +376,16 @@ func (s *selection) want(i int) bool {
 	return true
 }
 
-// telling reports whether a call may matter to a reader: not informers, leases and events.
-func telling(c *history.Call) bool {
-	return c.Side == history.External || c.Resource != "leases" && c.Resource != "events" && (c.Write || c.Pass != history.Nobody)
+// telling reports whether a call may matter to a reader: not informers, discovery, leases and events, and not what changes
+// nothing.
+func (s *selection) telling(c *history.Call) bool {
+	switch {
+	case c.Side == history.External:
+		return true
+	case c.Resource == "leases" || c.Resource == "events" || c.Resource == "" || strings.HasPrefix(c.Resource, "/") || c.Verb == "watch":
+		return false
+	case c.Write:
+		return s.idle || c.Changed || c.Err != "" || c.Fault != ""
+	}
+	return c.Pass != history.Nobody
 }

@@ -75,6 +75,7 @@ func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
 // kubernetes carries one request to Kubernetes.
 func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 	call := describe(info, r)
+	call.Body = bodyOf(&call, r, c.secrets)
 	call.Pass = p.passes.passOf(r.Context())
 	if err := p.events.awaitReopening(r.Context(), p.passes.passOf(r.Context()), info); err != nil {
 		return nil, err

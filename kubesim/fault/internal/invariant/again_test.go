@@ -1,0 +1,56 @@
+package invariant_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
+)
+
+// tells reports whether a violation with the given id says so.
+func tells(found []history.Violation, id, text string) bool {
+	return slices.ContainsFunc(found, func(v history.Violation) bool { return v.Invariant == id && strings.Contains(v.Message, text) })
+}
+
+// TestCreatedAgain proves that a generation which is that of the predecessor of an object is found with a hint at that.
+func TestCreatedAgain(t *testing.T) {
+	s := newStory(t)
+	s.step("re-create")
+	s.put("user", shop, database(3, "", ""))
+	s.put("user", shop, "")
+	s.put("user", shop, database(1, "", ""))
+	s.put("operator", shop, database(1, "", "observedGeneration: 3"))
+	s.rest()
+	want := "status.observedGeneration of databases.demo.dev default/shop became 3; the generation of the object that was created again is 1"
+	if found := invariant.Judge(s.run, s.run); !tells(found, "I7", want) {
+		t.Errorf("got %v, want one that says %q", found, want)
+	}
+}
+
+// TestNoiseAfterRestart proves that a finding says whether a write at rest comes in the first pass after a restart.
+func TestNoiseAfterRestart(t *testing.T) {
+	for passes, want := range map[int]string{1: "in the first pass after a restart", 2: "2s after a restart"} {
+		s := newStory(t)
+		s.step("create")
+		s.put("user", shop, database(1, "", ""))
+		s.rest()
+		w := history.Silence{Call: len(s.run.Calls), From: s.now, Restarted: 1, ReadsAllowed: -1}
+		s.run.Silence = &w
+		s.run.Processes = append(s.run.Processes, history.Process{Started: s.now})
+		for n := range passes {
+			s.begin("default/shop")
+			s.tick(2 * time.Second / time.Duration(passes))
+			if n == passes-1 {
+				s.put("operator", shop, database(1, mark, ""))
+			}
+			s.end("")
+		}
+		w.To, w.LastCall = s.now, len(s.run.Calls)
+		if found := invariant.Judge(s.run, &history.Run{}); !tells(found, "I5", "first: update databases.demo.dev default/shop, "+want) {
+			t.Errorf("got %v, want one that says %q", found, want)
+		}
+	}
+}
