@@ -73,7 +73,7 @@ func TestBadInput(t *testing.T) {
 				}
 				return client.IgnoreAlreadyExists(c.Create(ctx, configMap(fmt.Sprint("b", rand.Uint64()))))
 			}),
-			want: []string{"not the same twice", "call", "random numbers"},
+			want: []string{"not the same twice", "call", "in reconcile 0, of controller configmaps for default/a", "random numbers"},
 		},
 		"a lock held across a call": {
 			operator: func(mgr ctrl.Manager, env *Env) error {

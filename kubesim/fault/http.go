@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
@@ -35,13 +36,15 @@ type transport[O ExternalAPI] struct {
 // RoundTrip sends a request.
 func (t transport[O]) RoundTrip(r *http.Request) (*http.Response, error) {
 	what, write, r, err := describe(r)
+	asked := []string{r.URL.Host, r.URL.RawQuery}
 	if err == nil && write {
 		r, err = outliving(r)
+		asked = append(asked, string(apiserver.Body(r)))
 	}
 	if err != nil {
 		return nil, err
 	}
-	response, err := call(r.Context(), t.env, what, write, func(o O) (*http.Response, error) {
+	response, err := call(run.WithDetail(r.Context(), asked...), t.env, what, write, func(o O) (*http.Response, error) {
 		return apiserver.Serve(t.serve(o), received(r))
 	})
 	switch {

@@ -179,7 +179,7 @@ func (e *exploration) firstDifference(a, b *history.Run) string {
 	x, y := aliases(a, b, e.simulation.State.Random)
 	for i := range max(len(a.Calls), len(b.Calls)) {
 		if renamed(lineOf(a, i), x) != renamed(lineOf(b, i), y) {
-			return fmt.Sprintf("call %d was %s, then %s", i, lineOf(a, i), lineOf(b, i))
+			return fmt.Sprintf("call %d was %s, then %s", i, shown(a, i), shown(b, i))
 		}
 	}
 	for i := range a.Steps {
@@ -280,6 +280,28 @@ func lineOf(r *history.Run, i int) string {
 	}
 	c := r.Calls[i]
 	return fmt.Sprintf("%q (process %d, pass %d, changed %v, error %q)", c.What, c.Process, c.Pass, c.Changed, c.Err)
+}
+
+// shown is a call in words.
+func shown(r *history.Run, i int) string {
+	if i >= len(r.Calls) {
+		return "nothing"
+	}
+	c := r.Calls[i]
+	by := "in no reconcile"
+	if c.Pass >= 0 && c.Pass < len(r.Passes) {
+		by = fmt.Sprintf("in reconcile %d, of controller %s for %s", c.Pass, r.Passes[c.Pass].Controller, r.Passes[c.Pass].Object)
+	}
+	if c.Process > 0 {
+		by += fmt.Sprintf(", in process %d of the operator", c.Process+1)
+	}
+	if c.Write && !c.Changed {
+		by += ", changed nothing"
+	}
+	if c.Err != "" {
+		by += fmt.Sprintf(", error %q", c.Err)
+	}
+	return fmt.Sprintf("%q (%s)", c.What, by)
 }
 
 // traceOf is a hash of what an operator did and what came of it.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
@@ -35,17 +37,41 @@ func Serve(h http.Handler, r *http.Request) (*http.Response, error) {
 	return w.response(r), nil
 }
 
-// Preconditions reads what a delete requires of its object, and leaves the request as it was.
-func Preconditions(r *http.Request) (uid, resourceVersion string) {
+// Body reads the body of a request, and leaves the request as it was.
+func Body(r *http.Request) []byte {
 	if r.Body == nil {
-		return "", ""
+		return nil
 	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
-		return "", ""
+		return nil
 	}
 	_ = r.Body.Close() // it was in memory
 	r.Body = io.NopCloser(bytes.NewReader(text))
+	return text
+}
+
+// Name is the namespace and name of the object in a body; empty if it has none.
+func Name(body []byte) types.NamespacedName {
+	var o metav1.PartialObjectMetadata
+	if bytes.HasPrefix(body, []byte("{")) {
+		_ = json.Unmarshal(body, &o) // what is no object has no name
+		return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	}
+	var unknown runtime.Unknown
+	raw, isProtobuf := bytes.CutPrefix(body, []byte("k8s\x00"))
+	if !isProtobuf || unknown.Unmarshal(raw) != nil || o.Unmarshal(unknown.Raw) != nil {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}
+
+// Preconditions reads what a delete requires of its object, and leaves the request as it was.
+func Preconditions(r *http.Request) (uid, resourceVersion string) {
+	text := Body(r)
+	if text == nil {
+		return "", ""
+	}
 	options := deleteOptions(text)
 	if options == nil || options.Preconditions == nil {
 		return "", ""

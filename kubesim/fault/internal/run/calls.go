@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/turn"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
@@ -80,7 +81,7 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 	if err := p.events.awaitReopening(r.Context(), p.passes.passOf(r.Context()), info); err != nil {
 		return nil, err
 	}
-	if err := p.awaitCall(r.Context(), call.What); err != nil {
+	if err := p.awaitCall(r.Context(), call.What, detailOf(r)); err != nil {
 		return nil, err
 	}
 	if err := c.delay(r.Context(), p, &call); err != nil {
@@ -173,6 +174,24 @@ func describe(info *request.RequestInfo, r *http.Request) history.Call {
 	}
 	c.What = c.Target()
 	return c
+}
+
+// detailOf tells apart requests that are described alike: creates have no name, and lists have selectors.
+func detailOf(r *http.Request) string {
+	body := apiserver.Body(r)
+	return turn.Detail(apiserver.Name(body).String(), r.URL.RawQuery, string(body))
+}
+
+type detailKey struct{}
+
+// WithDetail returns a context for a call to the external API that tells it apart from others of the same name.
+func WithDetail(ctx context.Context, asked ...string) context.Context {
+	return context.WithValue(ctx, detailKey{}, turn.Detail("", asked...))
+}
+
+func detailIn(ctx context.Context) string {
+	detail, _ := ctx.Value(detailKey{}).(string)
+	return detail
 }
 
 // processKey leads to the process that a context belongs to.
@@ -271,7 +290,7 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	if caller, ok := ctx.Value(processKey{}).(*Process); ok && caller != p {
 		return true, caller.calls.borrowed(what)
 	}
-	if err := p.awaitCall(ctx, "external "+what); err != nil {
+	if err := p.awaitCall(ctx, "external "+what, detailIn(ctx)); err != nil {
 		return true, err
 	}
 	if err := c.delay(ctx, p, &call); err != nil {

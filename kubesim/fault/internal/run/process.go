@@ -208,21 +208,21 @@ func (p *Process) hasEnded() bool {
 }
 
 // awaitCall waits until it is the turn of a call. What a webhook does is part of the request in whose path it is
-// called.
-func (p *Process) awaitCall(ctx context.Context, what string) error {
+// called. The detail tells apart the calls that one pass makes at the same time.
+func (p *Process) awaitCall(ctx context.Context, what, detail string) error {
 	if inWebhook(ctx) {
 		return p.goOn(what)
 	}
 	pass := p.passes.passOf(ctx)
-	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Pass: pass, Cache: pass == history.Nobody})
+	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Detail: detail, Pass: pass, Cache: pass == history.Nobody})
 }
 
 // awaitRead waits until it is the turn of a read from the cache.
-func (p *Process) awaitRead(ctx context.Context, what string) error {
+func (p *Process) awaitRead(ctx context.Context, what, detail string) error {
 	if inWebhook(ctx) {
 		return p.goOn(what)
 	}
-	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Pass: p.passes.passOf(ctx)})
+	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Detail: detail, Pass: p.passes.passOf(ctx)})
 }
 
 // goOn fails if the process is dead.
@@ -255,7 +255,7 @@ type readingClient struct {
 
 // Get waits for its turn.
 func (c readingClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if err := c.process.awaitRead(ctx, fmt.Sprintf("get %T %s", obj, key)); err != nil {
+	if err := c.process.awaitRead(ctx, fmt.Sprintf("get %T %s", obj, key), ""); err != nil {
 		return err
 	}
 	return c.Client.Get(ctx, key, obj, opts...)
@@ -263,10 +263,24 @@ func (c readingClient) Get(ctx context.Context, key client.ObjectKey, obj client
 
 // List waits for its turn.
 func (c readingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := c.process.awaitRead(ctx, fmt.Sprintf("list %T", list)); err != nil {
+	if err := c.process.awaitRead(ctx, fmt.Sprintf("list %T", list), selected(opts)); err != nil {
 		return err
 	}
 	return c.Client.List(ctx, list, opts...)
+}
+
+// selected tells lists of one kind apart.
+func selected(opts []client.ListOption) string {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	var labels, fields string
+	if o.LabelSelector != nil {
+		labels = o.LabelSelector.String()
+	}
+	if o.FieldSelector != nil {
+		fields = o.FieldSelector.String()
+	}
+	return turn.Detail(o.Namespace, labels, fields)
 }
 
 // watched is the manager that an operator gets: it sees each controller that is added, so an

@@ -6,7 +6,10 @@ package turn
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,6 +24,11 @@ const (
 	Read              // from the cache
 	Pass              // to begin
 )
+
+// Detail is the detail of a turn: the name of an object and a digest of all else that is asked for.
+func Detail(name string, asked ...string) string {
+	return fmt.Sprintf("%s %x", name, sha256.Sum256([]byte(strings.Join(asked, "\x00"))))
+}
 
 // Process is whose goroutine waits.
 type Process interface {
@@ -37,6 +45,8 @@ type Turn struct {
 	Process Process
 	For     Order
 	What    string
+	// Detail tells apart what one pass does at the same time, such as which objects it creates; see [Detail].
+	Detail string
 	// Cache is set for a call that is made in no pass, such as a cache's.
 	Cache bool
 	// Pass is the number of the pass that it is part of, below 0 for none.
@@ -141,7 +151,7 @@ func (q *Queue) Next() *Turn {
 // order compares what is the same in equal runs.
 func order(a, b *Turn) int {
 	return cmp.Or(cmp.Compare(a.For, b.For), cmp.Compare(a.Process.Number(), b.Process.Number()),
-		cmp.Compare(a.What, b.What), cmp.Compare(a.Pass, b.Pass))
+		cmp.Compare(a.What, b.What), cmp.Compare(a.Pass, b.Pass), cmp.Compare(a.Detail, b.Detail))
 }
 
 // Chances are what several goroutines waited for at the same time that nothing tells apart, so that it
