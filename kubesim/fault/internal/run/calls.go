@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"runtime"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func (c *calls) transport(p *Process) http.RoundTripper {
 		Server: c.box.Server,
 		Client: apiserver.Client{DB: c.box.DB, User: c.account, Gate: &p.gate, Audit: c.audit},
 		Around: func(info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if c.isElection(info) || inWebhook(r.Context()) {
+			if c.isElection(info) || isSeries(info) || inWebhook(r.Context()) {
 				return c.unnumbered(p, info, send)
 			}
 			return c.kubernetes(p, info, r, send)
@@ -143,9 +144,27 @@ func (c *calls) isElection(info *request.RequestInfo) bool {
 		(info.Name == o.LeaderElectionID || info.Verb == "create" && info.Namespace == cmp.Or(o.LeaderElectionNamespace, metav1.NamespaceDefault))
 }
 
+// isSeries reports whether a call is one in which client-go's recorder of events renews its series or ends them. It does
+// that for one series after the other in the order of a map, with a lock held that whoever records an event waits for.
+func isSeries(info *request.RequestInfo) bool {
+	if info.Resource != "events" || !history.Housekeeping(info.APIGroup, info.Resource) {
+		return false
+	}
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if of, ok := strings.CutPrefix(f.Function, "k8s.io/client-go/tools/events.(*eventBroadcasterImpl)."); ok {
+			return of == "finishSeries" || of == "refreshExistingEventSeries"
+		}
+	}
+	return false
+}
+
 // unnumbered lets a call through at once and without a number: one of leader election, whose times are random in
-// client-go, so that equal runs would not be equal, or one that a webhook makes while another call waits for
-// it. Dead processes have none.
+// client-go, or one about series of events, whose order is, so that equal runs would not be equal; or one that a webhook
+// makes while another call waits for it. Dead processes have none.
 func (c *calls) unnumbered(p *Process, info *request.RequestInfo, send func() (*http.Response, error)) (*http.Response, error) {
 	if err := p.goOn(info.Verb + " " + info.Resource); err != nil {
 		return nil, err
