@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
@@ -112,5 +114,24 @@ func TestForgedHistory(t *testing.T) {
 	}
 	if r.Schedules[Forgeries] < 3 {
 		t.Errorf("%d statuses were forged, want each of the three ways", r.Schedules[Forgeries])
+	}
+}
+
+// TestForgedSaid proves that a report says what a forgery writes, and that it is not grouped with what others disturb.
+func TestForgedSaid(t *testing.T) {
+	text := map[string]string{}
+	for _, kind := range []string{schedule.Forged, schedule.Race} {
+		f := judge.Finding{Violations: []history.Violation{{Invariant: "I1", Subjects: []string{"a"}}}, Job: run.Job{Schedule: schedule.Schedule{{Kind: kind, At: 1}}}}
+		text[kind] = f.Group()
+	}
+	if text[schedule.Forged] == text[schedule.Race] {
+		t.Errorf("a forgery and a race are both of group %q", text[schedule.Race])
+	}
+	said := report.Calls(&history.Run{
+		Calls:  []history.Call{{Verb: "update", Resource: "items", Name: "a", Write: true, Pass: history.Nobody}},
+		Faults: []history.Fault{{Kind: schedule.Forged, At: "a user writes Ready=False into a"}},
+	})
+	if want := "forged: just before, a user writes Ready=False into a"; !strings.Contains(said, want) {
+		t.Errorf("the calls do not say %q:\n%s", want, said)
 	}
 }

@@ -2,7 +2,9 @@ package fault
 
 import "github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 
-// Kind is a family of schedules.
+// Kind is a family of schedules. Played by default are Crashes, Faults, Stale, Duplicates, Delays, Breaks, Races, Overtaken,
+// Forgeries and Panics. Played only if named in [Only] are Pairs, Recoveries, Absences, Replacements, Contention, Hangs,
+// OldCaches, LateWrites, LateEffects and SlowCalls. "go doc fault Crashes" shows what each of them is.
 type Kind string
 
 // The families. Each schedule has one disturbance; the rest of the run is undisturbed.

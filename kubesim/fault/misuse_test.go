@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -235,5 +236,47 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manger}
 	_, err := explored(t, s, time.Minute)
 	if err == nil || !strings.Contains(err.Error(), "the operator was refused: ") || !strings.Contains(err.Error(), "watch configmaps (what it may do is in") {
 		t.Errorf("roles that are not bound gave %v", err)
+	}
+}
+
+// TestWayOut proves that an object which the API server refuses because of an empty field comes with what to do, and with no
+// table of calls if the step made none.
+func TestWayOut(t *testing.T) {
+	empty := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{}}}}
+	manifest := CreateYAML("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 0}]}")
+	for name, test := range map[string]struct {
+		step Step
+		want bool
+	}{"typed": {Create(empty), true}, "manifest": {manifest, false}} {
+		t.Run(name, func(t *testing.T) {
+			_, err := explored(t, Scenario{
+				Name: "empty", Steps: []Step{test.step},
+				Operator: Operator{SetUp: configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })},
+			}, time.Minute)
+			if err == nil || !strings.Contains(err.Error(), "Invalid value: 0") {
+				t.Fatalf("got %v, want that the port is refused", err)
+			}
+			if got := strings.Contains(err.Error(), "or create the object from a manifest with fault.CreateYAML"); got != test.want {
+				t.Errorf("it names the way out: %v, want %v: %v", got, test.want, err)
+			}
+			if strings.Contains(err.Error(), "the last calls") {
+				t.Errorf("the step made no call, yet there is a table:\n%v", err)
+			}
+		})
+	}
+}
+
+// TestEmptyValues tells values that a Go type has if nobody sets them from others.
+func TestEmptyValues(t *testing.T) {
+	for text, want := range map[string]bool{
+		`spec.startupPolicy: Unsupported value: "": supported values: "LeaderCreated", "LeaderReady"`: true,
+		`spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1`:         true,
+		`spec.list: Invalid value: "null": spec.list in body must be of type array: "null"`:           true,
+		`spec.size: Invalid value: 7: too many`:                                                       false,
+		`spec.policy: Unsupported value: "Never"`:                                                     false,
+	} {
+		if got := emptyValue.MatchString(text); got != want {
+			t.Errorf("%s: empty is %v, want %v", text, got, want)
+		}
 	}
 }

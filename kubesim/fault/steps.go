@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"time"
 
@@ -20,15 +21,28 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
 
-// Create creates an object, in namespace "default" if its kind needs a namespace and it has none.
+// Create creates an object, in namespace "default" if its kind needs a namespace and it has none. If its Go type sends empty
+// fields for which the CustomResourceDefinition has defaults, [CreateYAML] is the way out.
 func Create(obj client.Object) Step {
 	return Step{
 		Name: "create " + beginning(obj.GetName()),
 		Do: func(ctx context.Context, w *World) error {
-			return w.Client.Create(ctx, inDefault(w, obj))
+			return withWayOut(obj, w.Client.Create(ctx, inDefault(w, obj)))
 		},
 		object: obj, onObject: true,
 	}
+}
+
+// emptyValue is how the API server says that it refuses a value which a Go type has if nobody sets it.
+var emptyValue = regexp.MustCompile(`(?:Unsupported|Invalid) value: (?:""|"null"|null|0|"0"|\{\}|"object"|\[\])(?:[:,\]]|$)`)
+
+// withWayOut adds to the error of a create what to do if the object has a field that is empty.
+func withWayOut(obj client.Object, err error) error {
+	if _, manifest := obj.(*unstructured.Unstructured); manifest || !apierrors.IsInvalid(err) || !emptyValue.MatchString(err.Error()) {
+		return err
+	}
+	return fmt.Errorf("%w; a field of a Go type may be sent although it is empty, and then a default of the CustomResourceDefinition does not count: "+
+		"set it, or create the object from a manifest with fault.CreateYAML", err)
 }
 
 // CreateYAML creates the object in a manifest. It panics if the manifest is not valid.

@@ -371,7 +371,10 @@ func (e *exploration) withCalls(err error) error {
 	if *callsFlag {
 		return fmt.Errorf("%w\n\n%s", err, report.Calls(r))
 	}
-	return fmt.Errorf("%w\n\n%s-fault.calls shows all calls", err, report.LastCalls(r))
+	if last := report.LastCalls(r); last != "" {
+		return fmt.Errorf("%w\n\n%s-fault.calls shows all calls", err, last)
+	}
+	return err
 }
 
 // withRefusals adds to an error what the operator was not allowed to do, which is the most likely

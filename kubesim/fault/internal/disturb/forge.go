@@ -92,7 +92,7 @@ func (o *Others) forge(c *history.Call) {
 		return
 	}
 	of, how := all[n/Forgeries], n%Forgeries
-	what := [...]string{"says that %s is " + of.condition, "says that %s is not " + of.condition, "removes the status of %s"}[how]
+	what := [...]string{"writes " + of.condition + "=True into %s", "writes " + of.condition + "=False into %s", "removes the status of %s"}[how]
 	o.record.Disturbed(d.Kind, c.Index, "a user "+fmt.Sprintf(what, of.call.Name))
 	err = o.box.Do(history.User, func(ctx context.Context, w *sandbox.World) error { return o.writeStatus(ctx, w, of, how) })
 	if apierrors.IsNotFound(err) {

@@ -32,10 +32,14 @@ type Finding struct {
 	Disturbed string
 }
 
-// Group is the same for findings in which the same is wrong, by kind and field.
+// Group is the same for findings in which the same is wrong, by kind and field. Forgeries are by themselves.
 func (f Finding) Group() string {
 	v := f.Violations[0]
-	return v.Invariant + " " + strings.Join(v.Subjects, ", ")
+	group := v.Invariant + " " + strings.Join(v.Subjects, ", ")
+	if f.Job.Schedule.Has(schedule.Forged) { // it is about what the operator believes
+		group += " by a forgery"
+	}
+	return group
 }
 
 // Rank is the place of a finding in the order of how bad it is, the worst first.
@@ -278,6 +282,9 @@ func firstFault(r *history.Run) (step int, disturbed string) {
 		return 0, "no disturbance"
 	}
 	f := r.Faults[0]
+	if f.Kind == schedule.Forged || f.Kind == schedule.Race { // which says what somebody does
+		return f.Step, f.Kind + ": " + f.At
+	}
 	at := f.At
 	if family := (schedule.Disturbance{Kind: f.Kind}).Family(); family != schedule.Delays && family != schedule.Breaks && f.Call != history.Nobody && f.Call < len(r.Calls) {
 		at = r.Calls[f.Call].Sort()

@@ -56,11 +56,15 @@ func Calls(r *history.Run) string {
 	return fmt.Sprintf("scenario %q, all calls:\n", r.Scenario) + calls(r, shown(Input{Run: r, Whole: true}))
 }
 
-// LastCalls is the last telling calls of a run that did not come to its end.
+// LastCalls is the last telling calls of a run that did not come to its end; empty if none of them is of its last step.
 func LastCalls(r *history.Run) string {
 	s := selection{calls: r.Calls, wanted: map[int]bool{}, idle: true}
 	s.take(len(r.Calls)-1, -1, lastCalls)
-	return fmt.Sprintf("scenario %q, the last calls:\n", r.Scenario) + calls(r, s.filled())
+	some := s.filled()
+	if len(some) == 0 || len(r.Steps) > 0 && some[len(some)-1] < r.Steps[len(r.Steps)-1].Call {
+		return ""
+	}
+	return fmt.Sprintf("scenario %q, the last calls:\n", r.Scenario) + calls(r, some)
 }
 
 // calls is some calls of a run as a table, some with their bodies. No name is cut: a column is as wide as what is longest in it.
@@ -158,8 +162,11 @@ func (t *table) row(c *history.Call) string {
 	for _, f := range r.Faults {
 		if f.Call == c.Index {
 			sign, marks = "  >>", append(marks, f.Kind)
-			if f.Kind == "race" && f.At != "" {
+			switch {
+			case f.Kind == "race" && f.At != "":
 				marks[len(marks)-1] = "race: a user acts just before: " + f.At
+			case f.Kind == "forged" && f.At != "":
+				marks[len(marks)-1] = "forged: just before, " + f.At
 			}
 		}
 	}

@@ -64,6 +64,15 @@ const (
 	Until = "until"
 )
 
+// kinds are those that a token may name.
+func kinds() []string {
+	return []string{
+		CrashBefore, CrashAfter, LostAnswer, NoAnswer, Conflict, Throttled, Failed, Refused, FailedAfter, StaleRead, StalePass, Lag, Twice,
+		Late, Merged, Gone, Closed, Race, Later, Forged, Overtaken, DeletedBefore, DeletedAfter, Panic, Hang, Replaced, Contended,
+		LateWrite, LateEffect, SlowRequest, SlowAnswer, OldCache, Until,
+	}
+}
+
 // Family is what explorations are asked for: schedules of similar disturbances.
 type Family string
 
@@ -234,6 +243,9 @@ func Parse(token string) (scenario string, s Schedule, err error) {
 		number, arg, _ := strings.Cut(strings.TrimSuffix(where, ")"), "(")
 		at, err := strconv.Atoi(number)
 		d := Disturbance{Kind: kind, At: at, Arg: arg}
+		if err == nil && kind != "" && d.Family() == "" {
+			return "", nil, fmt.Errorf("replay token %q: there is no kind %q; the kinds are %s", token, kind, strings.Join(kinds(), ", "))
+		}
 		if err != nil || d.Family() == "" {
 			return "", nil, fmt.Errorf("replay token %q: %q is not KIND@NUMBER; copy it from a report", token, part)
 		}

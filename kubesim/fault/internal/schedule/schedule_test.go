@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
@@ -34,6 +35,17 @@ func TestTokens(t *testing.T) {
 				t.Errorf("%s: parsed as %q %v %v", tt.why, scenario, s, err)
 			}
 		})
+	}
+	const want = `replay token "v1/a/bogus@2": there is no kind "bogus"; the kinds are crash-before, crash-after, `
+	if _, _, err := schedule.Parse("v1/a/bogus@2"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("an unknown kind gave %v", err)
+	} else {
+		_, all, _ := strings.Cut(err.Error(), "the kinds are ")
+		for kind := range strings.SplitSeq(all, ", ") {
+			if _, _, err := schedule.Parse("v1/a/" + kind + "@2"); err != nil {
+				t.Errorf("a kind that there is said to be: %v", err)
+			}
+		}
 	}
 	for _, bad := range []string{"", "v2/a/crash-after@7", "v1/crash-after@7x", "v1/a/@7", "v1/a/crash-after@x", "v1/a/nokind@1"} {
 		if _, _, err := schedule.Parse(bad); err == nil {
