@@ -371,10 +371,7 @@ func (e *exploration) withCalls(err error) error {
 	if *callsFlag {
 		return fmt.Errorf("%w\n\n%s", err, report.Calls(r))
 	}
-	if last := report.LastCalls(r); last != "" {
-		return fmt.Errorf("%w\n\n%s-fault.calls shows all calls", err, last)
-	}
-	return err
+	return fmt.Errorf("%w\n\n%s-fault.calls shows all calls", err, report.LastCalls(r))
 }
 
 // withRefusals adds to an error what the operator was not allowed to do, which is the most likely
