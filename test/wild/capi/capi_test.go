@@ -54,7 +54,7 @@ func TestClusterResourceSet(t *testing.T) {
 		},
 	},
 		wild.Bug{Says: "status.observedGeneration of ClusterResourceSet default/cni is missing", Why: "after a failed pass with the right conditions, the successful one writes nothing"},
-		wild.Bug{Says: "became 2; the object's generation is 1", Why: "a status without UID is written onto the successor"},
+		wild.Bug{Says: "became 2; the generation of the object that was created again is 1", Why: "a status without UID is written onto the successor"},
 		wild.Bug{Says: "left 2 goroutines behind", Why: "each controller's cache has a goroutine that never ends"},
 	)
 }

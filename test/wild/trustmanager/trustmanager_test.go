@@ -59,5 +59,5 @@ func TestTrustManager(t *testing.T) {
 				return nil
 			}},
 		},
-	}, wild.Bug{Says: "observedGeneration of condition Synced of bundles.trust.cert-manager.io roots became 2; the object's generation is 1", Why: "a status without UID is written onto the Bundle's successor"})
+	}, wild.Bug{Says: "observedGeneration of condition Synced of bundles.trust.cert-manager.io roots became 2; the generation of the object that was created again is 1", Why: "a status without UID is written onto the Bundle's successor"})
 }

@@ -336,7 +336,7 @@ func TestStatus(t *testing.T) {
 	}
 	judge(t, map[string]tale{
 		"ahead": {
-			why: "generation 2 does not exist yet", want: []string{"I7: became 2; the object's generation is 1"},
+			why: "generation 2 does not exist yet", want: []string{"I7: became 2; the generation of the object is 1"},
 			run: first("ready", put("operator", shop, database(1, mark, "observedGeneration: 2"))),
 		},
 		"back": {

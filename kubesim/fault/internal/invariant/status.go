@@ -27,10 +27,7 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 				text := ""
 				switch g := c.After.GetGeneration(); {
 				case is > g && is != was:
-					text = fmt.Sprintf("%s of %s became %d; the object's generation is %d", field, l.key, is, g)
-					if r.isSuccessor(l) {
-						text = fmt.Sprintf("%s of %s became %d; the generation of the object that was created again is %d", field, l.key, is, g)
-					}
+					text = fmt.Sprintf("%s of %s became %d; the generation of %s is %d", field, l.key, is, r.incarnation(l), g)
 				case is < was && is != 0 && !r.afterAnother(l, i):
 					text = fmt.Sprintf("%s of %s went back from %d to %d", field, l.key, was, is)
 				default:
@@ -48,9 +45,12 @@ func findGenerationErrors(r, _ *index) []history.Violation {
 	return found
 }
 
-// isSuccessor reports whether there was another object with the kind and name of one before it.
-func (x *index) isSuccessor(l *life) bool {
-	return slices.ContainsFunc(x.all, func(o *life) bool { return o.key == l.key && o.changes[0] < l.changes[0] })
+// incarnation names an object, and says if there was another one of its kind and name before it.
+func (x *index) incarnation(l *life) string {
+	if slices.ContainsFunc(x.all, func(o *life) bool { return o.key == l.key && o.changes[0] < l.changes[0] }) {
+		return "the object that was created again"
+	}
+	return "the object"
 }
 
 // afterAnother reports whether somebody else wrote the status that the nth change of an object found.
