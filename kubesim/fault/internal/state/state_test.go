@@ -275,6 +275,7 @@ func TestDifferingCondition(t *testing.T) {
 	want := []state.Difference{{
 		Subject: "databases.demo.dev status.conditions[Degraded]",
 		Text:    "status.conditions[Degraded] of Database default/shop is True (CreateFailed), and missing without the disturbance",
+		Path:    "status.conditions[Degraded]", Of: "Database default/shop", Was: "missing", Is: "True (CreateFailed)",
 	}}
 	if diff := cmp.Diff(want, state.Differences(a, b)); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
