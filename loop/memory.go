@@ -99,8 +99,7 @@ func (m *memory) of(key types.NamespacedName) *remembered {
 // meet forgets the failures of an earlier object of the same name.
 func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
-		r.uid, r.gone, r.unwritable, r.applied = uid, false, false, nil
-		r.recalled = false
+		r.uid, r.gone, r.unwritable, r.applied, r.recalled = uid, false, false, nil, false
 		r.shown.forget()
 		r.startAgain()
 	}

@@ -37,14 +37,14 @@ func introduce(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// basic tells whether a request is among those that a new cluster's roles system:discovery,
+// basic reports whether a request is among those that a new cluster's roles system:discovery,
 // system:public-info-viewer and system:basic-user allow everybody who has a name.
 func basic(asked authorizer.Attributes) bool {
 	who := asked.GetUser()
 	return who != nil && slices.Contains(who.GetGroups(), user.AllAuthenticated) && use(asked, true).isBasic()
 }
 
-// isBasic tells whether everybody who has a name may do that.
+// isBasic reports whether every authenticated user may do that.
 func (u Use) isBasic() bool {
 	if u.Path != "" {
 		root, below, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
@@ -58,7 +58,8 @@ func (u Use) isBasic() bool {
 	return u.Verb == "create" && u.Subresource == "" && slices.Contains(self[u.Group], u.Resource)
 }
 
-// isBasic tells whether a grant gives only what everybody has. Its verb may be any: others do nothing there.
+// isBasic reports whether a grant allows only what every authenticated user may do. Its verb does not matter: for these
+// resources, other verbs have no effect.
 func (g grant) isBasic() bool {
 	u := Use{Verb: g.verb, Group: g.group, Resource: g.resource, Path: strings.ReplaceAll(g.path, "*", "any")}
 	switch {

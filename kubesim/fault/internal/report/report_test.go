@@ -141,7 +141,7 @@ func TestNoises(t *testing.T) {
 	}
 	text := report.Text(report.Input{Run: run(""), Violations: found})
 	if strings.Count(text, "it wrote") != 10 || !strings.Contains(text, "and 2 more") {
-		t.Errorf("not ten of 12 are told:\n%s", text)
+		t.Errorf("want ten of 12 writes to be named:\n%s", text)
 	}
 }
 

@@ -34,15 +34,15 @@ func lacksFalseOnly(before, after string) bool {
 	list, _ := status["conditions"].([]any)
 	now, _ := got["status"].(map[string]any)
 	kept, _ := now["conditions"].([]any)
-	has := func(conditions []any, of any) bool {
-		return slices.ContainsFunc(conditions, func(c any) bool { return fieldOf(c, "type") == of })
-	}
-	list = slices.DeleteFunc(slices.Clone(list), func(c any) bool {
-		return fieldOf(c, "status") == "False" && !has(kept, fieldOf(c, "type"))
-	})
 	if status == nil || now == nil {
 		return false
 	}
+	isKept := func(kind any) bool {
+		return slices.ContainsFunc(kept, func(c any) bool { return fieldOf(c, "type") == kind })
+	}
+	list = slices.DeleteFunc(list, func(c any) bool {
+		return fieldOf(c, "status") == "False" && !isKept(fieldOf(c, "type"))
+	})
 	if status["conditions"] = list; len(list) == 0 {
 		delete(status, "conditions")
 	}
