@@ -58,8 +58,8 @@ func (u Use) isBasic() bool {
 	return u.Verb == "create" && u.Subresource == "" && slices.Contains(self[u.Group], u.Resource)
 }
 
-// isBasic reports whether a grant allows only what every authenticated user may do. Its verb does not matter: for these
-// resources, other verbs have no effect.
+// isBasic reports whether a grant allows only what every authenticated user may do. The verb * counts as the only
+// one that has an effect there.
 func (g grant) isBasic() bool {
 	u := Use{Verb: g.verb, Group: g.group, Resource: g.resource, Path: strings.ReplaceAll(g.path, "*", "any")}
 	switch {
