@@ -52,6 +52,51 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestLists proves that the objects of a List count like those in documents of their own.
+func TestLists(t *testing.T) {
+	crd := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com}, spec: {group: example.com}}"
+	role := "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: []}"
+	list := Manifests("apiVersion: v1\nkind: List\nitems:\n- " + crd + "\n- apiVersion: v1\n  kind: List\n  items: [" + role + "]\n")
+	crds, err := apiserver.ReadCRDs(list)
+	if err != nil || len(crds) != 1 || crds[0].Spec.Group != "example.com" {
+		t.Errorf("found %v, want the one CRD: %v", crds, err)
+	}
+	if _, err := apiserver.ReadRoles(list); err != nil {
+		t.Errorf("the role in the list within the list is not found: %v", err)
+	}
+}
+
+// TestManifestsOfSamples proves that a step takes a manifest as it lies in a folder of samples, and says so if it holds more
+// than the one object that the step can create.
+func TestManifestsOfSamples(t *testing.T) {
+	const a = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
+	tests := map[string]struct{ manifest, want string }{
+		"comments": {"# a licence\n---\n" + a + "---\n# the end\n", ""},
+		"two":      {a + "---\n" + strings.ReplaceAll(a, "name: a", "name: b"), "the manifest holds 2 objects; create each of them in a step of its own"},
+		"nothing":  {"# a licence\n", "the manifest is not one named object: <nil>"},
+		"no name":  {"kind: Secret\n", "the manifest is not one named object: <nil>"},
+		"no YAML":  {"kind: [\n", "the manifest is not one named object: error converting YAML"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var said string
+			func() {
+				defer func() {
+					if r := recover(); r != nil {
+						said = fmt.Sprint(r)
+					}
+				}()
+				if got := CreateYAML(test.manifest); got.Name != "create a" {
+					t.Errorf("the step is %q", got.Name)
+				}
+			}()
+			if (test.want == "") != (said == "") || !strings.Contains(said, test.want) {
+				t.Errorf("said %q, want %q", said, test.want)
+			}
+		})
+	}
+}
+
 // TestKustomizePatches proves that the folders of a kubebuilder project can be given as they are: the patches in them,
 // which only kustomize applies, are left out.
 func TestKustomizePatches(t *testing.T) {

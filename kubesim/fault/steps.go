@@ -1,9 +1,12 @@
 package fault
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -45,13 +49,37 @@ func withWayOut(obj client.Object, err error) error {
 		"set it, or create the object from a manifest with fault.CreateYAML", err)
 }
 
-// CreateYAML creates the object in a manifest. It panics if the manifest is not valid.
+// CreateYAML creates the object in a manifest. It panics if the manifest is not valid or holds several objects.
 func CreateYAML(manifest string) Step {
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil || u.GetKind() == "" || u.GetName() == "" {
+	objects, err := objectsIn(manifest)
+	if len(objects) > 1 {
+		panic(fmt.Sprintf("fault.CreateYAML: the manifest holds %d objects; create each of them in a step of its own\n%s", len(objects), manifest))
+	}
+	if err != nil || len(objects) == 0 || objects[0].GetKind() == "" || objects[0].GetName() == "" {
 		panic(fmt.Sprintf("fault.CreateYAML: the manifest is not one named object: %v\n%s", err, manifest))
 	}
-	return Create(u)
+	return Create(objects[0])
+}
+
+// objectsIn returns the objects in the documents of a text that are not empty.
+func objectsIn(text string) (all []*unstructured.Unstructured, err error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &u.Object); err != nil {
+			return nil, err
+		}
+		if len(u.Object) > 0 {
+			all = append(all, u)
+		}
+	}
 }
 
 // Merge changes an object by a JSON merge patch.

@@ -15,7 +15,7 @@ import (
 // All returns all actors of this package.
 func All() []fault.Actor {
 	return []fault.Actor{
-		Deployments(), StatefulSets(), DaemonSets(), Jobs(), Pods(), Claims(), LoadBalancers(), Certificates(),
+		Deployments(), StatefulSets(), DaemonSets(), Jobs(), Pods(), Claims(), LoadBalancers(), EndpointSlices(), Certificates(),
 	}
 }
 

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -192,6 +197,73 @@ func TestPatientPods(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: meta(), Spec: template().Spec}
 	p.Spec.TerminationGracePeriodSeconds = new(int64(7 * 24 * 60 * 60))
 	played(t, fault.Create(p).Becomes(p, "Ready"), fault.Delete(p), fault.Wait(time.Minute).Gone(p))
+}
+
+// TestEndpointSlices proves that a Service has the Pods behind it in its EndpointSlice: with their ports, not ready while they
+// end, and without those that are gone.
+func TestEndpointSlices(t *testing.T) {
+	pod := func(name string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: selector().MatchLabels}, Spec: template().Spec}
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "sql", ContainerPort: 5432}}
+		return p
+	}
+	svc := &corev1.Service{ObjectMeta: meta(), Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, Selector: selector().MatchLabels,
+		Ports: []corev1.ServicePort{{Name: "sql", Port: 80, TargetPort: intstr.FromString("sql")}, {Name: "other", Port: 81, TargetPort: intstr.FromString("no-container")}},
+	}}
+	b := pod("b")
+	b.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	has := func(s fault.Step, want string) fault.Step {
+		return s.Expecting(func(ctx context.Context, w *fault.World) error {
+			all := &discoveryv1.EndpointSliceList{}
+			if err := w.Client.List(ctx, all, client.InNamespace("default")); err != nil {
+				return err
+			}
+			var got []string
+			for _, slice := range all.Items {
+				for _, p := range slice.Ports {
+					got = append(got, fmt.Sprint(*p.Name, ":", *p.Port))
+				}
+				for _, e := range slice.Endpoints {
+					got = append(got, fmt.Sprint(e.TargetRef.Name, " ", *e.Conditions.Ready))
+				}
+			}
+			if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+				return errors.New(diff)
+			}
+			return nil
+		})
+	}
+	var terminating atomic.Value // how the endpoint of b looks while it ends
+	watch := fault.Actor{Name: "reader", Act: func(ctx context.Context, w *fault.World) error {
+		all := &discoveryv1.EndpointSliceList{}
+		err := w.Client.List(ctx, all, client.InNamespace("default"))
+		for _, slice := range all.Items {
+			for _, e := range slice.Endpoints {
+				if *e.Conditions.Terminating {
+					terminating.Store(fmt.Sprint(e.TargetRef.Name, " ready ", *e.Conditions.Ready, " serving ", *e.Conditions.Serving))
+				}
+			}
+		}
+		return err
+	}}
+	r := fault.Explore(t, fault.Scenario{
+		Name: "endpoints", Actors: append(actors.All(), watch), Races: []fault.Step{},
+		Operator: fault.Operator{SetUp: func(ctrl.Manager, *fault.Env) error { return nil }},
+		Steps: []fault.Step{
+			has(fault.Create(svc), ""),
+			has(fault.Create(pod("a")), "sql:5432, a true"),
+			has(fault.Create(b), "sql:5432, a true, b true"),
+			has(fault.Delete(b).Gone(b), "sql:5432, a true"),
+			has(fault.Delete(svc), ""),
+		},
+	})
+	for _, f := range r.Findings {
+		t.Error(f.Text)
+	}
+	if got, want := terminating.Load(), any("b ready false serving true"); got != want {
+		t.Errorf("while b ended, its endpoint was %q, want %q", got, want)
+	}
 }
 
 // TestAdoption proves that Pods which outlive their StatefulSet belong to one that is created under its name later: operators

@@ -104,9 +104,12 @@ func statusOf(s *appsv1.StatefulSet, pods map[string]*corev1.Pod, revision strin
 	return status
 }
 
-// isReady reports whether a Pod serves.
-func isReady(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+// isReady reports whether a Pod serves and is to stay.
+func isReady(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && hasReady(p) }
+
+// hasReady reports whether a Pod's containers are ready, also while they end.
+func hasReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -137,12 +138,31 @@ func documentsIn(data []byte, visit func(kind metav1.TypeMeta, document []byte) 
 		if isList(document) {
 			continue
 		}
-		var kind metav1.TypeMeta
-		if err := sigsyaml.Unmarshal(document, &kind); err != nil {
-			return err
-		}
-		if err := visit(kind, document); err != nil {
+		if err := visitItems(document, visit); err != nil {
 			return err
 		}
 	}
+}
+
+// visitItems visits the object in a document, or those of a List, which kubectl prints for several objects.
+func visitItems(document []byte, visit func(kind metav1.TypeMeta, document []byte) error) error {
+	var list struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	if err := sigsyaml.Unmarshal(document, &list.TypeMeta); err != nil {
+		return err
+	}
+	if list.Kind != "List" || list.APIVersion != "v1" {
+		return visit(list.TypeMeta, document)
+	}
+	if err := sigsyaml.Unmarshal(document, &list); err != nil {
+		return err
+	}
+	for _, item := range list.Items {
+		if err := visitItems(item, visit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
