@@ -11,7 +11,8 @@
 //
 // Inside [testing/synctest.Test] the cluster lives in the bubble's virtual time: events expire
 // after an hour and leases run out without anybody waiting. A cluster belongs to the bubble in
-// which it was made.
+// which it was made. Events that are recorded about one object while the time stands still get different names,
+// as they would if it went on.
 //
 // The garbage collector and the deletion of namespaces act by themselves after each write.
 // There are no other controllers, no scheduler and no kubelet: Deployments make no Pods, and a Pod stays

@@ -34,7 +34,7 @@ func admissionChain() admission.Interface {
 		newPlugin(storageobjectinuseprotection.PluginName, storageobjectinuseprotection.Register, "persistentvolumes", "persistentvolumeclaims"),
 		newPlugin(defaultingressclass.PluginName, defaultingressclass.Register, "ingresses.networking.k8s.io"),
 		newAdmissionWebhooks(), // mutating ones see no generated name, validating ones do
-		newGeneratedNames(),
+		newGeneratedNames(), newEventNames(),
 	)}
 }
 

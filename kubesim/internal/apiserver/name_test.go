@@ -2,12 +2,16 @@ package apiserver
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/tools/record/util"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
@@ -34,5 +38,31 @@ func TestName(t *testing.T) {
 		if got := Name([]byte(body)).String(); got != "/" {
 			t.Errorf("%q: got %q", body, got)
 		}
+	}
+}
+
+// TestEventsOfOneMoment proves that no event is lost because simulated time stands still while an operator records several about
+// one object, and that one which is sent twice is stored once.
+func TestEventsOfOneMoment(t *testing.T) {
+	events := newGuardedCluster(t).admin().CoreV1().Events("default")
+	record := func(name, message string) string {
+		made, err := events.Create(t.Context(), &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Type: "Normal", Reason: "Created", Message: message,
+			InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "a", UID: "1"},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return string(apierrors.ReasonForError(err))
+		}
+		return made.Name
+	}
+	now := time.Now().UnixNano()
+	name := func(n int64) string { return util.GenerateEventName("a", now+n) }
+	got := []string{
+		record(name(0), "one"), record(name(0), "two"), record(name(0), "two"), record(name(1), "three"),
+		record("b", "one"), record("b", "two"), record("c.1", "one"), record("c.1", "two"),
+	}
+	want := []string{name(0), name(1), "AlreadyExists", name(2), "b", "AlreadyExists", "c.1", "AlreadyExists"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names of events (-want +got):\n%s", diff)
 	}
 }

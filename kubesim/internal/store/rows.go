@@ -19,6 +19,12 @@ func (d *DB) Rows() []Stored {
 	return d.rows(func(string) bool { return true })
 }
 
+// Row returns what is stored under one key.
+func (d *DB) Row(key string) (Stored, bool) {
+	e, _, found := d.get(key)
+	return Stored{key, e.data, e.rev}, found
+}
+
 // rows returns the rows with the wanted keys, sorted. The caller holds the lock.
 func (d *DB) rows(wanted func(key string) bool) []Stored {
 	var rows []Stored
