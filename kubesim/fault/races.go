@@ -1,11 +1,13 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,10 +74,23 @@ func (e *exploration) isDependency(obj client.Object) bool {
 	return false
 }
 
-// isSameObject reports whether a and b have the same kind and name.
+// isSameObject reports whether a and b have the same kind and name. One of them may be from a manifest, and the other of a Go type.
 func isSameObject(a, b client.Object) bool {
-	return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b) && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace() &&
-		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
+	group, other := a.GetObjectKind().GroupVersionKind().Group, b.GetObjectKind().GroupVersionKind().Group
+	return kindOf(a) == kindOf(b) && (group == other || isTyped(a) || isTyped(b)) &&
+		a.GetName() == b.GetName() && cmp.Or(a.GetNamespace(), metav1.NamespaceDefault) == cmp.Or(b.GetNamespace(), metav1.NamespaceDefault)
+}
+
+// isTyped reports whether an object does not say what kind it is of, since its Go type does.
+func isTyped(obj client.Object) bool { return obj.GetObjectKind().GroupVersionKind().Kind == "" }
+
+// kindOf is the kind of an object. A Go type has the name of its kind.
+func kindOf(obj client.Object) string {
+	if !isTyped(obj) {
+		return obj.GetObjectKind().GroupVersionKind().Kind
+	}
+	name := fmt.Sprintf("%T", obj)
+	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // worksOn reports whether the operator writes an object that a step creates, or has reconciles of it. A write that
@@ -170,10 +185,5 @@ func (e *exploration) raceEnds(at run.Racing) []*history.Run {
 
 // isThat reports whether u may be what a step's object became.
 func isThat(u *unstructured.Unstructured, obj client.Object) bool {
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" { // of a Go type, whose name is that of the kind
-		name := fmt.Sprintf("%T", obj)
-		kind = name[strings.LastIndexByte(name, '.')+1:]
-	}
-	return u.GetName() == obj.GetName() && u.GetKind() == kind && (obj.GetNamespace() == "" || obj.GetNamespace() == u.GetNamespace())
+	return u.GetName() == obj.GetName() && u.GetKind() == kindOf(obj) && (obj.GetNamespace() == "" || obj.GetNamespace() == u.GetNamespace())
 }

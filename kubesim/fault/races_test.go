@@ -165,11 +165,16 @@ func TestEarlyChange(t *testing.T) {
 // end as if the object had been created so, and must not end otherwise. What the operator notes of a suspended object
 // stays when that is resumed.
 func TestEarlyChangeOfTheNew(t *testing.T) {
-	for gives, want := range map[string]int{"up": 1, "way": 0} {
-		a := configMap("a")
-		a.Data = map[string]string{"suspend": "yes", "size": "1"}
+	a := configMap("a")
+	a.Data = map[string]string{"suspend": "yes", "size": "1"}
+	manifest := CreateYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, data: {suspend: 'yes', size: '1'}}")
+	for _, test := range []struct {
+		gives  string
+		create Step
+		want   int
+	}{{"up", Create(a), 1}, {"way", Create(a), 0}, {"way", manifest, 0}} {
 		r := Explore(t, Scenario{
-			Name: "resumed", Steps: []Step{Create(a), Merge(a, `{"data":{"suspend":null}}`)}, Shared: []string{"configmaps"},
+			Name: "resumed", Steps: []Step{test.create, Merge(a, `{"data":{"suspend":null}}`)}, Shared: []string{"configmaps"},
 			Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
 				want := ""
 				switch {
@@ -184,14 +189,14 @@ func TestEarlyChangeOfTheNew(t *testing.T) {
 				}
 				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "suspended", want)
 				err := c.Update(ctx, cm)
-				if gives == "up" && apierrors.IsConflict(err) {
+				if test.gives == "up" && apierrors.IsConflict(err) {
 					err = c.Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"given":"up"}}}`)))
 				}
 				return 0, err
 			})},
 		}, Only(Races))
-		if got := len(r.texts()); got != want || r.Schedules[Races] == 0 {
-			t.Errorf("it gives %s: %d findings of %v, want %d:\n%s", gives, got, r.Schedules, want, strings.Join(r.texts(), "\n"))
+		if got := len(r.texts()); got != test.want || r.Schedules[Races] == 0 {
+			t.Errorf("it gives %s: %d findings of %v, want %d:\n%s", test.gives, got, r.Schedules, test.want, strings.Join(r.texts(), "\n"))
 		}
 	}
 }
