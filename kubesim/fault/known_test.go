@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -77,6 +78,41 @@ func TestHabits(t *testing.T) {
 				t.Errorf("%s: nothing was played", test.why)
 			}
 		})
+	}
+}
+
+// TestRunnables proves that what a runnable creates when it starts, and finds there after a restart, is a habit, and that it
+// is noise to try again and again.
+func TestRunnables(t *testing.T) {
+	for again, want := range map[time.Duration]string{0: "", 7 * time.Minute: "the cluster is at rest, yet the operator wrote to Kubernetes"} {
+		r := Explore(t, Scenario{
+			Name: "runnable", Steps: []Step{Create(configMap("a"))}, Races: []Step{},
+			Operator: Operator{SetUp: func(mgr ctrl.Manager, _ *Env) error {
+				return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+					for {
+						if err := mgr.GetClient().Create(ctx, configMap("own")); client.IgnoreAlreadyExists(err) != nil {
+							return err
+						}
+						if again == 0 {
+							return nil
+						}
+						select {
+						case <-ctx.Done():
+							return nil
+						case <-time.After(again):
+						}
+					}
+				}))
+			}},
+		}, Only(Crashes))
+		found := strings.Join(r.texts(), "\n")
+		if (found == "") != (want == "") || !strings.Contains(found, want) {
+			t.Errorf("again after %v: want %q, found\n%s", again, want, found)
+		}
+		note := "as it starts again the operator writes what is there already: create configmaps default/own"
+		if again == 0 && !slices.Contains(r.Notes, note) {
+			t.Errorf("want %q in %q", note, r.Notes)
+		}
 	}
 }
 

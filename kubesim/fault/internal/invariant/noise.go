@@ -119,7 +119,11 @@ func (x *index) habit(s *history.Silence, n *noise, undisturbed bool) string {
 		return ""
 	}
 	if !slices.ContainsFunc(n.calls, func(c *history.Call) bool { return !x.isGreeting(s, c) }) {
-		return fmt.Sprintf("in the first pass after a restart the operator writes what is there already: %s", target(n.calls[0]))
+		where := "in the first pass after a restart"
+		if c := n.calls[0]; c.Pass == history.Nobody && !x.isAnnouncement(c) {
+			where = "as it starts again"
+		}
+		return fmt.Sprintf("%s the operator writes what is there already: %s", where, target(n.calls[0]))
 	}
 	begun := x.begunByTimers(s)
 	if !undisturbed || slices.ContainsFunc(n.calls, func(c *history.Call) bool { return begun[c.Index] == nil && !x.isGreeting(s, c) }) {
@@ -186,14 +190,16 @@ func (x *index) earlierInPass(s *history.Silence, c *history.Call) (all []int) {
 	return all
 }
 
-// isGreeting reports whether a write is one of a new process that sees an object for the first time, and
+// isGreeting reports whether a write is one of a new process that sees an object for the first time or starts, and
 // changes nothing. An event is no change to what an operator works on.
 func (x *index) isGreeting(s *history.Silence, c *history.Call) bool {
 	switch {
 	case !c.Write || c.Process < s.Restarted || c.Changed && !history.Housekeeping(c.Group, c.Resource):
 		return false
-	case c.Pass == history.Nobody:
-		return x.isAnnouncement(c) && x.isAnnouncedAtFirst(c)
+	case c.Pass == history.Nobody && x.isAnnouncement(c):
+		return x.isAnnouncedAtFirst(c)
+	case c.Pass == history.Nobody: // of a runnable that makes sure of something when it starts
+		return c.At.Sub(x.run.Processes[c.Process].Started) < pause
 	}
 	return x.isFirst(&x.run.Passes[c.Pass])
 }
@@ -247,7 +253,8 @@ func (x *index) isTimed(s *history.Silence, c *history.Call) bool {
 		return false
 	}
 	return !slices.ContainsFunc(x.run.Calls[s.Call:s.LastCall], func(o history.Call) bool {
-		return o.Index != c.Index && o.Write && target(&o) == target(c)
+		refused := o.Verb == "create" && !o.Changed // since what the timer created is there already
+		return o.Index != c.Index && o.Write && !refused && target(&o) == target(c)
 	})
 }
 

@@ -85,6 +85,10 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 	if err := p.awaitCall(r.Context(), call.What, detailOf(r)); err != nil {
 		return nil, err
 	}
+	if call.Verb == "create" && call.Name == "" {
+		call.Name = apiserver.Name(apiserver.Body(r)).Name
+		call.What = call.Target()
+	}
 	if err := c.delay(r.Context(), p, &call); err != nil {
 		return nil, err
 	}
@@ -278,14 +282,14 @@ func (c *calls) keep(call *history.Call, after bool) {
 	}
 }
 
-// nameCreated puts the name of a created object into the record; requests have none.
+// nameCreated puts the name of a created object into the record, if the API server has given it.
 func (c *calls) nameCreated(call *history.Call) {
 	made := c.box.DB.Since(call.Rev - 1)
-	if call.Verb != "create" || call.Name != "" || len(made) == 0 {
+	if call.Verb != "create" || call.Subresource != "" || len(made) == 0 {
 		return
 	}
 	call.Name = path.Base(made[0].Key)
-	call.What += " " + strings.TrimPrefix(call.Namespace+"/"+call.Name, "/")
+	call.What = call.Target()
 }
 
 // finish completes the record of a call with what the caller got, which it returns.
