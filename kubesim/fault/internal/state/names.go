@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
@@ -50,10 +52,14 @@ func (n *names) key(x Object) string {
 func (n *names) nameGenerated(objects []Object, o Options) {
 	groups := map[string][]Object{}
 	for _, x := range objects {
+		n.chosen = append(n.chosen, revisionsOf(x)...)
 		if to, ok := chosen(x, o); ok {
 			key := Key(x.Group, x.Resource, x.Object.GetNamespace(), to)
 			groups[key] = append(groups[key], x)
 			n.chosen = append(n.chosen, pair{x.Object.GetName(), to})
+			if ip := addressOf(x); ip != "" {
+				n.chosen = append(n.chosen, pair{ip, "address(" + to + ")"})
+			}
 		}
 	}
 	if len(n.chosen) == 0 {
@@ -70,7 +76,8 @@ func (n *names) nameGenerated(objects []Object, o Options) {
 		})
 		for i, x := range group {
 			to, _ := chosen(x, o)
-			numbered[x.Object.GetName()] = fmt.Sprintf("%s%d", to, i+1)
+			to = fmt.Sprintf("%s%d", to, i+1)
+			numbered[x.Object.GetName()], numbered[addressOf(x)] = to, "address("+to+")"
 		}
 	}
 	for i, p := range n.chosen {
@@ -78,6 +85,33 @@ func (n *names) nameGenerated(objects []Object, o Options) {
 			n.chosen[i].to = to
 		}
 	}
+}
+
+// addressOf is the address of a Pod; empty if it has none. A Pod with another name has another one.
+func addressOf(x Object) string {
+	if x.Resource != "pods" || x.Group != "" {
+		return ""
+	}
+	ip, _, _ := unstructured.NestedString(x.Object.Object, "status", "podIP")
+	return ip
+}
+
+// revisionsOf names the revisions of a StatefulSet. Their names are hashes of its template, with whatever times and random
+// values that has, and stand in the labels of its Pods.
+func revisionsOf(x Object) (all []pair) {
+	if x.Resource != "statefulsets" || x.Group != "apps" {
+		return nil
+	}
+	status, _, _ := unstructured.NestedMap(x.Object.Object, "status")
+	update, _ := status["updateRevision"].(string)
+	current, _ := status["currentRevision"].(string)
+	if update != "" {
+		all = append(all, pair{update, "revision(" + x.Object.GetName() + ")"})
+	}
+	if current != "" && current != update {
+		all = append(all, pair{current, "revision(" + x.Object.GetName() + ", the one before)"})
+	}
+	return all
 }
 
 // rename brings what objects are called into line with the names chosen so far.

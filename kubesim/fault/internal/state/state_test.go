@@ -167,6 +167,52 @@ status:
 }
 
 // What means the same is equal, what does not is not.
+// TestAddresses proves that the address of a Pod whose name the server has made up differs no more than its name: also in the
+// status of an object that copies it, and if there are several such Pods.
+func TestAddresses(t *testing.T) {
+	of := func(names ...string) history.State {
+		var all []state.Object
+		copied := "{apiVersion: demo.dev/v1, kind: Database, metadata: {name: a}, status: {head: 10.0.0." + names[0] + ", url: 'tcp://10.0.0." + names[0] + ":80', all: ["
+		for i, n := range names {
+			all = append(all, object(t, "pods", fmt.Sprintf(
+				"{apiVersion: v1, kind: Pod, metadata: {name: w-%s, generateName: w-}, spec: {nodeName: n%d}, status: {podIP: 10.0.0.%s, podIPs: [{ip: 10.0.0.%s}]}}", n, i, n, n)))
+			copied += "10.0.0." + n + ", "
+		}
+		return state.Of(append(all, object(t, "databases.demo.dev", copied+"]}}")), nil, state.Options{})
+	}
+	for _, names := range [][2][]string{{{"11111"}, {"22222"}}, {{"11111", "33333"}, {"44444", "22222"}}} {
+		if diff := state.Diff(of(names[0]...), of(names[1]...)); diff != "" {
+			t.Errorf("Pods with the addresses %q differ from others:\n%s", names, diff)
+		}
+	}
+	other := object(t, "databases.demo.dev", "{apiVersion: demo.dev/v1, kind: Database, metadata: {name: a}, status: {head: 10.9.9.9}}")
+	if state.Equal(of("11111"), state.Of([]state.Object{other}, nil, state.Options{})) {
+		t.Error("the address of no Pod is like that of one")
+	}
+}
+
+// TestRevisions proves that two StatefulSets whose templates differ in a time only are equal, with their Pods, and that a Pod of
+// the revision before is not like one of the present one.
+func TestRevisions(t *testing.T) {
+	of := func(update, current, pod string) history.State {
+		return state.Of([]state.Object{
+			object(t, "statefulsets.apps", fmt.Sprintf(
+				"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, status: {updateRevision: db-%s, currentRevision: db-%s}}", update, current)),
+			object(t, "pods", fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: db-0, labels: {controller-revision-hash: db-%s}}}", pod)),
+		}, nil, state.Options{})
+	}
+	for _, others := range [][2]history.State{{of("1a", "1a", "1a"), of("2b", "2b", "2b")}, {of("1a", "2b", "2b"), of("3c", "4d", "4d")}} {
+		if diff := state.Diff(others[0], others[1]); diff != "" {
+			t.Errorf("the names of revisions count:\n%s", diff)
+		}
+	}
+	for _, other := range []history.State{of("1a", "2b", "1a"), of("1a", "2b", "2b"), of("1a", "1a", "9z")} {
+		if state.Equal(of("1a", "1a", "1a"), other) {
+			t.Errorf("a StatefulSet that is updated, with its Pod, is like one that is not:\n%v", other)
+		}
+	}
+}
+
 func TestEqual(t *testing.T) {
 	things := func(id, owner string) []history.Resource {
 		return []history.Resource{{Kind: "queue", ID: id, Owner: owner, State: "on", Ready: true}}
