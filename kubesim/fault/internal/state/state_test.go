@@ -166,7 +166,6 @@ status:
 	}
 }
 
-// What means the same is equal, what does not is not.
 // TestAddresses proves that the address of a Pod whose name the server has made up differs no more than its name: also in the
 // status of an object that copies it, and if there are several such Pods.
 func TestAddresses(t *testing.T) {
@@ -213,6 +212,7 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
+// TestEqual proves that what means the same is equal, and what does not is not.
 func TestEqual(t *testing.T) {
 	things := func(id, owner string) []history.Resource {
 		return []history.Resource{{Kind: "queue", ID: id, Owner: owner, State: "on", Ready: true}}
