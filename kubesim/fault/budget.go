@@ -3,7 +3,6 @@ package fault
 import (
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -16,17 +15,13 @@ import (
 //arch:state a command line flag, which is one per process
 var resumeFlag = flag.String("fault.resume", "", "go on where an exploration ran out of time: SCENARIO@NUMBER, from its notes")
 
-// interval is after how much time a line says how far an exploration is.
-const interval = 30 * time.Second
-
-// clock is how much time an exploration has, and how far it is.
+// clock is how much time an exploration has, and how many schedules.
 type clock struct {
 	began time.Time
-	until time.Time // zero: as long as it takes
-	wrote time.Time // when the last line was written
+	until time.Time // when the last schedule begins; zero: as long as it takes
+	last  time.Time // when nothing is played any more, or the test's deadline comes before the report; zero: it has none
 
-	all, skipped, played int
-	plays                time.Time // when the first schedule began
+	all, skipped int
 }
 
 // What is left of the time until a test's deadline: for what comes after the schedules, and for each
@@ -39,11 +34,14 @@ const (
 // newClock returns a clock that begins to run.
 func (e *exploration) newClock() clock {
 	now := time.Now()
-	c := clock{began: now, wrote: now}
+	c := clock{began: now}
+	if deadline, ok := e.t.Deadline(); ok {
+		left := deadline.Sub(now)
+		c.until = now.Add(allowed(left, e.options.later))
+		c.last = deadline.Add(-min(margin, left/8) / 2)
+	}
 	if d := e.options.budget; d > 0 {
 		c.until = now.Add(d)
-	} else if deadline, ok := e.t.Deadline(); ok {
-		c.until = now.Add(allowed(deadline.Sub(now), e.options.later))
 	}
 	return c
 }
@@ -54,61 +52,19 @@ func allowed(left time.Duration, later int) time.Duration {
 	return left - min(reserve*time.Duration(later), left/2)
 }
 
-// announce says how long it will take to play so many schedules, if that is not soon over.
+// announce says how many schedules are played, if that is not soon over. How long they take is said when some were played:
+// the undisturbed run may take more or less.
 func (e *exploration) announce() {
 	workers := e.options.workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	c := &e.clock
-	c.plays = time.Now()
-	one := e.cost
-	total := one * time.Duration(c.all-c.skipped) / time.Duration(workers)
-	if total < interval {
-		return
+	n := c.all - c.skipped
+	if e.cost*time.Duration(n)/time.Duration(workers) >= interval || e.teller.isLoud() {
+		e.teller.say(fmt.Sprintf("%s to play; one undisturbed run took %.2f s, and how long these take is said soon", plural(n, "schedule"), e.cost.Seconds()))
 	}
-	text := fmt.Sprintf("%d schedules, about %v (%.2f s each)", c.all-c.skipped, total.Round(time.Second), one.Seconds())
-	if left := time.Until(c.until); !c.until.IsZero() && left < total {
-		text += fmt.Sprintf("; there is time for about %d of them, the most telling first", max(1, int(left*time.Duration(workers)/one)))
-	}
-	e.say(text)
-}
-
-// progress says from time to time how far it is.
-func (e *exploration) progress() {
-	c := &e.clock
-	c.played++
-	if time.Since(c.wrote) < interval {
-		return
-	}
-	c.wrote = time.Now()
-	e.say(c.progress(time.Now(), len(e.report.Findings)))
-}
-
-// progress is how far it is, and how much time is left at the pace so far.
-func (c *clock) progress(now time.Time, findings int) string {
-	text := fmt.Sprintf("%d of %d schedules in %v, %s", c.skipped+c.played, c.all, now.Sub(c.began).Round(time.Second), plural(findings, "finding"))
-	rest := c.all - c.skipped - c.played
-	if c.played == 0 || rest <= 0 {
-		return text
-	}
-	one := now.Sub(c.plays) / time.Duration(c.played)
-	total := one * time.Duration(rest)
-	if left := c.until.Sub(now); !c.until.IsZero() && left < total {
-		return text + fmt.Sprintf("; at this pace, %.2f s each, there is time for about %d more", one.Seconds(), max(0, int(left/max(1, one))))
-	}
-	return text + fmt.Sprintf(", about %v left", total.Round(time.Second))
-}
-
-// unlessOver calls say if something is not over after a span.
-func unlessOver(d time.Duration, say func()) (over func()) {
-	timer := time.AfterFunc(d, say)
-	return func() { timer.Stop() }
-}
-
-// say writes a line at once: the test's log may be seen at the end only.
-func (e *exploration) say(text string) {
-	fmt.Fprintf(os.Stderr, "fault: %s: %s\n", e.scenario.Name, text)
+	e.teller.begin(part{what: "schedule", schedules: true, skipped: c.skipped, all: c.all, until: c.until})
 }
 
 // sift leaves out what is not to be played: what another exploration has played, and what is too much.
@@ -132,18 +88,6 @@ func (e *exploration) sift(jobs []run.Job) ([]run.Job, error) {
 	}
 	e.clock.skipped = from
 	return jobs[from:], nil
-}
-
-// stop notes what was left out because the time was over.
-func (e *exploration) stop(played, of int) {
-	if played == of {
-		return
-	}
-	e.report.Unplayed = of - played
-	e.plan.Pruned[plan.OutOfTime] += of - played
-	e.report.Notes = append(e.report.Notes, fmt.Sprintf(
-		"%d of %d schedules were not played, the time was over; go on with -fault.resume='%s@%d', or allow more with fault.Budget or go test's -timeout",
-		of-played, e.clock.all, e.scenario.Name, e.clock.skipped+played))
 }
 
 // resumption is the scenario to go on with and the number of schedules that were played of it; "" if there

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,43 +94,6 @@ func TestSeed(t *testing.T) {
 	if slices.Equal(pairs(1), pairs(2)) {
 		t.Error("another seed has the same pairs")
 	}
-}
-
-// TestPace proves that a line on progress says how much time is left at the pace so far, whatever was estimated, and how many
-// schedules there is time for.
-func TestPace(t *testing.T) {
-	t.Parallel()
-	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	c := clock{began: began, plays: began.Add(10 * time.Second), all: 120, skipped: 20, played: 10}
-	now := began.Add(30 * time.Second)
-	if got, want := c.progress(now, 1), "30 of 120 schedules in 30s, 1 finding, about 3m0s left"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	c.until = now.Add(time.Minute)
-	if got, want := c.progress(now, 0), "30 of 120 schedules in 30s, 0 findings; at this pace, 2.00 s each, there is time for about 30 more"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	c.played = 100
-	if got, want := c.progress(now, 0), "120 of 120 schedules in 30s, 0 findings"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestUnlessOver proves that what takes long is said, once, and what does not is not.
-func TestUnlessOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for takes, want := range map[time.Duration]int32{29 * time.Second: 0, 90 * time.Second: 1} {
-			var said atomic.Int32
-			over := unlessOver(interval, func() { said.Add(1) })
-			<-time.After(takes)
-			over()
-			<-time.After(time.Hour)
-			if got := said.Load(); got != want {
-				t.Errorf("of what takes %v, it was said %d times, want %d", takes, got, want)
-			}
-		}
-	})
 }
 
 // TestAllowed proves that a scenario may take nearly all of the time, but leaves some for later ones.

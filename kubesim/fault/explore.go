@@ -31,8 +31,10 @@ type exploration struct {
 	mapper     meta.RESTMapper
 	roles      *apiserver.Roles // nil: the operator is an administrator
 	clock      clock
-	cost       time.Duration // of one run, in real time
-	worker     *run.Worker   // for one run at a time; nil if there is none yet, or none any more
+	teller     *teller
+	told       map[string]bool // the groups of findings that the teller knows
+	cost       time.Duration   // of one run, in real time
+	worker     *run.Worker     // for one run at a time; nil if there is none yet, or none any more
 
 	reference run.Result // the undisturbed run
 	unfit     run.Result // the undisturbed run that did not come to its end; none if all did
@@ -51,6 +53,8 @@ type exploration struct {
 // explore plays the undisturbed run, then all schedules.
 func (e *exploration) explore() (Report, error) {
 	e.clock = e.newClock()
+	defer e.teller.start()()
+	defer heedSignals(e.teller.say)()
 	if token := *replayFlag; token != "" {
 		return e.replay(token)
 	}
@@ -62,10 +66,14 @@ func (e *exploration) explore() (Report, error) {
 	}
 	e.describe()
 	e.showCalls(e.reference.Run)
-	if err := e.judgeUndisturbed(); err != nil {
-		return e.report, err
+	err := e.judgeUndisturbed()
+	if err == nil {
+		err = e.playAll()
 	}
-	if err := e.playAll(); err != nil {
+	switch {
+	case isOver(err):
+		e.stopBefore(err)
+	case err != nil:
 		return e.report, err
 	}
 	e.judgeAccess()
@@ -122,10 +130,8 @@ func plural(n int, what string) string {
 // prepare plays the undisturbed run, by which all else is planned.
 func (e *exploration) prepare() error {
 	e.report = Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
-	over := unlessOver(interval, func() { e.say("playing the undisturbed run, at least three times") })
-	err := e.playReference()
-	over()
-	if err != nil {
+	e.teller.begin(part{what: "undisturbed run", all: sameRuns, atLeast: true})
+	if err := e.playReference(); err != nil {
 		return e.withCalls(e.withRefusals(err))
 	}
 	e.quietUses = e.simulation.Uses()
@@ -180,13 +186,13 @@ func (e *exploration) playAll() error {
 		return err
 	}
 	e.announce()
-	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.clock.until, func(j run.Job, r run.Result) {
+	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.over, func(j run.Job, r run.Result) {
 		if !r.Void {
 			e.report.Schedules[Kind(cmp.Or(j.Family, j.Schedule.Family()))]++
 		}
 		e.noteRace(j, r)
 		e.notePlayed(j, r, e.find(j, r))
-		e.progress()
+		e.teller.did()
 	})
 	e.stop(played, len(jobs))
 	return err
@@ -249,9 +255,17 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 	return nil, nil
 }
 
-// play plays jobs and hands each result on, one at a time.
-func (e *exploration) play(jobs []run.Job, done func(run.Job, run.Result)) error {
-	return e.simulation.PlayAll(e.t, e.options.workers, jobs, done)
+// play plays jobs that schedules are planned by, and hands each result on, one at a time. What says what they are.
+func (e *exploration) play(what string, jobs []run.Job, done func(run.Job, run.Result)) error {
+	e.teller.begin(part{what: what, all: len(jobs)})
+	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.mustEnd, func(j run.Job, r run.Result) {
+		done(j, r)
+		e.teller.did()
+	})
+	if err == nil && played < len(jobs) {
+		return overAt(e.clock.last)
+	}
+	return err
 }
 
 // find adds what a run broke to the findings, and returns their group; "" if it broke nothing.
@@ -264,8 +278,26 @@ func (e *exploration) find(j run.Job, r run.Result) (group string) {
 	if !ok {
 		return ""
 	}
-	e.report.Findings = append(e.report.Findings, newFinding(f))
+	e.add(f)
 	return f.Group()
+}
+
+// add adds a finding. The first one in which something is wrong is told at once, unless it is of the runs that a replay is
+// compared with.
+func (e *exploration) add(found judge.Finding) {
+	f := newFinding(found)
+	e.report.Findings = append(e.report.Findings, f)
+	if *replayFlag != "" {
+		return
+	}
+	e.teller.count()
+	if e.told == nil {
+		e.told = map[string]bool{}
+	}
+	if group := found.Group(); !e.told[group] {
+		e.told[group] = true
+		e.teller.found(f)
+	}
 }
 
 // quietRaces plays, for each step and race, the run in which the user comes when the step is
@@ -280,7 +312,7 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 	}
 	like := map[run.Racing]*history.Run{}
 	e.raced = map[int]bool{}
-	err := e.play(jobs, func(j run.Job, r run.Result) {
+	err := e.play("run with a race at rest", jobs, func(j run.Job, r run.Result) {
 		e.noteRace(j, r)
 		e.find(run.Job{Schedule: j.Schedule}, r)
 		if !r.Void && r.Err == nil {
@@ -321,7 +353,7 @@ func (e *exploration) panicking() ([]run.Job, error) {
 	}
 	lost := e.plan.LostAnswers()
 	pairs := make([][]run.Job, len(lost)) // in the order of the calls, whichever run ends first
-	err := e.play(lost, func(j run.Job, r run.Result) { pairs[j.Number] = plan.PanickingAfter(j, r) })
+	err := e.play("run with a lost answer", lost, func(j run.Job, r run.Result) { pairs[j.Number] = plan.PanickingAfter(j, r) })
 	return append(jobs, slices.Concat(pairs...)...), err
 }
 
@@ -329,7 +361,7 @@ func (e *exploration) panicking() ([]run.Job, error) {
 // had deleted at either end of it, in the ordinary way: these runs are played first.
 func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 	ends := plan.Ends{}
-	err := e.play(plan.References(all), func(j run.Job, r run.Result) {
+	err := e.play("run with an ordinary delete", plan.References(all), func(j run.Job, r run.Result) {
 		e.relate(r.Run)
 		ends.Note(e.reference.Run, j, r)
 	})
@@ -338,7 +370,9 @@ func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 
 // shrinkAll makes the schedule of one finding of each group shorter: those are the ones that are read.
 func (e *exploration) shrinkAll() {
+	e.teller.begin(part{what: "shorter schedule", all: len(e.told), atLeast: true})
 	find := func(j run.Job) (judge.Finding, bool) {
+		e.teller.did()
 		r, err := e.alone(j)
 		if err != nil || r.Run == nil || r.Void {
 			return judge.Finding{}, false
@@ -361,6 +395,6 @@ func (e *exploration) judgeAccess() {
 	}
 	e.report.access = (*history.Access)(e.roles.Access(e.simulation.Uses()))
 	if f, ok := e.judge.Access(e.report.access); ok {
-		e.report.Findings = append(e.report.Findings, newFinding(f))
+		e.add(f)
 	}
 }

@@ -98,7 +98,7 @@ func TestRepeats(t *testing.T) {
 		jobs = append(jobs, run.Job{})
 	}
 	traces := map[string]map[string]bool{}
-	err := e.play(jobs, func(j run.Job, r run.Result) {
+	err := e.play("run", jobs, func(j run.Job, r run.Result) {
 		key := j.Schedule.Token("")
 		if traces[key] == nil {
 			traces[key] = map[string]bool{}

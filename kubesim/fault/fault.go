@@ -84,7 +84,8 @@ func unneeded(all []waiver, reports []Report, closed bool) []waiver {
 }
 
 // Explore is like [Run], but findings do not fail the test. A scenario that cannot be explored does: it
-// does not come to rest, two undisturbed runs differ, or a step is wrong.
+// does not come to rest, two undisturbed runs differ, or a step is wrong. So does SIGINT or SIGTERM, which ends it early:
+// what was found until then is in the report.
 func Explore(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
 	var o options
@@ -98,7 +99,13 @@ func Explore(t *testing.T, s Scenario, opts ...Option) Report {
 	defer quieten()()
 	report, err := e.explore()
 	if err != nil {
+		for _, text := range report.texts() {
+			t.Log("found before:\n" + text)
+		}
 		t.Fatalf("scenario %q: %v", s.Name, err)
+	}
+	if name := stopped.Load(); name != nil && report.Unplayed > 0 { // a test that passes may be taken for one that played all
+		t.Errorf("scenario %q: %s stopped it before all was played", s.Name, *name)
 	}
 	return report
 }

@@ -69,7 +69,7 @@ func (e *exploration) writePage() error {
 	if err != nil {
 		return fmt.Errorf("-fault.html: %w", err)
 	}
-	e.say("see " + file)
+	e.teller.mention("see " + file)
 	return nil
 }
 

@@ -30,7 +30,7 @@ func (e *exploration) replay(token string) (Report, error) {
 		return e.report, err
 	}
 	var played run.Result
-	err = e.play([]run.Job{j}, func(j run.Job, r run.Result) {
+	err = e.play("schedule of the replay", []run.Job{j}, func(j run.Job, r run.Result) {
 		for _, f := range r.Run.Faults {
 			e.report.Disturbed = append(e.report.Disturbed, f.Kind+" at "+f.At)
 		}

@@ -127,6 +127,7 @@ func (e *exploration) playAgain(first run.Result) (what string, fields []history
 // wholly plays a job that must come to its end.
 func (e *exploration) wholly(j run.Job) (run.Result, error) {
 	r, err := e.alone(j)
+	e.teller.did()
 	switch {
 	case err != nil:
 		return r, err
@@ -139,6 +140,9 @@ func (e *exploration) wholly(j run.Job) (run.Result, error) {
 
 // alone plays a job while nothing else is played.
 func (e *exploration) alone(j run.Job) (r run.Result, err error) {
+	if e.mustEnd() {
+		return r, overAt(e.clock.last)
+	}
 	if e.worker == nil {
 		if e.worker, err = e.simulation.NewWorker(); err != nil {
 			return r, err
@@ -325,6 +329,7 @@ func traceOf(r *history.Run) string {
 // more with an eye on silence after each step.
 func (e *exploration) judgeUndisturbed() error {
 	e.find(run.Job{}, e.reference)
+	e.teller.begin(part{what: "undisturbed run with silence after each step", all: 1})
 	watched, err := e.alone(run.Job{Watchful: true})
 	_, misuse := errors.AsType[sandbox.MisuseError](watched.Err)
 	switch {
@@ -341,7 +346,7 @@ func (e *exploration) judgeUndisturbed() error {
 		e.reference.Run.Steps[i].Aged = slices.Concat(watched.Run.Steps[i].Aged, woken[i])
 	}
 	if f, ok := e.judge.Silences(watched); ok {
-		e.report.Findings = append(e.report.Findings, newFinding(f))
+		e.add(f)
 	}
 	return nil
 }

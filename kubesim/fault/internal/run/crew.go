@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 )
@@ -14,7 +13,7 @@ import (
 type crew struct {
 	simulation *Simulation
 	jobs       []Job
-	until      time.Time // zero: as long as it takes
+	over       func() bool // no more jobs begin
 	done       func(Job, Result)
 
 	mu      sync.Mutex
@@ -45,7 +44,7 @@ func (c *crew) take(err error) (Job, bool) {
 	if c.failure == nil {
 		c.failure = err
 	}
-	if c.failure != nil || c.next == len(c.jobs) || !c.until.IsZero() && time.Now().After(c.until) {
+	if c.failure != nil || c.next == len(c.jobs) || c.over() {
 		return Job{}, false
 	}
 	c.next++

@@ -169,23 +169,16 @@ func (w *Worker) live(j Job) Result {
 	return r
 }
 
-// PlayAll plays jobs on so many workers, 0 for one per processor, and hands each result on, one at a
-// time.
-func (s *Simulation) PlayAll(t *testing.T, workers int, jobs []Job, done func(Job, Result)) error {
-	_, err := s.PlayUntil(t, workers, jobs, time.Time{}, done)
-	return err
-}
-
-// PlayUntil is like [Simulation.PlayAll], but begins no job after a time; none is after the zero one. It
-// returns how many jobs were played, the first ones.
-func (s *Simulation) PlayUntil(t *testing.T, workers int, jobs []Job, until time.Time, done func(Job, Result)) (int, error) {
+// PlayUntil plays jobs on so many workers, 0 for one per processor, and hands each result on, one at a time. It begins no job
+// when all is over, and returns how many were played, the first ones.
+func (s *Simulation) PlayUntil(t *testing.T, workers int, jobs []Job, over func() bool, done func(Job, Result)) (int, error) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	for i := range jobs {
 		jobs[i].Number = i
 	}
-	c := &crew{simulation: s, jobs: jobs, until: until, done: done}
+	c := &crew{simulation: s, jobs: jobs, over: over, done: done}
 	var group sync.WaitGroup
 	for range min(workers, len(jobs)) {
 		group.Go(func() { c.work(t) })

@@ -1,0 +1,116 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPace proves that a line on progress says how much time is left at the pace of the schedules so far, whatever came before
+// them, and how many schedules there is time for.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := part{what: "schedule", schedules: true, began: began.Add(10 * time.Second), all: 120, skipped: 20, played: 10}
+	now := began.Add(30 * time.Second)
+	if got, want := p.line(now, 1), "30 of 120 schedules in 20s, 1 finding, about 3m0s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.until = now.Add(time.Minute)
+	if got, want := p.line(now, 0), "30 of 120 schedules in 20s, 0 findings; at this pace, 2.00 s each, there is time for about 30 more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.played = 100
+	if got, want := p.line(now, 0), "120 of 120 schedules in 20s, 0 findings"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// broken is a finding as the teller gets it.
+func broken(message, token string) Finding {
+	return Finding{Token: token, Violations: []Violation{{Invariant: I1, Message: message}}}
+}
+
+// TestTeller proves that an exploration that takes long says what is being played, also before the schedules, that it says of
+// each finding what is wrong and how to see it again, and that one that does not take long says nothing.
+func TestTeller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		teller := newTeller("toy")
+		teller.out = &out
+		stop := teller.start()
+		teller.begin(part{what: "undisturbed run", all: 3, atLeast: true})
+		teller.did()
+		teller.count()
+		teller.found(broken("it is\n  wrong", "v1/toy/"))
+		<-time.After(29 * time.Second)
+		synctest.Wait()
+		if out.Len() > 0 {
+			t.Errorf("it said too early: %s", out.String())
+		}
+		<-time.After(32 * time.Second)
+		teller.begin(part{what: "schedule", schedules: true, all: 40})
+		<-time.After(8 * time.Second)
+		for range 4 {
+			teller.did()
+		}
+		<-time.After(3 * time.Second)
+		teller.count()
+		teller.found(broken(strings.Repeat("long ", 100), "v1/toy/crash-after@2"))
+		stop()
+		<-time.After(time.Hour)
+		want := `fault: toy: found: it is wrong (I1); -fault.replay='v1/toy/'
+fault: toy: playing undisturbed runs: 1 of at least 3 played in 30s, 1 finding
+fault: toy: playing undisturbed runs: 1 of at least 3 played in 1m0s, 1 finding
+fault: toy: 4 of 40 schedules in 10s, 1 finding, about 1m30s left
+fault: toy: found: ` + strings.Repeat("long ", 100)[:299] + `… (I1); -fault.replay='v1/toy/crash-after@2'
+`
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("what was said (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTold proves that an exploration says each thing that is wrong once, and how many schedules there are.
+func TestTold(t *testing.T) {
+	s := toyLife("finalizer first")
+	e, err := newExploration(t, &s, options{kinds: []Kind{Crashes, Races}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer quieten()()
+	var out strings.Builder
+	e.teller.out, e.teller.loud = &out, true
+	r, err := e.explore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string]bool{}
+	for _, f := range r.Findings {
+		groups[f.found.Group()] = true
+	}
+	if got := strings.Count(out.String(), "found: "); got != len(groups) || got == 0 {
+		t.Errorf("%d things that are wrong were said, want %d:\n%s", got, len(groups), out.String())
+	}
+	if !strings.Contains(out.String(), "schedules to play; one undisturbed run took") {
+		t.Errorf("it is not said how many schedules are played:\n%s", out.String())
+	}
+}
+
+// TestPlannedRuns proves that the runs that come before the schedules are told, too.
+func TestPlannedRuns(t *testing.T) {
+	e, _ := prepared(t, toyLife(""))
+	if got := e.teller.now; got.what != "undisturbed run" || got.played != sameRuns || got.all != sameRuns {
+		t.Errorf("the undisturbed runs were told as %+v", got)
+	}
+	if _, err := e.jobsOf(Races); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.teller.now; got.what != "run with a change that comes early" || got.played != got.all || got.all == 0 {
+		t.Errorf("the runs that races are compared with were told as %+v", got)
+	}
+}
