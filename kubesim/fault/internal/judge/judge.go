@@ -69,8 +69,11 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 	if r.Err != nil {
 		found = append(found, unfinished(r))
 	}
-	if r.Err == nil || errors.Is(r.Err, run.ErrRestless) {
+	switch {
+	case r.Err == nil || errors.Is(r.Err, run.ErrRestless):
 		found = append(found, j.against(like)(r.Run)...)
+	case len(job.Schedule) > 0: // what an earlier step ended with is why this one failed
+		found = append(check("I1")(r.Run, like), found...)
 	}
 	if endsRight(job, r.Run) { // then an ordinary delete leaves the same
 		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I2" })
