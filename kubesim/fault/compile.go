@@ -38,7 +38,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	if err := o.checkWaivers(); err != nil {
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
 	}
-	if err := s.checkBefore(); err != nil {
+	if err := cmp.Or(s.checkSteps(), s.checkBefore()); err != nil {
 		return nil, fmt.Errorf("fault: scenario %q: %w", s.Name, err)
 	}
 	c, err := s.cluster()
@@ -116,6 +116,16 @@ func compiledSteps(steps []Step) (compiled []run.Step) {
 		compiled = append(compiled, run.Step{Name: step.Name, Do: inSandbox(step.Do), Expect: inSandbox(step.Expect), Wait: step.Wait, By: step.actor()})
 	}
 	return compiled
+}
+
+// checkSteps refuses steps that cannot be played.
+func (s *Scenario) checkSteps() error {
+	for _, step := range slices.Concat(s.Before, s.Steps, s.Races) {
+		if step.wrong != nil {
+			return step.wrong
+		}
+	}
+	return nil
 }
 
 // checkBefore refuses what has no meaning before the operator runs.

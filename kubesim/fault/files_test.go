@@ -12,6 +12,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
@@ -72,9 +76,9 @@ func TestManifestsOfSamples(t *testing.T) {
 	const a = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	tests := map[string]struct{ manifest, want string }{
 		"comments": {"# a licence\n---\n" + a + "---\n# the end\n", ""},
-		"two":      {a + "---\n" + strings.ReplaceAll(a, "name: a", "name: b"), "the manifest holds 2 objects; create each of them in a step of its own"},
-		"nothing":  {"# a licence\n", "the manifest is not one named object: <nil>"},
-		"no name":  {"kind: Secret\n", "the manifest is not one named object: <nil>"},
+		"two":      {a + "---\n" + strings.ReplaceAll(a, "name: a", "name: b"), "the manifest holds 2 objects, Secret a and Secret b; create each of them in a step of its own, with fault.CreateYAML or from a file of its own"},
+		"nothing":  {"# a licence\n", "the manifest is not one named object: it is empty"},
+		"no name":  {"kind: Secret\n", "the manifest is not one named object: it needs a kind and metadata.name"},
 		"no YAML":  {"kind: [\n", "the manifest is not one named object: error converting YAML"},
 	}
 	for name, test := range tests {
@@ -93,7 +97,56 @@ func TestManifestsOfSamples(t *testing.T) {
 			if (test.want == "") != (said == "") || !strings.Contains(said, test.want) {
 				t.Errorf("said %q, want %q", said, test.want)
 			}
+			said = createdFromFile(t, test.manifest)
+			if (test.want == "") != (said == "") || !strings.Contains(said, strings.TrimPrefix(test.want, "the manifest ")) {
+				t.Errorf("of a file, said %q, want %q", said, test.want)
+			}
 		})
+	}
+}
+
+// createdFromFile writes a manifest to a file and says what is wrong with a scenario that creates its object, but for the name of
+// the file; empty if nothing is.
+func createdFromFile(t *testing.T, manifest string) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("sample.yaml", []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step := CreateFile("sample.yaml")
+	for name, s := range map[string]Scenario{"Before": {Before: []Step{step}}, "Steps": {Steps: []Step{step}}, "Races": {Races: []Step{step}}} {
+		s.Name, s.Operator.SetUp = "samples", toyOperator("")
+		_, err := newExploration(t, &s, options{})
+		if err == nil {
+			if step.Name != "create a" || !isSameObject(step.object, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}) {
+				t.Errorf("the step is %q", step.Name)
+			}
+			return ""
+		}
+		if name == "Races" {
+			text, found := strings.CutPrefix(err.Error(), `fault: scenario "samples": fault.CreateFile: sample.yaml `)
+			if !found {
+				t.Errorf("the file is not named: %v", err)
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// TestMissingFile proves that a file that cannot be read is one sentence with its path and with where it was looked for.
+func TestMissingFile(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	s := Scenario{Name: "samples", Operator: Operator{SetUp: toyOperator("")}, Steps: []Step{CreateFile("../config/a.yaml").Becomes(configMap("a"), "Ready")}}
+	_, err := newExploration(t, &s, options{})
+	if _, ok := errors.AsType[sandbox.MisuseError](err); !ok {
+		t.Fatalf("%v is no misuse", err)
+	}
+	want := `fault: scenario "samples": fault.CreateFile: open ../config/a.yaml: no such file or directory; ` +
+		"give the path of a manifest, relative to the folder of the test, which is " + folder
+	if err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 

@@ -143,6 +143,7 @@ type Step struct {
 	patch    string        // by this merge patch
 	victim   client.Object // that a race which nobody named deletes
 	again    *Step         // that follows once the object of this one is gone
+	wrong    error         // why it cannot be played
 }
 
 // World is the simulated cluster and the external API of one run.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -51,14 +52,50 @@ func withWayOut(obj client.Object, err error) error {
 
 // CreateYAML creates the object in a manifest. It panics if the manifest is not valid or holds several objects.
 func CreateYAML(manifest string) Step {
+	obj, err := onlyObject(manifest)
+	if err != nil {
+		panic(fmt.Sprintf("fault.CreateYAML: the manifest %v\n%s", err, manifest))
+	}
+	return Create(obj)
+}
+
+// CreateFile creates the object in a file, such as one of the operator's samples, as [CreateYAML] does. The path is relative to
+// the folder of the test. If the file cannot be used, [Run] says why.
+func CreateFile(path string) Step {
+	wrong := func(format string, args ...any) Step {
+		return Step{Name: "create " + beginning(path), wrong: sandbox.MisuseError("fault.CreateFile: " + fmt.Sprintf(format, args...))}
+	}
+	manifest, err := os.ReadFile(path)
+	if err != nil {
+		folder, _ := os.Getwd() // else the path alone has to do
+		return wrong("%v; give the path of a manifest, relative to the folder of the test, which is %s", err, folder)
+	}
+	obj, err := onlyObject(string(manifest))
+	if err != nil {
+		return wrong("%s %v", path, err)
+	}
+	return Create(obj)
+}
+
+// onlyObject is the object in a manifest of one.
+func onlyObject(manifest string) (*unstructured.Unstructured, error) {
 	objects, err := objectsIn(manifest)
-	if len(objects) > 1 {
-		panic(fmt.Sprintf("fault.CreateYAML: the manifest holds %d objects; create each of them in a step of its own\n%s", len(objects), manifest))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("is not one named object: %w", err)
+	case len(objects) > 1:
+		names := make([]string, len(objects))
+		for i, u := range objects {
+			names[i] = u.GetKind() + " " + u.GetName()
+		}
+		return nil, fmt.Errorf("holds %d objects, %s; create each of them in a step of its own, with fault.CreateYAML or from a file of its own",
+			len(objects), strings.Join(names, " and "))
+	case len(objects) == 0:
+		return nil, errors.New("is not one named object: it is empty")
+	case objects[0].GetKind() == "" || objects[0].GetName() == "":
+		return nil, errors.New("is not one named object: it needs a kind and metadata.name")
 	}
-	if err != nil || len(objects) == 0 || objects[0].GetKind() == "" || objects[0].GetName() == "" {
-		panic(fmt.Sprintf("fault.CreateYAML: the manifest is not one named object: %v\n%s", err, manifest))
-	}
-	return Create(objects[0])
+	return objects[0], nil
 }
 
 // objectsIn returns the objects in the documents of a text that are not empty.
