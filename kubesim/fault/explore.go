@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
@@ -81,7 +82,7 @@ func (e *exploration) explore() (Report, error) {
 	slices.SortStableFunc(e.report.Findings, byWeight)
 	e.shrinkAll()
 	for rule, n := range e.plan.Pruned {
-		e.report.Pruned[Rule(rule)] = n
+		e.report.Pruned[Rule(rule)] += n
 	}
 	e.report.Took = time.Since(e.clock.began)
 	return e.report, e.writePage()
@@ -187,7 +188,10 @@ func (e *exploration) playAll() error {
 	}
 	e.announce()
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.over, func(j run.Job, r run.Result) {
-		if !r.Void {
+		if r.Void {
+			e.report.Pruned[TooEarly]++
+			e.report.early++
+		} else {
 			e.report.Schedules[Kind(cmp.Or(j.Family, j.Schedule.Family()))]++
 		}
 		e.noteRace(j, r)
@@ -232,6 +236,9 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 	case Hangs:
 		return e.plan.Hanging(), nil
 	case Forgeries:
+		if len(disturb.Statuses(e.reference.Run)) == 0 {
+			e.report.Notes = append(e.report.Notes, nothingToForge)
+		}
 		return e.plan.Forging(), nil
 	case Overtaken:
 		return e.overtaking(e.plan.Overtakings())
@@ -271,7 +278,6 @@ func (e *exploration) play(what string, jobs []run.Job, done func(run.Job, run.R
 // find adds what a run broke to the findings, and returns their group; "" if it broke nothing.
 func (e *exploration) find(j run.Job, r run.Result) (group string) {
 	if r.Void {
-		e.report.Pruned[TooEarly]++
 		return ""
 	}
 	f, ok := e.judge.Find(j, r)

@@ -11,6 +11,9 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
+// nothingToForge is the note on an operator of which no status can be forged.
+const nothingToForge = "the operator writes no conditions into the status of any object, so there is nothing to forge"
+
 // notes say what a scenario leaves unchecked although its author may think otherwise. Each may
 // be intended, so none is an error.
 type notes struct {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
@@ -22,6 +23,7 @@ func (e *exploration) replay(token string) (Report, error) {
 	if err := e.prepare(); err != nil {
 		return e.report, err
 	}
+	e.report.replay = &report.Replay{Schedule: s.String()}
 	if err := e.judgeUndisturbed(); err != nil || len(s) == 0 {
 		return e.report, err
 	}
@@ -42,6 +44,7 @@ func (e *exploration) replay(token string) (Report, error) {
 	e.showCalls(played.Run)
 	e.report.Findings = nil // of runs that this one is compared with
 	e.find(j, played)
+	e.report.replay.Early = played.Void
 	if j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {
 		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
 	}

@@ -52,6 +52,8 @@ type Report struct {
 
 	access *history.Access // nil for an administrator
 	unused []waiver        // that were not needed
+	early  int             // schedules that were played and say nothing
+	replay *report.Replay  // nil if it is of no replay
 }
 
 // Finding is a schedule that broke an invariant.
@@ -81,10 +83,52 @@ func (r Report) String() string {
 }
 
 func (r Report) exploration() report.Exploration {
-	return report.Exploration{
-		Scenario: r.Scenario, Writes: r.Writes, Calls: r.Calls, Took: r.Took, Findings: len(r.Findings),
-		Schedules: counts(r.Schedules), Pruned: counts(r.Pruned), Masked: r.Masked, Notes: r.Notes,
+	pruned := maps.Clone(r.Pruned)
+	if pruned[TooEarly] >= r.early { // those are told with the ones that were played
+		pruned[TooEarly] -= r.early
 	}
+	e := report.Exploration{
+		Scenario: r.Scenario, Replay: r.replay, Writes: r.Writes, Calls: r.Calls, Took: r.Took,
+		Schedules: counts(r.Schedules), Early: r.early, Pruned: counts(pruned), Masked: r.Masked, Notes: r.Notes,
+	}
+	e.Findings, e.Besides = r.broken()
+	if e.Replay != nil {
+		for _, f := range r.Findings {
+			for _, v := range f.Violations {
+				e.Replay.Broke = append(e.Replay.Broke, string(v.Invariant))
+			}
+		}
+		slices.Sort(e.Replay.Broke)
+		e.Replay.Broke = slices.Compact(e.Replay.Broke)
+	}
+	return e
+}
+
+// broken counts the schedules that broke an invariant, and names what else did.
+func (r Report) broken() (schedules int, besides []string) {
+	whole, roles, atRest := false, false, 0
+	for _, f := range r.Findings {
+		switch s := f.found.Job.Schedule; {
+		case len(s) == 0 && f.Violations[0].Invariant == I15:
+			roles = true
+		case len(s) == 0:
+			whole = true
+		case len(s.Disturbing()) == 0:
+			atRest++
+		default:
+			schedules++
+		}
+	}
+	if whole {
+		besides = append(besides, "the undisturbed run")
+	}
+	if atRest > 0 {
+		besides = append(besides, plural(atRest, "run")+" with a race at rest")
+	}
+	if roles {
+		besides = append(besides, "all runs together")
+	}
+	return schedules, besides
 }
 
 func counts[K ~string](m map[K]int) (all []report.Count) {

@@ -4,9 +4,7 @@ package report
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
@@ -179,85 +177,4 @@ func wrapped(s, indent string) string {
 		}
 	}
 	return b.String() + line + "\n"
-}
-
-// Count is a number with its name: 28 "crashes".
-type Count struct {
-	Name string
-	N    int
-}
-
-// Exploration is what a summary describes.
-type Exploration struct {
-	Scenario string
-	// Writes and Calls are those of the undisturbed run.
-	Writes, Calls int
-	// Schedules are those played, Pruned those left out; zeros are not told.
-	Schedules, Pruned []Count
-	// Findings is how many schedules broke something.
-	Findings int
-	// Masked are fields that were not compared because the undisturbed runs differ in them.
-	Masked []string
-	// Notes are sentences on what was left unchecked.
-	Notes []string
-	Took  time.Duration
-}
-
-// Summary tells in one line what was explored, and in one more each for masked fields and notes.
-func Summary(e Exploration) string {
-	line := fmt.Sprintf("%s: %s, %s; %s in %.1f s", e.Scenario, number(e.Writes, "write"), number(e.Calls, "call"), list(e.Schedules, "no schedule"), e.Took.Seconds())
-	if sum := total(e.Pruned); sum > 0 {
-		line += fmt.Sprintf("; pruned %d (%s)", sum, reasons(e.Pruned))
-	}
-	if e.Findings > 0 {
-		line += fmt.Sprintf("; %s broke an invariant", number(e.Findings, "schedule"))
-	}
-	if len(e.Masked) > 0 {
-		line += "\n" + wrapped("not compared, as two undisturbed runs differ there (random numbers?): "+strings.Join(e.Masked, ", "), "  ")
-	}
-	line = strings.TrimSuffix(line, "\n")
-	for _, n := range e.Notes {
-		line += "\n" + strings.TrimSuffix(wrapped("note: "+n, "  "), "\n")
-	}
-	return line
-}
-
-func number(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func total(all []Count) int {
-	n := 0
-	for _, c := range all {
-		n += c.N
-	}
-	return n
-}
-
-func list(all []Count, none string) string {
-	var parts []string
-	for _, c := range all {
-		if c.N > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.N, c.Name))
-		}
-	}
-	if len(parts) == 0 {
-		return none
-	}
-	return strings.Join(parts, ", ")
-}
-
-// reasons lists counts, the greatest first.
-func reasons(all []Count) string {
-	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b Count) int { return b.N - a.N })
-	var parts []string
-	for _, c := range sorted {
-		if c.N > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.N))
-		}
-	}
-	return strings.Join(parts, ", ")
 }

@@ -210,20 +210,45 @@ func TestSummary(t *testing.T) {
 				Schedules: []report.Count{{"crashes", 28}, {"faults", 190}, {"stale", 0}, {"races", 9}},
 				Pruned:    []report.Count{{"same instant", 4}, {"no effect", 8}, {"nothing held", 0}},
 			},
-			"create-resize-delete: 14 writes, 61 calls; 28 crashes, 190 faults, 9 races in 3.1 s; pruned 12 (no effect 8, same instant 4)",
+			"create-resize-delete: 14 writes, 61 calls; 227 schedules in 3.1 s: 28 crashes, 190 faults, 9 races; pruned 12 (no effect 8, same instant 4)",
 		},
-		"nothing":  {"singular, and no pruning", report.Exploration{Scenario: "x", Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule in 0.0 s"},
-		"findings": {"they are told", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 crashes in 0.0 s; 2 schedules broke an invariant"},
+		"nothing":  {"singular, and no pruning", report.Exploration{Scenario: "x", Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule"},
+		"findings": {"they are told", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 schedules in 0.0 s: 3 crashes; 2 schedules broke an invariant"},
+		"besides": {
+			"runs that are no schedules are not counted as such",
+			report.Exploration{Scenario: "x", Findings: 1, Besides: []string{"the undisturbed run", "2 runs with a race at rest"}, Schedules: []report.Count{{"crashes", 1}}},
+			"x: 0 writes, 0 calls; 1 schedule in 0.0 s: 1 crashes; 1 schedule, the undisturbed run and 2 runs with a race at rest broke an invariant",
+		},
+		"early": {
+			"the kinds add up to all that was played",
+			report.Exploration{Scenario: "x", Early: 2, Schedules: []report.Count{{"crashes", 3}, {"races", 4}}},
+			"x: 0 writes, 0 calls; 9 schedules in 0.0 s: 3 crashes, 4 races, 2 too early to say anything",
+		},
+		"replay": {
+			"what one schedule came to, instead of figures that say nothing of it",
+			report.Exploration{Scenario: "x", Findings: 1, Pruned: []report.Count{{"too early", 2}}, Replay: &report.Replay{Schedule: "race@8(1)", Broke: []string{"I1", "I3"}}, Notes: []string{"one"}},
+			"x: replayed race@8(1): broke I1, I3\nnote: one",
+		},
+		"replay that holds": {"it is said", report.Exploration{Scenario: "x", Replay: &report.Replay{Schedule: "race@8(1)"}}, "x: replayed race@8(1): every invariant held"},
+		"replay of nothing": {
+			"the undisturbed run has no schedule",
+			report.Exploration{Scenario: "x", Replay: &report.Replay{Broke: []string{"I5"}}}, "x: replayed the undisturbed run: broke I5",
+		},
+		"replay too early": {
+			"it is not taken for one that holds",
+			report.Exploration{Scenario: "x", Replay: &report.Replay{Schedule: "race@1(0)", Early: true}},
+			"x: replayed race@1(0): says nothing, the user came too early or nobody could notice it",
+		},
 		"notes": {
 			"each is on a line of its own",
 			report.Exploration{Scenario: "x", Masked: []string{"a"}, Notes: []string{"one thing", "another thing that goes on for so long that it does not fit into a line of a hundred columns or so"}},
-			"x: 0 writes, 0 calls; no schedule in 0.0 s\nnot compared, as two undisturbed runs differ there (random numbers?): a\nnote: one thing\n" +
+			"x: 0 writes, 0 calls; no schedule\nnot compared, as two undisturbed runs differ there (random numbers?): a\nnote: one thing\n" +
 				"note: another thing that goes on for so long that it does not fit into a line of a hundred columns\n  or so",
 		},
 		"masked": {
 			"authors learn of hidden nondeterminism",
 			report.Exploration{Scenario: "x", Masked: []string{"secrets default/a data.password"}},
-			"x: 0 writes, 0 calls; no schedule in 0.0 s\nnot compared, as two undisturbed runs differ there (random numbers?): secrets default/a\n  data.password",
+			"x: 0 writes, 0 calls; no schedule\nnot compared, as two undisturbed runs differ there (random numbers?): secrets default/a\n  data.password",
 		},
 	}
 	for name, tt := range tests {

@@ -220,11 +220,16 @@ const tokenVersion = "v1"
 
 // Token names a schedule of a scenario, for replays: "v1/create-resize/crash-after@7".
 func (s Schedule) Token(scenario string) string {
+	return tokenVersion + "/" + scenario + "/" + s.String()
+}
+
+// String is the disturbances as in a token: "crash-after@7+until@1".
+func (s Schedule) String() string {
 	parts := make([]string, len(s))
 	for i, d := range s {
 		parts[i] = d.String()
 	}
-	return tokenVersion + "/" + scenario + "/" + strings.Join(parts, "+")
+	return strings.Join(parts, "+")
 }
 
 // Parse is the inverse of [Schedule.Token].
