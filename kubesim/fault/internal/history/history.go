@@ -320,6 +320,8 @@ type Fault struct {
 	At   string
 	Time time.Time
 	Step int
+	// Event is the event that was disturbed, in words: "the change of configmaps default/a". Empty if it was none.
+	Event string
 }
 
 // Access is how the operator's roles were used.

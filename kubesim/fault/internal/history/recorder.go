@@ -123,10 +123,13 @@ func (r *Recorder) EndPass(index int, requeue time.Duration, err error) {
 }
 
 // Disturbed notes a disturbance at a call, or at no call, and where it hit in words.
-func (r *Recorder) Disturbed(kind string, call int, at string) {
+func (r *Recorder) Disturbed(kind string, call int, at string) { r.DisturbedEvent(kind, call, at, "") }
+
+// DisturbedEvent is like [Recorder.Disturbed], for an event.
+func (r *Recorder) DisturbedEvent(kind string, call int, at, event string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Run.Faults = append(r.Run.Faults, Fault{Kind: kind, Call: call, At: at, Time: time.Now(), Step: r.Step()})
+	r.Run.Faults = append(r.Run.Faults, Fault{Kind: kind, Call: call, At: at, Time: time.Now(), Step: r.Step(), Event: event})
 }
 
 // BeginProcess numbers a process and notes it.

@@ -162,14 +162,17 @@ func cut(s string, n int) string {
 }
 
 // wrapped breaks a sentence into lines, the later ones indented.
-func wrapped(s, indent string) string {
+func wrapped(s, indent string) string { return wrappedIn(s, indent, columns) }
+
+// wrappedIn is like wrapped, for another width.
+func wrappedIn(s, indent string, width int) string {
 	var b strings.Builder
 	line := ""
 	for word := range strings.FieldsSeq(s) {
 		switch {
 		case line == "":
 			line = s[:len(s)-len(strings.TrimLeft(s, " "))] + word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
 			b.WriteString(line + "\n")
 			line = indent + word
 		default:

@@ -133,6 +133,74 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestMarks proves that the line on a disturbance names the object and the watch that it is about, also if no call follows.
+func TestMarks(t *testing.T) {
+	const change = "the change of queues.demo.dev default/shop"
+	tests := map[string]struct {
+		fault history.Fault
+		want  string
+	}{
+		"late": {
+			history.Fault{Kind: "late", At: "events of demo.dev/queues", Event: change},
+			"late: " + change + ", and what follows in the watch of demo.dev/queues, waits while the operator goes on",
+		},
+		"merged": {
+			history.Fault{Kind: "merged", At: "events of demo.dev/queues", Event: change},
+			"merged: " + change + ", and what follows in the watch of demo.dev/queues, waits while the operator goes on; then the cache sees only the last versions",
+		},
+		"gone": {
+			history.Fault{Kind: "gone", At: "events of demo.dev/queues", Event: change},
+			"gone: before " + change + ", the watch of demo.dev/queues ends with 410 Gone, the cache lists again",
+		},
+		"closed": {
+			history.Fault{Kind: "closed", At: "events of demo.dev/queues", Event: change},
+			"closed: before " + change + ", the watch of demo.dev/queues ends, and is opened again",
+		},
+		"twice": {history.Fault{Kind: "twice", At: "event of demo.dev/queues/default/shop", Event: change}, "twice: " + change + " comes once more"},
+		"stale-read": {
+			history.Fault{Kind: "stale-read", At: "get queues default/shop"},
+			"stale-read: just before, get queues default/shop does not show what the API server has sent already",
+		},
+		"stale-pass": {
+			history.Fault{Kind: "stale-pass", At: "pass of default/shop"},
+			"stale-pass: the reconcile of default/shop does not see what the API server has sent already",
+		},
+	}
+	for name, test := range tests {
+		for _, call := range []int{9, len(run("").Calls)} {
+			r := run("")
+			test.fault.Call, test.fault.Time = call, r.Calls[9].At
+			r.Faults = []history.Fault{test.fault}
+			text := report.Text(report.Input{Run: r, Violations: []history.Violation{{Invariant: "I1", Call: history.Nobody}}})
+			flat := strings.Join(strings.Fields(strings.ReplaceAll(text, "  >>  ", " ")), " ")
+			if !strings.Contains(flat, test.want) {
+				t.Errorf("%s at call %d: want %q in\n%s", name, call, test.want, text)
+			}
+		}
+	}
+}
+
+// TestFailures proves that calls after a fault that fail are shown, however late they come; not those that find nothing.
+func TestFailures(t *testing.T) {
+	r := run("crash-after")
+	for n, i := range []int{20, 22, 24} {
+		r.Calls[i] = history.Call{
+			Index: i, At: r.Calls[i].At, Pass: 1, Verb: []string{"update", "get", "create"}[n], Resource: "queues", Name: "shop", Write: n != 1,
+			Code: []int{409, 404, 500}[n], Err: []string{"conflict", "not found", "internal error"}[n],
+		}
+	}
+	text := report.Text(report.Input{Run: r, Violations: []history.Violation{{Invariant: "I1", Call: history.Nobody}}})
+	if !strings.Contains(text, "update queues shop") || !strings.Contains(text, "conflict") || !strings.Contains(text, "create queues shop") {
+		t.Errorf("the conflict and the error are not shown:\n%s", text)
+	}
+	r.Calls[20].Err, r.Calls[24].Err = "", ""
+	r.Calls[20].Changed, r.Calls[24].Changed = true, true
+	text = report.Text(report.Input{Run: r, Violations: []history.Violation{{Invariant: "I1", Call: history.Nobody}}})
+	if strings.Contains(text, "queues shop  not found") || strings.Contains(text, "update queues shop") {
+		t.Errorf("calls that did not fail are shown:\n%s", text)
+	}
+}
+
 // TestNoises proves that all that is written at rest is named.
 func TestNoises(t *testing.T) {
 	var found []history.Violation

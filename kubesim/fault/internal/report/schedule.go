@@ -15,6 +15,7 @@ import (
 const (
 	beforeFault = 3
 	afterFault  = 5
+	failures    = 6  // calls after a fault that were answered with one
 	rows        = 20 // of calls
 	lastCalls   = 12 // of a run that did not come to its end
 	gap         = 3  // calls that are rather shown than counted
@@ -80,6 +81,11 @@ func calls(r *history.Run, some []int, bodies ...int) string {
 		t.add(i)
 	}
 	t.leaveOut(len(r.Calls))
+	for _, f := range r.Faults {
+		if f.Call >= len(r.Calls) { // no call followed
+			b.WriteString(struck(mark(f)))
+		}
+	}
 	return b.String()
 }
 
@@ -161,28 +167,63 @@ func (t *table) row(c *history.Call) string {
 	var marks []string
 	for _, f := range r.Faults {
 		if f.Call == c.Index {
-			sign, marks = "  >>", append(marks, f.Kind)
-			switch {
-			case f.Kind == "race" && f.At != "":
-				marks[len(marks)-1] = "race: a user acts just before: " + f.At
-			case f.Kind == "forged" && f.At != "":
-				marks[len(marks)-1] = "forged: just before, " + f.At
-			}
+			sign, marks = "  >>", append(marks, mark(f))
 		}
 	}
 	if c.Fault != "" && len(marks) == 0 {
-		sign, marks = "  >>", append(marks, c.Fault)
+		sign, marks = "  >>", append(marks, c.Fault+meaning(c.Fault))
 	}
 	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-*s  %-*s  %s", sign, c.Index, clock(r, c.At), c.Process+1,
 		t.pass, passOf(r, c), t.target, c.Target(), cut(answerOf(c), answers))
 	line = strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " ")
 	for _, m := range marks {
-		line += "\n" + cut("  >>       "+m+meaning(m), columns)
+		line += "\n" + strings.TrimSuffix(struck(m), "\n")
 	}
 	if c.Body != "" && slices.Contains(t.bodies, c.Index) {
 		line += "\n" + cut(sign+"       with "+c.Body, columns)
 	}
 	return line
+}
+
+// strike is before what was done to a run, in its table of calls.
+const strike = "  >>       "
+
+// struck is what was done to a run as lines of its table.
+func struck(mark string) (text string) {
+	for line := range strings.Lines(wrappedIn(mark, "  ", columns-len(strike))) {
+		text += strike + line
+	}
+	return text
+}
+
+// mark says what a fault is, and which object or event it concerns where that is not the call.
+func mark(f history.Fault) string {
+	switch {
+	case f.Kind == "race" && f.At != "":
+		return "race: a user acts just before: " + f.At
+	case f.Kind == "forged" && f.At != "":
+		return "forged: just before, " + f.At
+	case f.Kind == "stale-read" && f.At != "":
+		return "stale-read: just before, " + f.At + " does not show what the API server has sent already"
+	case f.Kind == "stale-pass" && f.At != "":
+		return "stale-pass: the reconcile of " + strings.TrimPrefix(f.At, "pass of ") + " does not see what the API server has sent already"
+	case f.Event == "":
+		return f.Kind + meaning(f.Kind)
+	}
+	watch := "the watch of " + strings.TrimPrefix(f.At, "events of ")
+	switch f.Kind {
+	case "late":
+		return "late: " + f.Event + ", and what follows in " + watch + ", waits while the operator goes on"
+	case "merged":
+		return "merged: " + f.Event + ", and what follows in " + watch + ", waits while the operator goes on; then the cache sees only the last versions"
+	case "gone":
+		return "gone: before " + f.Event + ", " + watch + " ends with 410 Gone, the cache lists again"
+	case "closed":
+		return "closed: before " + f.Event + ", " + watch + " ends, and is opened again"
+	case "twice":
+		return "twice: " + f.Event + " comes once more"
+	}
+	return f.Kind + meaning(f.Kind)
 }
 
 // passOf is the object whose reconcile makes a call, "-" for none.
@@ -298,6 +339,9 @@ func shown(in Input) []int {
 			s.around(at, beforeFault, afterFault)
 		}
 	}
+	if len(in.Run.Faults) > 0 {
+		s.failed(momentOf(in.Run, in.Run.Faults[0]), failures)
+	}
 	if v := in.Violations; len(v) > 0 && len(in.Run.Faults) > 0 { // from the cause to the effect
 		s.between(momentOf(in.Run, in.Run.Faults[0]), v[0].Call)
 	}
@@ -352,6 +396,17 @@ func (s *selection) around(center, before, after int) {
 	s.want(center)
 	s.take(center+1, 1, after)
 	s.take(center-1, -1, before)
+}
+
+// failed takes n telling calls after one that were answered with an error: a conflict, for example, but not that there is nothing.
+func (s *selection) failed(from, n int) {
+	for i := from + 1; n > 0 && from >= 0 && s.has(i); i++ {
+		c := &s.calls[i]
+		failed := c.Err != "" && (c.Write || c.Code != http.StatusNotFound) || c.Side == history.External && c.Code >= http.StatusInternalServerError
+		if failed && s.telling(c) && s.want(i) {
+			n--
+		}
+	}
 }
 
 // between takes the telling calls after one and before another.

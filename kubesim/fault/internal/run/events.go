@@ -35,6 +35,22 @@ type delivery struct {
 	store.Held
 }
 
+// words are the event in words: "the change of databases.demo.dev default/orders".
+func (d delivery) words() string {
+	what := "the change of "
+	switch {
+	case d.Change.Before == nil:
+		what = "the creation of "
+	case d.Change.After == nil:
+		what = "the deletion of "
+	}
+	parts := strings.Split(strings.Trim(d.Change.Key, "/"), "/")
+	if grouped := len(parts) > 3 || len(parts) == 3 && strings.Contains(parts[0], "."); grouped { // else it is of the core group
+		parts = append([]string{parts[1] + "." + parts[0]}, parts[2:]...)
+	}
+	return what + parts[0] + " " + strings.Join(parts[1:], "/")
+}
+
 func newEvents(s schedule.Schedule, record *history.Recorder, learned *Learned) *events {
 	return &events{schedule: s, record: record, learned: learned, hold: history.Nobody, current: history.Nobody}
 }
@@ -54,7 +70,7 @@ func (e *events) again() bool {
 func (e *events) deliver(d delivery) {
 	if f, ok := e.schedule.Find(e.learned.Deliveries, schedule.Twice); ok {
 		e.repeat = &d
-		e.record.Disturbed(f.Kind, len(e.record.Run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"))
+		e.record.DisturbedEvent(f.Kind, len(e.record.Run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"), d.words())
 	}
 	e.learned.Deliveries++
 	e.setCaching(true)

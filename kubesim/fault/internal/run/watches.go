@@ -49,7 +49,7 @@ func (e *events) interrupt(d delivery) bool {
 		return false
 	}
 	e.learned.Deliveries++
-	e.record.Disturbed(f.Kind, len(e.record.Run.Calls), "events of "+strings.Trim(d.Prefix, "/"))
+	e.record.DisturbedEvent(f.Kind, len(e.record.Run.Calls), "events of "+strings.Trim(d.Prefix, "/"), d.words())
 	if f.Kind == schedule.Gone || f.Kind == schedule.Closed {
 		e.end(d, f.Kind == schedule.Gone)
 		return true
