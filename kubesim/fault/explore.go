@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ func (e *exploration) note() {
 			e.report.unused = append(e.report.unused, w)
 		}
 	}
-	if !e.options.suite {
+	if !e.options.suite && e.report.Unplayed == 0 { // what was not played may need it
 		e.report.Notes = append(e.report.Notes, needless(e.report.unused)...)
 	}
 }
@@ -186,6 +187,10 @@ func (e *exploration) playAll() error {
 	if err != nil {
 		return err
 	}
+	if *listFlag {
+		e.list(jobs)
+		return nil
+	}
 	e.announce()
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.over, func(j run.Job, r run.Result) {
 		if r.Void {
@@ -200,6 +205,17 @@ func (e *exploration) playAll() error {
 	})
 	e.stop(played, len(jobs))
 	return err
+}
+
+// list writes the tokens of schedules to the test's log instead of playing them.
+func (e *exploration) list(jobs []run.Job) {
+	tokens := make([]string, len(jobs))
+	for i, j := range jobs {
+		tokens[i] = j.Schedule.Token(e.scenario.Name)
+	}
+	e.t.Log(plural(len(jobs), "schedule") + ", in the order in which they are played:\n" + strings.Join(tokens, "\n"))
+	e.report.Unplayed = len(jobs)
+	e.report.Notes = append(e.report.Notes, "with -fault.list, no schedule is played")
 }
 
 // unplayed is the report of a scenario that a flag does not name. It may be of another one in the same test.

@@ -23,8 +23,12 @@ var replayFlag = flag.String("fault.replay", "", "play only the schedule with th
 //arch:state a command line flag, which is one per process
 var callsFlag = flag.Bool("fault.calls", false, "show all calls: of the undisturbed run, or with -fault.replay of that schedule")
 
+//arch:state a command line flag, which is one per process
+var listFlag = flag.Bool("fault.list", false, "list the tokens of all schedules in the test's log (-v), and play none of them")
+
 // Run explores a scenario and fails the test for each way in which an invariant was broken.
 // With -fault.replay it plays only that schedule. With -fault.calls the log has all calls of the run.
+// With -fault.list it has the tokens of all schedules, of which none is played.
 func Run(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
 	r := Explore(t, s, opts...)

@@ -32,7 +32,7 @@ type Report struct {
 	// Schedules counts the schedules that were played, by kind, and Pruned those that were not, by rule.
 	Schedules map[Kind]int
 	Pruned    map[Rule]int
-	// Unplayed is how many schedules were not played because the time was over.
+	// Unplayed is how many schedules were not played because the time was over, or because they were only listed.
 	Unplayed int
 	// Masked are fields of objects in which two undisturbed runs differ. Their content is random, so
 	// they are not compared.
