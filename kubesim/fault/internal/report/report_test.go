@@ -300,7 +300,8 @@ func TestSummary(t *testing.T) {
 		"replay that holds": {"it is said", report.Exploration{Scenario: "x", Replay: &report.Replay{Schedule: "race@8(1)"}}, "x: replayed race@8(1): every invariant held"},
 		"replay of nothing": {
 			"the undisturbed run has no schedule",
-			report.Exploration{Scenario: "x", Replay: &report.Replay{Broke: []string{"I5"}}}, "x: replayed the undisturbed run: broke I5",
+			report.Exploration{Scenario: "x", Replay: &report.Replay{Broke: []string{"I5"}}},
+			"x: replayed the undisturbed run: broke I5",
 		},
 		"replay too early": {
 			"it is not taken for one that holds",
