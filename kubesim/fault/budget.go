@@ -29,19 +29,29 @@ type clock struct {
 const (
 	margin  = time.Minute
 	reserve = 20 * time.Second
+	// least is for a run that is being played, and for the report: the test's end by its deadline would lose those of all scenarios.
+	least = 5 * time.Second
 )
 
 // newClock returns a clock that begins to run.
 func (e *exploration) newClock() clock {
-	now := time.Now()
+	deadline, _ := e.t.Deadline()
+	return clockFor(time.Now(), deadline, e.options)
+}
+
+// clockFor returns a clock for an exploration that begins now, in a test with a deadline; zero if it has none.
+func clockFor(now, deadline time.Time, o options) clock {
 	c := clock{began: now}
-	if deadline, ok := e.t.Deadline(); ok {
+	if !deadline.IsZero() {
 		left := deadline.Sub(now)
-		c.until = now.Add(allowed(left, e.options.later))
-		c.last = deadline.Add(-min(margin, left/8) / 2)
+		c.until = now.Add(allowed(left, o.later))
+		c.last = deadline.Add(-max(least, min(margin, left/8)/2))
 	}
-	if d := e.options.budget; d > 0 {
-		c.until = now.Add(d)
+	if o.budget > 0 {
+		c.until = now.Add(o.budget)
+	}
+	if !c.last.IsZero() && c.last.Before(c.until) {
+		c.until = c.last
 	}
 	return c
 }

@@ -114,3 +114,29 @@ func TestAllowed(t *testing.T) {
 		}
 	}
 }
+
+// TestClock proves that nothing is played in the last seconds before the test's deadline, whatever the budget.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct{ left, budget, until, last time.Duration }{
+		{10 * time.Minute, 0, 9 * time.Minute, 9*time.Minute + 30*time.Second},
+		{80 * time.Second, 0, 70 * time.Second, 75 * time.Second},
+		{8 * time.Second, 0, 3 * time.Second, 3 * time.Second},
+		{2 * time.Second, 0, -3 * time.Second, -3 * time.Second},
+		{10 * time.Minute, time.Hour, 9*time.Minute + 30*time.Second, 9*time.Minute + 30*time.Second},
+		{10 * time.Minute, time.Minute, time.Minute, 9*time.Minute + 30*time.Second},
+		{0, 0, 0, 0},
+		{0, time.Minute, time.Minute, 0},
+	} {
+		var deadline time.Time
+		if test.left > 0 {
+			deadline = now.Add(test.left)
+		}
+		c := clockFor(now, deadline, options{budget: test.budget})
+		until, last := c.until, c.last
+		if (until.IsZero() != (test.until == 0) || !until.IsZero() && until.Sub(now) != test.until) || (last.IsZero() != (test.last == 0) || !last.IsZero() && last.Sub(now) != test.last) {
+			t.Errorf("of %v with a budget of %v, schedules begin for %v and all runs for %v, want %v and %v", test.left, test.budget, until.Sub(now), last.Sub(now), test.until, test.last)
+		}
+	}
+}
