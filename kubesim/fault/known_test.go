@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -377,6 +378,45 @@ func TestGoroutineThatStays(t *testing.T) {
 	for range 2 {
 		if r := w.Play(t, run.Job{}); r.Err != nil || !r.Leaked || r.Lost || len(r.Run.Calls) != len(e.reference.Run.Calls) {
 			t.Errorf("%v, leaked %v, lost %v, %d calls of %d; want the worker's server kept", r.Err, r.Leaked, r.Lost, len(r.Run.Calls), len(e.reference.Run.Calls))
+		}
+	}
+}
+
+// TestEmptyLists proves that a list without elements is no different from none, as Grafana's operator leaves out after a restart what it
+// wrote as an empty list before, and that one with an element is different.
+func TestEmptyLists(t *testing.T) {
+	for element, want := range map[string]string{"": "", "a": "found.* of Gem default/red"} {
+		r := Explore(t, Scenario{
+			Name: "lists", Steps: []Step{Create(custom("Gem", "red"))}, Races: []Step{},
+			Operator: Operator{
+				CRDs: Manifests(definition("gems", "Gem")),
+				SetUp: func(mgr ctrl.Manager, _ *Env) error {
+					seen := false
+					c := mgr.GetClient()
+					return ctrl.NewControllerManagedBy(mgr).Named("gems").For(custom("Gem", "")).Complete(reconcile.Func(
+						func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+							gem := custom("Gem", "")
+							if err := c.Get(ctx, req.NamespacedName, gem); err != nil || seen {
+								return reconcile.Result{}, client.IgnoreNotFound(err)
+							}
+							seen = true
+							found := []any{}
+							if element != "" {
+								found = append(found, element)
+							}
+							if gem.Object["looked"] == nil {
+								gem.Object["looked"], gem.Object["found"] = true, found
+							} else {
+								delete(gem.Object, "found")
+							}
+							return reconcile.Result{}, c.Update(ctx, gem)
+						}))
+				},
+			},
+		}, Only(Crashes))
+		got := strings.Join(r.texts(), "\n")
+		if (got == "") != (want == "") || !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("with %q: want %q, found\n%s", element, want, got)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (x *index) earlierInPass(s *history.Silence, c *history.Call) (all []int) {
 // changes nothing. An event is no change to what an operator works on.
 func (x *index) isGreeting(s *history.Silence, c *history.Call) bool {
 	switch {
-	case !c.Write || c.Process < s.Restarted || c.Changed && !history.Housekeeping(c.Group, c.Resource):
+	case !c.Write || c.Process < s.Restarted || x.changesAnything(c) && !history.Housekeeping(c.Group, c.Resource):
 		return false
 	case c.Pass == history.Nobody && x.isAnnouncement(c):
 		return x.isAnnouncedAtFirst(c)
@@ -202,6 +202,15 @@ func (x *index) isGreeting(s *history.Silence, c *history.Call) bool {
 		return c.At.Sub(x.run.Processes[c.Process].Started) < pause
 	}
 	return x.isFirst(&x.run.Passes[c.Pass])
+}
+
+// changesAnything reports whether a write changes more than whether an empty list is there.
+func (x *index) changesAnything(c *history.Call) bool {
+	if !c.Changed {
+		return false
+	}
+	i := slices.IndexFunc(x.run.Changes, func(h history.Change) bool { return h.Call == c.Index })
+	return i < 0 || x.run.Changes[i].Before == nil || x.run.Changes[i].After == nil || !state.SameButEmptyLists(x.run.Changes[i].Before, x.run.Changes[i].After)
 }
 
 // isFirst reports whether a pass is the first of its controller and process for its object.

@@ -129,7 +129,6 @@ metadata:
 spec:
   empty: {}
   name: "yes"
-  none: []
   size: 3
   zones:
   - b

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,7 +81,7 @@ func (p *printer) fields(indent int, m map[string]any, rules []string, in string
 			v = decoded(v)
 		}
 		inner, drop := below(rules, key)
-		if drop || p.isNoise(in, key, v, indent) || isEmptied(v, inner) {
+		if drop || p.isNoise(in, key, v, indent) || isEmptied(v, inner) || isEmptyList(v) {
 			p.keep(rules, key, v)
 			continue
 		}
@@ -252,6 +253,38 @@ func isEmptied(v any, rules []string) bool {
 		}
 	}
 	return true
+}
+
+// isEmptyList reports whether a value is a list without elements, which by the API conventions means the same as none.
+func isEmptyList(v any) bool {
+	list, ok := v.([]any)
+	return ok && len(list) == 0
+}
+
+// SameButEmptyLists reports whether two versions of an object differ at most in their versions, in who wrote them, and in lists that one
+// lacks and that are empty in the other.
+func SameButEmptyLists(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(withoutEmptyLists(a.Object, true), withoutEmptyLists(b.Object, true))
+}
+
+// withoutEmptyLists copies a map without the empty lists in it and in its maps, and an object also without its versions and writers.
+func withoutEmptyLists(m map[string]any, object bool) map[string]any {
+	c := make(map[string]any, len(m))
+	for key, v := range m {
+		switch inner, isMap := v.(map[string]any); {
+		case isEmptyList(v):
+		case isMap:
+			c[key] = withoutEmptyLists(inner, false)
+		default:
+			c[key] = v
+		}
+	}
+	if meta, ok := c["metadata"].(map[string]any); ok && object {
+		for _, key := range []string{"resourceVersion", "generation", "managedFields"} {
+			delete(meta, key)
+		}
+	}
+	return c
 }
 
 // observed says how far an observed generation is behind.
