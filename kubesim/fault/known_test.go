@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -145,6 +146,50 @@ func TestTimers(t *testing.T) {
 				return strings.Contains(s, "the cluster is at rest, yet the operator wrote to Kubernetes")
 			}) {
 				t.Errorf("%s every seven minutes, and that is not found: %q", test.why, r.texts())
+			}
+		})
+	}
+}
+
+// TestRefused proves that a pass which fails because the external API refuses something may come again at rest, less and less often
+// as the workqueue has it, and that nothing else may.
+func TestRefused(t *testing.T) {
+	refused := errors.New("403 Forbidden: no more than one box")
+	tests := map[string]struct {
+		why   string
+		ask   func(*shelf) (string, error)
+		again time.Duration // instead of the error
+		want  string
+	}{
+		"refused": {"only the shelf can say when it has room", func(*shelf) (string, error) { return "", refused }, 0, ""},
+		"polled": {"it asks for ever at the same rate", func(*shelf) (string, error) { return "", refused }, 7 * time.Minute,
+			"the cluster is at rest, yet the operator wrote to the external API"},
+		"answered": {"nothing is refused", func(*shelf) (string, error) { return "", nil }, 0, "the cluster is at rest, yet the operator wrote to Kubernetes"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Explore(t, Scenario{
+				Name: name, Steps: []Step{Create(configMap("a"))}, Races: []Step{}, ExternalAPI: newShelf,
+				Operator: Operator{SetUp: func(mgr ctrl.Manager, env *Env) error {
+					return does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+						metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "asked", "yes")
+						if err := c.Update(ctx, cm); err != nil {
+							return 0, err
+						}
+						if _, err := Write(ctx, env, "put box", test.ask); err != nil && test.again > 0 {
+							return test.again, nil
+						}
+						return 0, refused
+					})(mgr, env)
+				}},
+			}, Only(Crashes), AtMost(1, Crashes))
+			found := strings.Join(r.texts(), "\n")
+			if (found == "") != (test.want == "") || !strings.Contains(found, test.want) {
+				t.Errorf("%s: want %q, found\n%s", test.why, test.want, found)
+			}
+			note := "at rest the operator tries again what the external API refuses: put box"
+			if n := len(slices.DeleteFunc(slices.Clone(r.Notes), func(s string) bool { return s != note })); (n == 1) != (test.want == "") || n > 1 {
+				t.Errorf("%s: %d notes in %q say %q", test.why, n, r.Notes, note)
 			}
 		})
 	}

@@ -1,7 +1,10 @@
 package invariant
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +19,7 @@ import (
 type noise struct {
 	text, subject string
 	calls         []*history.Call
+	refused       *history.Call // what the external API refuses, if these calls try that again
 }
 
 // findNoise is I5: an operator at rest writes nothing and reads from its caches. Habits that do no harm
@@ -79,24 +83,25 @@ func (x *index) when(s *history.Silence, c *history.Call) string {
 // noises returns what the operator did in a silence, writes first, and how often it read the external API.
 func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 	var kinds [3][]*noise
+	vain, refusals := x.vainTries(s), x.refusals(s)
 	add := func(kind int, text string, c *history.Call) {
-		subject := text + " " + c.Sort()
-		i := slices.IndexFunc(kinds[kind], func(n *noise) bool { return n.subject == subject })
+		subject, refused := text+" "+c.Sort(), refusals[c.Pass]
+		i := slices.IndexFunc(kinds[kind], func(n *noise) bool { return n.subject == subject && (n.refused == nil) == (refused == nil) })
 		if i < 0 {
 			i = len(kinds[kind])
-			kinds[kind] = append(kinds[kind], &noise{text: text, subject: subject})
+			kinds[kind] = append(kinds[kind], &noise{text: text, subject: subject, refused: refused})
 		}
 		kinds[kind][i].calls = append(kinds[kind][i].calls, c)
 	}
-	vain := x.vainTries(s)
 	for i := max(s.Call, 0); i < min(s.LastCall, len(x.run.Calls)); i++ {
 		c := &x.run.Calls[i]
 		switch {
 		case vain[c.Pass]:
 		case c.Side == history.External && c.Write:
 			add(1, "wrote to the external API", c)
-		case c.Side == history.External:
+		case c.Side == history.External && refusals[c.Pass] == nil:
 			looks++
+		case c.Side == history.External:
 		case x.isAnnouncement(c):
 			add(0, "wrote to Kubernetes", c)
 		case history.Housekeeping(c.Group, c.Resource) || c.Resource == "":
@@ -112,9 +117,13 @@ func (x *index) noises(s *history.Silence) (all []*noise, looks int) {
 	return slices.Concat(kinds[0], kinds[1], kinds[2]), looks
 }
 
-// habit says what an operator does at rest that does no harm: in its first pass after a restart it writes
-// what is there already, or, in the undisturbed run, a timer of its own begins something. It is empty for noise.
+// habit says what an operator does at rest that does no harm: it tries again what the external API refuses, in its first pass
+// after a restart it writes what is there already, or, in the undisturbed run, a timer of its own begins something. It is
+// empty for noise.
 func (x *index) habit(s *history.Silence, n *noise, undisturbed bool) string {
+	if n.refused != nil {
+		return "at rest the operator tries again what the external API refuses: " + target(n.refused)
+	}
 	if s.Restarted == history.Nobody {
 		return ""
 	}
@@ -325,6 +334,23 @@ func (x *index) vainTries(s *history.Silence) map[int]bool {
 		}
 	}
 	return passes
+}
+
+// refusals are, by the passes of a silence that fail because the external API refuses something, and in which nothing changes, what it
+// refuses. The workqueue repeats such a pass less and less often, and nobody but the external API can say that it may succeed now.
+func (x *index) refusals(s *history.Silence) map[int]*history.Call {
+	refused, changed := map[int]*history.Call{}, map[int]bool{}
+	for i := max(s.Call, 0); i < min(s.LastCall, len(x.run.Calls)); i++ {
+		switch c := &x.run.Calls[i]; {
+		case c.Pass == history.Nobody || x.run.Passes[c.Pass].Err == "":
+		case c.Changed && !history.Housekeeping(c.Group, c.Resource):
+			changed[c.Pass] = true
+		case c.Side == history.External && (c.Err != "" || c.Code >= http.StatusBadRequest):
+			refused[c.Pass] = cmp.Or(refused[c.Pass], c)
+		}
+	}
+	maps.DeleteFunc(refused, func(pass int, _ *history.Call) bool { return changed[pass] })
+	return refused
 }
 
 // isAnnouncement reports whether a call creates an event, except the one about a new leader. Later writes of an
