@@ -24,6 +24,21 @@ import (
 // Files joins file systems, for an Operator whose CRDs or RBAC are in several places.
 func Files(all ...fs.FS) fs.FS { return joined(all) }
 
+// Paths returns folders and files, such as "../../config/rbac/role.yaml", relative to the folder of the test. One that does not exist is
+// refused when it is read.
+func Paths(places ...string) fs.FS {
+	var all []fs.FS
+	for _, place := range places {
+		f, err := fileOrFolder(place)
+		if err != nil {
+			folder, _ := os.Getwd() // else the path alone has to do
+			return refused{fmt.Errorf("fault.Paths: %w; give paths relative to the folder of the test, which is %s", err, folder)}
+		}
+		all = append(all, f)
+	}
+	return Files(all...)
+}
+
 // Manifests is a file system with the given text: YAML documents, such as what `helm template` prints. A document that is
 // not empty and has no kind is refused when the file is read.
 func Manifests(text string) fs.FS {
@@ -81,21 +96,29 @@ func Module(t testing.TB, module string, places ...string) fs.FS {
 	var all []fs.FS
 	for _, place := range places {
 		at := filepath.Join(dir, filepath.FromSlash(place))
-		info, err := os.Stat(at)
-		if err != nil {
+		f, err := fileOrFolder(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			t.Fatalf("fault.Module: module %s has no folder or file %q; it would be %s", module, place, at)
-		}
-		if info.IsDir() {
-			all = append(all, os.DirFS(at))
-			continue
-		}
-		text, err := os.ReadFile(at)
-		if err != nil {
+		case err != nil:
 			t.Fatalf("fault.Module: %v", err)
 		}
-		all = append(all, fstest.MapFS{info.Name(): &fstest.MapFile{Data: text, Mode: 0o444}})
+		all = append(all, f)
 	}
 	return Files(all...)
+}
+
+// fileOrFolder is a file system of a folder, or of one file.
+func fileOrFolder(path string) (fs.FS, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return os.DirFS(path), nil
+	}
+	text, err := os.ReadFile(path)
+	return fstest.MapFS{info.Name(): &fstest.MapFile{Data: text, Mode: 0o444}}, err
 }
 
 // moduleDir asks the go command where a module's files are.

@@ -56,6 +56,31 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestPaths proves that a folder and a file beside others can be given by their paths, that no other file counts, and that a path
+// that is wrong is one sentence.
+func TestPaths(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for name, text := range map[string]string{
+		"crds/a.yaml":  strings.ReplaceAll(crdOf, "%s", "as.example.com"),
+		"other/b.yaml": strings.ReplaceAll(crdOf, "%s", "bs.example.com"),
+		"other/c.yaml": strings.ReplaceAll(crdOf, "%s", "cs.example.com"),
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crds, err := apiserver.ReadCRDs(Paths("crds", "other/b.yaml"))
+	if err != nil || len(crds) != 2 || crds[0].Name != "as.example.com" || crds[1].Name != "bs.example.com" {
+		t.Errorf("found %v: %v; want that of the folder and that of the file", crds, err)
+	}
+	_, err = apiserver.ReadCRDs(Paths("crds", "other/d.yaml"))
+	want := "kubesim: read CRDs: fault.Paths: stat other/d.yaml: no such file or directory; give paths relative to the folder of the test, which is " + folder
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // TestLists proves that the objects of a List count like those in documents of their own.
 func TestLists(t *testing.T) {
 	crd := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com}, spec: {group: example.com}}"
