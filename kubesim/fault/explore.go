@@ -43,8 +43,10 @@ type exploration struct {
 	quietUses []apiserver.Use
 	plan      *plan.Plan
 	quiet     map[run.Racing]*history.Run   // what races are compared with; nil if they were not played
+	renewals  map[run.Racing]*renewal       // by the races that re-create
 	early     map[run.Racing]*history.Run   // those in which the user came before the step
 	ends      map[run.Racing][]*history.Run // what races may end as, too
+	broken    map[run.Racing]bool           // those of them that broke something by themselves
 	raced     map[int]bool                  // the races that changed something; nil if none were played
 	converted []string                      // CRDs that the operator converts although their manifests do not say so
 	report    Report
@@ -200,11 +202,15 @@ func (e *exploration) playAll() error {
 			e.report.Schedules[Kind(cmp.Or(j.Family, j.Schedule.Family()))]++
 		}
 		e.noteRace(j, r)
+		e.noteRenewal(j, r)
 		e.notePlayed(j, r, e.find(j, r))
 		e.teller.did()
 	})
 	e.stop(played, len(jobs))
-	return err
+	if err != nil {
+		return err
+	}
+	return e.findAvoidable()
 }
 
 // list writes the tokens of schedules to the test's log instead of playing them.
@@ -333,20 +339,27 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 		jobs = append(jobs, e.quietRace(r))
 	}
 	like := map[run.Racing]*history.Run{}
-	e.raced = map[int]bool{}
+	e.raced, e.broken = map[int]bool{}, map[run.Racing]bool{}
 	err := e.play("run with a race at rest", jobs, func(j run.Job, r run.Result) {
 		e.noteRace(j, r)
-		e.find(run.Job{Schedule: j.Schedule}, r)
+		if e.find(run.Job{Schedule: j.Schedule}, r) != "" {
+			e.broken[j.Racing] = true
+		}
 		if !r.Void && r.Err == nil {
 			e.relate(r.Run)
-			like[j.Racing] = r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
+			quiet := r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
+			quiet.Title = "if the user does so at rest"
+			like[j.Racing] = quiet
 		}
 	})
-	if err == nil {
-		e.quiet = like
-		err = e.earlyChanges()
+	if err != nil {
+		return nil, err
 	}
-	return like, err
+	e.quiet = like
+	if err := e.earlyChanges(); err != nil {
+		return nil, err
+	}
+	return like, e.renew()
 }
 
 func (e *exploration) quietRace(r run.Racing) run.Job {

@@ -173,6 +173,12 @@ func (e *exploration) raceEnds(at run.Racing) []*history.Run {
 		ends = append(ends, e.early[at])
 	case race.again != nil:
 		ends = append(ends, reference)
+		if w := e.renewals[at]; w != nil && w.once != nil && w.changed {
+			ends = append(ends, w.once)
+		}
+		if w := e.renewals[at]; w != nil && w.wrong {
+			ends = append(ends, w.rest)
+		}
 	case race.victim != nil && created != nil && isSameObject(race.victim, created):
 		ends = append(ends, reference.EndingAs(at.Step, reference.Steps[at.Step-1].State))
 	}

@@ -158,6 +158,11 @@ func TestEarlyChange(t *testing.T) {
 		if got := len(r.texts()); got != want || r.Schedules[Races] == 0 {
 			t.Errorf("it gives %s: %d findings of %v, want %d:\n%s", gives, got, r.Schedules, want, strings.Join(r.texts(), "\n"))
 		}
+		for _, text := range r.texts() {
+			if !strings.Contains(text, "(- if the user does so at rest, + here)") || strings.Contains(text, "without the disturbance") {
+				t.Errorf("the report does not say with what the run is compared:\n%s", text)
+			}
+		}
 	}
 }
 

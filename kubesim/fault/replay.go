@@ -43,8 +43,11 @@ func (e *exploration) replay(token string) (Report, error) {
 	}
 	e.showCalls(played.Run)
 	e.report.Findings = nil // of runs that this one is compared with
-	e.find(j, played)
 	e.report.replay.Early = played.Void
+	if s.Has(schedule.Later) && e.scenario.raceSteps()[j.Racing.Race].again != nil {
+		return e.report, e.findAgain(j.Racing, token)
+	}
+	e.find(j, played)
 	if j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {
 		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
 	}

@@ -139,7 +139,7 @@ type Step struct {
 	object   client.Object // that it creates, for races
 	onObject bool          // it changes one object
 	early    bool          // may also happen at another moment
-	changed  client.Object // that it changes
+	changed  client.Object // that it changes or deletes
 	patch    string        // by this merge patch
 	victim   client.Object // that a race which nobody named deletes
 	again    *Step         // that follows once the object of this one is gone

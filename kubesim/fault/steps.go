@@ -192,7 +192,7 @@ func Delete(obj client.Object) Step {
 		Do: func(ctx context.Context, w *World) error {
 			return client.IgnoreNotFound(w.Client.Delete(ctx, inDefault(w, obj)))
 		},
-		onObject: true,
+		onObject: true, changed: obj,
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 type Run struct {
 	// Scenario is its name.
 	Scenario string
+	// Title is what a run is called in sentences about others that are compared with it: "if the user does so at rest". Empty is
+	// [Undisturbed].
+	Title string
 	// Calls are all requests of the operator's processes, in the order in which they were let
 	// through. Refused calls of dead processes are not among them; see Process.Fenced.
 	Calls []Call
@@ -56,6 +59,9 @@ type Run struct {
 	// sorted by path.
 	Webhooks []Webhook
 }
+
+// Undisturbed is what a run without a disturbance is called.
+const Undisturbed = "without the disturbance"
 
 // Side is where a call went.
 type Side int

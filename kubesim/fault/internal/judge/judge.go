@@ -60,6 +60,8 @@ type Judge struct {
 	known  map[string]bool                                         // what the undisturbed run breaks, by subject
 	habits []string
 	waived map[string]int
+
+	excused map[*history.Run][]string // subjects, by what runs are compared with
 }
 
 // Find returns what a run breaks; false if that is nothing.
@@ -87,7 +89,7 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 		})
 	}
 	if len(job.Schedule) > 0 {
-		return j.finding(job, r, like, j.unknown(found))
+		return j.finding(job, r, like, j.blamed(j.unknown(found), like))
 	}
 	// Its silence is judged by a run that keeps one after each step, see [Judge.Silences].
 	found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I5" })
@@ -174,9 +176,11 @@ func (j *Judge) finding(job run.Job, r run.Result, like *history.Run, found []hi
 	if found = j.unwaived(found); len(found) == 0 {
 		return Finding{}, false
 	}
+	found = titled(found, like)
 	token := job.Schedule.Token(j.Scenario)
 	text := report.Text(report.Input{
 		Run: r.Run, Undisturbed: like, Violations: found, Token: token, Test: j.Test, Package: ownPackage(), Whole: j.Whole,
+		AtRest: job.Schedule.Has(schedule.Later),
 	})
 	f := Finding{Token: token, Violations: found, Text: text, Job: job}
 	f.Step, f.Disturbed = firstFault(r.Run)

@@ -22,6 +22,8 @@ type Input struct {
 	Run, Undisturbed *history.Run
 	// Violations are what it broke, the most telling first; at least one.
 	Violations []history.Violation
+	// AtRest is set for a run in which a user comes when all is quiet.
+	AtRest bool
 	// Whole shows all calls rather than those that matter.
 	Whole bool
 }
@@ -51,7 +53,7 @@ func Text(in Input) string {
 	}
 	b.WriteByte('\n')
 	b.WriteString(schedule(in))
-	b.WriteString(details(in.Violations, height-strings.Count(b.String(), "\n")))
+	b.WriteString(details(in, height-strings.Count(b.String(), "\n")))
 	b.WriteString("\n" + command(in) + "\n")
 	return b.String()
 }
@@ -95,9 +97,10 @@ func Shown(all []Way) string {
 }
 
 // details shows what the first violation adds to its sentence, and how the state differs from that of
-// the undisturbed run, in about n lines.
-func details(all []history.Violation, n int) string {
+// the run that it is compared with, in about n lines.
+func details(in Input, n int) string {
 	var b strings.Builder
+	all := in.Violations
 	if len(all) == 0 {
 		return ""
 	}
@@ -107,11 +110,19 @@ func details(all []history.Violation, n int) string {
 	for _, v := range all {
 		if v.Detail != "" && v.Invariant == "I1" {
 			n -= strings.Count(b.String(), "\n") + 2
-			b.WriteString(excerpt("the state, where it differs (- without the disturbance, + with it):", v.Detail, max(n, 6)))
+			b.WriteString(excerpt("the state, where it differs ("+legend(in)+"):", v.Detail, max(n, 6)))
 			break
 		}
 	}
 	return b.String()
+}
+
+// legend says which of two states the signs are about.
+func legend(in Input) string {
+	if in.Undisturbed == nil || in.Undisturbed.Title == "" {
+		return "- " + history.Undisturbed + ", + with it"
+	}
+	return "- " + in.Undisturbed.Title + ", + here"
 }
 
 // excerpt shows the first n lines of a text.

@@ -30,6 +30,9 @@ func schedule(in Input) string {
 	}
 	var b strings.Builder
 	what := "undisturbed"
+	if in.AtRest {
+		what = "a user comes when all is quiet"
+	}
 	if len(r.Faults) > 0 {
 		what = faults(r.Faults)
 	}
@@ -344,6 +347,9 @@ func shown(in Input) []int {
 	}
 	if v := in.Violations; len(v) > 0 && len(in.Run.Faults) > 0 { // from the cause to the effect
 		s.between(momentOf(in.Run, in.Run.Faults[0]), v[0].Call)
+	}
+	if steps := in.Run.Steps; len(s.wanted) == 0 && in.AtRest && len(steps) > 0 {
+		s.around(steps[len(steps)-1].Call, beforeFault, 12)
 	}
 	if len(s.wanted) == 0 {
 		s.around(0, 0, 12)

@@ -101,7 +101,7 @@ func (p *play) live(settings sandbox.Settings) error {
 		if err := p.attend(func() error { return p.others.Race(*extra) }); err != nil {
 			return err
 		}
-		if err := p.endStep(Step{Name: extra.Name}, Job{}); err != nil {
+		if err := p.endStep(Step{Name: extra.Name}, Job{Like: p.job.Goal}); err != nil {
 			return err
 		}
 		p.step++
@@ -161,11 +161,8 @@ func (p *play) playStep(step Step) error {
 	if err := p.comeEarly(); err != nil {
 		return err
 	}
-	if p.job.Instead != nil && p.step == p.job.Last {
-		step.Do = p.job.Instead
-	}
-	if step.Do != nil {
-		if err := p.insist(func() error { return p.box.Do(step.By, step.Do) }); err != nil {
+	if do := p.doing(step); do != nil {
+		if err := p.insist(func() error { return p.box.Do(step.By, do) }); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
 	}
@@ -174,6 +171,17 @@ func (p *play) playStep(step Step) error {
 		return &stepError{p.step, step.Name, err}
 	}
 	return p.endStep(step, p.job)
+}
+
+// doing is what is done in the present step; nil only lets time pass.
+func (p *play) doing(step Step) func(context.Context, *sandbox.World) error {
+	switch {
+	case slices.Contains(p.job.Without, p.step):
+		return nil
+	case p.job.Instead != nil && p.step == p.job.Last:
+		return p.job.Instead
+	}
+	return step.Do
 }
 
 // comeEarly lets a user act before the last step, if the job wants that.

@@ -58,6 +58,10 @@ type Job struct {
 	Early  bool
 	// Instead is done in the last step in place of what that step does; nil does what it does.
 	Instead func(ctx context.Context, w *sandbox.World) error
+	// Without are steps in which nobody does anything.
+	Without []int
+	// Goal is how the run is to end after Extra, for which the operator gets the time that it may take; nil waits for nothing.
+	Goal *history.Run
 	// Keep makes snapshots; Watchful keeps silence after each step; States notes what is durable at each write.
 	Keep, Watchful, States bool
 	// Family is what the job is counted as; empty for the family of its schedule.

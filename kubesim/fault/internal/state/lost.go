@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -53,4 +54,17 @@ func lacksFalseOnly(before, after string) bool {
 func fieldOf(condition any, field string) any {
 	m, _ := condition.(map[string]any)
 	return m[field]
+}
+
+// InDeletion lists the objects in a state that are being deleted, by key.
+func InDeletion(s history.State) (keys []string) {
+	for _, key := range slices.Sorted(maps.Keys(s.Objects)) {
+		var object struct {
+			Metadata struct{ DeletionTimestamp string }
+		}
+		if sheet := s.Objects[key]; strings.Contains(sheet, "deletionTimestamp: ") && yaml.Unmarshal([]byte(sheet), &object) == nil && object.Metadata.DeletionTimestamp != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
