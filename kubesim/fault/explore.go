@@ -286,6 +286,9 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 
 // play plays jobs that schedules are planned by, and hands each result on, one at a time. What says what they are.
 func (e *exploration) play(what string, jobs []run.Job, done func(run.Job, run.Result)) error {
+	if len(jobs) == 0 {
+		return nil // and nothing to tell
+	}
 	e.teller.begin(part{what: what, all: len(jobs)})
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.mustEnd, func(j run.Job, r run.Result) {
 		done(j, r)

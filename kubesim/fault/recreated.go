@@ -166,7 +166,7 @@ func (e *exploration) findWrong(all []*renewal, isWrong func(*renewal, history.S
 		}
 		w.wrong, e.quiet[w.at] = true, w.once
 		if !w.broken {
-			e.report.Findings = append(e.report.Findings, newFinding(f))
+			e.add(f)
 		}
 	})
 }

@@ -43,6 +43,8 @@ func TestRecreatedBeforeItsChange(t *testing.T) {
 						return 0, c.Create(ctx, child)
 					case err != nil || size >= cm.Data["size"]:
 						return 0, err
+					case cm.Annotations["state"] != "grows":
+						return 0, annotated(ctx, c, cm, "grows")
 					}
 					return 0, c.Update(ctx, child)
 				})},
