@@ -55,10 +55,12 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 	}
 	e.simulation.State.Lists = state.ListsOf(c.CRDs)
 	e.simulation.State.Foreign = slices.Concat(s.Foreign, s.Operator.Ignored)
-	if e.worker, err = e.simulation.NewWorker(); err != nil {
+	w, err := e.simulation.Hire()
+	if err != nil {
 		return nil, err
 	}
-	e.mapper = e.worker.Mapper()
+	e.mapper = w.Mapper()
+	e.simulation.Dismiss(w)
 	return e, nil
 }
 

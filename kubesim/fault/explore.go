@@ -36,7 +36,6 @@ type exploration struct {
 	teller     *teller
 	told       map[string]bool // the groups of findings that the teller knows
 	cost       time.Duration   // of one run, in real time
-	worker     *run.Worker     // for one run at a time; nil if there is none yet, or none any more
 
 	reference run.Result // the undisturbed run
 	unfit     run.Result // the undisturbed run that did not come to its end; none if all did

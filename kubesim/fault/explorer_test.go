@@ -33,7 +33,7 @@ func prepared(t *testing.T, s Scenario) (*exploration, *run.Worker) {
 	if err := e.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	w, err := e.simulation.NewWorker()
+	w, err := e.simulation.Hire()
 	if err != nil {
 		t.Fatal(err)
 	}

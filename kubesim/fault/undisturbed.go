@@ -143,14 +143,13 @@ func (e *exploration) alone(j run.Job) (r run.Result, err error) {
 	if e.mustEnd() {
 		return r, overAt(e.clock.last)
 	}
-	if e.worker == nil {
-		if e.worker, err = e.simulation.NewWorker(); err != nil {
-			return r, err
-		}
+	w, err := e.simulation.Hire()
+	if err != nil {
+		return r, err
 	}
-	r = e.worker.Play(e.t, j)
-	if r.Lost {
-		e.worker = nil
+	r = w.Play(e.t, j)
+	if !r.Lost {
+		e.simulation.Dismiss(w)
 	}
 	return r, nil
 }

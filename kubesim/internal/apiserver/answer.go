@@ -53,11 +53,14 @@ func Body(r *http.Request) []byte {
 
 // Name is the namespace and name of the object in a body; empty if it has none.
 func Name(body []byte) types.NamespacedName {
-	var o metav1.PartialObjectMetadata
 	if bytes.HasPrefix(body, []byte("{")) {
-		_ = json.Unmarshal(body, &o) // what is no object has no name
-		return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+		var named struct { // decoding all metadata takes much longer
+			Metadata struct{ Name, Namespace string } `json:"metadata"`
+		}
+		_ = json.Unmarshal(body, &named) // what is no object has no name
+		return types.NamespacedName{Namespace: named.Metadata.Namespace, Name: named.Metadata.Name}
 	}
+	var o metav1.PartialObjectMetadata
 	var unknown runtime.Unknown
 	raw, isProtobuf := bytes.CutPrefix(body, []byte("k8s\x00"))
 	if !isProtobuf || unknown.Unmarshal(raw) != nil || o.Unmarshal(unknown.Raw) != nil {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -37,24 +38,31 @@ type definition struct {
 	*apiextensionsv1.CustomResourceDefinition
 	// print is the same for definitions that are served in the same way.
 	print [sha256.Size]byte
+	// stored is what it was read from.
+	stored store.Stored
 }
 
 // definitions are those of a cluster, sorted by name. They must not be modified.
 type definitions []*definition
 
 //arch:state it names a computation; its results are kept in each cluster
-var definitionsOf = store.NewMemo(newDefinitions, crdPrefix+"/")
+var definitionsOf = store.NewRenewed(newDefinitions, crdPrefix+"/")
 
-func newDefinitions(stored []store.Stored) definitions {
+// newDefinitions reads CRDs. Those that have not changed are the same as before: some are large.
+func newDefinitions(before definitions, stored []store.Stored) definitions {
 	var all definitions
 	for _, s := range stored {
+		if d := before.byName(strings.TrimPrefix(s.Key, crdPrefix+"/")); d != nil && d.stored.Rev == s.Rev && bytes.Equal(d.stored.Data, s.Data) {
+			all = append(all, d)
+			continue
+		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := json.Unmarshal(s.Data, crd); err != nil {
 			panic("kubesim: " + s.Key + " cannot be read: " + err.Error()) // a registry wrote it
 		}
 		crd.ResourceVersion = strconv.FormatInt(s.Rev, 10)
 		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
-		all = append(all, &definition{crd, fingerprint(crd)})
+		all = append(all, &definition{crd, fingerprint(crd), s})
 	}
 	return all
 }

@@ -53,6 +53,9 @@ func (s *Server) tend(r *http.Request, db *store.DB) error {
 	for before := int64(0); before != db.Revision(); { // a CRD that goes frees its names for another
 		before = db.Revision()
 		for _, d := range definitionsOf.Of(db) {
+			if d.DeletionTimestamp == nil && d.hasItsNames() {
+				continue
+			}
 			crd := d.CustomResourceDefinition.DeepCopy()
 			if crd.DeletionTimestamp != nil {
 				err = s.finish(ctx, db, client, crd)
@@ -67,11 +70,14 @@ func (s *Server) tend(r *http.Request, db *store.DB) error {
 	return nil
 }
 
-// accept brings the status of a CRD up to date and reports whether there was anything to do.
+// hasItsNames reports whether all names of a CRD are accepted.
+func (d *definition) hasItsNames() bool {
+	return equality.Semantic.DeepEqual(d.Spec.Names, d.Status.AcceptedNames)
+}
+
+// accept brings the status of a CRD that does not have all its names up to date and reports whether there was anything
+// to do.
 func accept(crd *apiextensionsv1.CustomResourceDefinition, all definitions) bool {
-	if equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) {
-		return false
-	}
 	before := crd.Status.DeepCopy()
 	names := namesOf(crd, all)
 	apihelpers.SetCRDCondition(crd, names)

@@ -80,6 +80,22 @@ func (s *Server) KindNamed(db *store.DB, name schema.GroupVersionKind) (Kind, bo
 	return Kind{}, false
 }
 
+// Plain returns a kind whose objects clients read as they are stored, whatever else there is in a cluster: a built-in kind in
+// the version that is stored, or a custom one that has no other version. print differs when the kind does.
+func (s *Server) Plain(db *store.DB, name schema.GroupVersionKind) (k Kind, print string, ok bool) {
+	for prefix, k := range s.core.kinds {
+		if k.kind == name {
+			return k.public(prefix), "", true
+		}
+	}
+	for _, d := range definitionsOf.Of(db) {
+		if d.Spec.Group == name.Group && d.Spec.Names.Kind == name.Kind && len(d.Spec.Versions) == 1 && d.Spec.Versions[0].Name == name.Version {
+			return d.public(name.Version), string(d.print[:]), d.served()
+		}
+	}
+	return Kind{}, "", false
+}
+
 func (k kind) public(prefix string) Kind {
 	return Kind{Resource: k.resource, Kind: k.kind, Namespaced: k.namespaced, Prefix: prefix}
 }

@@ -62,12 +62,28 @@ func New(crds []*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	return s, s.install(crds)
 }
 
+// Another returns a server for the same CRDs, which costs nothing. Both may be used at the same time.
+func (s *Server) Another() *Server {
+	o := newServer(s.core)
+	o.kinds, o.byPrefix, o.given, o.begin = s.kinds, s.byPrefix, s.given, s.begin
+	return o
+}
+
 func newServer(c *core) *Server {
 	s := &Server{core: c, handlers: map[[sha256.Size]byte]http.Handler{}, infos: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	s.guarded = authenticated(guarded(http.HandlerFunc(s.dispatch), byRoles()))
 	return s
+}
+
+// Warm computes what requests need of all clusters that begin as this one.
+func Warm(db *store.DB) {
+	hooksOf.Of(db)
+	policyOf.Of(db)
+	pluginObjects.Of(db)
+	accountsOf.Of(db)
+	phases.Of(db)
 }
 
 // LeaveBubble lets a server that was used in one bubble be used in another. No request may

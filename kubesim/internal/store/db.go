@@ -31,6 +31,7 @@ type DB struct {
 	history   []Change
 	watchers  []*watcher
 	memos     map[*memo]any
+	stale     map[*memo]any // what memos were before a change
 }
 
 // entry is what is stored under one key. Its bytes are never changed in place.

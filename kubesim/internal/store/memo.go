@@ -12,13 +12,22 @@ type Memo[T any] struct{ m *memo }
 
 type memo struct {
 	prefixes []string
-	compute  func([]Stored) any
+	compute  func(before any, rows []Stored) any
 }
 
 // NewMemo returns a memo of all keys that begin with one of the prefixes: "/roles/". compute
 // gets them sorted.
 func NewMemo[T any](compute func([]Stored) T, prefixes ...string) *Memo[T] {
-	return &Memo[T]{&memo{prefixes, func(rows []Stored) any { return compute(rows) }}}
+	return NewRenewed(func(_ T, rows []Stored) T { return compute(rows) }, prefixes...)
+}
+
+// NewRenewed is like [NewMemo] for what takes long to compute: compute also gets the result that the cluster had before
+// the last change, the zero value if there was none.
+func NewRenewed[T any](compute func(before T, rows []Stored) T, prefixes ...string) *Memo[T] {
+	return &Memo[T]{&memo{prefixes, func(before any, rows []Stored) any {
+		was, _ := before.(T)
+		return compute(was, rows)
+	}}}
 }
 
 // Of returns the result for a cluster.
@@ -28,7 +37,7 @@ func (m *Memo[T]) Of(d *DB) T {
 	if v, ok := d.memos[m.m]; ok {
 		return v.(T)
 	}
-	v := m.m.compute(d.rows(m.m.covers))
+	v := m.m.compute(d.stale[m.m], d.rows(m.m.covers))
 	if d.memos == nil {
 		d.memos = map[*memo]any{}
 	}
@@ -42,9 +51,13 @@ func (m *memo) covers(key string) bool {
 
 // forget drops what a changed key was part of. The caller holds the lock.
 func (d *DB) forget(key string) {
-	for m := range d.memos {
+	for m, v := range d.memos {
 		if m.covers(key) {
 			delete(d.memos, m)
+			if d.stale == nil {
+				d.stale = map[*memo]any{}
+			}
+			d.stale[m] = v
 		}
 	}
 }

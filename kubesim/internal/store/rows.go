@@ -19,6 +19,13 @@ func (d *DB) Rows() []Stored {
 	return d.rows(func(string) bool { return true })
 }
 
+// Under returns what is stored under the keys with a prefix, sorted by key, and the cluster's revision.
+func (d *DB) Under(prefix string) (rows []Stored, rev int64) {
+	d.lock()
+	defer d.mu.Unlock()
+	return d.rows(func(key string) bool { return strings.HasPrefix(key, prefix) }), d.rev
+}
+
 // Row returns what is stored under one key.
 func (d *DB) Row(key string) (Stored, bool) {
 	e, _, found := d.get(key)

@@ -79,10 +79,10 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 	call := describe(info, r)
 	call.Body = bodyOf(&call, r, c.secrets)
 	call.Pass = p.passes.passOf(r.Context())
-	if err := p.events.awaitReopening(r.Context(), p.passes.passOf(r.Context()), info); err != nil {
+	if err := p.events.awaitReopening(r.Context(), call.Pass, info); err != nil {
 		return nil, err
 	}
-	if err := p.awaitCall(r.Context(), call.What, detailOf(r)); err != nil {
+	if err := p.awaitCall(r.Context(), call.Pass, call.What, detailOf(r)); err != nil {
 		return nil, err
 	}
 	if call.Verb == "create" && call.Name == "" {
@@ -313,7 +313,7 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	if caller, ok := ctx.Value(processKey{}).(*Process); ok && caller != p {
 		return true, caller.calls.borrowed(what)
 	}
-	if err := p.awaitCall(ctx, "external "+what, detailIn(ctx)); err != nil {
+	if err := p.awaitCall(ctx, call.Pass, "external "+what, detailIn(ctx)); err != nil {
 		return true, err
 	}
 	if err := c.delay(ctx, p, &call); err != nil {

@@ -23,16 +23,19 @@ type crew struct {
 
 // work plays one job after another.
 func (c *crew) work(t *testing.T) {
-	w, err := c.simulation.NewWorker()
+	w, err := c.simulation.Hire()
 	for {
 		j, ok := c.take(err)
 		if !ok {
+			if err == nil {
+				c.simulation.Dismiss(w)
+			}
 			return
 		}
 		r := w.Play(t, j)
 		c.hand(j, r)
 		if r.Lost {
-			w, err = c.simulation.NewWorker()
+			w, err = c.simulation.Hire()
 		}
 	}
 }

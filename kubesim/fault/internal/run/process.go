@@ -209,11 +209,10 @@ func (p *Process) hasEnded() bool {
 
 // awaitCall waits until it is the turn of a call. What a webhook does is part of the request in whose path it is
 // called. The detail tells apart the calls that one pass makes at the same time.
-func (p *Process) awaitCall(ctx context.Context, what, detail string) error {
+func (p *Process) awaitCall(ctx context.Context, pass int, what, detail string) error {
 	if inWebhook(ctx) {
 		return p.goOn(what)
 	}
-	pass := p.passes.passOf(ctx)
 	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Detail: detail, Pass: pass, Cache: pass == history.Nobody})
 }
 

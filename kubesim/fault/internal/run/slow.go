@@ -96,5 +96,5 @@ func (c *calls) takeTime(ctx context.Context, p *Process, call *history.Call, d 
 			return cmp.Or(context.Cause(ctx), ctx.Err())
 		}
 	}
-	return p.awaitCall(ctx, call.What, "")
+	return p.awaitCall(ctx, call.Pass, call.What, "")
 }

@@ -36,6 +36,10 @@ type Simulation struct {
 	lag      time.Duration
 	actors   []sandbox.Actor
 	webhooks []kruntime.Object
+
+	mu     sync.Mutex
+	server *apiserver.Server // knows the CRDs; no run uses it
+	free   []*Worker
 }
 
 // Cluster is what a simulated cluster has from the beginning.
@@ -80,19 +84,42 @@ type Worker struct {
 	acts       atomic.Int64 // how much has happened in all runs
 }
 
-// NewWorker starts a server for runs.
-func (s *Simulation) NewWorker() (*Worker, error) {
-	server, err := apiserver.New(s.crds)
-	if err != nil {
-		return nil, err
+// Hire returns a worker whom nobody else has: one who is free, or else a new one.
+func (s *Simulation) Hire() (*Worker, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		w := s.free[n-1]
+		s.free = s.free[:n-1]
+		return w, nil
 	}
+	return s.newWorker()
+}
+
+// Dismiss lets others have a worker.
+func (s *Simulation) Dismiss(w *Worker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, w)
+}
+
+// newWorker starts a server for runs. The caller holds the lock.
+func (s *Simulation) newWorker() (*Worker, error) {
+	if s.server == nil {
+		first, err := apiserver.New(s.crds)
+		if err != nil {
+			return nil, err
+		}
+		s.server = first
+	}
+	server := s.server.Another()
 	webhooks, err := server.EncodeWebhooks(s.webhooks)
 	if err != nil {
 		return nil, err
 	}
 	return &Worker{simulation: s, settings: sandbox.Settings{
 		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles, Webhooks: webhooks,
-		Make: s.external, Lag: s.lag, Actors: s.actors, Memory: sandbox.Memory{},
+		Make: s.external, Lag: s.lag, Actors: s.actors, Memory: sandbox.NewMemory(),
 	}}, nil
 }
 

@@ -41,12 +41,9 @@ type Settings struct {
 	Actors []Actor
 	// State says what else to leave out of comparisons.
 	State state.Options
-	// Memory keeps objects that were decoded once.
-	Memory Memory
+	// Memory is that of all runs of a worker.
+	Memory *Memory
 }
-
-// Memory keeps objects that were decoded once, by key and bytes: equal runs hold equal ones.
-type Memory map[string]decoded
 
 // Sandbox is the sandbox of one run.
 type Sandbox struct {
@@ -67,28 +64,24 @@ type Sandbox struct {
 	record   *history.Recorder
 	idle     moment // at which the scenario's actors had nothing to do
 	refused  bool   // what somebody did last, by a webhook
+	last     shown
 }
 
 // New makes a fresh sandbox.
 func New(s Settings, record *history.Recorder) (*Sandbox, error) {
-	b := &Sandbox{Settings: s, DB: s.Server.Begin(), record: record, LastChange: time.Now()}
+	b := &Sandbox{Settings: s, record: record, LastChange: time.Now()}
 	if s.Make != nil {
 		b.external = s.Make()
 	}
 	if err := checkExternal(s.Make != nil, b.external, s.Lag); err != nil {
 		return nil, err
 	}
-	if err := apiserver.Populate(b.DB); err != nil {
-		return nil, err
-	}
-	if s.Roles != nil {
-		if _, err := s.Roles.Install(b.DB); err != nil {
+	if s.Memory.first == nil {
+		if err := s.begin(); err != nil {
 			return nil, err
 		}
 	}
-	for _, w := range s.Webhooks {
-		b.DB.Load(w.Key, w.Data)
-	}
+	b.DB = s.Memory.first.Open()
 	if err := b.connect(); err != nil {
 		return nil, err
 	}
@@ -96,8 +89,28 @@ func New(s Settings, record *history.Recorder) (*Sandbox, error) {
 	return b, nil
 }
 
+// begin keeps what each cluster begins with.
+func (s Settings) begin() error {
+	db := s.Server.Begin()
+	if err := apiserver.Populate(db); err != nil {
+		return err
+	}
+	if s.Roles != nil {
+		if _, err := s.Roles.Install(db); err != nil {
+			return err
+		}
+	}
+	for _, w := range s.Webhooks {
+		db.Load(w.Key, w.Data)
+	}
+	apiserver.Warm(db)
+	s.Memory.first = db.Snapshot()
+	return nil
+}
+
 // connect makes what acts in the sandbox.
 func (s *Sandbox) connect() error {
+	s.Memory.tidy()
 	config := &rest.Config{Host: "http://kubesim", QPS: -1, UserAgent: "kubectl", Transport: &apiserver.Transport{
 		Server: s.Server, Client: apiserver.Client{DB: s.DB},
 	}}
@@ -105,7 +118,7 @@ func (s *Sandbox) connect() error {
 	if err != nil {
 		return err
 	}
-	s.admin = client.WithFieldValidation(admin, metav1.FieldValidationStrict) // a step's typing error is reported
+	s.admin = reader{client.WithFieldValidation(admin, metav1.FieldValidationStrict), s} // a step's typing error is reported
 	s.actors = actor.New(s.Server, s.DB)
 	return nil
 }
@@ -180,8 +193,23 @@ func (s *Sandbox) ObjectOf(c *history.Call) (*unstructured.Unstructured, error) 
 // State is what there is now on both sides, without what differs from run to run, and without the CRDs that
 // nobody has changed.
 func (s *Sandbox) State() history.State {
+	rows, things := s.DB.Rows(), s.Resources()
+	if last := s.last; last.rev == s.DB.Revision() && slices.Equal(last.things, things) {
+		return last.state
+	}
+	s.last = shown{s.DB.Revision(), things, s.stateOf(rows, things)}
+	return s.last.state
+}
+
+// shown is a state that was asked for, and when.
+type shown struct {
+	rev    int64
+	things []history.Resource
+	state  history.State // is not modified
+}
+
+func (s *Sandbox) stateOf(rows []store.Stored, things []history.Resource) history.State {
 	var objects []state.Object
-	rows := s.DB.Rows()
 	for _, row := range rows {
 		if row.Rev == store.First {
 			continue
@@ -190,7 +218,7 @@ func (s *Sandbox) State() history.State {
 			objects = append(objects, state.Object{Group: d.resource.Group, Resource: d.resource.Resource, Object: d.object})
 		}
 	}
-	w := state.Of(objects, s.Resources(), s.Settings.State)
+	w := state.Of(objects, things, s.Settings.State)
 	w.Given = s.sheetOfGiven // without the cluster
 	for key, crd := range s.Server.Given() {
 		byKey := func(row store.Stored, key string) int { return strings.Compare(row.Key, key) }
@@ -231,7 +259,7 @@ func (s *Sandbox) decode(key string, data []byte, rev int64) decoded {
 		return decoded{}
 	}
 	id := fmt.Sprintf("%s@%d\x00%s", key, rev, data)
-	if d, ok := s.Memory[id]; ok {
+	if d, ok := s.Memory.objects[id]; ok {
 		return d
 	}
 	gr, u, err := s.Server.Object(key, data)
@@ -240,7 +268,7 @@ func (s *Sandbox) decode(key string, data []byte, rev int64) decoded {
 	}
 	u.SetResourceVersion(fmt.Sprint(rev))
 	d := decoded{gr, u}
-	s.Memory[id] = d
+	s.Memory.objects[id] = d
 	return d
 }
 

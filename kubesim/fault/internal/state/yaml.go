@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -119,10 +118,20 @@ func (p *printer) keep(rules []string, key string, v any) {
 func (p *printer) lead(indent int) {
 	if p.dash {
 		p.dash = false
-		p.WriteString(strings.Repeat(" ", indent-2) + "- ")
+		p.indent(indent - 2)
+		p.WriteString("- ")
 		return
 	}
-	p.WriteString(strings.Repeat(" ", indent))
+	p.indent(indent)
+}
+
+// indent writes so many spaces.
+func (p *printer) indent(n int) {
+	const spaces = "                                "
+	for ; n > len(spaces); n -= len(spaces) {
+		p.WriteString(spaces)
+	}
+	p.WriteString(spaces[:n])
 }
 
 // value writes what comes after a key.
@@ -170,7 +179,8 @@ func (p *printer) elements(indent int, list []any, rules []string, lists *Lists)
 			p.dash = false
 			continue
 		}
-		p.WriteString(strings.Repeat(" ", indent) + "-")
+		p.indent(indent)
+		p.WriteByte('-')
 		p.value(indent+2, v, inner, "", lists)
 	}
 }
@@ -181,7 +191,8 @@ func (p *printer) long(indent int, s string) {
 	plain := strings.Contains(body, "\n") && !strings.HasSuffix(body, "\n") && body[0] != ' ' && body[0] != '\n' &&
 		!strings.ContainsFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 	if !plain {
-		p.WriteString(scalar(s) + "\n")
+		p.WriteString(scalar(s))
+		p.WriteByte('\n')
 		return
 	}
 	p.WriteString("|")
@@ -190,7 +201,9 @@ func (p *printer) long(indent int, s string) {
 	}
 	p.WriteByte('\n')
 	for line := range strings.SplitSeq(body, "\n") {
-		p.WriteString(strings.Repeat(" ", indent+2) + line + "\n")
+		p.indent(indent + 2)
+		p.WriteString(line)
+		p.WriteByte('\n')
 	}
 }
 
@@ -337,9 +350,16 @@ func below(rules []string, key string) (inner []string, drop bool) {
 
 // sortedKeys returns the keys of m in order; in an element of a list what names it comes first.
 func sortedKeys(m map[string]any, element bool) []string {
-	keys := slices.Sorted(maps.Keys(m))
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	if !element {
+		return keys
+	}
 	for _, first := range []string{"name", "type"} {
-		if i := slices.Index(keys, first); element && i > 0 {
+		if i := slices.Index(keys, first); i > 0 {
 			copy(keys[1:i+1], keys[:i])
 			keys[0] = first
 		}
