@@ -162,8 +162,10 @@ func TestRefused(t *testing.T) {
 		want  string
 	}{
 		"refused": {"only the shelf can say when it has room", func(*shelf) (string, error) { return "", refused }, 0, ""},
-		"polled": {"it asks for ever at the same rate", func(*shelf) (string, error) { return "", refused }, 7 * time.Minute,
-			"the cluster is at rest, yet the operator wrote to the external API"},
+		"polled": {
+			"it asks for ever at the same rate", func(*shelf) (string, error) { return "", refused }, 7 * time.Minute,
+			"the cluster is at rest, yet the operator wrote to the external API",
+		},
 		"answered": {"nothing is refused", func(*shelf) (string, error) { return "", nil }, 0, "the cluster is at rest, yet the operator wrote to Kubernetes"},
 	}
 	for name, test := range tests {

@@ -81,8 +81,8 @@ func (s *Server) KindNamed(db *store.DB, name schema.GroupVersionKind) (Kind, bo
 }
 
 // Plain returns a kind whose objects clients read as they are stored, whatever else there is in a cluster: a built-in kind in
-// the version that is stored, or a custom one that has no other version. print differs when the kind does.
-func (s *Server) Plain(db *store.DB, name schema.GroupVersionKind) (k Kind, print string, ok bool) {
+// the version that is stored, or a custom one that has no other version. digest differs when the kind does.
+func (s *Server) Plain(db *store.DB, name schema.GroupVersionKind) (k Kind, digest string, ok bool) {
 	for prefix, k := range s.core.kinds {
 		if k.kind == name {
 			return k.public(prefix), "", true

@@ -97,7 +97,7 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if err != nil || len(opts) > 0 || ctx.Err() != nil {
 		return again()
 	}
-	kind, print, ok := r.box.Server.Plain(r.box.DB, gvk)
+	kind, digest, ok := r.box.Server.Plain(r.box.DB, gvk)
 	if !ok {
 		return again()
 	}
@@ -105,7 +105,7 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if !found {
 		return again()
 	}
-	q := ask([]store.Stored{row}, reflect.TypeOf(obj).String(), gvk.String(), print)
+	q := ask([]store.Stored{row}, reflect.TypeOf(obj).String(), gvk.String(), digest)
 	if r.box.Memory.answer(q, obj) {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r reader) askList(list client.ObjectList, opts []client.ListOption) (q que
 	if err != nil || !isList {
 		return q, 0, false
 	}
-	kind, print, ok := r.box.Server.Plain(r.box.DB, schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: name})
+	kind, digest, ok := r.box.Server.Plain(r.box.DB, schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: name})
 	if !ok {
 		return q, 0, false
 	}
@@ -159,7 +159,7 @@ func (r reader) askList(list client.ObjectList, opts []client.ListOption) (q que
 		prefix += o.Namespace + "/"
 	}
 	rows, rev := r.box.DB.Under(prefix)
-	about := []string{reflect.TypeOf(list).String(), gvk.String(), print, prefix}
+	about := []string{reflect.TypeOf(list).String(), gvk.String(), digest, prefix}
 	if o.LabelSelector != nil {
 		about = append(about, "labels "+o.LabelSelector.String())
 	}
