@@ -12,9 +12,8 @@
 //     a watch ends and the cache lists again;
 //   - a user edits, deletes or recreates an object, deletes one just before a finalizer is written, or
 //     writes a status;
-//   - after a crash, the recovery from it is disturbed as well;
-//   - if [Only] asks for it, a call takes long, a write takes its effect late, or another controller comes first at
-//     each write;
+//   - if [Only] asks for it, the recovery from a crash is disturbed as well, a call takes long, a write takes
+//     its effect late, or another controller comes first at each write;
 //   - the author's code panics at a point that [Env.Author] names.
 //
 // Each schedule is played in a run of its own, which is compared with the undisturbed run and checked

@@ -37,7 +37,7 @@ const (
 )
 
 // Text says what is wrong, which schedule leads there, and how to see it again: at most about 50 lines,
-// unless the whole run is shown. Sentences have 100 columns; calls and fields are not cut.
+// unless the whole run is shown. Sentences have 100 columns; requests and fields are not cut, bodies and long lines of a state are.
 func Text(in Input) string {
 	var b strings.Builder
 	for i, v := range in.Violations {

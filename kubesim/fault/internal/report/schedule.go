@@ -71,7 +71,7 @@ func LastCalls(r *history.Run) string {
 	return fmt.Sprintf("scenario %q, the last calls:\n", r.Scenario) + calls(r, some)
 }
 
-// calls is some calls of a run as a table, some with their bodies. No name is cut: a column is as wide as what is longest in it.
+// calls is some calls of a run as a table, some with their bodies. No name in a request is cut: a column is as wide as what is longest in it.
 func calls(r *history.Run, some []int, bodies ...int) string {
 	var b strings.Builder
 	t := table{run: r, bodies: bodies, out: &b, step: -1, last: -1, pass: len("reconcile"), target: len("request")}
