@@ -74,7 +74,7 @@ func (e *exploration) announce() {
 	if e.cost*time.Duration(n)/time.Duration(workers) >= interval || e.teller.isLoud() {
 		e.teller.say(fmt.Sprintf("%s to play; one undisturbed run took %.2f s, and how long these take is said soon", plural(n, "schedule"), e.cost.Seconds()))
 	}
-	e.teller.begin(part{what: "schedule", schedules: true, skipped: c.skipped, all: c.all, until: c.until})
+	e.teller.begin(part{what: "schedules", schedules: true, skipped: c.skipped, all: c.all, until: c.until})
 }
 
 // sift leaves out what is not to be played: what another exploration has played, and what is too much.

@@ -133,7 +133,7 @@ func plural(n int, what string) string {
 // prepare plays the undisturbed run, by which all else is planned.
 func (e *exploration) prepare() error {
 	e.report = Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
-	e.teller.begin(part{what: "undisturbed run", all: sameRuns, atLeast: true})
+	e.teller.begin(part{what: "undisturbed runs", all: sameRuns, atLeast: true})
 	if err := e.playReference(); err != nil {
 		return e.withCalls(e.withRefusals(err))
 	}
@@ -342,7 +342,7 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 	}
 	like := map[run.Racing]*history.Run{}
 	e.raced, e.broken = map[int]bool{}, map[run.Racing]bool{}
-	err := e.play("run with a race at rest", jobs, func(j run.Job, r run.Result) {
+	err := e.play("runs with a race at rest", jobs, func(j run.Job, r run.Result) {
 		e.noteRace(j, r)
 		if e.find(run.Job{Schedule: j.Schedule}, r) != "" {
 			e.broken[j.Racing] = true
@@ -390,7 +390,7 @@ func (e *exploration) panicking() ([]run.Job, error) {
 	}
 	lost := e.plan.LostAnswers()
 	pairs := make([][]run.Job, len(lost)) // in the order of the calls, whichever run ends first
-	err := e.play("run with a lost answer", lost, func(j run.Job, r run.Result) { pairs[j.Number] = plan.PanickingAfter(j, r) })
+	err := e.play("runs with a lost answer", lost, func(j run.Job, r run.Result) { pairs[j.Number] = plan.PanickingAfter(j, r) })
 	return append(jobs, slices.Concat(pairs...)...), err
 }
 
@@ -398,7 +398,7 @@ func (e *exploration) panicking() ([]run.Job, error) {
 // had deleted at either end of it, in the ordinary way: these runs are played first.
 func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 	ends := plan.Ends{}
-	err := e.play("run with an ordinary delete", plan.References(all), func(j run.Job, r run.Result) {
+	err := e.play("runs with an ordinary delete", plan.References(all), func(j run.Job, r run.Result) {
 		e.relate(r.Run)
 		ends.Note(e.reference.Run, j, r)
 	})
@@ -407,7 +407,7 @@ func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 
 // shrinkAll makes the schedule of one finding of each group shorter: those are the ones that are read.
 func (e *exploration) shrinkAll() {
-	e.teller.begin(part{what: "shorter schedule", all: len(e.told), atLeast: true})
+	e.teller.begin(part{what: "shorter schedules", all: len(e.told), atLeast: true})
 	find := func(j run.Job) (judge.Finding, bool) {
 		e.teller.did()
 		r, err := e.alone(j)

@@ -21,7 +21,7 @@ const (
 
 // part is a part of an exploration: a number of runs of one sort.
 type part struct {
-	what      string // "undisturbed run"
+	what      string // "undisturbed runs"
 	schedules bool   // those that were asked for
 	atLeast   bool   // there may be more of them
 
@@ -38,7 +38,7 @@ func (p *part) line(now time.Time, findings int) string {
 		if p.atLeast {
 			of = "at least " + of
 		}
-		return fmt.Sprintf("playing %ss: %d of %s played in %v, %s", p.what, p.played, of, took, plural(findings, "finding"))
+		return fmt.Sprintf("playing %s: %d of %s played in %v, %s", p.what, p.played, of, took, plural(findings, "finding"))
 	}
 	text := fmt.Sprintf("%d of %d schedules in %v, %s", p.skipped+p.played, p.all, took, plural(findings, "finding"))
 	rest := p.all - p.skipped - p.played

@@ -14,7 +14,7 @@ import (
 func TestPace(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := part{what: "schedule", schedules: true, began: began.Add(10 * time.Second), all: 120, skipped: 20, played: 10}
+	p := part{what: "schedules", schedules: true, began: began.Add(10 * time.Second), all: 120, skipped: 20, played: 10}
 	now := began.Add(30 * time.Second)
 	if got, want := p.line(now, 1), "30 of 120 schedules in 20s, 1 finding, about 3m0s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -43,7 +43,7 @@ func TestTeller(t *testing.T) {
 		teller := newTeller("toy")
 		teller.out = &out
 		stop := teller.start()
-		teller.begin(part{what: "undisturbed run", all: 3, atLeast: true})
+		teller.begin(part{what: "undisturbed runs", all: 3, atLeast: true})
 		teller.did()
 		teller.count()
 		teller.found(broken("it is\n  wrong", "v1/toy/"))
@@ -53,7 +53,7 @@ func TestTeller(t *testing.T) {
 			t.Errorf("it said too early: %s", out.String())
 		}
 		<-time.After(32 * time.Second)
-		teller.begin(part{what: "schedule", schedules: true, all: 40})
+		teller.begin(part{what: "schedules", schedules: true, all: 40})
 		<-time.After(8 * time.Second)
 		for range 4 {
 			teller.did()
@@ -104,13 +104,13 @@ func TestTold(t *testing.T) {
 // TestPlannedRuns proves that the runs that come before the schedules are told, too.
 func TestPlannedRuns(t *testing.T) {
 	e, _ := prepared(t, toyLife(""))
-	if got := e.teller.now; got.what != "undisturbed run" || got.played != sameRuns || got.all != sameRuns {
+	if got := e.teller.now; got.what != "undisturbed runs" || got.played != sameRuns || got.all != sameRuns {
 		t.Errorf("the undisturbed runs were told as %+v", got)
 	}
 	if _, err := e.jobsOf(Races); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.teller.now; got.what != "run with a change that comes early" || got.played != got.all || got.all == 0 {
+	if got := e.teller.now; got.what != "runs with a change that comes early" || got.played != got.all || got.all == 0 {
 		t.Errorf("the runs that races are compared with were told as %+v", got)
 	}
 }

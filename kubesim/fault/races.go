@@ -152,7 +152,7 @@ func (e *exploration) earlyChanges() error {
 		}
 	}
 	e.early = map[run.Racing]*history.Run{}
-	return e.play("run with a change that comes early", jobs, func(j run.Job, r run.Result) {
+	return e.play("runs with a change that comes early", jobs, func(j run.Job, r run.Result) {
 		if !r.Void && r.Err == nil {
 			e.early[j.Racing] = e.reference.Run.EndingAs(j.Last, r.Run.Steps[j.Last].State)
 		}

@@ -27,7 +27,7 @@ func (e *exploration) recovering() ([]run.Job, error) {
 func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
 	all := make([]plan.Recovery, len(crashes)) // whichever run ends first
 	said := make([]bool, len(crashes))
-	e.teller.begin(part{what: "run that others are planned by", all: len(crashes)})
+	e.teller.begin(part{what: "runs that others are planned by", all: len(crashes)})
 	_, err := e.simulation.PlayUntil(e.t, e.options.workers, crashes, e.over, func(j run.Job, r run.Result) {
 		all[j.Number], said[j.Number] = plan.NewRecovery(j, r)
 		e.teller.did()

@@ -57,7 +57,7 @@ func (e *exploration) renew() error {
 			}
 		}
 	}
-	err := e.play("run without a change", jobs, func(j run.Job, r run.Result) {
+	err := e.play("runs without a change", jobs, func(j run.Job, r run.Result) {
 		if !r.Void && r.Err == nil {
 			e.relate(r.Run)
 			e.renewals[j.Racing].once = e.onceCreated(j.Last, r.Run.Steps[j.Last].State)
@@ -151,7 +151,7 @@ func (e *exploration) findWrong(all []*renewal, isWrong func(*renewal, history.S
 		j.Goal = &goal
 		jobs = append(jobs, j)
 	}
-	return e.play("re-creation at rest", jobs, func(j run.Job, r run.Result) {
+	return e.play("re-creations at rest", jobs, func(j run.Job, r run.Result) {
 		w := e.renewals[j.Racing]
 		if r.Void || r.Err != nil || !isWrong(w, r.Run.Steps[j.Last+1].State) {
 			return
@@ -229,7 +229,7 @@ func (e *exploration) findAgain(at run.Racing, token string) error {
 	_, err := e.quietRaces()
 	if w := e.renewals[at]; err == nil && w != nil && !w.wrong {
 		jobs := slices.DeleteFunc(e.plan.Racing(e.quiet), func(j run.Job) bool { return e.racingOf(j) != at })
-		err = e.play("race", jobs, e.noteRenewal)
+		err = e.play("races", jobs, e.noteRenewal)
 	}
 	if err == nil {
 		err = e.findAvoidable()

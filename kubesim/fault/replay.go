@@ -32,7 +32,7 @@ func (e *exploration) replay(token string) (Report, error) {
 		return e.report, err
 	}
 	var played run.Result
-	err = e.play("schedule of the replay", []run.Job{j}, func(j run.Job, r run.Result) {
+	err = e.play("schedules of the replay", []run.Job{j}, func(j run.Job, r run.Result) {
 		for _, f := range r.Run.Faults {
 			e.report.Disturbed = append(e.report.Disturbed, f.Kind+" at "+f.At)
 		}

@@ -328,7 +328,7 @@ func traceOf(r *history.Run) string {
 // more with an eye on silence after each step.
 func (e *exploration) judgeUndisturbed() error {
 	e.find(run.Job{}, e.reference)
-	e.teller.begin(part{what: "undisturbed run with silence after each step", all: 1})
+	e.teller.begin(part{what: "undisturbed runs with silence after each step", all: 1})
 	watched, err := e.alone(run.Job{Watchful: true})
 	_, misuse := errors.AsType[sandbox.MisuseError](watched.Err)
 	switch {

@@ -54,3 +54,24 @@ func TestNoiseAfterRestart(t *testing.T) {
 		}
 	}
 }
+
+// TestSameForAnotherID proves that what was created too early is the same to those who look for what is known, whatever ID the external
+// API has given it: the race at rest that is compared with, and the undisturbed run, have one finding.
+func TestSameForAnotherID(t *testing.T) {
+	var subjects [][]string
+	for _, id := range []string{"3f2a-d", "3f2a-e"} {
+		s := newStory(t)
+		s.step("create")
+		s.put("user", shop, database(1, "", ""))
+		s.external("operator", s.queue(id, 1))
+		s.rest()
+		for _, v := range invariant.Judge(s.run, s.run) {
+			if v.Invariant == "I4" {
+				subjects = append(subjects, v.Subjects)
+			}
+		}
+	}
+	if len(subjects) != 2 || !slices.Equal(subjects[0], subjects[1]) {
+		t.Errorf("got %q, want the same subjects twice", subjects)
+	}
+}

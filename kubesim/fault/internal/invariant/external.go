@@ -297,10 +297,10 @@ func findEarlyEffects(r, _ *index) []history.Violation {
 			switch u := r.before(l, call); {
 			case u == nil && r.underWay(call):
 			case u == nil:
-				found = append(found, history.Violation{Call: call, Message: fmt.Sprintf(
+				found = append(found, history.Violation{Call: call, Subjects: []string{"nobody's external " + m.kind + " of " + m.owner}, Message: fmt.Sprintf(
 					"external resource %s was created when the object that it is for, %s, did not exist", id, m.owner)})
 			case i == 0 && !r.held(l, u):
-				found = append(found, history.Violation{Call: call, Message: fmt.Sprintf(
+				found = append(found, history.Violation{Call: call, Subjects: []string{"early external " + m.kind + " of " + m.owner}, Message: fmt.Sprintf(
 					"external resource %s was created before %s had a finalizer: whoever deletes the object now leaves it behind; write the finalizer first",
 					id, m.owner)})
 			}
