@@ -2,12 +2,14 @@ package fault
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
-	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
 )
 
 // TestFound plays the schedules that found bugs of ours, as docs/found-by-fault.md lists them.
@@ -138,13 +140,85 @@ func TestFound(t *testing.T) {
 			"v1/nats-invalid/old-cache@23(4)+until@5",
 			"old-cache at patch streams/status default/orders",
 		},
+		"first come": {
+			"who is creating a resource already is not overtaken by another who wants it, too",
+			"v1/nats-twins/race@3(4)",
+			"race at re-create b",
+		},
+		"level": {
+			"the same event is always Normal, or always a Warning",
+			"v1/nats-late/failed@10",
+			"failed at STREAM.INFO orders",
+		},
+		"leaked": {
+			"an object that an overtaken delete removed takes its resource with it",
+			"v1/nats-bucket/overtaken@4",
+			"overtaken at delete of settings",
+		},
+		"nameless": {
+			"a panic while naming is not an invalid name",
+			"v1/nats-bucket/panic@5",
+			"panic at ExternalName",
+		},
+		"reflected again": {
+			"what a panic kept out of the status is shown soon",
+			"v1/nats-bucket/panic@14",
+			"panic at Reflect",
+		},
+		"applied at": {
+			"a status of a component that could not be written is written again",
+			"v1/component-life/failed@10+until@1",
+			"failed at patch bundles/status default/a",
+		},
+		"renderer": {
+			"a renderer that does not return holds nobody up",
+			"v1/component-life/hang@0",
+			"hang at Render",
+		},
+		"second renderer": {
+			"the same when manifests are rendered again",
+			"v1/component-life/hang@1",
+			"hang at Render",
+		},
+		"phase of a deletion": {
+			"the phase of a dependent does not depend on whether its deletion was recorded",
+			"v1/component-orders/crash-after@25",
+			"crash-after at delete configmaps default/second",
+		},
+		"unrecorded creation": {
+			"an external resource is created though the component could not be read before that was recorded",
+			"v1/component-external/no-answer@6",
+			"no-answer at get bundles default/a",
+		},
+		"unrecorded change": {
+			"the same for its change",
+			"v1/component-external/no-answer@16",
+			"no-answer at get bundles default/a",
+		},
+		"phase of a correction": {
+			"a dependent that was corrected and is not ready shows that, recorded or not",
+			"v1/guestbook/crash-after@25",
+			"crash-after at patch deployments default/book",
+		},
+		"refused watch": {
+			"a component waits for the ConfigMaps with inventories without asking again and again",
+			"v1/component-hooks/crash-after@13+throttled@16",
+			"crash-after at delete configmaps default/one, throttled at watch configmaps",
+		},
 		"lock": {
 			"while one asks which cluster this is, nobody else may be held up by a lock",
 			"v1/cloud-outage/throttled@1",
 			"throttled at get namespaces kube-system/kube-system",
 		},
 	}
-	all := scenarios.All()
+	var played []string
+	for _, tc := range tests {
+		played = append(played, tc.token)
+	}
+	for _, wrong := range differing(documented(t), played) {
+		t.Errorf("docs/found-by-fault.md: %s", wrong)
+	}
+	all := everything(t)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			story := strings.Split(tc.token, "/")[1]
@@ -165,4 +239,33 @@ func TestFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// documented are the schedules with a disturbance in the document's table of bugs.
+func documented(t *testing.T) (tokens []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "found-by-fault.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(text), "\n## ")
+	for _, m := range regexp.MustCompile("`(v1/[^/`]+/[^`]+)`").FindAllStringSubmatch(table, -1) {
+		tokens = append(tokens, m[1])
+	}
+	return tokens
+}
+
+// differing says which schedules of the document are not played, and the other way around.
+func differing(listed, played []string) (wrong []string) {
+	for _, token := range listed {
+		if !slices.Contains(played, token) {
+			wrong = append(wrong, token+" is listed, but TestFound does not play it")
+		}
+	}
+	for _, token := range played {
+		if !slices.Contains(listed, token) {
+			wrong = append(wrong, token+" is played by TestFound, but not listed")
+		}
+	}
+	return wrong
 }
