@@ -152,6 +152,7 @@ var unfit = []struct {
 	{fault.Hangs, []string{"loop-life", "loop-needs", "loop-election"}, "the bare loop waits for its author's code for as long as that takes"},
 	{fault.Hangs, []string{"component-handover"}, "a renderer that hangs for longer than the time of grace does not get the object in time, so none does"},
 	{fault.Absences, []string{"nats-pause"}, "who pauses the object before the next process has applied its change ends with the spec before"},
+	{fault.Absences, []string{"nats-invalid"}, "who changes what cannot be changed before the next process has created it gets it as changed"},
 	{fault.Absences, []string{"component-orders", "component-handover"}, "the same for who deletes it: what was not applied is not recorded"},
 	{fault.Replacements, []string{"loop-life", "loop-needs"}, "their author's code deletes by name"},
 }

@@ -236,7 +236,7 @@ func hangMutants() []mutant {
 		{
 			what: "a pass waits for a call that does not return",
 			file: "external/internal/engine/calls.go", old: "		got = p.abandon(a, late)\n", mutated: "		got = <-late\n",
-			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@6",
+			scenario: "nats-bucket", invariants: []string{"I20"}, token: "hang@9",
 		},
 	}
 }
