@@ -52,9 +52,9 @@ func TestClusterResourceSet(t *testing.T) {
 			fault.Merge(addons, `{"data":{"settings":"`+strings.ReplaceAll(settings, "key: a", "key: b")+`"}}`).Becomes(crs, "ResourcesApplied"),
 			fault.Delete(crs).Gone(crs),
 		},
-	},
-		wild.Bug{Says: "status.observedGeneration of ClusterResourceSet default/cni is missing", Why: "after a failed pass with the right conditions, the successful one writes nothing"},
-		wild.Bug{Says: "became 2; the generation of the object that was created again is 1", Why: "a status without UID is written onto the successor"},
-		wild.Bug{Says: "left 2 goroutines behind", Why: "each controller's cache has a goroutine that never ends"},
+	}, 300,
+		wild.Bug{Invariant: fault.I1, Says: "status.observedGeneration of ClusterResourceSet default/cni is missing", Why: "after a failed pass with the right conditions, the successful one writes nothing"},
+		wild.Bug{Invariant: fault.I7, Says: "default/cni became 2; the generation of the object that was created again is 1", Then: "default/cni went back from 2 to 1", Why: "a status without UID is written onto the successor"},
+		wild.Bug{Invariant: fault.I17, Says: "left 2 goroutines behind, started by sigs.k8s.io/cluster-api/util/cache.New", Why: "each controller's cache has a goroutine that never ends"},
 	)
 }
