@@ -72,5 +72,5 @@ func TestCAInjector(t *testing.T) {
 			fault.Merge(secret, `{"data":{"ca.crt":"`+base64.StdEncoding.EncodeToString([]byte(after))+`"}}`).Expecting(trusts(after)),
 			fault.Delete(hook).Gone(hook),
 		},
-	}, 95)
+	}, 85)
 }

@@ -68,5 +68,5 @@ func TestCertController(t *testing.T) {
 			fault.Wait(6 * time.Hour).Expecting(trusted).Named("the CA is renewed"),
 			fault.Merge(secret, `{"data":null}`).Expecting(trusted),
 		},
-	}, 115)
+	}, 100)
 }

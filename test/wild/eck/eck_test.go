@@ -67,5 +67,5 @@ func TestKibana(t *testing.T) {
 			fault.Merge(kb, `{"spec":{"config":{"server.name":"view"}}}`).Expecting(green),
 			fault.Delete(kb).Gone(kb),
 		},
-	}, 250)
+	}, 230)
 }

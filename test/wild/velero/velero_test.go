@@ -122,7 +122,7 @@ func TestDownloads(t *testing.T) {
 			}),
 		},
 		Races: []fault.Step{fault.Delete(url), fault.Recreate(url)},
-	}, 50,
+	}, 40,
 		wild.Bug{Invariant: fault.I10, Says: "default/url was deleted without a UID precondition", Why: "an expired request is deleted by its name"},
 	)
 }
