@@ -312,7 +312,7 @@ func (e *exploration) find(j run.Job, r run.Result) (group string) {
 	return f.Group()
 }
 
-// add adds a finding. The first one in which something is wrong is told at once, unless it is of the runs that a replay is
+// add adds a finding. The first one in which something is wrong is reported at once, unless it is of the runs that a replay is
 // compared with.
 func (e *exploration) add(found judge.Finding) {
 	f := newFinding(found)

@@ -101,16 +101,16 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestPlannedRuns proves that the runs that come before the schedules are told, too.
+// TestPlannedRuns proves that the runs that come before the schedules are reported, too.
 func TestPlannedRuns(t *testing.T) {
 	e, _ := prepared(t, toyLife(""))
 	if got := e.teller.now; got.what != "undisturbed runs" || got.played != sameRuns || got.all != sameRuns {
-		t.Errorf("the undisturbed runs were told as %+v", got)
+		t.Errorf("the undisturbed runs were reported as %+v", got)
 	}
 	if _, err := e.jobsOf(Races); err != nil {
 		t.Fatal(err)
 	}
 	if got := e.teller.now; got.what != "runs with a change that comes early" || got.played != got.all || got.all == 0 {
-		t.Errorf("the runs that races are compared with were told as %+v", got)
+		t.Errorf("the runs that races are compared with were reported as %+v", got)
 	}
 }

@@ -84,7 +84,7 @@ func (r Report) String() string {
 
 func (r Report) exploration() report.Exploration {
 	pruned := maps.Clone(r.Pruned)
-	if pruned[TooEarly] >= r.early { // those are told with the ones that were played
+	if pruned[TooEarly] >= r.early { // those are counted with the ones that were played
 		pruned[TooEarly] -= r.early
 	}
 	e := report.Exploration{

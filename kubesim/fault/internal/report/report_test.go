@@ -281,7 +281,7 @@ func TestSummary(t *testing.T) {
 			"create-resize-delete: 14 writes, 61 calls; 227 schedules in 3.1 s: 28 crashes, 190 faults, 9 races; pruned 12 (no effect 8, same instant 4)",
 		},
 		"nothing":  {"singular, and no pruning", report.Exploration{Scenario: "x", Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule"},
-		"findings": {"they are told", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 schedules in 0.0 s: 3 crashes; 2 schedules broke an invariant"},
+		"findings": {"they are counted", report.Exploration{Scenario: "x", Findings: 2, Schedules: []report.Count{{"crashes", 3}}}, "x: 0 writes, 0 calls; 3 schedules in 0.0 s: 3 crashes; 2 schedules broke an invariant"},
 		"besides": {
 			"runs that are no schedules are not counted as such",
 			report.Exploration{Scenario: "x", Findings: 1, Besides: []string{"the undisturbed run", "2 runs with a race at rest"}, Schedules: []report.Count{{"crashes", 1}}},
