@@ -61,7 +61,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestNothingToForge proves that it is noted if no status can be forged, but only if that was asked for.
+// TestNothingToForge proves that a note says if no status can be forged, and that there is none if forgeries are not played.
 func TestNothingToForge(t *testing.T) {
 	for kind, want := range map[Kind]bool{Forgeries: true, Crashes: false} {
 		r, err := explored(t, toyLife(""), time.Minute, kind)

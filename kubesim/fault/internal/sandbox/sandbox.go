@@ -201,7 +201,7 @@ func (s *Sandbox) State() history.State {
 	return s.last.state
 }
 
-// shown is a state that was asked for, and when.
+// shown is a state that somebody wanted to see, and when.
 type shown struct {
 	rev    int64
 	things []history.Resource
