@@ -4,14 +4,17 @@ GO      ?= go
 MODULES := . test devcluster kubesim
 # Race detection needs a C compiler; without one Go itself says CGO_ENABLED=0.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-TIMEOUT ?= 20m
+TIMEOUT ?= 30m
+# How many tests of a package of LIGHT run at a time: more than cores, because most of them wait for an API server much of the time.
+PARALLEL ?= $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN))
 SCHEDULES ?= 500000
 # A number above 0 plays a random sample of SCHEDULES, each number another one.
 SEED    ?= 0
 # What links Kubernetes is tested without -race: a race build of it takes many minutes.
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
-# Models that one goroutine walks are tested without -race, and with it on a short walk, in LIGHT.
-MODELS  := ./external/internal/engine
+# Models that one goroutine walks, and what component plays only a part of under -race (killsPlayed, racing), are tested without it too.
+LONG    := ./external/internal/engine
+SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory)$$
 LIGHT   := ./... ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # Public operators, each in a module of its own. One of them is in make test.
 WILD    := $(patsubst %/go.mod,%,$(wildcard test/wild/go.mod test/wild/*/go.mod))
@@ -29,8 +32,9 @@ demo: ## one real operator at work, from nothing but Go
 
 .PHONY: test
 test: cluster ## the whole suite; with -race where a C compiler is present
-	$(GO) test -shuffle=on -timeout=$(TIMEOUT) $(HEAVY) $(MODELS)
-	$(GO) test $(RACE) -shuffle=on -timeout=$(TIMEOUT) $(LIGHT)
+	$(GO) test -shuffle=on -timeout=$(TIMEOUT) $(HEAVY) $(LONG)
+	$(GO) test -parallel=$(PARALLEL) -shuffle=on -timeout=$(TIMEOUT) -run '$(SWEEPS)' ./component
+	$(GO) test $(RACE) -parallel=$(PARALLEL) -shuffle=on -timeout=$(TIMEOUT) $(LIGHT)
 	cd test/wild/trustmanager && GOWORK=off $(GO) test -timeout=$(TIMEOUT) ./...
 
 # The control plane that tests start.
@@ -73,7 +77,7 @@ format: ## write what the formatters want
 
 .PHONY: deep
 deep: cluster ## the long forms of tests
-	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY) $(MODELS)
+	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY) $(LONG) ./component
 	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h $(LIGHT)
 	TRIMTAB_SCHEDULES=$(SCHEDULES) TRIMTAB_SEED=$(SEED) $(GO) test -run '^TestDeep$$' -v -timeout=24h ./test/fault
 	$(GO) test $(RACE) -timeout=1h ./kubesim/...

@@ -143,13 +143,9 @@ func conclude(s situation) conclusion {
 		return processing(s.Reason, s.Waiting, s.again(s.Requeue))
 	}
 	if late := s.late(); late != "" {
-		after := s.Requeue
-		if !s.timedOut() {
-			after = s.untilTimeout()
-		}
 		return conclusion{
 			State: StateError, Reason: reasonTimeout, Message: late,
-			Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: s.again(after),
+			Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextAgain, After: s.again(s.untilTimeout()),
 		}
 	}
 	return processing(cmp.Or(s.Reason, reasonProcessing), s.Waiting, s.again(s.untilTimeout()))
@@ -228,10 +224,14 @@ func (s situation) late() string {
 	return text
 }
 
-// untilTimeout is how long the work may still take.
+// untilTimeout is how long the work, or its wave, may still take; if both have taken as long as they may, it is the time until
+// a pass that looks at everything again.
 func (s situation) untilTimeout() time.Duration {
 	left := s.Timeout
-	if !s.Since.IsZero() {
+	switch {
+	case s.timedOut():
+		left = s.Requeue
+	case !s.Since.IsZero():
 		left = max(s.Timeout-s.Now.Sub(s.Since), soon)
 	}
 	if s.Wave != nil && s.WaveTimeout > 0 && !s.waveTimedOut() {

@@ -220,11 +220,14 @@ func TestLate(t *testing.T) {
 		s.Since, s.Now, s.Timeout = start, start.Add(at), 5*time.Minute
 		return s
 	}
+	young := late(5*time.Minute, "")
+	young.WaveSince = start.Add(4*time.Minute + 30*time.Second)
 	for name, test := range map[string]struct {
 		have  situation
 		want  string
 		after time.Duration
 	}{
+		"before its wave":       {young, "not ready after 5m0s: waiting for a", 30 * time.Second},
 		"nothing":               {late(50*time.Second, ""), "", 10 * time.Second},
 		"a dependent":           {late(50*time.Second, "Job a is not ready after 30s"), "Job a is not ready after 30s", 10 * time.Second},
 		"the wave":              {late(time.Minute, ""), "wave 3 is not ready after 1m0s: waiting for a", 4 * time.Minute},

@@ -166,10 +166,6 @@ func TestHealthRules(t *testing.T) {
 		b.status(gauge("kind"), `{"phase":"Fine"}`)
 		b.ready()
 
-		costly := gauge("own", rule, `{"current": "spec.n.all(a, spec.n.all(b, spec.n.all(c, a + b + c >= 0)))"}`)
-		costly.Object["spec"] = map[string]any{"n": slices.Repeat([]any{int64(1)}, 500)}
-		b.change(gauge("kind"), costly)
-		b.waiting("Gauge "+b.namespace+"/own", "cost limit")
 		for wrong, words := range map[string]string{
 			`{"current": "status.phase =="}`: "line 1, column 16: Syntax error",
 			`{"ready": "true"}`:              `unknown field "ready"`,
@@ -183,6 +179,14 @@ func TestHealthRules(t *testing.T) {
 		}
 		b.change(gauge("kind"), own, configMap("new", "1", rule, `{"current": "true"}`))
 		b.failed("ConfigMap new: annotation "+rule, "is not possible for kind ConfigMap")
+
+		if racing {
+			return // one evaluation that costs as much as is allowed takes 20 seconds
+		}
+		costly := gauge("own", rule, `{"current": "spec.n.all(a, spec.n.all(b, spec.n.all(c, a + b + c >= 0)))"}`)
+		costly.Object["spec"] = map[string]any{"n": slices.Repeat([]any{int64(1)}, 500)}
+		b.change(gauge("kind"), costly)
+		b.waiting("Gauge "+b.namespace+"/own", "cost limit")
 	})
 	t.Run("an operator without a compiler", func(t *testing.T) {
 		t.Parallel()

@@ -236,6 +236,9 @@ func recordedItems(n int) []api.InventoryItem {
 // manyRecorded stores inventories as the operator does, and reads them as another process does.
 func manyRecorded(t *testing.T) {
 	t.Parallel()
+	if racing {
+		t.Skip("one goroutine, of which the race detector makes minutes; run it without -race")
+	}
 	b := prepareBench(t)
 	for n, most := range map[int]int{10_000: 500_000, 100_000: 500_000} {
 		o := b.createAs(fmt.Sprintf("with-%d", n))

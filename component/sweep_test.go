@@ -55,6 +55,7 @@ func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
 			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "1", "2"), slow("d", "2"), wave("e", "1", "3")),
 			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "2", "2"), wave("f", "1", "3")),
 		},
+		Every: killsPlayed,
 		Prepare: func(t testing.TB, c client.WithWatch, namespace string) {
 			t.Helper()
 			componenttest.Play(t, c, namespace, componenttest.Kind("Foo"))
@@ -100,5 +101,6 @@ func shardSweep(t *testing.T) {
 			Loop: loop.Options[*bundle.Bundle]{Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}},
 		},
 		Versions: versions,
+		Every:    killsPlayed,
 	})
 }

@@ -315,7 +315,6 @@ func TestRecordTakenOff(t *testing.T) {
 		w.await("to be deleting", func(o *thing.Thing) bool { return is(o, "Deleting", "True") })
 		w.patch(`{"metadata":{"annotations":{"trimtab.dev/external":null}}}`)
 		w.cloud.faulty(nil)
-		w.poke("again")
 		w.gone()
 		if w.cloud.get("a") != nil {
 			t.Error("the thing is left behind")

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,14 +21,15 @@ import (
 
 // patchDespiteStatus repeats a patch of metadata that was refused because the object has another version
 // now. If that differs only in status, the patch is sent without a lock on the version; instead, it tests
-// what the pass has read. Otherwise it returns the refusal.
+// what the pass has read. Otherwise, or if another process of this operator wrote the status, which decides for the
+// object as well, it returns the refusal.
 func (o *object[T]) patchDespiteStatus(ctx context.Context, want T, fields []string, refused error) (T, error) {
 	now := cached.New[T]()
 	if err := o.c.live.Get(ctx, o.key, now); err != nil {
 		return now, refused
 	}
 	o.c.memory.saw(now, string(o.c.fieldOwner()))
-	if !o.sameButStatus(now) {
+	if !o.sameButStatus(now) || reportedSince(o.base, now, string(o.c.fieldOwner())) {
 		return now, refused
 	}
 	patch, err := testedPatch(now, want)
@@ -50,6 +53,31 @@ func (o *object[T]) sameButStatus(now T) bool {
 		now.GetDeletionTimestamp().IsZero() == o.base.GetDeletionTimestamp().IsZero() &&
 		len(metadataChanges(o.base, now)) == 0 &&
 		(!locked(now) || samePrivate(now, o.base))
+}
+
+// reportedSince reports whether owner wrote the status of now after base was read, as far as their managed fields show.
+// When others take a field over, the time at which it was last written by owner stays.
+func reportedSince(base, now client.Object, owner string) bool {
+	before, othersBefore := statusWriters(base, owner)
+	after, others := statusWriters(now, owner)
+	if after == nil || len(base.GetManagedFields()) == 0 { // or the cache leaves them out
+		return false
+	}
+	return before == nil || !before.Time.Equal(after.Time) || equality.Semantic.DeepEqual(others, othersBefore)
+}
+
+// statusWriters returns the entry of owner in the managed fields of a status, nil if there is none, and those of others.
+func statusWriters(obj client.Object, owner string) (own *metav1.ManagedFieldsEntry, others []metav1.ManagedFieldsEntry) {
+	for _, m := range obj.GetManagedFields() {
+		switch {
+		case m.Subresource != "status":
+		case m.Manager == owner:
+			own = &m
+		default:
+			others = append(others, m)
+		}
+	}
+	return own, others
 }
 
 // testedPatch returns the JSON patch from the metadata of base to that of want, as far as a pass may

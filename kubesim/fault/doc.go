@@ -13,7 +13,7 @@
 //   - a user edits, deletes or recreates an object, deletes one just before a finalizer is written, or
 //     writes a status;
 //   - if [Only] asks for it, the recovery from a crash is disturbed as well, a call takes long, a write takes
-//     its effect late, or another controller comes first at each write;
+//     its effect late, another controller comes first at each write, or two processes work at the same time;
 //   - the author's code panics at a point that [Env.Author] names.
 //
 // Each schedule is played in a run of its own, which is compared with the undisturbed run and checked

@@ -275,6 +275,8 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.recovering()
 	case LateWrites:
 		return e.arriving()
+	case Freezes:
+		return e.freezing()
 	case OldCaches:
 		return e.plan.Remembering(), nil
 	case Pairs:

@@ -4,7 +4,7 @@ import "github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 
 // Kind is a family of schedules. Played by default are Crashes, Faults, Stale, Duplicates, Delays, Breaks, Races, Overtaken,
 // Forgeries and Panics. Played only if named in [Only] are Pairs, Recoveries, Absences, Replacements, Contention, Hangs,
-// OldCaches, LateWrites, LateEffects and SlowCalls. "go doc fault Crashes" shows what each of them is.
+// OldCaches, LateWrites, Freezes, LateEffects and SlowCalls. "go doc fault Crashes" shows what each of them is.
 type Kind string
 
 // The families. Each schedule has one disturbance; the rest of the run is undisturbed.
@@ -56,7 +56,8 @@ const (
 	// Contention lets another controller write an object just before each write of the operator to it, eight
 	// times at most in one step: an annotation, or a condition of its own in the status if the operator writes
 	// conditions there. The operator must get through when that is over, and must leave what the other wrote
-	// (I10). It is played only if named in [Only], because many operators take a status for theirs alone.
+	// (I10). Or the other puts a finalizer on the object once, and removes it half a minute after the object's deletion has
+	// begun. It is played only if named in [Only], because many operators take a status for theirs alone.
 	Contention Kind = Kind(schedule.Contention)
 	// LateEffects let a write time out and take its effect afterwards, although its process lives on: when the operator has
 	// tried the same again, or after nine seconds. An operator that creates something under a name that the server
@@ -68,8 +69,8 @@ const (
 	// are played only if named in [Only], because they are many: two per call.
 	SlowCalls Kind = Kind(schedule.SlowCalls)
 	// Recoveries are all pairs of a crash and a disturbance of the recovery from it, until the cluster is at
-	// rest again: another crash, a fault of a call, a stale view, an event that comes twice, late or merged,
-	// or a watch that ends. What users do meanwhile is in Absences. Those of which the end is known are not
+	// rest again: another crash, a fault of a call, a panic, a stale view, an event that comes twice, late or merged,
+	// a watch that ends, or a user who acts as in Races. Those of which the end is known are not
 	// played; see [SameState] and [Independent]. They are played only if named in [Only], because they are many.
 	Recoveries Kind = Kind(schedule.Recoveries)
 	// LateWrites let a write of a process that is dead arrive after the next one has begun: the process is killed while
@@ -78,6 +79,13 @@ const (
 	// Such runs are judged by their end (I1), and by what nobody may do meanwhile (I2, I3, I6, I10, I13). They
 	// are played only if named in [Only], because they ask for more than many operators promise.
 	LateWrites Kind = Kind(schedule.LateWrites)
+	// Freezes let two processes work at the same time, as when a leader is paused or cut off and loses its lease: the process
+	// stands still at a write, the next one begins, and just before a later call that has to do with the write, or 30 seconds
+	// later, the first one goes on, with the caches and the decisions that it had, until its reconcile ends. Besides, it
+	// stands still for an hour at each call of its reconciles, as a virtual machine that is suspended, and goes on by itself: all
+	// its timers and deadlines are over then, and so is its lease. They are judged as LateWrites are, which is the same for
+	// one request. They are played only if named in [Only], because they ask for more than many operators promise.
+	Freezes Kind = Kind(schedule.Freezes)
 	// OldCaches kill the operator after a write, and let all caches of the next process begin with one older state: as it
 	// was before a change of the same step, or before or after a change of others in an earlier one. They catch up after three passes, or nine
 	// seconds. That happens where caches are filled by lists instead of streaming lists: with an API server whose feature

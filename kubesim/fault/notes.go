@@ -35,15 +35,15 @@ func (n *notes) all() []string {
 // ofSteps are about steps that say or do nothing.
 func (n *notes) ofSteps(r *history.Run) (all []string) {
 	steps := n.scenario.Steps
-	switch expects := slices.ContainsFunc(steps, func(s Step) bool { return s.Expect != nil }); {
+	switch expects := slices.ContainsFunc(steps, func(s Step) bool { return s.Expect != nil || s.refused }); {
 	case len(steps) == 0:
 		all = append(all, "there are no steps, so nothing but the start of the operator is played")
 	case !expects:
-		all = append(all, "no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Gone or Expecting")
+		all = append(all, "no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Has, Gone or Expecting")
 	}
 	for i, s := range steps {
 		acted := slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.By == s.actor() && c.Step == i+1 })
-		if s.onObject && !acted {
+		if s.onObject && !s.refused && !acted {
 			all = append(all, fmt.Sprintf("step %d, %q, changed nothing", i+1, s.Name))
 		}
 	}

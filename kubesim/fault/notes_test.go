@@ -43,7 +43,7 @@ func TestNotes(t *testing.T) {
 		"no expectation": {
 			"an operator that does nothing would pass",
 			func(s *Scenario) { s.Steps = s.Steps[:2] },
-			[]string{"no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Gone or Expecting"},
+			[]string{"no step expects anything, so whatever the undisturbed run comes to is taken for right; say what it should be with Becomes, Has, Gone or Expecting"},
 		},
 		"steps without effect": {
 			"a delete of what is not there, and a change to what is there already, look like steps",

@@ -64,7 +64,7 @@ type waiver struct {
 }
 
 // Only plays the given kinds of schedules. Without it, all are played except [Pairs], [Recoveries],
-// [Replacements], [Contention], [Hangs], [Absences], [LateWrites], [OldCaches], [LateEffects] and [SlowCalls].
+// [Replacements], [Contention], [Hangs], [Absences], [LateWrites], [Freezes], [OldCaches], [LateEffects] and [SlowCalls].
 func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.kinds, kinds...) } }
 
 // Workers sets how many schedules are played concurrently. 0 means one per processor.

@@ -34,6 +34,11 @@ func TestOvertaken(t *testing.T) {
 	if len(r.Findings) > 0 && !strings.Contains(r.Findings[0].Text, told) {
 		t.Errorf("the report does not say %q:\n%s", told, r.Findings[0].Text)
 	}
+	for _, f := range r.Findings {
+		if strings.Contains(f.Text, history.Undisturbed) || !strings.Contains(f.Text, "if the user's delete comes before or after") {
+			t.Errorf("the report does not say that the run is compared with ordinary deletes:\n%s", f.Text)
+		}
+	}
 	right := Explore(t, toyLife(""), Only(Overtaken))
 	for _, f := range right.Findings {
 		t.Errorf("an operator that cleans up: %s", f.Text)

@@ -179,7 +179,7 @@ func (e *exploration) raceEnds(at run.Racing) []*history.Run {
 		if w := e.renewals[at]; w != nil && w.wrong {
 			ends = append(ends, w.rest)
 		}
-	case race.victim != nil && created != nil && isSameObject(race.victim, created):
+	case race.changed != nil && race.patch == "" && created != nil && isSameObject(race.changed, created):
 		ends = append(ends, reference.EndingAs(at.Step, reference.Steps[at.Step-1].State))
 	}
 	if e.ends == nil {

@@ -232,6 +232,32 @@ func TestNothingYet(t *testing.T) {
 	}
 }
 
+// TestTakenBack proves that a user may take back what a step asks for, before the operator has seen it, whether the
+// scenario names that race or not.
+func TestTakenBack(t *testing.T) {
+	victim, request := configMap("victim"), configMap("a")
+	s := Scenario{
+		Name: "requests", Steps: []Step{Create(victim), Create(request).Gone(victim)},
+		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
+			if cm.Annotations["seen"] == "" {
+				metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "seen", "yes")
+				return 0, c.Update(ctx, cm)
+			}
+			return 0, client.IgnoreNotFound(c.Delete(ctx, configMap("victim")))
+		})},
+	}
+	for name, races := range map[string][]Step{"by default": nil, "named": {Delete(request)}} {
+		s.Races = races
+		r := Explore(t, s, Only(Races), Waive(I10, "it deletes by name"))
+		for _, text := range r.texts() {
+			t.Errorf("%s: %s", name, text)
+		}
+		if r.Schedules[Races] == 0 {
+			t.Errorf("%s: no race was played", name)
+		}
+	}
+}
+
 // TestWithoutWhatItNames proves that no operator is blamed for what becomes of a user's object, and of what was made
 // for it, after a user has deleted another object that it names, although the operator works on both. What it leaves
 // of the deleted one is its fault.

@@ -1,6 +1,8 @@
 package fault
 
 import (
+	"slices"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 )
@@ -18,8 +20,12 @@ func (e *exploration) recovering() ([]run.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	like, err := e.quietRaces()
+	if err != nil {
+		return nil, err
+	}
 	all, err := e.recoveries(crashes)
-	return e.plan.Recovering(all, whole.Learned.States), err
+	return e.plan.Recovering(all, whole.Learned.States, like), err
 }
 
 // recoveries plays crashes to learn what follows each, in the order of the calls. It leaves out those that say
@@ -49,6 +55,17 @@ func (e *exploration) arriving() ([]run.Job, error) {
 	}
 	all, err := e.recoveries(departures)
 	return e.plan.Arriving(all), err
+}
+
+// freezing returns the jobs in which a process stands still at a write and goes on when the next one works, or at any call
+// and goes on by itself.
+func (e *exploration) freezing() ([]run.Job, error) {
+	departures := e.plan.Departures()
+	for i := range departures {
+		departures[i].Like = e.reference.Run
+	}
+	all, err := e.recoveries(departures)
+	return slices.Concat(e.plan.Thawing(all), e.plan.Suspending()), err
 }
 
 // timingOut returns the jobs in which writes take effect after their callers got a timeout. Writes that have no effect

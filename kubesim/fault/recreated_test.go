@@ -146,7 +146,7 @@ func TestStuckAtRest(t *testing.T) {
 		})},
 	}, Only(Races))
 	texts := r.texts()
-	if len(texts) != 1 || len(r.Findings) != 1 || !strings.HasPrefix(texts[0], "re-created at rest, metadata.deletion") {
+	if len(texts) != 1 || len(r.Findings) != 1 || !strings.HasPrefix(texts[0], "re-created at rest, ConfigMap default/child is being deleted, which it is not ") {
 		t.Errorf("%d findings of %v, want 1:\n%s", len(texts), r.Schedules, strings.Join(texts, "\n"))
 	}
 }

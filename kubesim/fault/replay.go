@@ -92,11 +92,7 @@ func (e *exploration) raceJob(s schedule.Schedule, d schedule.Disturbance) (run.
 	if err != nil {
 		return run.Job{}, err
 	}
-	at := d.At
-	if s.IsAbsence() {
-		at = s[0].At
-	}
-	step := e.reference.Run.StepOf(at)
+	step := e.reference.Run.StepOf(s[0].At) // a recovery from a crash ends in the step of the crash
 	racing := run.Racing{Step: step, Race: n}
 	if quiet := like[racing]; quiet != nil {
 		return run.Job{Schedule: s, Like: quiet, Alike: e.raceEnds(racing), Last: step}, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,11 +39,12 @@ func twins(detached bool) func(ctrl.Manager, *Env) error {
 					case <-time.After(100 * time.Millisecond):
 					case <-ctx.Done():
 					}
+					read := func() error { return mgr.GetClient().Get(ctx, req.NamespacedName, &corev1.ConfigMap{}) }
 					if detached {
 						ctx = context.WithoutCancel(bare{ctx})
+						read = elsewhere(read)
 					}
-					a := &corev1.ConfigMap{}
-					if err := mgr.GetClient().Get(ctx, req.NamespacedName, a); err != nil {
+					if err := read(); err != nil {
 						return reconcile.Result{}, client.IgnoreNotFound(err)
 					}
 					made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"of": "a"}}}
@@ -49,6 +52,15 @@ func twins(detached bool) func(ctrl.Manager, *Env) error {
 				})))
 		}
 		return errors.Join(errs...)
+	}
+}
+
+// elsewhere returns a function that calls f in a goroutine of its own.
+func elsewhere(f func() error) func() error {
+	return func() error {
+		done := make(chan error)
+		go func() { done <- f() }()
+		return <-done
 	}
 }
 
@@ -72,15 +84,45 @@ func TestSameTwice(t *testing.T) {
 		}
 	}
 	s.Operator.SetUp = twins(true)
-	for range 10 { // until chance has it
+	e, err := newExploration(t, &s, options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err = e.simulation.Hire(); err != nil {
+		t.Fatal(err)
+	}
+	const chance = "get *v1.ConfigMap default/a"
+	if chances := w.Play(t, run.Job{}).Learned.Chances; !slices.Contains(chances, chance) {
+		t.Errorf("%q were left to chance, want %q", chances, chance)
+	}
+	for range 10 { // until chance has it; it may have it the same way each time
 		if _, err := explored(t, s, time.Minute, Crashes); err != nil {
-			if want := "waited at the same time to get *v1.ConfigMap default/a"; !strings.Contains(err.Error(), want) {
-				t.Fatalf("got %v, want %q", err, want)
+			if want := "waited at the same time to " + chance; !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
 			}
 			return
 		}
 	}
-	t.Log("chance had it the same way each time")
+}
+
+// TestOwnCaches proves that the first pass of an operator with caches of its own begins when all of them are full.
+func TestOwnCaches(t *testing.T) {
+	setUp := func(mgr ctrl.Manager, env *Env) error {
+		own, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+		if err != nil {
+			return err
+		}
+		return errors.Join(mgr.Add(own), configMaps(func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })(mgr, env))
+	}
+	s := Scenario{Name: "own-caches", Before: []Step{Create(configMap("a"))}, Steps: []Step{Wait(time.Minute)}, Races: []Step{}, Operator: Operator{SetUp: setUp}}
+	_, w := prepared(t, s)
+	r := w.Play(t, run.Job{}).Run
+	if len(r.Passes) == 0 {
+		t.Fatal("no pass began")
+	}
+	if after := r.Passes[0].Begin.Sub(r.Steps[0].At); after < time.Second {
+		t.Errorf("the first pass began after %s, want a second or more", after)
+	}
 }
 
 // atOnce is an operator that in one pass does something for each of eight objects at the same time, in goroutines that

@@ -144,6 +144,7 @@ type Step struct {
 	victim   client.Object // that a race which nobody named deletes
 	again    *Step         // that follows once the object of this one is gone
 	wrong    error         // why it cannot be played
+	refused  bool          // the API server refuses what it does
 }
 
 // World is the simulated cluster and the external API of one run.

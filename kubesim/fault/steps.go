@@ -14,7 +14,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -213,79 +212,10 @@ func Change[O ExternalAPI](name string, act func(O) error) Step {
 // Wait lets time pass.
 func Wait(d time.Duration) Step { return Step{Name: "wait " + d.String(), Wait: d} }
 
-// Becomes returns s with the expectation that obj's condition is True in the end, for the
-// current generation if the condition or the status has an observedGeneration.
-func (s Step) Becomes(obj client.Object, condition string) Step {
-	return s.Expecting(func(ctx context.Context, w *World) error {
-		u, err := read(ctx, w, obj)
-		if err != nil {
-			return err
-		}
-		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-		for _, c := range conditions {
-			m, _ := c.(map[string]any)
-			if m["type"] != condition {
-				continue
-			}
-			if m["status"] != string(metav1.ConditionTrue) {
-				return fmt.Errorf("%s of %s is %v: %v: %v", condition, obj.GetName(), m["status"], m["reason"], m["message"])
-			}
-			if seen, ok := observedGeneration(u, m); ok && seen != u.GetGeneration() {
-				return fmt.Errorf("%s of %s is True for generation %d, the object has %d", condition, obj.GetName(), seen, u.GetGeneration())
-			}
-			return nil
-		}
-		return fmt.Errorf("%s has no condition %s; its status is %v", obj.GetName(), condition, u.Object["status"])
-	})
-}
-
-// observedGeneration returns the generation that a condition speaks of, or else the status it
-// is in; false if neither says.
-func observedGeneration(u *unstructured.Unstructured, condition map[string]any) (int64, bool) {
-	if seen, ok, _ := unstructured.NestedInt64(condition, "observedGeneration"); ok {
-		return seen, true
-	}
-	seen, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	return seen, ok
-}
-
-// Gone returns s with the expectation that obj does not exist in the end.
-func (s Step) Gone(obj client.Object) Step {
-	return s.Expecting(func(ctx context.Context, w *World) error {
-		u, err := read(ctx, w, obj)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("%s still exists; its finalizers: %s", obj.GetName(), strings.Join(u.GetFinalizers(), ", "))
-	})
-}
-
-// Expecting returns s with one more expectation.
-func (s Step) Expecting(expect func(ctx context.Context, w *World) error) Step {
-	before := s.Expect
-	s.Expect = func(ctx context.Context, w *World) error {
-		if before != nil {
-			if err := before(ctx, w); err != nil {
-				return err
-			}
-		}
-		return expect(ctx, w)
-	}
-	return s
-}
-
 // Named returns s under another name.
 func (s Step) Named(name string) Step {
 	s.Name = name
 	return s
-}
-
-// read returns an object as it is.
-func read(ctx context.Context, w *World, obj client.Object) (*unstructured.Unstructured, error) {
-	return (&sandbox.World{Client: w.Client}).Read(ctx, obj)
 }
 
 func inDefault(w *World, obj client.Object) client.Object { return sandbox.InDefault(w.Client, obj) }

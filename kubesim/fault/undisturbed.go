@@ -344,6 +344,7 @@ func (e *exploration) judgeUndisturbed() error {
 	for i := range watched.Run.Steps {
 		e.reference.Run.Steps[i].Aged = slices.Concat(watched.Run.Steps[i].Aged, woken[i])
 	}
+	e.report.Notes = append(e.report.Notes, invariant.Recurring(watched.Run)...)
 	if f, ok := e.judge.Silences(watched); ok {
 		e.add(f)
 	}

@@ -145,15 +145,15 @@ func (c *cluster) wait() error {
 }
 
 // start is launch for a test that needs a cluster of its own.
-func start(t *testing.T, env []string, args ...string) *cluster {
-	t.Helper()
-	c, err := launch(t.Context(), env, args...)
+func start(tb testing.TB, env []string, args ...string) *cluster {
+	tb.Helper()
+	c, err := launch(tb.Context(), env, args...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := c.terminate(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return c

@@ -50,6 +50,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-life/panic@0",
 			"panic at DependsOn",
 		},
+		"mark of an orphan": {
+			"a process that cannot connect yet leaves no mark on what others may adopt",
+			"v1/nats-orphan/crash-before@12+panic@24+until@3",
+			"crash-before at STREAM.UPDATE orders, panic at Endpoint",
+		},
 		"indexed": {
 			"an object is woken by what it depends on, though the driver panicked when the cache asked for that",
 			"v1/nats-life/panic@13",
@@ -99,6 +104,21 @@ func TestFound(t *testing.T) {
 			"a new leader whose watch is behind does not overwrite a status that it has not seen",
 			"v1/loop-election/crash-after@6+merged@4(3)+until@1",
 			"crash-after at patch probes/status default/a, merged at events of probe.trimtab.dev/probes",
+		},
+		"matched": {
+			"what an update did is known although the object was paused before the next process saw it",
+			"v1/nats-pause/crash-after@17+race@18(4)",
+			"crash-after at STREAM.UPDATE orders, race at change orders: {\"metadata\":{\"annotations\":{\"trimtab.dev/paused\":\"true\"}}}",
+		},
+		"two at work": {
+			"an old leader that goes on does not withdraw the record of what its successor has created and reported",
+			"v1/folder-life/frozen@5(8)",
+			"frozen at mkdir orders, thawed at mkdir orders",
+		},
+		"wanted again": {
+			"a dependent that is going, and is wanted again, is not Ready",
+			"v1/component-orders/crash-after@25+race@26(2)",
+			"crash-after at delete configmaps default/second, race at want second again",
 		},
 		"phase": {
 			"the phase of a dependent does not depend on whether its creation was recorded",

@@ -44,6 +44,8 @@ func (p *pass) phases(result graph.Result) {
 		case m.item.Phase == api.PhaseCompleting && n.Completed && n.Presence == graph.Absent:
 			m.item.Phase = api.PhaseCompleted
 		case m.item.Phase == api.PhaseCompleting, m.item.Phase == api.PhaseCompleted:
+		case n.Presence == graph.Leaving: // it is created again when it is gone
+			m.item.Phase = api.PhaseScheduledForApplication
 		case n.Presence == graph.Present && n.Change == graph.NoChange && n.Health == graph.Current:
 			m.item.Phase = api.PhaseReady
 		case n.Presence == graph.Present && n.Change == graph.NoChange && m.item.Phase == api.PhaseReady:

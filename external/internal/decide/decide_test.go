@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
@@ -20,7 +23,7 @@ func given(change ...func(*Facts)) Facts {
 		Policy:   Policy{Create: true, Update: true, Delete: true, Adoption: AdoptIfMarked},
 		Fresh:    true,
 		Record:   RecordFacts{KnownID: true, Incarnation: 1, Marker: record.MarkerPending},
-		Creation: CreationSeen, SinceCreate: time.Hour, SinceMet: time.Hour, Grace: 10 * time.Second,
+		Creation: CreationSeen, SinceCreate: time.Hour, SinceMet: time.Hour, SinceDelete: unmarkWithin, Grace: 10 * time.Second,
 		Seen: Seen{Observed: true, Phase: PhaseAvailable, Owner: OwnerUs},
 	}
 	for _, c := range change {
@@ -29,10 +32,12 @@ func given(change ...func(*Facts)) Facts {
 	return f
 }
 
-func paused(p Pause) func(*Facts)        { return func(f *Facts) { f.Paused = p } }
-func phase(p Phase) func(*Facts)         { return func(f *Facts) { f.Seen.Phase = p } }
-func owner(o Owner) func(*Facts)         { return func(f *Facts) { f.Seen.Owner = o } }
-func creation(c Creation) func(*Facts)   { return func(f *Facts) { f.Creation = c } }
+func paused(p Pause) func(*Facts)      { return func(f *Facts) { f.Paused = p } }
+func phase(p Phase) func(*Facts)       { return func(f *Facts) { f.Seen.Phase = p } }
+func owner(o Owner) func(*Facts)       { return func(f *Facts) { f.Seen.Owner = o } }
+func creation(c Creation) func(*Facts) { return func(f *Facts) { f.Creation = c } }
+func deletedLately(f *Facts)           { f.SinceDelete = unmarkWithin - 1 }
+
 func since(d time.Duration) func(*Facts) { return func(f *Facts) { f.SinceCreate = d } }
 func canMark(f *Facts)                   { f.CanMark = true }
 func futileMarks(n int, d time.Duration) func(*Facts) {
@@ -287,6 +292,7 @@ func table() map[string]situated {
 		"D-26 orphan, mark stays for now":     {"removing the mark is retried", given(deleting, orphan, canUnmark, failed(ActionUnmark, ClassTransient)), "D-31 wait Terminating UnmarkFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
 		"D-26 orphan, mark cannot be removed": {"that does not hold back the object", given(deleting, orphan, canUnmark, failed(ActionUnmark, ClassDenied)), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
 		"D-26 orphan, no client":              {"the credentials may be gone", given(deleting, orphan, canUnmark, scoped(ScopeUnconnectable), notObserved), "D-26 remove finalizer Terminating Orphaned -Ready -Creating -Updating +Deleting"},
+		"D-26 orphan, no client yet":          {"a process that has just started may have one soon", given(deleting, orphan, canUnmark, scoped(ScopeUnconnectable), notObserved, deletedLately), "D-31 wait Terminating ConnectFailed -Ready -Creating -Updating +Deleting +Failed backoff"},
 
 		"D-27 never created":                {"no call is needed", given(deleting, creation(CreationNone), notObserved), "D-27 remove finalizer Terminating NeverCreated -Ready -Creating -Updating +Deleting"},
 		"D-27 not after a refusal":          {"the API may have created it although it refused", given(deleting, creation(CreationRefused), notObserved), "D-00 observe Terminating Observing"},
@@ -372,6 +378,30 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
+// TestSucceededIsApplied reports on random facts: who says that an object succeeded, and works for its present
+// generation, also says that this generation was applied, and the other way round.
+func TestSucceededIsApplied(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20261123, 1))
+	succeeded := 0
+	for range 30_000 {
+		f := randomFacts(rng)
+		f.Generation, f.ReadyFor = 5, rng.Int64N(6)
+		d := Next(f)
+		r := Report(d, f, Texts{})
+		ready := meta.FindStatusCondition(r.Conditions, api.ConditionReady)
+		works := r.State == string(StateSucceeded) && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == f.Generation
+		if d.Show.Ready == ShowTrue && works && !r.Applied || r.Applied && !works {
+			t.Fatalf("applied: %t, state %s, %+v\nfacts %+v\ndecision %+v", r.Applied, r.State, ready, f, d)
+		}
+		if works {
+			succeeded++
+		}
+	}
+	if succeeded == 0 {
+		t.Error("no object ever succeeded")
+	}
+}
+
 func violations(f Facts, d Decision) map[string]bool {
 	called := d.Action.Mutates()
 	return map[string]bool{
@@ -407,7 +437,7 @@ func randomFacts(rng *rand.Rand) Facts {
 	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
-		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, Grace: 10 * time.Second,
+		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, SinceDelete: time.Duration(rng.IntN(20)) * time.Minute, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), FutileMarks: rng.IntN(5), SinceMark: time.Duration(rng.IntN(20)) * time.Second, NewSpec: coin(20),
 		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},

@@ -1,6 +1,10 @@
 package decide
 
-import "github.com/trimtab-dev/trimtab/external/internal/record"
+import (
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+)
 
 // decideDeletion decides for an object that is being deleted. Only rows 26, 27 and 30 remove the
 // finalizer; in doubt it stays.
@@ -61,11 +65,15 @@ func keepFinalizer(row Row, reason Reason) Decision {
 	return d
 }
 
+// unmarkWithin is for how long after its deletion an object that leaves its resource waits for a client that can remove the mark. A
+// process that has just started may have none yet; credentials that are gone for good must not hold back the object.
+const unmarkWithin = 5 * time.Minute
+
 // decideOrphan is row 26: the resource stays. Its mark is removed if the API allows that, so that
 // others can adopt it; an API that refuses does not hold back the object.
 func decideOrphan(f Facts) Decision {
 	done := removeFinalizer(26, ReasonOrphaned)
-	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && f.Scope != ScopeUnconnectable &&
+	strip := f.Policy.Orphan && f.CanUnmark && f.Record.KnownID && (f.Scope != ScopeUnconnectable || f.SinceDelete < unmarkWithin) &&
 		f.Record.Trouble != TroubleEndpoint && !neverCreated(f)
 	switch {
 	case !strip:

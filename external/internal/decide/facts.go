@@ -12,6 +12,8 @@ import (
 type Facts struct {
 	// Deleting reports whether the object has a deletion timestamp.
 	Deleting bool
+	// SinceDelete is the time since then.
+	SinceDelete time.Duration
 	// Paused is what the object's pause annotation stops.
 	Paused Pause
 	// Policy is what may be done to the resource.

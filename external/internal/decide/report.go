@@ -18,7 +18,7 @@ func Report(d Decision, f Facts, t Texts) conditions.Report {
 	message := t.Message(d, f)
 	r := conditions.Report{
 		State: string(stateOf(d, f)), Reason: t.Reason(d), Message: message,
-		Known: string(d.Reason), Applied: d.Wake == WakeDrift && d.Row == 17,
+		Known: string(d.Reason), Applied: matches(d, f),
 	}
 	b := reportBuilder{d: d, f: f, t: t, reason: r.Reason, message: message}
 	stalled, reconciling := stalled(d, f), reconciling(d, f)
@@ -92,6 +92,12 @@ func (f Facts) observeFailed(d Decision) bool {
 // available and matches the spec.
 func (f Facts) inSync() bool {
 	return f.Seen.Observed && readiness(f) == ShowTrue && !f.Differs.Any()
+}
+
+// matches reports whether the resource is known to match the current spec. One that is paused can match it, too: it was
+// changed before the pause, by a process that did not report it any more.
+func matches(d Decision, f Facts) bool {
+	return d.Row == 17 && d.Wake == WakeDrift || d.Row == 1 && d.Show.Ready == ShowTrue && f.inSync()
 }
 
 // stalled reports whether only a user, or a change, can make progress.

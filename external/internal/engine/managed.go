@@ -66,6 +66,9 @@ func (p *managed) basis() basis {
 func (p *managed) gatherReport() {
 	f := &p.facts
 	f.Deleting, f.Generation = !p.obj.GetDeletionTimestamp().IsZero(), p.obj.GetGeneration()
+	if f.Deleting {
+		f.SinceDelete = time.Since(p.obj.GetDeletionTimestamp().Time)
+	}
 	f.LastReport, f.ReadyFor = p.track.lastReport.LastReport, p.track.lastReport.ReadyFor
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
@@ -79,5 +81,18 @@ func TestReturned(t *testing.T) {
 	}
 	if got := returned(compare, nil, &Observation{Phase: decide.PhaseAvailable}); got.state == nil || got.flaw != nil {
 		t.Errorf("what was made: %+v", got)
+	}
+}
+
+// TestSinceDelete: how long ago the object was deleted, by which an object whose client is gone for good is let go, comes from the
+// object itself, so that it outlives the process.
+func TestSinceDelete(t *testing.T) {
+	p := visit()
+	if p.gatherReport(); p.facts.Deleting || p.facts.SinceDelete != 0 {
+		t.Errorf("deleting %t, %s ago, want an object that is not", p.facts.Deleting, p.facts.SinceDelete)
+	}
+	p.obj.SetDeletionTimestamp(&metav1.Time{Time: time.Now().Add(-time.Hour)})
+	if p.gatherReport(); !p.facts.Deleting || p.facts.SinceDelete < time.Hour {
+		t.Errorf("deleting %t, %s ago, want an hour or more", p.facts.Deleting, p.facts.SinceDelete)
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
 
-// All returns all actors of this package.
+// All returns all actors of this package. After each change it is again the first one that has something to do, so
+// EndpointSlices know of a Pod before the status of its owner does: an operator that watches only the owner would find older
+// ones otherwise, and never look again. Claims are bound before a Pod finds that they are not.
 func All() []fault.Actor {
 	return []fault.Actor{
-		Deployments(), StatefulSets(), DaemonSets(), Jobs(), Pods(), Claims(), LoadBalancers(), EndpointSlices(), Certificates(),
+		EndpointSlices(), Deployments(), StatefulSets(), DaemonSets(), Jobs(), Claims(), Pods(), LoadBalancers(), Certificates(),
 	}
 }
 

@@ -364,3 +364,37 @@ func TestTermination(t *testing.T) {
 		t.Errorf("a time with a deletionTimestamp: owner %t, Pod %t; want both", owner, pod)
 	}
 }
+
+// TestOrderOfEndpoints proves that the EndpointSlice of a Service is up to date when the status of its StatefulSet is: an
+// operator that watches only the latter would find an older slice, and never look again.
+func TestOrderOfEndpoints(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2)), ServiceName: "db", Selector: selector(), Template: template()}}
+	svc := &corev1.Service{ObjectMeta: meta(), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: selector().MatchLabels, Ports: []corev1.ServicePort{{Port: 80}}}}
+	var late atomic.Value
+	looks := fault.Actor{Name: "observer", Act: func(ctx context.Context, w *fault.World) error {
+		var sets appsv1.StatefulSetList
+		var all discoveryv1.EndpointSliceList
+		err := errors.Join(w.Client.List(ctx, &sets), w.Client.List(ctx, &all))
+		ready := 0
+		for _, slice := range all.Items {
+			ready += len(slice.Endpoints)
+		}
+		for i := range sets.Items {
+			if n := int(sets.Items[i].Status.ReadyReplicas); n > ready {
+				late.Store(fmt.Sprintf("%d Pods are ready, %d have an endpoint", n, ready))
+			}
+		}
+		return err
+	}}
+	r := fault.Explore(t, fault.Scenario{
+		Name: "order", Actors: append([]fault.Actor{looks}, actors.All()...), Races: []fault.Step{},
+		Operator: fault.Operator{SetUp: func(ctrl.Manager, *fault.Env) error { return nil }},
+		Steps:    []fault.Step{fault.Create(svc), is(fault.Create(s), s, func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 2 })},
+	})
+	for _, f := range r.Findings {
+		t.Error(f.Text)
+	}
+	if got := late.Load(); got != nil {
+		t.Error(got)
+	}
+}

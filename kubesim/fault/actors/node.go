@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,9 @@ const node = "node"
 // Pods is scheduler and kubelet of one node: Pods are bound, run and become ready. A Pod that is deleted is removed
 // after its grace period, or after 30 seconds if that is longer. Containers never end by themselves, and a Pod whose phase is
 // Succeeded or Failed stays so.
+//
+// A Pod is bound when all PersistentVolumeClaims that its volumes name exist, are bound, and are not being deleted. Until then
+// its condition PodScheduled is False, with a message that names the claim. [Claims] binds them; without it, a step or another actor has to.
 func Pods() fault.Actor {
 	return each("kubelet", &corev1.PodList{}, func(ctx context.Context, c client.Client, p *corev1.Pod) error {
 		switch {
@@ -33,10 +37,56 @@ func Pods() fault.Actor {
 		case isOver(p), p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) > 0, isReady(p):
 			return nil
 		case p.Spec.NodeName == "":
+			switch why, err := lacking(ctx, c, p); {
+			case err != nil:
+				return err
+			case why != "":
+				return writeStatus(ctx, c, p, func(p *corev1.Pod) { wait(p, why) })
+			}
 			return c.SubResource("binding").Create(ctx, p, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
 		}
 		return writeStatus(ctx, c, p, run)
 	})
+}
+
+// lacking says which claim a Pod has to wait for, and why; nothing if it may be bound. The claim of an ephemeral volume comes
+// with the Pod.
+func lacking(ctx context.Context, c client.Client, p *corev1.Pod) (why string, err error) {
+	for i := range p.Spec.Volumes {
+		from := p.Spec.Volumes[i].PersistentVolumeClaim
+		if from == nil {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: from.ClaimName}, claim)
+		switch {
+		case apierrors.IsNotFound(err):
+			return fmt.Sprintf("persistentvolumeclaim %q not found", from.ClaimName), nil
+		case err != nil:
+			return "", err
+		case claim.DeletionTimestamp != nil:
+			return fmt.Sprintf("persistentvolumeclaim %q is being deleted", from.ClaimName), nil
+		case claim.Status.Phase != corev1.ClaimBound:
+			return fmt.Sprintf("persistentvolumeclaim %q is not bound", from.ClaimName), nil
+		}
+	}
+	return "", nil
+}
+
+// wait says of a Pod that it cannot be scheduled.
+func wait(p *corev1.Pod, why string) {
+	is := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why, LastTransitionTime: metav1.Now(),
+	}
+	at := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == is.Type })
+	if at < 0 {
+		p.Status.Conditions = append(p.Status.Conditions, is)
+		return
+	}
+	if p.Status.Conditions[at].Status == is.Status {
+		is.LastTransitionTime = p.Status.Conditions[at].LastTransitionTime
+	}
+	p.Status.Conditions[at] = is
 }
 
 // isOver reports whether all containers of a Pod have ended for good.

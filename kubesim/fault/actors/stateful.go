@@ -19,7 +19,9 @@ import (
 )
 
 // StatefulSets creates, adopts, replaces and deletes the Pods of StatefulSets, one at a time, and creates their claims.
-// They become ready only if [Pods] acts, too. A Pod that has failed is replaced. There are no ControllerRevisions, and no claim is deleted.
+// They become ready only if [Pods] acts, too, and [Claims] if they have claims. A claim that is missing while its Pod is pending
+// is created again, and no Pod is created while a claim of it is being deleted. A Pod that has failed is replaced. There are
+// no ControllerRevisions, and no claim is deleted.
 func StatefulSets() fault.Actor {
 	return each("StatefulSet controller", &appsv1.StatefulSetList{}, func(ctx context.Context, c client.Client, s *appsv1.StatefulSet) error {
 		if s.DeletionTimestamp != nil {
@@ -131,10 +133,20 @@ func advance(ctx context.Context, c client.Client, s *appsv1.StatefulSet, pods m
 		if isOver(p) && p.DeletionTimestamp == nil {
 			return c.Delete(ctx, p, client.Preconditions{UID: &p.UID}) // another one takes its place
 		}
+		if p.Status.Phase == corev1.PodPending {
+			if _, err := claim(ctx, c, s, name); err != nil {
+				return err
+			}
+		}
 		if !isReady(p) && s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
 			return nil // the next ones wait for it
 		}
 	}
+	return retire(ctx, c, s, pods, wanted, revision)
+}
+
+// retire deletes the next Pod that is not wanted, or is of an older template.
+func retire(ctx context.Context, c client.Client, s *appsv1.StatefulSet, pods map[string]*corev1.Pod, wanted map[string]bool, revision string) error {
 	names := make([]string, 0, len(pods))
 	for name := range pods {
 		names = append(names, name)
@@ -184,17 +196,15 @@ func create(ctx context.Context, c client.Client, s *appsv1.StatefulSet, n int, 
 	pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	pod.Spec.Hostname, pod.Spec.Subdomain = name, s.Spec.ServiceName
+	if kept, err := claim(ctx, c, s, name); err != nil || !kept {
+		return err
+	}
 	for i := range s.Spec.VolumeClaimTemplates {
-		claim := s.Spec.VolumeClaimTemplates[i].DeepCopy()
-		volume := claim.Name
-		claim.Name, claim.Namespace, claim.Status = volume+"-"+name, s.Namespace, corev1.PersistentVolumeClaimStatus{}
-		if err := c.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
+		volume := s.Spec.VolumeClaimTemplates[i].Name
 		// The claim takes the place of a volume of the template with its name.
 		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume + "-" + name},
 		}})
 	}
 	err := c.Create(ctx, pod)
@@ -202,4 +212,23 @@ func create(ctx context.Context, c client.Client, s *appsv1.StatefulSet, n int, 
 		return nil // it is another's, and has to go first
 	}
 	return err
+}
+
+// claim creates the claims of a Pod that are missing, and reports whether none of them is being deleted.
+func claim(ctx context.Context, c client.Client, s *appsv1.StatefulSet, pod string) (kept bool, err error) {
+	kept = true
+	for i := range s.Spec.VolumeClaimTemplates {
+		claim := s.Spec.VolumeClaimTemplates[i].DeepCopy()
+		claim.Name, claim.Namespace, claim.Status = claim.Name+"-"+pod, s.Namespace, corev1.PersistentVolumeClaimStatus{}
+		now := &corev1.PersistentVolumeClaim{}
+		err := c.Get(ctx, client.ObjectKeyFromObject(claim), now)
+		if apierrors.IsNotFound(err) {
+			err = c.Create(ctx, claim)
+		}
+		if err != nil {
+			return false, err
+		}
+		kept = kept && now.DeletionTimestamp == nil
+	}
+	return kept, nil
 }

@@ -26,6 +26,9 @@ import (
 // othersFinalizer is put on dependents by somebody else.
 const othersFinalizer = "others.example.org/hold"
 
+// KeepSecond is the race of [Orders] in which second is wanted again.
+const KeepSecond = "want second again"
+
 // Orders returns the scenario of a component with three waves: a Job in the second has to complete before
 // the third, and is purged then. Somebody puts a finalizer on two dependents: one is pruned, and one has to go
 // before the others when the component is deleted. One dependent was there before, is
@@ -50,7 +53,7 @@ func Orders() []fault.Scenario {
 		fault.Step{Name: "third is released", Do: unhold("third")}.Gone(b).Expecting(configMaps()).Expecting(leaving("kept", false)),
 	}
 	orders := bundleScenario("component-orders", bundlesWith(jobsWithTime), steps, "update configmaps", "update jobs.batch", "list jobs.batch", "get jobs.batch")
-	return []fault.Scenario{racing(orders, fault.Delete(b), fault.Recreate(b), fault.Merge(b, early))}
+	return []fault.Scenario{racing(orders, fault.Delete(b), fault.Recreate(b), fault.Merge(b, early).Named(KeepSecond))}
 }
 
 // objects is a patch that gives a Bundle other dependents.

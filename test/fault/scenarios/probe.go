@@ -160,12 +160,22 @@ func keep(ctx context.Context, r *loop.Run[*probe.Probe], size string) error {
 // Cleanup deletes the ConfigMap.
 func (k keeper) Cleanup(ctx context.Context, r *loop.Run[*probe.Probe]) loop.CleanupOutcome {
 	k.env.Author("Cleanup")
-	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Obj.Namespace, Name: r.Obj.Name}}
-	if err := client.IgnoreNotFound(r.Client().Delete(ctx, gone)); err != nil {
+	if err := discard(ctx, r); err != nil {
 		return loop.CleanupFailed(err)
 	}
 	k.env.Author("after Cleanup")
 	return loop.CleanedUp()
+}
+
+// discard deletes the ConfigMap that the cache shows, and none that took its place. The garbage collector deletes one
+// that the cache does not show yet.
+func discard(ctx context.Context, r *loop.Run[*probe.Probe]) error {
+	var have corev1.ConfigMap
+	err := r.Client().Get(ctx, client.ObjectKeyFromObject(r.Obj), &have)
+	if err != nil || !metav1.IsControlledBy(&have, r.Obj) {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(r.Client().Delete(ctx, &have, client.Preconditions{UID: &have.UID}))
 }
 
 func loseConfigMap(ctx context.Context, w *fault.World) error {

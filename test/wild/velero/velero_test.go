@@ -97,7 +97,7 @@ func TestDeletions(t *testing.T) {
 		Patience: 26 * time.Hour,
 	}, 100,
 		wild.Bug{Invariant: fault.I1, Says: "Backup default/daily exists, which it does not without", Why: "a deletion that is interrupted is not taken up again"},
-		wild.Bug{Invariant: fault.I10, Says: "default/daily was deleted without a UID precondition", Why: "a Backup of the same name is deleted, too"},
+		wild.Bug{Invariant: fault.I10, Says: "backups.velero.io default/old was deleted without a UID precondition", Then: "was deleted without a UID precondition", Why: "a Backup or a request of the same name is deleted, too"},
 	)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -11,23 +12,30 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
 
-// ClearsJournal is the bug of a Journal.
-const ClearsJournal Bug = "clears its journal before it has recovered" // I3
+// The bugs of a Journal: what it does when it looks for a machine after a crash.
+const (
+	ClearsJournal   Bug = "clears its journal before it has recovered"                 // I3: killed again, it creates a second machine
+	WritesSpec      Bug = "writes the spec that it read when it records what it found" // I1: a user may have changed it
+	StaysRecovering Bug = "does not end, after a panic, what it does one at a time"    // I1
+)
 
 // Journal notes in an annotation that it is about to create a machine, so that after a crash it looks for one
-// before it creates another. With the bug it takes the note away as it begins to look: killed before it has
-// recorded what it found, it creates a second machine.
+// before it creates another.
 type Journal struct {
-	client.Client
+	kit
 
 	Cloud API
 	Bug   Bug
+
+	recovering map[types.UID]bool
 }
 
 // SetupJournal sets up a Journal with a bug.
 func SetupJournal(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
-		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Journal{Client: mgr.GetClient(), Cloud: API{env}, Bug: bug})
+		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Journal{
+			kit: kit{mgr.GetClient()}, Cloud: API{env}, Bug: bug, recovering: map[types.UID]bool{},
+		})
 	}
 }
 
@@ -46,11 +54,10 @@ func (r *Journal) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	case !item.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, r.remove(ctx, item)
 	case item.Annotations[recorded] != "":
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.report(ctx, item)
 	case item.Annotations[journal] != "":
 		return ctrl.Result{}, r.recover(ctx, item)
 	}
-	controllerutil.AddFinalizer(item, finalizer)
 	if err := r.annotate(ctx, item, journal, "yes"); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -59,6 +66,21 @@ func (r *Journal) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 
 // recover finds out whether a machine was made, and goes on.
 func (r *Journal) recover(ctx context.Context, item *Item) error {
+	if r.recovering[item.UID] {
+		return nil
+	}
+	r.recovering[item.UID] = true
+	ended := func() { delete(r.recovering, item.UID) }
+	if r.Bug != StaysRecovering {
+		defer ended()
+	}
+	err := r.look(ctx, item)
+	ended()
+	return err
+}
+
+func (r *Journal) look(ctx context.Context, item *Item) error {
+	r.Cloud.Env.Author("look")
 	if r.Bug == ClearsJournal {
 		if err := r.annotate(ctx, item, journal, ""); err != nil {
 			return err
@@ -70,6 +92,13 @@ func (r *Journal) recover(ctx context.Context, item *Item) error {
 		return err
 	case len(all) == 0:
 		return r.create(ctx, item)
+	}
+	if r.Bug == WritesSpec {
+		before := item.DeepCopy()
+		before.Spec = Spec{}
+		if err := r.Patch(ctx, item, client.MergeFrom(before)); err != nil {
+			return err
+		}
 	}
 	return r.annotate(ctx, item, recorded, all[0].ID)
 }
@@ -83,6 +112,8 @@ func (r *Journal) create(ctx context.Context, item *Item) error {
 }
 
 func (r *Journal) annotate(ctx context.Context, item *Item, key, value string) error {
+	before := item.DeepCopy()
+	controllerutil.AddFinalizer(item, finalizer)
 	annotations := map[string]string{}
 	maps.Copy(annotations, item.Annotations)
 	annotations[key] = value
@@ -90,7 +121,7 @@ func (r *Journal) annotate(ctx context.Context, item *Item, key, value string) e
 		delete(annotations, journal)
 	}
 	item.Annotations = annotations
-	return r.Update(ctx, item)
+	return r.Patch(ctx, item, client.MergeFrom(before))
 }
 
 func (r *Journal) remove(ctx context.Context, item *Item) error {

@@ -18,9 +18,12 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
-// OfStatus is the argument of a disturbance in which another controller writes conditions; without it, it writes
-// annotations.
-const OfStatus = "status"
+// OfStatus is the argument of a disturbance in which another controller writes conditions, OfFinalizer of one in which
+// it holds the object; without an argument, it writes annotations.
+const (
+	OfStatus    = "status"
+	OfFinalizer = "finalizer"
+)
 
 // contentions is how often another controller comes first in one step: more often than client-go's RetryOnConflict
 // tries, and less often than a back-off takes to grow to minutes.
@@ -37,6 +40,11 @@ type rival struct {
 // contend lets another controller write the object of a call, as a schedule has it.
 func (o *Others) contend(c *history.Call) {
 	if d, ok := o.Schedule.Find(c.Index, schedule.Contended); ok {
+		if d.Arg == OfFinalizer {
+			o.record.Disturbed(d.Kind, c.Index, "a finalizer: "+c.What)
+			o.hold(c)
+			return
+		}
 		o.record.Disturbed(d.Kind, c.Index, c.What)
 		o.rival = &rival{of: *c, status: d.Arg == OfStatus, step: o.record.Step(), left: contentions}
 	}

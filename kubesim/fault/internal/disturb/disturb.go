@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,14 +41,17 @@ type Others struct {
 	Void bool
 	// Changed is set when a race changed something.
 	Changed bool
+	// HeldUntil is when another controller removes its finalizer from an object in deletion; zero if there is none.
+	HeldUntil time.Time
 	// Broken is what makes the rest of the run pointless.
 	Broken error
 
 	box      *sandbox.Sandbox
 	record   *history.Recorder
-	pending  []*Step   // re-creations that wait for their objects to be gone
-	deleting *deletion // that has begun and not ended; nil for none
-	rival    *rival    // nil for none
+	pending  []*Step                    // re-creations that wait for their objects to be gone
+	deleting *deletion                  // that has begun and not ended; nil for none
+	rival    *rival                     // nil for none
+	held     *unstructured.Unstructured // that another controller put its finalizer on; nil for none
 }
 
 // Enter lets them act in a sandbox.
@@ -94,8 +99,11 @@ func (o *Others) Race(race Step) error {
 	return err
 }
 
-// Finish creates again what was to be re-created and is gone.
+// Finish creates again what was to be re-created and is gone, and lets go of what another controller holds.
 func (o *Others) Finish() error {
+	if err := o.release(); err != nil {
+		return err
+	}
 	for _, again := range slices.Clone(o.pending) {
 		_, err := o.box.World().Read(context.Background(), again.Object)
 		if err == nil {

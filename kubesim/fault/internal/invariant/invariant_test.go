@@ -495,6 +495,10 @@ func TestOwnership(t *testing.T) {
 		},
 		"drops another's label":     {why: "the whole list was written back", run: marked("foreign", "labels: {team: a}"), want: []string{"I10: the label team of databases.demo.dev default/shop is gone; another controller had put it there"}},
 		"drops another's finalizer": {why: "it may guard something", run: add("make", put("foreign", shop, database(1, mark+", other.dev/f", ""))), want: []string{"I10: the finalizer other.dev/f"}},
+		"drops it with the object": {
+			why: "all finalizers were removed from an object in deletion",
+			run: both(on("user deletes", put("foreign", shop, deleting(mark+", other.dev/f"))), on("let go", put("operator", shop, ""))), want: []string{"I10: the finalizer other.dev/f"},
+		},
 		"drops another's condition": {why: "all conditions were written", run: add("make", put("foreign", shop, database(1, mark, `conditions: [{type: Theirs, status: "True", reason: X}]`))), want: []string{"I10: the condition Theirs"}},
 		"eats a user's annotation":  {why: "as it does without a disturbance", usual: marked("user", "annotations: {demo.dev/again: x}"), run: marked("user", "annotations: {demo.dev/again: x}")},
 		"drops a user's annotation": {why: "it does not without a disturbance", run: marked("user", "annotations: {demo.dev/again: x}"), want: []string{"I10: a user had put it there"}},

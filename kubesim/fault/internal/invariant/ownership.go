@@ -31,9 +31,9 @@ func findTrespasses(r, u *index) []history.Violation {
 			noteMarks(writers, c)
 			continue
 		}
-		if c.Before != nil && c.After != nil && !history.Housekeeping(c.Group, c.Resource) {
-			if v, ok := r.overwritten(c, kinds); ok {
-				found = append(found, v)
+		if c.Before != nil && !history.Housekeeping(c.Group, c.Resource) {
+			if c.After != nil {
+				found = append(found, r.overwritten(c, kinds)...)
 			}
 			found = append(found, r.findDropped(c, writers, u)...)
 		}
@@ -137,19 +137,19 @@ func (x *index) isPrimary(l *life, c *history.Change) bool {
 // overwritten finds a change to the content of an object that a user made and that is of no kind of the
 // operator's. Marks in its metadata are not content. What other controllers make for a user, such as the claim of
 // a StatefulSet, is often the operator's to change.
-func (x *index) overwritten(c *history.Change, kinds map[string]bool) (history.Violation, bool) {
+func (x *index) overwritten(c *history.Change, kinds map[string]bool) []history.Violation {
 	l := x.lives[string(c.After.GetUID())]
 	if l.by == operator || kinds[l.group+"/"+l.resource] || ownedByKind(c.Before) || history.IsController(l.by) {
-		return history.Violation{}, false
+		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Before.Object)) {
 		if key == "metadata" || key == "status" || reflect.DeepEqual(c.Before.Object[key], c.After.Object[key]) {
 			continue
 		}
-		return history.Violation{Call: c.Call, Message: fmt.Sprintf(
-			"%s was overwritten (%s); the operator did not make it, the %s did; if that is meant, name the kind in Shared", l.key, key, l.by)}, true
+		return []history.Violation{{Call: c.Call, Message: fmt.Sprintf(
+			"%s was overwritten (%s); the operator did not make it, the %s did; if that is meant, name the kind in Shared", l.key, key, l.by)}}
 	}
-	return history.Violation{}, false
+	return nil
 }
 
 // ownedByKind reports whether an object belongs to another one anyway, so whoever made it may have
@@ -213,8 +213,11 @@ func (x *index) findDropped(c *history.Change, writers map[string]string, u *ind
 	lost := lostKeys(c)
 	slices.Sort(lost)
 	for _, m := range lost {
-		by := writers[string(c.After.GetUID())+" "+m]
+		by := writers[string(c.Before.GetUID())+" "+m]
 		finalizer, is := strings.CutPrefix(m, "finalizer ")
+		if !is && c.After == nil { // everything goes with an object that is deleted, but a finalizer keeps it
+			continue
+		}
 		if by == "" || by == operator || is && (x.finalizers[finalizer] || u.finalizers[finalizer]) || by != "foreign" && u.known.removed[c.Resource+" "+m] {
 			continue
 		}

@@ -2,6 +2,7 @@
 package judge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/invariant"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
@@ -83,7 +85,7 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 	if job.Schedule.Has(schedule.Replaced) { // of the rest there is nothing to compare it with
 		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant != "I10" })
 	}
-	if job.Schedule.Has(schedule.LateWrite, schedule.LateEffect) { // what the write itself says was true when it was sent
+	if job.Schedule.Has(schedule.LateWrite, schedule.Frozen, schedule.LateEffect) { // what the write itself says was true when it was sent
 		found = slices.DeleteFunc(found, func(v history.Violation) bool {
 			return !slices.Contains([]string{"I1", "I2", "I3", "I6", "I10", "I13", "I17"}, v.Invariant)
 		})
@@ -238,14 +240,18 @@ func unfinished(r run.Result) history.Violation {
 
 // Busiest says what goes on and on at the end of a run.
 func Busiest(r *history.Run) string {
-	passes := r.Passes[max(0, len(r.Passes)-20):]
+	passes := slices.DeleteFunc(slices.Clone(r.Passes), isCutOff)
+	if len(passes) == 0 {
+		passes = r.Passes
+	}
+	passes = passes[max(0, len(passes)-20):]
 	if len(passes) == 0 {
 		return "no reconcile ran; look for a goroutine that calls the API in a loop"
 	}
 	last := passes[len(passes)-1]
 	span := last.Begin.Sub(passes[0].Begin)
 	text := fmt.Sprintf("controller %s reconciles %s again and again, the last %d times within %v", last.Controller, last.Object, len(passes), span)
-	if last.Err != "" {
+	if last.Err != "" && !strings.Contains(last.Err, disturb.ErrDead.Error()) {
 		text += ", with error: " + last.Err
 	}
 	for _, c := range slices.Backward(r.Calls) {
@@ -254,6 +260,12 @@ func Busiest(r *history.Run) string {
 		}
 	}
 	return text
+}
+
+// isCutOff reports whether a pass was still running when its process was stopped, so that its error, if it has one, is our doing.
+// An operator's own contexts may be canceled, too.
+func isCutOff(p history.Pass) bool {
+	return !p.Ended || strings.Contains(p.Err, disturb.ErrDead.Error()) || strings.Contains(p.Err, context.Canceled.Error())
 }
 
 // check returns the invariant with the given id.

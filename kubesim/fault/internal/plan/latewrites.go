@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
@@ -34,6 +35,31 @@ func (p *Plan) Arriving(all []Recovery) []run.Job {
 			}
 		}
 		jobs = append(jobs, late(at, end-at))
+	}
+	return jobs
+}
+
+// Thawing lets the processes that were killed at writes of their passes stand still there instead, and go on during
+// each recovery just before each call that has to do with the write, and when all is over.
+func (p *Plan) Thawing(all []Recovery) []run.Job {
+	within := slices.DeleteFunc(slices.Clone(all), func(v Recovery) bool { return v.calls[v.job.Schedule[0].At].Pass == history.Nobody })
+	jobs := p.Arriving(within)
+	for i := range jobs {
+		d := jobs[i].Schedule[0]
+		// In these runs the call is made when the process goes on, not before the recovery.
+		later, _ := strconv.Atoi(d.Arg)
+		jobs[i].Schedule = schedule.Schedule{{Kind: schedule.Frozen, At: d.At, Arg: strconv.Itoa(max(1, later-1))}}
+	}
+	return jobs
+}
+
+// Suspending lets the process stand still for long at each call of its passes, without a next one.
+func (p *Plan) Suspending() []run.Job {
+	var jobs []run.Job
+	for _, c := range p.calls() {
+		if isOwn(&c) && c.Pass != history.Nobody && !p.inSilence(c) {
+			jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Frozen, At: c.Index, Arg: anAge}}})
+		}
 	}
 	return jobs
 }

@@ -49,7 +49,8 @@ func (p *Plan) Replacing() []run.Job {
 }
 
 // Contending lets another controller write each object that the operator changes in a step, before each of these
-// writes: its annotations, and from the first write of the operator's conditions on a condition of its own.
+// writes: its annotations, and from the first write of the operator's conditions on a condition of its own. Or it puts a
+// finalizer on the object before the first of them.
 func (p *Plan) Contending() []run.Job {
 	r := p.Reference.Run
 	type object struct{ group, resource, namespace, name string }
@@ -73,8 +74,9 @@ func (p *Plan) Contending() []run.Job {
 		if c := r.Calls[h.Call]; h.Before == nil || c.Name == "" || c.ForOthers || p.inSilence(c) {
 			continue
 		}
-		for _, what := range []string{"", disturb.OfStatus} {
-			if at := (begin{of, h.Step, what}); !begun[at] && (what == "" || reported[of]) {
+		possible := map[string]bool{"": true, disturb.OfStatus: reported[of], disturb.OfFinalizer: h.Before.GetDeletionTimestamp() == nil}
+		for _, what := range []string{"", disturb.OfStatus, disturb.OfFinalizer} {
+			if at := (begin{of, h.Step, what}); !begun[at] && possible[what] {
 				begun[at] = true
 				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Contended, At: h.Call, Arg: what}}})
 			}
@@ -157,7 +159,9 @@ func (e Ends) Note(undisturbed *history.Run, j run.Job, r run.Result) {
 	if r.Err != nil || r.Void || len(r.Run.Steps) <= j.Last {
 		return
 	}
-	e[j.Schedule[0]] = undisturbed.EndingAs(j.Last, r.Run.Steps[j.Last].State)
+	end := undisturbed.EndingAs(j.Last, r.Run.Steps[j.Last].State)
+	end.Title = "if the user's delete comes before or after"
+	e[j.Schedule[0]] = end
 }
 
 // Overtake returns the jobs that play deletes which were overtaken.

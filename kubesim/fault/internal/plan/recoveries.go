@@ -1,9 +1,10 @@
 package plan
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -49,13 +50,15 @@ type recoverer struct {
 	dead map[string]bool
 	// lived are the processes, from their start up to a call, that were disturbed there already.
 	lived map[string]bool
+	// quiet are the runs with a race at rest.
+	quiet map[run.Racing]*history.Run
 	jobs  []run.Job
 }
 
 // Recovering disturbs each recovery from a crash once, at each place and in each way. states are the hashes of
-// what is durable at the writes of the undisturbed run.
-func (p *Plan) Recovering(all []Recovery, states map[run.Point]string) []run.Job {
-	r := recoverer{Plan: p, undisturbed: map[string]bool{}, dead: map[string]bool{}, lived: map[string]bool{}}
+// what is durable at the writes of the undisturbed run, like are the runs with a race at rest.
+func (p *Plan) Recovering(all []Recovery, states map[run.Point]string, like map[run.Racing]*history.Run) []run.Job {
+	r := recoverer{Plan: p, undisturbed: map[string]bool{}, dead: map[string]bool{}, lived: map[string]bool{}, quiet: like}
 	reference := p.Reference.Run
 	objects := make([]string, len(reference.Passes))
 	for i, pass := range reference.Passes {
@@ -92,12 +95,12 @@ func objectOf(c *history.Call, objects []string) string {
 // disturb plans all second disturbances of one recovery.
 func (r *recoverer) disturb(v *Recovery, states map[run.Point]string) {
 	first := v.job.Schedule[0]
-	var asked strings.Builder // since the process started, and what it started from
-	asked.WriteString(inStep(states[run.Point{Call: first.At, After: first.Kind == schedule.CrashAfter}], v.step))
+	life := inStep(states[run.Point{Call: first.At, After: first.Kind == schedule.CrashAfter}], v.step) // and what was done since
 	for i := first.At + 1; i < min(v.last, len(v.calls)); i++ {
 		c := &v.calls[i]
-		asked.WriteString("\n" + likeness(c, v.objects, v.step))
-		life := asked.String()
+		r.race(v, i, life)
+		r.panic(v, i, life)
+		life = hash(life, likeness(c, v.objects, v.step))
 		kinds := faultsOf(*c)
 		switch {
 		case r.skipAll(Independent, len(kinds), r.isIndependent(v, c)), r.skipAll(SameState, len(kinds), r.lived[life]):
@@ -112,6 +115,46 @@ func (r *recoverer) disturb(v *Recovery, states map[run.Point]string) {
 		}
 	}
 	r.delay(v)
+}
+
+// hash is what a process started from and has done.
+func hash(life, then string) string {
+	sum := sha256.Sum256([]byte(life + "\n" + then))
+	return string(sum[:])
+}
+
+// race lets a user act before a write of the next process, which may have decided on it by what the user changes.
+// [Plan.Absences] has those who act before that process has begun.
+func (r *recoverer) race(v *Recovery, call int, life string) {
+	c := &v.calls[call]
+	life = hash(life, schedule.Race)
+	if !c.Write || history.Housekeeping(c.Group, c.Resource) || r.skipAll(SameState, r.Races, r.lived[life]) {
+		return
+	}
+	r.lived[life] = true
+	for n := range r.Races {
+		racing := run.Racing{Step: v.step, Race: n}
+		if quiet := r.quiet[racing]; quiet != nil {
+			r.add(v, schedule.Disturbance{Kind: schedule.Race, At: call, Arg: strconv.Itoa(n)})
+			j := &r.jobs[len(r.jobs)-1]
+			j.From, j.Like, j.Alike, j.Last = nil, quiet, r.Ends(racing), v.step
+		}
+	}
+}
+
+// panic lets the author's code panic at each point that the next process of a recovery comes to before a call.
+func (r *recoverer) panic(v *Recovery, call int, life string) {
+	for n := v.learned.Crashed.Points; n < len(v.learned.Points); n++ {
+		at := v.learned.Points[n]
+		if at.Calls != call {
+			continue
+		}
+		life = hash(life, schedule.Panic+at.What)
+		if !r.skip(SameState, r.lived[life]) {
+			r.lived[life] = true
+			r.add(v, schedule.Disturbance{Kind: schedule.Panic, At: n})
+		}
+	}
 }
 
 // skipAll counts several schedules that a rule leaves out.

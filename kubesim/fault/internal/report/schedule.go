@@ -210,6 +210,8 @@ func mark(f history.Fault) string {
 		return "stale-read: just before, " + f.At + " does not show what the API server has sent already"
 	case f.Kind == "stale-pass" && f.At != "":
 		return "stale-pass: the reconcile of " + strings.TrimPrefix(f.At, "pass of ") + " does not see what the API server has sent already"
+	case f.Kind == "contended" && strings.HasPrefix(f.At, "a finalizer: "):
+		return "contended: another controller puts a finalizer on the object just before, and removes it half a minute after a deletion has begun"
 	case f.Event == "":
 		return f.Kind + meaning(f.Kind)
 	}
@@ -282,6 +284,10 @@ func meaning(kind string) string {
 		return ": a user writes a status just before"
 	case "late-write":
 		return ": the process is killed, the request is on its way"
+	case "frozen":
+		return ": the process stands still"
+	case "thawed":
+		return ": the process goes on with what it was doing"
 	case "old-cache":
 		return ": the process is killed, the caches of the next one begin with an older state"
 	case "arrival":

@@ -11,6 +11,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,7 @@ type calls struct {
 	flights  *flights
 	past     *past
 	slowness *slowness
+	froze    atomic.Bool // a process stood still; one in a run does
 
 	waitsUntil time.Time // the end of the present step's Wait
 }
@@ -89,7 +91,7 @@ func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Reques
 		call.Name = apiserver.Name(apiserver.Body(r)).Name
 		call.What = call.Target()
 	}
-	if err := c.delay(r.Context(), p, &call); err != nil {
+	if err := c.holdUp(r.Context(), p, &call); err != nil {
 		return nil, err
 	}
 	var response *http.Response
@@ -170,6 +172,7 @@ func isSeries(info *request.RequestInfo) bool {
 // client-go, or one about series of events, whose order is, so that equal runs would not be equal; or one that a webhook
 // makes while another call waits for it. Dead processes have none.
 func (c *calls) unnumbered(p *Process, info *request.RequestInfo, send func() (*http.Response, error)) (*http.Response, error) {
+	p.awaitThaw()
 	if err := p.goOn(info.Verb + " " + info.Resource); err != nil {
 		return nil, err
 	}
@@ -234,6 +237,7 @@ func (c *calls) perform(p *Process, call *history.Call, a asked) string {
 	}
 	c.keep(call, false)
 	c.effective(call, d, a)
+	c.excuse(p, call)
 	c.keep(call, true)
 	c.others.After(call)
 	if disturb.Kills(call.Fault) {
@@ -316,7 +320,7 @@ func (c *calls) external(ctx context.Context, p *Process, what string, write boo
 	if err := p.awaitCall(ctx, call.Pass, "external "+what, detailIn(ctx)); err != nil {
 		return true, err
 	}
-	if err := c.delay(ctx, p, &call); err != nil {
+	if err := c.holdUp(ctx, p, &call); err != nil {
 		return true, err
 	}
 	if inWebhook(ctx) {

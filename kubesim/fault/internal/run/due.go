@@ -17,10 +17,10 @@ type newQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.R
 // onceAtATime returns a queue that gives the same requests in equal runs. If several handlers of a controller get one
 // event, each adds its request in a goroutine of its own. Whether the last one comes before a worker has taken what the
 // first one added, and so adds nothing, or after that, and so asks for one more pass, would be chance. Here a
-// request that comes at the same moment as the one before adds nothing.
-func onceAtATime(made newQueue, now func() turn.Moment) newQueue {
+// request that comes at the same moment as the one before adds nothing. ready waits until workers may begin.
+func onceAtATime(made newQueue, now func() turn.Moment, ready func()) newQueue {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		d := &due{limiter: limiter, now: now, of: map[reconcile.Request]*pending{}}
+		d := &due{limiter: limiter, now: now, ready: ready, of: map[reconcile.Request]*pending{}}
 		switch q := made(name, limiter).(type) {
 		case priorityqueue.PriorityQueue[reconcile.Request]:
 			return priorityOnce{q, d}
@@ -34,6 +34,7 @@ func onceAtATime(made newQueue, now func() turn.Moment) newQueue {
 type due struct {
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 	now     func() turn.Moment
+	ready   func()
 
 	mu sync.Mutex
 	of map[reconcile.Request]*pending
@@ -48,6 +49,7 @@ type pending struct {
 // take reports whether a worker may take a request now. If another one has it, that one is followed by one more pass,
 // unless it has only just taken it.
 func (d *due) take(r reconcile.Request) bool {
+	d.ready()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, now := d.of[r], d.now()

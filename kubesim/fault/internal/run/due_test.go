@@ -31,7 +31,7 @@ func TestDue(t *testing.T) {
 func testDue(t *testing.T, made newQueue) {
 	acts := turn.NewQueue()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute)
-	q := onceAtATime(made, acts.Now)("q", limiter)
+	q := onceAtATime(made, acts.Now, func() {})("q", limiter)
 	defer q.ShutDown()
 	var passes int
 	end := make(chan struct{})
@@ -88,4 +88,39 @@ func testDue(t *testing.T, made newQueue) {
 		t.Errorf("%d retries were counted, want 1", n)
 	}
 	finish()
+}
+
+// TestOwnCaches proves that the events of a controller whose caches are full at different times lead to one pass.
+func TestOwnCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := func(_ string, l workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return workqueue.NewTypedRateLimitingQueue(l)
+		}
+		p, acts := &Process{began: time.Now()}, turn.NewQueue()
+		p.ownCaches.Store(true)
+		q := onceAtATime(made, acts.Now, p.awaitCaches)("q", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		var passes int
+		for range 4 {
+			go func() {
+				for {
+					r, shutdown := q.Get()
+					if shutdown {
+						return
+					}
+					passes++
+					time.Sleep(time.Millisecond) // until it is its turn
+					q.Done(r)
+				}
+			}()
+		}
+		for range 3 {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+			time.Sleep(100 * time.Millisecond)
+			acts.Act()
+		}
+		time.Sleep(ownCachesTake)
+		if q.ShutDown(); passes != 1 {
+			t.Errorf("%d passes, want 1", passes)
+		}
+	})
 }

@@ -44,6 +44,11 @@ func (f *fleet) hasCrashed() bool { return slices.ContainsFunc(f.running, (*Proc
 // has gone.
 func (f *fleet) replace() (gone bool, err error) {
 	for _, p := range slices.Clone(f.running) {
+		began, err := f.succeed(p)
+		if err != nil {
+			return gone, err
+		}
+		gone = gone || began
 		if !p.hasEnded() && !p.hasCrashed() {
 			continue
 		}
@@ -51,6 +56,9 @@ func (f *fleet) replace() (gone bool, err error) {
 			return gone, err
 		}
 		gone = true
+		if p.frost.hasHeir() && f.scenario.Replicas <= 1 {
+			continue
+		}
 		f.restarts++
 		if f.restarts > maxRestarts {
 			return gone, fmt.Errorf("the operator ended by itself %d times, the last time with: %w", f.restarts, p.err)
@@ -64,6 +72,34 @@ func (f *fleet) replace() (gone bool, err error) {
 		}
 	}
 	return gone, f.startLater()
+}
+
+// succeed starts the process that follows one that stands still, and reports whether it did. It ends one that
+// goes on for too long.
+func (f *fleet) succeed(p *Process) (began bool, err error) {
+	if p.frost.isOver() {
+		p.crash()
+	}
+	if !p.frost.succeed() || f.scenario.Replicas > 1 {
+		return false, nil
+	}
+	return true, f.start()
+}
+
+// thaw lets processes that stand still go on before a call of that number, and reports whether one does.
+func (f *fleet) thaw(call int) bool {
+	return slices.ContainsFunc(f.running, func(p *Process) bool { return p.frost.thaw(call) })
+}
+
+// frozenUntil is until when something is to come from a process that stands still, or did; zero or in the past if
+// nothing is.
+func (f *fleet) frozenUntil() (until time.Time) {
+	for _, p := range f.running {
+		if at := p.frost.last(); at.After(until) {
+			until = at
+		}
+	}
+	return until
 }
 
 // startLater starts what replaces dead processes among several, once the others have had the
@@ -124,6 +160,9 @@ func (f *fleet) stop() error {
 func (f *fleet) held() []delivery {
 	var all []delivery
 	for _, p := range f.running {
+		if p.frost.isFrozen() {
+			continue
+		}
 		for _, h := range p.gate.Held() {
 			all = append(all, delivery{&p.gate, h})
 		}

@@ -34,6 +34,8 @@ type loop struct {
 	// have arrived.
 	land     func() bool
 	inFlight func() time.Time
+	// calls is how many calls were made.
+	calls func() int
 	// count is how much has happened.
 	count *atomic.Int64
 	// slow is until when a call takes long; zero or in the past if none does.
@@ -106,6 +108,12 @@ func (l *loop) unrestUntil() time.Time {
 	if until := l.inFlight(); time.Now().Before(until) {
 		return until
 	}
+	if until := l.fleet.frozenUntil(); time.Now().Before(until) {
+		return until
+	}
+	if until := l.others.HeldUntil; time.Now().Before(until) {
+		return until
+	}
 	return l.slow()
 }
 
@@ -130,7 +138,7 @@ func (l *loop) act() (did bool, err error) {
 
 // actInside is act for what the operator's processes and their caches do.
 func (l *loop) actInside() bool {
-	if l.fleet.releaseDead() || l.events.again() {
+	if l.fleet.releaseDead() || l.fleet.thaw(l.calls()) || l.events.again() {
 		return true
 	}
 	t := l.queue.Next()

@@ -58,7 +58,7 @@ func (w *Worker) newPlay(j Job) *play {
 		return &Process{queue: queue, calls: c, events: e, points: points, record: record, doors: doors}
 	}}
 	return &play{
-		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last, slow: c.slowness.last},
+		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last, slow: c.slowness.last, calls: func() int { return len(record.Run.Calls) }},
 		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
 	}
 }
@@ -356,7 +356,7 @@ func (p *play) outlast() error {
 // is held up by code that does not return, may stay wrong until then, but no longer. So may a status that was
 // written late: it is like one that somebody forged.
 func (p *play) remind(g goal) error {
-	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite, schedule.LateEffect) || p.isAt(g) {
+	if !p.job.Schedule.Has(schedule.Forged, schedule.Hang, schedule.LateWrite, schedule.Frozen, schedule.LateEffect) || p.isAt(g) {
 		return nil
 	}
 	p.noteHeld()

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -40,6 +41,10 @@ type Process struct {
 	record *history.Recorder
 	doors  *doors
 
+	began time.Time
+	// ownCaches is set if the operator made caches besides the manager's.
+	ownCaches atomic.Bool
+
 	gate   store.Gate
 	cancel context.CancelFunc
 	// newContext returns the context of a call of one of its webhooks.
@@ -48,6 +53,7 @@ type Process struct {
 	ended      chan struct{} // closed when the process was told to end
 
 	passes running
+	frost  frost
 
 	mu      sync.Mutex
 	dead    bool
@@ -57,12 +63,13 @@ type Process struct {
 
 // start starts a process.
 func (p *Process) start(s *Scenario) error {
+	p.frost.over = make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.done, p.ended = cancel, make(chan struct{}), make(chan struct{})
 	p.newContext = func() (context.Context, context.CancelFunc) {
 		return context.WithCancel(context.WithValue(ctx, webhookKey{}, true))
 	}
-	p.gate.Wake = p.queue.Notify
+	p.began, p.gate.Wake = time.Now(), p.queue.Notify
 	p.events.setCaching(false)
 	p.number = p.record.BeginProcess()
 	p.calls.past.begin(p)
@@ -293,6 +300,9 @@ type watched struct {
 // the field is exported. A warm-up is left out: it waits for caches with a lock held that the
 // start wants, and so would stop the bubble's clock.
 func (m watched) Add(r manager.Runnable) error {
+	if _, ok := r.(cache.Cache); ok {
+		m.process.ownCaches.Store(true)
+	}
 	if v := controllerIn(reflect.ValueOf(r)); v.IsValid() {
 		m.wrap(v)
 		if warm := v.FieldByName("EnableWarmup"); warm.IsValid() && warm.CanSet() && warm.Type() == reflect.TypeFor[*bool]() {
@@ -319,13 +329,24 @@ func (m watched) wrap(v reflect.Value) {
 		most.SetInt(int64(max(workers, s.Limit)))
 	}
 	if made := v.FieldByName("NewQueue"); made.IsValid() && made.CanSet() && made.Type() == reflect.TypeFor[newQueue]() {
-		made.Set(reflect.ValueOf(onceAtATime(made.Interface().(newQueue), m.process.queue.Now)))
+		made.Set(reflect.ValueOf(onceAtATime(made.Interface().(newQueue), m.process.queue.Now, m.process.awaitCaches)))
 	}
 	do.Set(reflect.ValueOf(passes{inner, m.process, name.String(), s}))
 }
 
 // workers is how many objects of one controller can be due at a time in a known order.
 const workers = 16
+
+// ownCachesTake is more than controller-runtime takes to fill a cache and to look, each 100 ms, whether it is full.
+const ownCachesTake = time.Second
+
+// awaitCaches waits until all caches of the process are full. Which of those that the operator made by itself is
+// found full first is a matter of chance, and with it which events a controller's first pass has seen.
+func (p *Process) awaitCaches() {
+	if p.ownCaches.Load() {
+		time.Sleep(time.Until(p.began.Add(ownCachesTake))) //nolint:forbidigo // of the simulated clock
+	}
+}
 
 // GetLogger keeps controllers silent.
 func (m watched) GetLogger() logr.Logger { return logr.Discard() }
@@ -368,6 +389,7 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 		p.record.EndPass(index, result.RequeueAfter, err)
 		p.events.endPass(index)
 		d.slots.Running--
+		p.endFrozen(index)
 	}()
 	return d.inner.Reconcile(context.WithValue(context.WithValue(ctx, processKey{}, p), passKey{}, index), req)
 }

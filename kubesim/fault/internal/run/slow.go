@@ -45,6 +45,14 @@ func (s *slowness) end() {
 	s.until = time.Time{}
 }
 
+// holdUp lets a call that has its turn wait, as the schedule has it.
+func (c *calls) holdUp(ctx context.Context, p *Process, call *history.Call) error {
+	if err := c.freeze(ctx, p, call); err != nil {
+		return err
+	}
+	return c.delay(ctx, p, call)
+}
+
 // delay lets a call that has its turn take long before it has its effect, as the schedule has it. It fails if the
 // caller does not wait for so long; then there is no effect.
 func (c *calls) delay(ctx context.Context, p *Process, call *history.Call) error {

@@ -45,6 +45,7 @@ const (
 	Panic       = "panic"        // the author's code panics at this point of it
 	Hang        = "hang"         // the author's code never returns from this point of it
 	LateWrite   = "late-write"   // the process is dead, and the call arrives just before a later one, so many after it
+	Frozen      = "frozen"       // the process stands still at this call, the next one begins, and then it goes on, so many calls later
 	LateEffect  = "late-effect"  // the caller gets a timeout, and the call arrives just before a later one, so many after it
 	SlowRequest = "slow-request" // the call takes so long before it has its effect
 	SlowAnswer  = "slow-answer"  // the call has its effect, and its answer takes so long
@@ -60,6 +61,8 @@ const (
 	OldCache = "old-cache"
 	// Arrival is no part of a schedule: it names, in the record, the call as which a late write arrives.
 	Arrival = "arrival"
+	// Thawed is no part of a schedule either: it names the call with which a frozen process goes on.
+	Thawed = "thawed"
 	// Until is no disturbance: it ends a run after the step of that number.
 	Until = "until"
 )
@@ -69,7 +72,7 @@ func kinds() []string {
 	return []string{
 		CrashBefore, CrashAfter, LostAnswer, NoAnswer, Conflict, Throttled, Failed, Refused, FailedAfter, StaleRead, StalePass, Lag, Twice,
 		Late, Merged, Gone, Closed, Race, Later, Forged, Overtaken, DeletedBefore, DeletedAfter, Panic, Hang, Replaced, Contended,
-		LateWrite, LateEffect, SlowRequest, SlowAnswer, OldCache, Until,
+		LateWrite, Frozen, LateEffect, SlowRequest, SlowAnswer, OldCache, Until,
 	}
 }
 
@@ -94,6 +97,7 @@ const (
 	Recoveries   Family = "recoveries"
 	Replacements Family = "replacements"
 	LateWrites   Family = "late-writes"
+	Freezes      Family = "freezes"
 	Contention   Family = "contention"
 	OldCaches    Family = "old-caches"
 	LateEffects  Family = "late-effects"
@@ -133,6 +137,8 @@ func (d Disturbance) Family() Family {
 		return Hangs
 	case LateWrite:
 		return LateWrites
+	case Frozen:
+		return Freezes
 	case OldCache:
 		return OldCaches
 	case Overtaken, DeletedBefore, DeletedAfter:

@@ -168,8 +168,11 @@ func differingFields(key, a, b string) []Difference {
 	if o, ok := now.(map[string]any); ok && o["kind"] != nil {
 		name = fmt.Sprintf("%v %s", o["kind"], name)
 	}
-	var all []Difference
+	all := deleting(resource, name, before, now)
 	leaves("", before, now, func(path string, x, y any) {
+		if len(all) > 0 && (path == deletionTime || path == deletionGrace) {
+			return
+		}
 		text := fmt.Sprintf("%s of %s is %s, %s without the disturbance", path, name, short(y), short(x))
 		switch {
 		case y == nil:
@@ -184,6 +187,31 @@ func differingFields(key, a, b string) []Difference {
 		all = append(all, Difference{subject, text, path, name, short(x), short(y)})
 	})
 	return all
+}
+
+// The fields that say that an object is being deleted.
+const (
+	deletionTime  = "metadata.deletionTimestamp"
+	deletionGrace = "metadata.deletionGracePeriodSeconds"
+)
+
+// deleting says that only one of two forms of an object is being deleted, if that is so. Its grace period says nothing more.
+func deleting(resource, name string, before, now any) []Difference {
+	x, y := timeOfDeletion(before), timeOfDeletion(now)
+	if (x == nil) == (y == nil) {
+		return nil
+	}
+	text := name + " is being deleted, which it is not without the disturbance"
+	if y == nil {
+		text = name + " is not being deleted, which it is without the disturbance"
+	}
+	return []Difference{{resource + " " + deletionTime, text, deletionTime, name, short(x), short(y)}}
+}
+
+func timeOfDeletion(object any) any {
+	o, _ := object.(map[string]any)
+	metadata, _ := o["metadata"].(map[string]any)
+	return metadata["deletionTimestamp"]
 }
 
 // differingParts names the parts in which two states of an external resource differ, if both have the same named

@@ -327,6 +327,34 @@ func TestDifferingCondition(t *testing.T) {
 	}
 }
 
+// TestInDeletion proves that of an object that only one state deletes that is said first, in one sentence, and that other
+// differences of it follow.
+func TestInDeletion(t *testing.T) {
+	const key, alive = "persistentvolumeclaims default/data", "kind: PersistentVolumeClaim\nmetadata:\n  annotations:\n    a: b\n"
+	kept := alive + "  deletionGracePeriodSeconds: 0\n  deletionTimestamp: T\n"
+	longer := strings.Replace(kept, ": 0", ": 30", 1)
+	for name, test := range map[string]struct {
+		why, want, got string
+		texts          []string
+	}{
+		"too soon":     {"it should stay", alive, kept, []string{"PersistentVolumeClaim default/data is being deleted, which it is not without the disturbance"}},
+		"not":          {"it should go", kept, alive, []string{"PersistentVolumeClaim default/data is not being deleted, which it is without the disturbance"}},
+		"grace period": {"both are", kept, longer, []string{"metadata.deletionGracePeriodSeconds of PersistentVolumeClaim default/data is 30, 0 without the disturbance"}},
+		"more": {"a field is another difference", alive, strings.Replace(kept, "a: b", "a: c", 1), []string{
+			"PersistentVolumeClaim default/data is being deleted, which it is not without the disturbance",
+			`metadata.annotations.a of PersistentVolumeClaim default/data is "c", "b" without the disturbance`,
+		}},
+	} {
+		var got []string
+		for _, d := range state.Differences(history.State{Objects: map[string]string{key: test.want}}, history.State{Objects: map[string]string{key: test.got}}) {
+			got = append(got, d.Text)
+		}
+		if diff := cmp.Diff(test.texts, got); diff != "" {
+			t.Errorf("%s (%s): (-want +got)\n%s", name, test.why, diff)
+		}
+	}
+}
+
 // TestStatesInParts proves that different parts of the state of an external resource are different subjects, since
 // different mistakes may lose them.
 func TestStatesInParts(t *testing.T) {
@@ -365,6 +393,15 @@ func TestForeignMark(t *testing.T) {
 		if diff := state.Diff(of(""), of(more)); diff != "" {
 			t.Errorf("with %s:\n%s", more, diff)
 		}
+	}
+	held := func(finalizers string) history.State {
+		return of(fmt.Sprintf(`, finalizers: [%s]`, finalizers))
+	}
+	if diff := state.Diff(of(""), held("fault.kubesim/held")) + state.Diff(held("a.b/c"), held("a.b/c, fault.kubesim/held")); diff != "" {
+		t.Errorf("with its finalizer:\n%s", diff)
+	}
+	if diff := state.Diff(of(""), held("other.dev/f")); diff == "" {
+		t.Error("another finalizer is left out, too")
 	}
 	if diff := state.Diff(of(`, annotations: {a: b}`), of(`, annotations: {a: b, fault.kubesim/touched: "8"}`)); diff != "" {
 		t.Errorf("beside another annotation:\n%s", diff)

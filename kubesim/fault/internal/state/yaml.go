@@ -22,6 +22,9 @@ const touched = "fault.kubesim/touched"
 // ForeignCondition is the type of the condition that the simulated other writer adds to a status.
 const ForeignCondition = "fault.kubesim/Touched"
 
+// ForeignFinalizer is the finalizer that the simulated other writer puts on an object.
+const ForeignFinalizer = "fault.kubesim/held"
+
 // IsForeignCondition reports whether an element of a list is that condition.
 func IsForeignCondition(element any) bool {
 	m, ok := element.(map[string]any)
@@ -72,7 +75,7 @@ func (n *names) sheet(x Object, o Options) (sheet string, masked map[history.Fie
 func (p *printer) fields(indent int, m map[string]any, rules []string, in string, lists *Lists) {
 	top := indent == 0
 	for _, key := range sortedKeys(m, p.dash) {
-		v := ownConditions(key, m[key])
+		v := withoutForeign(key, m[key])
 		if v == nil && m[key] != nil {
 			continue
 		}
@@ -240,13 +243,21 @@ func isOnlyTouched(v any) bool {
 	return ok && len(m) == 1 && marked
 }
 
-// ownConditions leaves the other writer's condition out of a list of conditions; nil if nothing is left of it.
-func ownConditions(key string, v any) any {
-	list, ok := v.([]any)
-	if key != "conditions" || !ok || !slices.ContainsFunc(list, IsForeignCondition) {
+// withoutForeign leaves the other writer's condition or finalizer out of a list; nil if nothing is left of it.
+func withoutForeign(key string, v any) any {
+	foreign := IsForeignCondition
+	switch key {
+	case "conditions":
+	case "finalizers":
+		foreign = func(element any) bool { return element == ForeignFinalizer }
+	default:
 		return v
 	}
-	own := slices.DeleteFunc(slices.Clone(list), IsForeignCondition)
+	list, ok := v.([]any)
+	if !ok || !slices.ContainsFunc(list, foreign) {
+		return v
+	}
+	own := slices.DeleteFunc(slices.Clone(list), foreign)
 	if len(own) == 0 {
 		return nil
 	}

@@ -36,6 +36,8 @@ type Process interface {
 	Number() int
 	// Alive reports whether it may still do something.
 	Alive() bool
+	// Holds reports whether what waits may not be done for now.
+	Holds(t *Turn) bool
 	// Refuse notes what it wants to do although it is dead, and returns the error for that.
 	Refuse(what string) error
 }
@@ -135,7 +137,7 @@ func (q *Queue) Next() *Turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ready := slices.DeleteFunc(slices.Clone(q.waiting), func(t *Turn) bool {
-		return t.Slots != nil && t.Slots.Running >= t.Slots.Limit
+		return t.Slots != nil && t.Slots.Running >= t.Slots.Limit || t.Process.Holds(t)
 	})
 	if len(ready) == 0 {
 		return nil

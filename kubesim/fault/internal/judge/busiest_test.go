@@ -1,0 +1,37 @@
+package judge
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+)
+
+// TestBusiest proves that the report of a run that never comes to rest names reconciles that ended by themselves, and
+// not the errors of those that were cut off when the run was stopped.
+func TestBusiest(t *testing.T) {
+	t.Parallel()
+	pass := func(err string) history.Pass {
+		return history.Pass{Controller: "c", Object: "default/a", Err: err, Ended: true}
+	}
+	killed := fmt.Sprintf("read the Secret: Get %q: %v", "https://sim/api/v1", disturb.ErrDead)
+	const canceled = `Get "https://sim/api/v1": context canceled`
+	const times = "controller c reconciles default/a again and again, the last %d times within 0s"
+	for name, c := range map[string]struct {
+		why    string
+		passes []history.Pass
+		want   string
+	}{
+		"killed":          {"its error comes from the stop", []history.Pass{pass("no such host"), pass(killed)}, fmt.Sprintf(times, 1) + ", with error: no such host"},
+		"canceled":        {"a request that was cut off", []history.Pass{pass(""), pass(canceled), pass(killed)}, fmt.Sprintf(times, 1)},
+		"not ended":       {"it has no error yet", []history.Pass{pass("no such host"), {Controller: "other", Object: "default/b"}}, fmt.Sprintf(times, 1) + ", with error: no such host"},
+		"its own context": {"nothing else is known", []history.Pass{pass(canceled), pass(canceled)}, fmt.Sprintf(times, 2) + ", with error: " + canceled},
+		"no other":        {"the error says nothing", []history.Pass{pass(killed)}, fmt.Sprintf(times, 1)},
+		"no pass":         {"nothing ran", nil, "no reconcile ran; look for a goroutine that calls the API in a loop"},
+	} {
+		if got := Busiest(&history.Run{Passes: c.passes}); got != c.want {
+			t.Errorf("%s (%s): got  %s\nwant %s", name, c.why, got, c.want)
+		}
+	}
+}
