@@ -95,11 +95,11 @@ func (p *reporter) recallReady(ctx context.Context) error {
 		return nil
 	}
 	c, err := p.e.ownReady(ctx, p.run.Live(), p.obj)
+	if err == nil {
+		err = p.recalled(ctx)
+	}
 	if err != nil {
 		p.keepReady(ready, err)
-		return err
-	}
-	if err := p.recalled(ctx); err != nil {
 		return err
 	}
 	if c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > p.track.lastReport.ReadyFor && c.ObservedGeneration <= p.obj.GetGeneration() {
