@@ -15,6 +15,8 @@ HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... .
 # Models that one goroutine walks, and what component plays only a part of under -race (killsPlayed, racing), are tested without it too.
 LONG    := ./external/internal/engine
 SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory)$$
+# make verify vets as well, with more analyzers.
+TEST     = $(GO) test -vet=off -shuffle=on -timeout=$(TIMEOUT)
 LIGHT   := ./... ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # Public operators, each in a module of its own. One of them is in make test.
 WILD    := $(patsubst %/go.mod,%,$(wildcard test/wild/go.mod test/wild/*/go.mod))
@@ -32,9 +34,9 @@ demo: ## one real operator at work, from nothing but Go
 
 .PHONY: test
 test: cluster ## the whole suite; with -race where a C compiler is present
-	$(GO) test -shuffle=on -timeout=$(TIMEOUT) $(HEAVY) $(LONG)
-	$(GO) test -parallel=$(PARALLEL) -shuffle=on -timeout=$(TIMEOUT) -run '$(SWEEPS)' ./component
-	$(GO) test $(RACE) -parallel=$(PARALLEL) -shuffle=on -timeout=$(TIMEOUT) $(LIGHT)
+	$(TEST) $(HEAVY) $(LONG)
+	$(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
+	$(TEST) $(RACE) -parallel=$(PARALLEL) $(LIGHT)
 	cd test/wild/trustmanager && GOWORK=off $(GO) test -timeout=$(TIMEOUT) ./...
 
 # The control plane that tests start.

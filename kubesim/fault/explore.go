@@ -142,6 +142,9 @@ func (e *exploration) prepare() error {
 		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag, Seed: e.options.seed,
 		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(), Since: e.since(), Ends: e.raceEnds,
 	}
+	for _, kind := range e.options.wanted() {
+		e.plan.Wanted = append(e.plan.Wanted, schedule.Family(kind))
+	}
 	return nil
 }
 

@@ -53,8 +53,8 @@ const (
 	// name and just before the call, which must not delete it (I10). They are played only if named in [Only],
 	// because few operators name the UID in their deletes.
 	Replacements Kind = Kind(schedule.Replacements)
-	// Contention lets another controller write an object just before each write of the operator to it, eight
-	// times at most in one step: an annotation, or a condition of its own in the status if the operator writes
+	// Contention lets another controller write an object just before each write of the operator to it, from one of them on and
+	// eight times at most in one step: an annotation, or a condition of its own in the status if the operator writes
 	// conditions there. The operator must get through when that is over, and must leave what the other wrote
 	// (I10). Or the other puts a finalizer on the object once, and removes it half a minute after the object's deletion has
 	// begun. It is played only if named in [Only], because many operators take a status for theirs alone.
@@ -70,8 +70,9 @@ const (
 	SlowCalls Kind = Kind(schedule.SlowCalls)
 	// Recoveries are all pairs of a crash and a disturbance of the recovery from it, until the cluster is at
 	// rest again: another crash, a fault of a call, a panic, a stale view, an event that comes twice, late or merged,
-	// a watch that ends, or a user who acts as in Races. Those of which the end is known are not
-	// played; see [SameState] and [Independent]. They are played only if named in [Only], because they are many.
+	// a watch that ends, or a user who acts as in Races. If [Only] also names [Contention], [Replacements], [Hangs], [SlowCalls],
+	// [LateEffects], [LateWrites], [Freezes] or [OldCaches], recoveries are disturbed in that way, too. Those of which the end
+	// is known are not played; see [SameState] and [Independent]. They are played only if named in Only, because they are many.
 	Recoveries Kind = Kind(schedule.Recoveries)
 	// LateWrites let a write of a process that is dead arrive after the next one has begun: the process is killed while
 	// the request is on its way, as when a leader is paused and loses its lease. It arrives just before a later call that

@@ -35,7 +35,7 @@ func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
 	said := make([]bool, len(crashes))
 	e.teller.begin(part{what: "runs that others are planned by", all: len(crashes)})
 	_, err := e.simulation.PlayUntil(e.t, e.options.workers, crashes, e.over, func(j run.Job, r run.Result) {
-		all[j.Number], said[j.Number] = plan.NewRecovery(j, r)
+		all[j.Number], said[j.Number] = e.plan.NewRecovery(j, r)
 		e.teller.did()
 	})
 	kept := all[:0]

@@ -50,6 +50,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-life/panic@0",
 			"panic at DependsOn",
 		},
+		"recalled in time": {
+			"a pass whose time is over before it knows for which generation the object was Ready leaves that as it is",
+			"v1/nats-pause/crash-after@14+slow-request@21(1h)+until@3",
+			"crash-after at patch streams/status default/orders, slow-request at get streams default/orders, which takes 1h",
+		},
 		"mark of an orphan": {
 			"a process that cannot connect yet leaves no mark on what others may adopt",
 			"v1/nats-orphan/crash-before@12+panic@24+until@3",

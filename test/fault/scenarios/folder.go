@@ -223,7 +223,7 @@ func (d disturbed) Compare(r external.CompareRequest[*v1.Folder, fs.FileMode]) e
 	return d.folders.Compare(r)
 }
 
-// write makes a call that is answered truly once it was made, and is made until then.
+// write makes a call that is answered truly once it was made, and is made until then, or until the caller's time is over.
 func write[R any](ctx context.Context, env *fault.Env, what string, do func(*disk) (R, error)) (response R, err error) {
 	for made := false; ; {
 		_, called := fault.Write(ctx, env, what, func(d *disk) (R, error) {
@@ -232,11 +232,10 @@ func write[R any](ctx context.Context, env *fault.Env, what string, do func(*dis
 			return response, err
 		})
 		switch {
-		case errors.Is(called, fault.ErrDead):
-			var none R
-			return none, called
 		case made:
 			return response, err
+		case errors.Is(called, fault.ErrDead), ctx.Err() != nil:
+			return response, called
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,10 +47,13 @@ func NATS() []fault.Scenario {
 	}
 }
 
+// natsSimulated is read once for all its scenarios: its manifests take longer than most schedules.
+var natsSimulated = sync.OnceValue(func() fault.Operator { return simulated(natsOperator) })
+
 // natsScenario is the sample's operator on a server in memory.
 func natsScenario(name string, steps []fault.Step) fault.Scenario {
 	return fault.Scenario{
-		Name: name, Operator: simulated(natsOperator), Steps: steps,
+		Name: name, Operator: natsSimulated(), Steps: steps,
 		ExternalAPI: func() fault.ExternalAPI { return natsfake.New() },
 		// Shorter than the time until the next look, so that what is put right is put right
 		// because of the fault, not by chance.

@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"slices"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/operator/operatortest"
@@ -11,5 +13,6 @@ import (
 func simulated(options func(*fault.Env) operator.Options, flags ...string) fault.Operator {
 	o := fault.Operator(operatortest.Simulated(options, append(flags, "--adoption-limit=always")...))
 	o.Justified = append(o.Justified, "get probes.probe.trimtab.dev")
+	o.Justified, o.Ignored = slices.Clip(o.Justified), slices.Clip(o.Ignored) // scenarios may share them and append
 	return o
 }

@@ -2,8 +2,10 @@ package corpus
 
 import (
 	"context"
+	"errors"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +18,7 @@ import (
 const (
 	ClearsJournal   Bug = "clears its journal before it has recovered"                 // I3: killed again, it creates a second machine
 	WritesSpec      Bug = "writes the spec that it read when it records what it found" // I1: a user may have changed it
+	StopsTrying     Bug = "gives up for good after three conflicts"                    // I1
 	StaysRecovering Bug = "does not end, after a panic, what it does one at a time"    // I1
 )
 
@@ -27,14 +30,16 @@ type Journal struct {
 	Cloud API
 	Bug   Bug
 
+	live       client.Reader
 	recovering map[types.UID]bool
+	made       map[types.UID]string // if StopsTrying: it need not look for what it made itself
 }
 
 // SetupJournal sets up a Journal with a bug.
 func SetupJournal(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Journal{
-			kit: kit{mgr.GetClient()}, Cloud: API{env}, Bug: bug, recovering: map[types.UID]bool{},
+			kit: kit{mgr.GetClient()}, Cloud: API{env}, Bug: bug, live: mgr.GetAPIReader(), recovering: map[types.UID]bool{}, made: map[types.UID]string{},
 		})
 	}
 }
@@ -55,6 +60,8 @@ func (r *Journal) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, r.remove(ctx, item)
 	case item.Annotations[recorded] != "":
 		return ctrl.Result{}, r.report(ctx, item)
+	case r.made[item.UID] != "":
+		return ctrl.Result{}, r.annotate(ctx, item, recorded, r.made[item.UID])
 	case item.Annotations[journal] != "":
 		return ctrl.Result{}, r.recover(ctx, item)
 	}
@@ -70,12 +77,16 @@ func (r *Journal) recover(ctx context.Context, item *Item) error {
 		return nil
 	}
 	r.recovering[item.UID] = true
-	ended := func() { delete(r.recovering, item.UID) }
-	if r.Bug != StaysRecovering {
-		defer ended()
-	}
+	ended := r.Bug != StaysRecovering // if it panics
+	defer func() {
+		if ended {
+			delete(r.recovering, item.UID)
+		}
+	}()
 	err := r.look(ctx, item)
-	ended()
+	if ended = !errors.Is(err, errContended); !ended {
+		return nil
+	}
 	return err
 }
 
@@ -100,13 +111,38 @@ func (r *Journal) look(ctx context.Context, item *Item) error {
 			return err
 		}
 	}
+	if r.Bug == StopsTrying {
+		return r.insist(ctx, item, all[0].ID)
+	}
 	return r.annotate(ctx, item, recorded, all[0].ID)
+}
+
+var errContended = errors.New("somebody else writes the object")
+
+// insist tries three times to record a machine in an object that others write.
+func (r *Journal) insist(ctx context.Context, item *Item, id string) error {
+	for range 3 {
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(item), item); err != nil {
+			return err
+		}
+		annotations := maps.Clone(item.Annotations)
+		delete(annotations, journal)
+		annotations[recorded] = id
+		item.Annotations = annotations
+		if err := r.Update(ctx, item); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return errContended
 }
 
 func (r *Journal) create(ctx context.Context, item *Item) error {
 	m, err := r.Cloud.Create(ctx, string(item.UID), item.Spec.Size)
 	if err != nil {
 		return err
+	}
+	if r.Bug == StopsTrying {
+		r.made[item.UID] = m.ID
 	}
 	return r.annotate(ctx, item, recorded, m.ID)
 }
@@ -121,7 +157,7 @@ func (r *Journal) annotate(ctx context.Context, item *Item, key, value string) e
 		delete(annotations, journal)
 	}
 	item.Annotations = annotations
-	return r.Patch(ctx, item, client.MergeFrom(before))
+	return r.Patch(ctx, item, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 func (r *Journal) remove(ctx context.Context, item *Item) error {

@@ -15,23 +15,31 @@ func TestJournal(t *testing.T) {
 	single := []fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Absences, fault.Forgeries, fault.Panics,
 	}
+	others := []fault.Kind{fault.Contention, fault.Replacements, fault.SlowCalls, fault.OldCaches}
 	for name, test := range map[string]struct {
 		bug  Bug
 		want string
+		// also is what disturbs recoveries besides what is played by default; alone it finds nothing.
+		also []fault.Kind
 	}{
-		"correct": {NoBug, ""},
-		"clears":  {ClearsJournal, "I3"},
-		"stays":   {StaysRecovering, "I1"},
-		"writes":  {WritesSpec, "I1"},
+		"correct":  {bug: NoBug, also: others},
+		"clears":   {bug: ClearsJournal, want: "I3"},
+		"gives up": {bug: StopsTrying, want: "I1", also: []fault.Kind{fault.Contention}},
+		"stays":    {bug: StaysRecovering, want: "I1"},
+		"writes":   {bug: WritesSpec, want: "I1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := story("journal", SetupJournal(test.bug))
 			s.Steps = slices.Delete(s.Steps, 1, 2)
 			s.Races = []fault.Step{fault.Merge(item(), `{"spec":{"text":"two"}}`)}
-			if d := explore(t, s, single...); d.broken != nil {
+			if d := explore(t, s, append(test.also, single...)...); d.broken != nil {
 				t.Errorf("single disturbances break %v, want nothing", d.broken)
 			}
-			whole, d := exploreWith(t, s, fault.Only(fault.Recoveries), fault.Unpruned()), explore(t, s, fault.Recoveries)
+			if d := explore(t, s, fault.Recoveries); test.also != nil && d.broken != nil {
+				t.Errorf("recoveries without %v break %v, want nothing", test.also, d.broken)
+			}
+			kinds := append(test.also, fault.Recoveries)
+			whole, d := exploreWith(t, s, fault.Only(kinds...), fault.Unpruned()), explore(t, s, kinds...)
 			if diff := cmp.Diff(whole.broken, d.broken); diff != "" {
 				t.Errorf("pruned, other invariants are broken (-whole +pruned):\n%s", diff)
 			}

@@ -49,17 +49,19 @@ func (p *Plan) Replacing() []run.Job {
 }
 
 // Contending lets another controller write each object that the operator changes in a step, before each of these
-// writes: its annotations, and from the first write of the operator's conditions on a condition of its own. Or it puts a
-// finalizer on the object before the first of them.
-func (p *Plan) Contending() []run.Job {
+// writes from one of them on: its annotations, and from the first write of the operator's conditions on a condition of its own.
+// Or it puts a finalizer on the object before the first of them.
+func (p *Plan) Contending() []run.Job { return p.contendingFrom(0) }
+
+// contendingFrom plans this for the writes from a call on, as if they were the first ones.
+func (p *Plan) contendingFrom(first int) []run.Job {
 	r := p.Reference.Run
 	type object struct{ group, resource, namespace, name string }
 	type begin struct {
 		of   object
 		step int
-		what string
 	}
-	begun, reported := map[begin]bool{}, map[object]bool{}
+	held, reported := map[begin]bool{}, map[object]bool{}
 	var jobs []run.Job
 	for i := range r.Changes {
 		h := &r.Changes[i]
@@ -71,15 +73,19 @@ func (p *Plan) Contending() []run.Job {
 			continue
 		}
 		reported[of] = reported[of] || h.WroteConditions()
-		if c := r.Calls[h.Call]; h.Before == nil || c.Name == "" || c.ForOthers || p.inSilence(c) {
+		if c := r.Calls[h.Call]; h.Call < first || h.Before == nil || c.Name == "" || c.ForOthers || p.inSilence(c) {
 			continue
 		}
-		possible := map[string]bool{"": true, disturb.OfStatus: reported[of], disturb.OfFinalizer: h.Before.GetDeletionTimestamp() == nil}
-		for _, what := range []string{"", disturb.OfStatus, disturb.OfFinalizer} {
-			if at := (begin{of, h.Step, what}); !begun[at] && possible[what] {
-				begun[at] = true
-				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Contended, At: h.Call, Arg: what}}})
-			}
+		contended := func(what string) {
+			jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Contended, At: h.Call, Arg: what}}})
+		}
+		contended("")
+		if reported[of] {
+			contended(disturb.OfStatus)
+		}
+		if at := (begin{of, h.Step}); !held[at] && h.Before.GetDeletionTimestamp() == nil {
+			held[at] = true
+			contended(disturb.OfFinalizer)
 		}
 	}
 	return jobs

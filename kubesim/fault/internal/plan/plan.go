@@ -46,6 +46,8 @@ type Plan struct {
 	Lag time.Duration
 	// Seed determines which pairs are played.
 	Seed uint64
+	// Wanted are the families that are played; some disturb recoveries only if they are.
+	Wanted []schedule.Family
 	// Keep are rules that are switched off.
 	Keep []Rule
 	// Pruned counts the schedules that were left out.

@@ -19,11 +19,12 @@ type Recovery struct {
 	last    int      // the first call after it
 	step    int
 	learned run.Learned
+	others  map[int][]schedule.Disturbance // what others do at a call, how long it takes, and what is left of it later
 }
 
 // NewRecovery keeps of a run with a crash what can be disturbed in it. It is false if the run says nothing,
 // or is broken without a second disturbance.
-func NewRecovery(j run.Job, r run.Result) (Recovery, bool) {
+func (p *Plan) NewRecovery(j run.Job, r run.Result) (Recovery, bool) {
 	if r.Err != nil || r.Void || r.Run == nil {
 		return Recovery{}, false
 	}
@@ -36,8 +37,32 @@ func NewRecovery(j run.Job, r run.Result) (Recovery, bool) {
 	for _, p := range r.Run.Passes {
 		v.objects = append(v.objects, p.Controller+" "+p.Object)
 	}
+	v.others = p.othersIn(r, j.Schedule[0].At+1, v.last)
 	return v, true
 }
+
+// othersIn are the disturbances of a recovery's calls that are planned as those of an undisturbed run are, by the call.
+func (p *Plan) othersIn(r run.Result, from, to int) map[int][]schedule.Disturbance {
+	as := &Plan{Reference: r, Replicas: p.Replicas, Keep: p.Keep, Pruned: map[Rule]int{}}
+	others := map[int][]schedule.Disturbance{}
+	add := func(family schedule.Family, plan func() []run.Job) {
+		if !p.wants(family) {
+			return
+		}
+		for _, j := range plan() {
+			if d := j.Schedule[0]; d.At >= from && d.At < to {
+				others[d.At] = append(others[d.At], d)
+			}
+		}
+	}
+	add(schedule.Contention, func() []run.Job { return as.contendingFrom(from) })
+	add(schedule.Replacements, as.Replacing)
+	add(schedule.SlowCalls, as.Slowing)
+	add(schedule.OldCaches, as.Remembering)
+	return others
+}
+
+func (p *Plan) wants(family schedule.Family) bool { return slices.Contains(p.Wanted, family) }
 
 // recoverer plans second disturbances. A second one is not planned if it leads to a state that is known. Two
 // processes have the same memory if they have made the same calls since they started and got the same answers.
@@ -99,7 +124,9 @@ func (r *recoverer) disturb(v *Recovery, states map[run.Point]string) {
 	for i := first.At + 1; i < min(v.last, len(v.calls)); i++ {
 		c := &v.calls[i]
 		r.race(v, i, life)
-		r.panic(v, i, life)
+		r.stop(v, i, life)
+		r.other(v, i, life)
+		r.outlive(v, i, life)
 		life = hash(life, likeness(c, v.objects, v.step))
 		kinds := faultsOf(*c)
 		switch {
@@ -142,18 +169,65 @@ func (r *recoverer) race(v *Recovery, call int, life string) {
 	}
 }
 
-// panic lets the author's code panic at each point that the next process of a recovery comes to before a call.
-func (r *recoverer) panic(v *Recovery, call int, life string) {
+// stop lets the author's code panic or hang at each point that the next process of a recovery comes to before a call.
+func (r *recoverer) stop(v *Recovery, call int, life string) {
 	for n := v.learned.Crashed.Points; n < len(v.learned.Points); n++ {
 		at := v.learned.Points[n]
 		if at.Calls != call {
 			continue
 		}
 		life = hash(life, schedule.Panic+at.What)
-		if !r.skip(SameState, r.lived[life]) {
-			r.lived[life] = true
-			r.add(v, schedule.Disturbance{Kind: schedule.Panic, At: n})
+		if r.skip(SameState, r.lived[life]) {
+			continue
 		}
+		r.lived[life] = true
+		r.add(v, schedule.Disturbance{Kind: schedule.Panic, At: n})
+		if r.wants(schedule.Hangs) && !r.skip(Locked, at.Cache) {
+			r.addWithin(v, schedule.Disturbance{Kind: schedule.Hang, At: n})
+		}
+	}
+}
+
+// other lets other controllers write or replace the object of a call, lets the call take long, or kills the process after it
+// and lets the caches of the next one be old.
+func (r *recoverer) other(v *Recovery, call int, life string) {
+	for _, d := range v.others[call] {
+		life := hash(life, d.Kind+d.Arg)
+		switch {
+		case r.skip(SameState, r.lived[life]):
+			continue
+		case d.Kind == schedule.Replaced:
+			r.addWithin(v, d)
+		default:
+			r.add(v, d)
+		}
+		r.lived[life] = true
+	}
+}
+
+// outlive lets a write of the next process be on its way when that one is killed, or lets the process stand still at it, until a
+// third one is about to do the same, or has done it: it comes to that, more or less, with as many calls as the second one. Or the
+// write takes its effect when the process that got a timeout has done all that follows.
+func (r *recoverer) outlive(v *Recovery, call int, life string) {
+	c := &v.calls[call]
+	if !c.Write || !c.Changed || history.Housekeeping(c.Group, c.Resource) {
+		return
+	}
+	as := call - v.job.Schedule[0].At
+	for _, d := range []schedule.Disturbance{
+		{Kind: schedule.LateWrite, Arg: strconv.Itoa(as)},
+		{Kind: schedule.LateWrite, Arg: strconv.Itoa(as + 1)},
+		{Kind: schedule.Frozen, Arg: strconv.Itoa(max(1, as-1))},
+		{Kind: schedule.Frozen, Arg: strconv.Itoa(max(1, as))},
+		{Kind: schedule.LateEffect, Arg: strconv.Itoa(max(1, v.last-call))},
+	} {
+		of := hash(life, d.Kind+d.Arg)
+		if !r.wants(d.Family()) || d.Kind == schedule.Frozen && c.Pass == history.Nobody || r.skip(SameState, r.lived[of]) {
+			continue
+		}
+		r.lived[of] = true
+		d.At = call
+		r.add(v, d)
 	}
 }
 
@@ -219,4 +293,10 @@ func (r *recoverer) add(v *Recovery, d schedule.Disturbance) {
 	j.Schedule = append(slices.Clone(j.Schedule), d)
 	j.States, j.Family, j.Like = false, schedule.Recoveries, nil
 	r.jobs = append(r.jobs, j)
+}
+
+// addWithin adds a run that ends with the step in which the recovery is.
+func (r *recoverer) addWithin(v *Recovery, d schedule.Disturbance) {
+	r.add(v, d)
+	r.jobs[len(r.jobs)-1].Last = v.step
 }
