@@ -206,6 +206,7 @@ func (e *exploration) playAll() error {
 		e.noteRace(j, r)
 		e.noteRenewal(j, r)
 		e.notePlayed(j, r, e.find(j, r))
+		collectRarely()
 		e.teller.did()
 	})
 	e.stop(played, len(jobs))
@@ -296,6 +297,7 @@ func (e *exploration) play(what string, jobs []run.Job, done func(run.Job, run.R
 	e.teller.begin(part{what: what, all: len(jobs)})
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.mustEnd, func(j run.Job, r run.Result) {
 		done(j, r)
+		collectRarely()
 		e.teller.did()
 	})
 	if err == nil && played < len(jobs) {

@@ -122,7 +122,7 @@ func quieten() (undo func()) {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	collect := debug.SetGCPercent(400) // runs are short and leave everything behind
+	collect := debug.SetGCPercent(mostPercent) // and less later, see [collectRarely]
 	return func() {
 		utilruntime.ErrorHandlers = handlers
 		klog.ClearLogger()

@@ -22,9 +22,11 @@ type Memory struct {
 	first *store.Snapshot
 	// objects are those that were decoded, by key, revision and bytes.
 	objects map[string]decoded
+	bytes   int // of these objects, as stored
 
 	mu    sync.Mutex // of what steps use, which may have goroutines
 	reads map[question]runtime.Object
+	read  int // bytes that the answers were made from
 }
 
 // NewMemory returns an empty memory.
@@ -32,21 +34,25 @@ func NewMemory() *Memory {
 	return &Memory{objects: map[string]decoded{}, reads: map[question]runtime.Object{}}
 }
 
-// What is kept: so many objects and answers. When there are more, all of them are forgotten.
+// What is kept is limited by its size as stored, which in memory is ten times as much. When there is more, all of it is forgotten.
 const (
-	mostObjects = 20_000
-	mostReads   = 2000
+	mostObjects = 16 << 20
+	mostReads   = 4 << 20
 )
 
 // tidy forgets objects if there are too many. Within a run, equal ones are the same.
 func (m *Memory) tidy() {
-	if len(m.objects) > mostObjects {
+	if m.bytes > mostObjects {
 		clear(m.objects)
+		m.bytes = 0
 	}
 }
 
-// question is a digest of all that an answer depends on.
-type question [sha256.Size]byte
+// question is a digest of all that an answer depends on, and the size of that.
+type question struct {
+	digest [sha256.Size]byte
+	bytes  int
+}
 
 // ask returns the question how something looks to a client if this is stored.
 func ask(rows []store.Stored, about ...string) (q question) {
@@ -57,8 +63,9 @@ func ask(rows []store.Stored, about ...string) (q question) {
 	for _, r := range rows {
 		fmt.Fprintf(h, "%s %d %d ", r.Key, r.Rev, len(r.Data))
 		_, _ = h.Write(r.Data) // never fails
+		q.bytes += len(r.Data)
 	}
-	h.Sum(q[:0])
+	h.Sum(q.digest[:0])
 	return q
 }
 
@@ -77,8 +84,9 @@ func (m *Memory) answer(q question, to runtime.Object) bool {
 func (m *Memory) learn(q question, answer runtime.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.reads) >= mostReads {
+	if m.read += q.bytes; m.read > mostReads {
 		clear(m.reads)
+		m.read = q.bytes
 	}
 	m.reads[q] = answer.DeepCopyObject()
 }

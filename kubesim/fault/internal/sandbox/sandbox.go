@@ -268,7 +268,7 @@ func (s *Sandbox) decode(key string, data []byte, rev int64) decoded {
 	}
 	u.SetResourceVersion(fmt.Sprint(rev))
 	d := decoded{gr, u}
-	s.Memory.objects[id] = d
+	s.Memory.objects[id], s.Memory.bytes = d, s.Memory.bytes+len(data)
 	return d
 }
 
