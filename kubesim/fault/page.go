@@ -35,12 +35,7 @@ func placeOf(undisturbed, r *history.Run) int {
 	if first.Call != history.Nobody {
 		return first.Call
 	}
-	for i := range undisturbed.Calls {
-		if undisturbed.Calls[i].At.After(first.Time) {
-			return i
-		}
-	}
-	return len(undisturbed.Calls)
+	return min(first.Next, len(undisturbed.Calls))
 }
 
 // writePage writes the page if that is asked for.

@@ -319,9 +319,10 @@ type Silence struct {
 
 // Fault is one that was injected.
 type Fault struct {
-	// Kind as in replay tokens: "crash-before". Call is the index of the call, or [Nobody].
-	Kind string
-	Call int
+	// Kind as in replay tokens: "crash-before". Call is the index of the call, or [Nobody]; Next is the index of the call
+	// that was made next.
+	Kind       string
+	Call, Next int
 	// At says where in words.
 	At   string
 	Time time.Time

@@ -129,7 +129,7 @@ func (r *Recorder) Disturbed(kind string, call int, at string) { r.DisturbedEven
 func (r *Recorder) DisturbedEvent(kind string, call int, at, event string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Run.Faults = append(r.Run.Faults, Fault{Kind: kind, Call: call, At: at, Time: time.Now(), Step: r.Step(), Event: event})
+	r.Run.Faults = append(r.Run.Faults, Fault{Kind: kind, Call: call, Next: len(r.Run.Calls), At: at, Time: time.Now(), Step: r.Step(), Event: event})
 }
 
 // BeginProcess numbers a process and notes it.

@@ -63,7 +63,7 @@ func run(kind string) *history.Run {
 		r.Calls[4].Err, r.Calls[4].Fault = "the process was killed", kind
 		r.Faults = []history.Fault{{Kind: kind, Call: 4, At: "create queue shop", Time: r.Calls[4].At}}
 	case "stale-pass":
-		r.Faults = []history.Fault{{Kind: kind, Call: history.Nobody, At: "pass of default/shop", Time: r.Calls[6].At}}
+		r.Faults = []history.Fault{{Kind: kind, Call: history.Nobody, Next: 6, At: "pass of default/shop", Time: r.Calls[6].At}}
 		r.Passes[1].Stale = true
 	}
 	return r
@@ -181,6 +181,20 @@ func TestMarks(t *testing.T) {
 }
 
 // TestFailures proves that calls after a fault that fail are shown, however late they come; not those that find nothing.
+// TestUnplaced proves that what hit no call is shown before the call that was made next, also if several were made at that moment.
+func TestUnplaced(t *testing.T) {
+	r := run("")
+	for i := range r.Calls {
+		r.Calls[i].At = r.Calls[0].At
+	}
+	r.Faults = []history.Fault{{Kind: "frozen", Call: history.Nobody, Next: 7, At: "create queue shop", Time: r.Calls[0].At}}
+	text := report.Calls(r)
+	_, after, _ := strings.Cut(text, "frozen: create queue shop\n")
+	if !strings.HasPrefix(strings.TrimSpace(after), "7 ") || strings.Count(text, "frozen") != 1 {
+		t.Errorf("want the process to stand still before call 7:\n%s", text)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	r := run("crash-after")
 	for n, i := range []int{20, 22, 24} {

@@ -131,21 +131,13 @@ func (t *table) beginStep(call int) {
 	t.step = step
 }
 
-// strike tells the faults that hit no call, but the time before one.
+// strike tells the faults that hit no call, but came before one.
 func (t *table) strike(call int) {
 	for _, f := range t.run.Faults {
-		if unplaced(f) && f.Time.After(timeOf(t.run, t.last)) && !f.Time.After(timeOf(t.run, call)) {
+		if unplaced(f) && f.Next > t.last && f.Next <= call {
 			t.out.WriteString(cut(fmt.Sprintf("  >>       %s  %s: %s", clock(t.run, f.Time), f.Kind, f.At), columns) + "\n")
 		}
 	}
-}
-
-// timeOf is when a call was made; long ago for the one before the first.
-func timeOf(r *history.Run, call int) time.Time {
-	if call < 0 {
-		return time.Time{}
-	}
-	return r.Calls[call].At
 }
 
 func unplaced(f history.Fault) bool { return f.Call == history.Nobody }
@@ -385,10 +377,13 @@ func (s *selection) filled() (all []int) {
 
 // momentOf is the call that a fault hit, or the first one after it; -1 means that none came.
 func momentOf(r *history.Run, f history.Fault) int {
-	if unplaced(f) {
-		return slices.IndexFunc(r.Calls, func(c history.Call) bool { return !c.At.Before(f.Time) })
+	switch {
+	case !unplaced(f):
+		return f.Call
+	case f.Next < len(r.Calls):
+		return f.Next
 	}
-	return f.Call
+	return -1
 }
 
 // selection is the calls that are shown: no more than there are rows.
