@@ -21,5 +21,5 @@ func collectRarely() {
 }
 
 func garbagePercent(inUse uint64) int {
-	return int(min(mostPercent, max(leastPercent, mostGarbage*100/max(inUse, 1)))) //nolint:gosec // at most 400
+	return int(min(mostPercent, max(leastPercent, mostGarbage*100/max(inUse, 1))))
 }
