@@ -30,6 +30,10 @@ func TestRecurring(t *testing.T) {
 		}
 		return all
 	}
+	events := made("operator", time.Minute, 2*time.Minute, 3*time.Minute)
+	for i := range events {
+		events[i].Group, events[i].Resource = "events.k8s.io", "events"
+	}
 	const minute = time.Minute
 	for name, c := range map[string]struct {
 		changes []history.Change
@@ -37,6 +41,7 @@ func TestRecurring(t *testing.T) {
 	}{
 		"each minute":             {made("operator", minute, 2*minute, 3*minute), []string{"the operator creates jobs.batch" + note}},
 		"and removes old ones":    {append(made("operator", minute, 2*minute, 3*minute), gone(minute, 2*minute, 3*minute)...), []string{"the operator creates jobs.batch" + note, "the operator deletes jobs.batch" + note}},
+		"events":                  {events, nil},
 		"a time limit":            {gone(10 * minute), nil},
 		"many at one moment":      {made("operator", minute, minute+time.Second, minute+2*time.Second), nil},
 		"by somebody else":        {made("job controller", minute, 2*minute, 3*minute), nil},
