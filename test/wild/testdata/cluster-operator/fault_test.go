@@ -30,11 +30,22 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/actors"
 )
 
-// broker is what the operator sees of RabbitMQ: its management API, and commands in its Pods. It has no resources of the operator.
-type broker struct{ commands int }
+// broker is what the operator sees of RabbitMQ: its management API, and commands in its Pods. It keeps what they set.
+type broker struct {
+	flags   bool
+	plugins string
+}
 
-func (b *broker) Resources() []fault.Resource { return nil }
-func (b *broker) Clone() fault.ExternalAPI    { return &broker{b.commands} }
+func (b *broker) Resources() (all []fault.Resource) {
+	if b.flags {
+		all = append(all, fault.Resource{Kind: "feature flags", ID: "all", Ready: true})
+	}
+	if b.plugins != "" {
+		all = append(all, fault.Resource{Kind: "plugins", ID: "set", State: b.plugins, Ready: true})
+	}
+	return all
+}
+func (b *broker) Clone() fault.ExternalAPI { return &broker{b.flags, b.plugins} }
 func (b *broker) Handler() http.Handler {
 	answers := map[string]string{"/api/overview": `{"rabbitmq_version":"4.3.4","erlang_version":"27.3"}`,
 		"/api/health/checks/node-is-quorum-critical": `{"status":"ok"}`, "/api/deprecated-features/used": `[]`}
@@ -48,7 +59,13 @@ func (e executor) Exec(_ *kubernetes.Clientset, _ *rest.Config, _, pod, _ string
 	if strings.Contains(what, "cat ") {
 		call = fault.Read[*broker, string]
 	}
-	out, err := call(context.Background(), e.env, what, func(*broker) (string, error) { return "true", nil })
+	out, err := call(context.Background(), e.env, what, func(b *broker) (string, error) {
+		b.flags = b.flags || strings.Contains(what, "enable_feature_flag all")
+		if _, set, ok := strings.Cut(what, "rabbitmq-plugins set"); ok {
+			b.plugins = "plugins" + set
+		}
+		return "true", nil
+	})
 	return out, "", err
 }
 
@@ -117,7 +134,7 @@ func TestRabbitmqCluster(t *testing.T) {
 		Actors: actors.All(),
 		Steps: []fault.Step{
 			ready(fault.CreateYAML(`{apiVersion: rabbitmq.com/v1beta1, kind: RabbitmqCluster, metadata: {name: demo}, spec: {replicas: 1}}`)),
-			ready(fault.Merge(demo, `{"spec":{"rabbitmq":{"additionalConfig":"vm_memory_high_watermark.relative = 0.7\n"}}}`)),
+			ready(fault.Merge(demo, `{"spec":{"rabbitmq":{"additionalPlugins":["rabbitmq_shovel"],"additionalConfig":"vm_memory_high_watermark.relative = 0.7\n"}}}`)),
 			ready(fault.Merge(demo, `{"spec":{"persistence":{"storage":"20Gi"}}}`)).Expecting(grown),
 			fault.Delete(demo).Gone(demo),
 		},
