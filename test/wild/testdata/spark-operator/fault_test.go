@@ -65,7 +65,9 @@ func TestFaults(t *testing.T) {
 	}
 	driver := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pi-driver"}}
 	const image = `spec: {containers: [{image: "docker.io/apache/spark:4.0.5"}]}`
-	in := func(state v1beta2.ApplicationStateType) string { return fmt.Sprintf("status: {applicationState: {state: %q}}", state) }
+	in := func(state v1beta2.ApplicationStateType) string {
+		return fmt.Sprintf("status: {applicationState: {state: %q}}", state)
+	}
 	fault.Run(t, fault.Scenario{
 		Name: "spark",
 		Operator: fault.Operator{
