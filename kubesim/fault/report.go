@@ -56,6 +56,16 @@ type Report struct {
 	replay *report.Replay  // nil if it is of no replay
 }
 
+// Played is how many schedules were played: those that Schedules counts, and those that say nothing, because the user came too early
+// or nobody could notice that an event was late.
+func (r Report) Played() int {
+	n := r.early
+	for _, of := range r.Schedules {
+		n += of
+	}
+	return n
+}
+
 // Finding is a schedule that broke an invariant.
 type Finding struct {
 	// Token is the token with which to replay the schedule.

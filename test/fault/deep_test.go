@@ -105,9 +105,8 @@ func TestDeep(t *testing.T) {
 				opts = append(opts, fault.Waive(fault.I10, "its dependents are replaced as a whole, with what others wrote"))
 			}
 			r := fault.Run(t, s, append(opts, fault.Seed(seed))...)
-			for _, n := range r.Schedules {
-				played, left = played+n, left-n
-			}
+			n := r.Played()
+			played, left = played+n, left-n
 			more += r.Pruned[fault.Thinned] + r.Pruned[fault.OutOfTime]
 		})
 	}

@@ -4,7 +4,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -346,23 +345,5 @@ func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
 		}
 	}
 	slices.SortStableFunc(jobs, func(a, b run.Job) int { return cmp.Compare(a.Last, b.Last) })
-	return jobs
-}
-
-// Pairs samples n times two disturbances in one run, the same ones each time with the same seed. The second is placed
-// by the undisturbed run too, so it may find nothing to disturb.
-func (p *Plan) Pairs(n int) []run.Job {
-	silent := *p
-	silent.Pruned = map[Rule]int{}
-	singles := slices.Concat(silent.Crashes(), silent.Faults(), silent.Stale())
-	source := rand.New(rand.NewPCG(1+p.Seed, uint64(len(singles))))
-	var jobs []run.Job
-	for range min(n, len(singles)*(len(singles)-1)/2) {
-		a, b := singles[source.IntN(len(singles))].Schedule[0], singles[source.IntN(len(singles))].Schedule[0]
-		if a.At > b.At {
-			a, b = b, a
-		}
-		jobs = append(jobs, run.Job{Schedule: schedule.Schedule{a, b}})
-	}
 	return jobs
 }
