@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -75,38 +76,30 @@ func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 
 // TestDeep plays as many schedules as TRIMTAB_SCHEDULES says, over all scenarios: those of all kinds
 // except [unfit], all disturbances of recoveries from crashes, and pairs at random, the same ones each time, for what is
-// left of the number. The scenarios share the number and the time equally. TRIMTAB_SEED chooses a random sample of all of
-// them instead of the first ones: with another number, another sample.
+// left of the number. The scenarios share the number and the time equally; what short ones do not need goes to those that
+// follow. TRIMTAB_SEED chooses a random sample of all of them instead of the first ones: with another number, another sample.
 func TestDeep(t *testing.T) {
-	number := os.Getenv("TRIMTAB_SCHEDULES")
-	if number == "" {
+	wanted := numberIn(t, "TRIMTAB_SCHEDULES")
+	if wanted == 0 {
 		t.Skip("TRIMTAB_SCHEDULES says how many schedules to play")
 	}
-	wanted, err := strconv.Atoi(number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed := uint64(0)
-	if number = os.Getenv("TRIMTAB_SEED"); number != "" {
-		if seed, err = strconv.ParseUint(number, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	seed := numberIn(t, "TRIMTAB_SEED")
 	all := everything(t)
-	began, asked, played, more, left := time.Now(), 0, 0, 0, 0 // left by those that have fewer
+	slices.SortStableFunc(all, func(a, b fault.Scenario) int { return cmp.Compare(len(a.Steps), len(b.Steps)) }) // short ones first
+	began, asked, played, more := time.Now(), 0, 0, 0
 	for i, s := range all {
 		t.Run(s.Name, func(t *testing.T) {
-			share := wanted*(i+1)/len(all) - wanted*i/len(all)
-			if asked, left = asked+share, left+share; left == 0 {
+			own, later := wanted*(i+1)/len(all)-wanted*i/len(all), len(all)-i
+			share := own + (asked-played)/later
+			if asked += own; share == 0 {
 				return // to play at most 0 is to play all
 			}
-			opts := append(waived(s), shareOf(t, s, left, len(all)-i)...)
+			opts := append(waived(s), optionsOf(t, s, share, later)...)
 			if s.Name == "component-hooks" { // only a process that recovers updates a dependent there
 				opts = append(opts, fault.Waive(fault.I10, "its dependents are replaced as a whole, with what others wrote"))
 			}
-			r := fault.Run(t, s, append(opts, fault.Seed(seed))...)
-			n := r.Played()
-			played, left = played+n, left-n
+			r := fault.Run(t, s, append(opts, fault.Seed(uint64(seed)))...)
+			played += r.Played()
 			more += r.Pruned[fault.Thinned] + r.Pruned[fault.OutOfTime]
 		})
 	}
@@ -115,6 +108,20 @@ func TestDeep(t *testing.T) {
 	if wrong := shortfall(asked, played, more); wrong != "" {
 		t.Error(wrong)
 	}
+}
+
+// numberIn is the number in an environment variable; 0 if it is not set.
+func numberIn(t *testing.T, variable string) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%q is no number; give one, or 0", variable, text)
+	}
+	return n
 }
 
 // shortfall says that fewer schedules were played than asked for; empty if there are no more.
@@ -243,8 +250,8 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// shareOf are the options for a scenario that plays n schedules, with so many that share the time from here on.
-func shareOf(t *testing.T, s fault.Scenario, n, sharing int) []fault.Option {
+// optionsOf are the options for a scenario that plays n schedules, with so many that share the time from here on.
+func optionsOf(t *testing.T, s fault.Scenario, n, sharing int) []fault.Option {
 	t.Helper()
 	opts := []fault.Option{fault.Only(kindsFor(s.Name)...), fault.Unpruned(fault.Alternating), fault.Sample(n), fault.AtMost(n)}
 	if deadline, ok := t.Deadline(); ok {

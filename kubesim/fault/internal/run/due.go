@@ -18,10 +18,12 @@ type newQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.R
 // event, each adds its request in a goroutine of its own. Whether the last one comes before a worker has taken what the
 // first one added, and so adds nothing, or after that, and so asks for one more pass, would be chance. Here a
 // request that comes at the same moment as the one before adds nothing. ready waits until workers may begin.
+//
+// The queue has no name, and so no metrics, for which it would look at itself each half second of the simulated clock.
 func onceAtATime(made newQueue, now func() turn.Moment, ready func()) newQueue {
-	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		d := &due{limiter: limiter, now: now, ready: ready, of: map[reconcile.Request]*pending{}}
-		switch q := made(name, limiter).(type) {
+		switch q := made("", limiter).(type) {
 		case priorityqueue.PriorityQueue[reconcile.Request]:
 			return priorityOnce{q, d}
 		default:
