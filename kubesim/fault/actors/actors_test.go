@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,7 +159,7 @@ func TestStatefulSets(t *testing.T) {
 	s := &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{
 		Replicas: new(int32(2)), ServiceName: "db", Selector: selector(), Template: template(),
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"tier": "gold"}},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
@@ -174,7 +175,9 @@ func TestStatefulSets(t *testing.T) {
 		}
 	}
 	played(t,
-		is(is(fault.Create(s), s, up(2)), claim, func(p *corev1.PersistentVolumeClaim) bool { return p.Status.Phase == corev1.ClaimBound }),
+		is(is(fault.Create(s), s, up(2)), claim, func(p *corev1.PersistentVolumeClaim) bool {
+			return p.Status.Phase == corev1.ClaimBound && maps.Equal(p.Labels, map[string]string{"tier": "gold", "app": "db"})
+		}),
 		is(fault.Merge(claim, `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`).As("administrator"), claim, func(p *corev1.PersistentVolumeClaim) bool {
 			return p.Status.Capacity.Storage().String() == "2Gi"
 		}),

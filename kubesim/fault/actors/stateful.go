@@ -220,6 +220,7 @@ func claim(ctx context.Context, c client.Client, s *appsv1.StatefulSet, pod stri
 	for i := range s.Spec.VolumeClaimTemplates {
 		claim := s.Spec.VolumeClaimTemplates[i].DeepCopy()
 		claim.Name, claim.Namespace, claim.Status = claim.Name+"-"+pod, s.Namespace, corev1.PersistentVolumeClaimStatus{}
+		claim.Labels = labels.Merge(claim.Labels, s.Spec.Selector.MatchLabels) // as getPersistentVolumeClaims does in the real controller
 		now := &corev1.PersistentVolumeClaim{}
 		err := c.Get(ctx, client.ObjectKeyFromObject(claim), now)
 		if apierrors.IsNotFound(err) {

@@ -147,10 +147,13 @@ func memberOf(key, sheet string) member {
 	return member{kind: resource, title: kind + " " + name}
 }
 
-// ownerLine is the owner in the sheet of an external resource.
+// ownerLine is the owner in the sheet of an external resource, or says that it is gone.
 func ownerLine(sheet string) string {
 	first, _, _ := strings.Cut(sheet, "\n")
 	owner := strings.Trim(strings.TrimPrefix(first, "owner: "), `"`)
+	if owner == uidOfGone {
+		return "an object that is gone"
+	}
 	return strings.TrimSuffix(strings.TrimPrefix(owner, "uid("), ")")
 }
 

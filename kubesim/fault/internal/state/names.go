@@ -27,6 +27,9 @@ type pair struct{ from, to string }
 // The simulated server makes UIDs with this in their middle.
 const simulated = "-0000-4000-8000-"
 
+// uidOfGone is what such a UID becomes if no object has it.
+const uidOfGone = "uid(gone)"
+
 const uidLen = 36
 
 func newNames(objects []Object) *names {
@@ -196,7 +199,7 @@ func (n *names) withoutUIDs(s string) string {
 		name, ok := n.live[uid]
 		if !ok && strings.HasPrefix(s[i:], simulated) {
 			if name, ok = n.kin[uid[:8]]; !ok {
-				name, ok = "uid(gone)", true
+				name, ok = uidOfGone, true
 			}
 		}
 		if ok {

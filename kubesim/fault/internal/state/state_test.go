@@ -327,6 +327,17 @@ func TestDifferingCondition(t *testing.T) {
 	}
 }
 
+// TestOwnerGone proves that a resource that is left behind is described by what it is, if nothing has the UID of its owner any more.
+func TestOwnerGone(t *testing.T) {
+	left := history.State{Objects: map[string]string{"external queue q": "owner: uid(gone)\nready: true\nstate: size 1\n"}}
+	want := []state.Difference{{
+		Subject: "external queue too many", Text: `an object that is gone has 1 external resource of kind "queue", none without the disturbance`,
+	}}
+	if diff := cmp.Diff(want, state.Differences(history.State{}, left)); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
+
 // TestInDeletion proves that of an object that only one state deletes that is said first, in one sentence, and that other
 // differences of it follow.
 func TestInDeletion(t *testing.T) {
