@@ -47,7 +47,7 @@ type Marker[T client.Object, C any] interface {
 
 // Unmarker is a [Driver] that can remove the ownership mark. It is called when an object is deleted
 // and its resource is kept (deletion policy "orphan"). Without it, the mark stays on the resource. It also
-// stays if there is no client to remove it with for five minutes, for example because the credentials are gone.
+// stays if there is no client to remove it with for a quarter of an hour, for example because the credentials are gone.
 type Unmarker[T client.Object, C any] interface {
 	// Unmark removes the mark and changes nothing else. It succeeds if the resource does not exist.
 	Unmark(ctx context.Context, r UnmarkRequest[T, C]) (UnmarkResponse, error)

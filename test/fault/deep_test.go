@@ -2,6 +2,7 @@ package fault
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -79,12 +80,15 @@ func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 // left of the number. The scenarios share the number and the time equally; what short ones do not need goes to those that
 // follow. TRIMTAB_SEED chooses a random sample of all of them instead of the first ones: with another number, another sample.
 func TestDeep(t *testing.T) {
+	all := everything(t)
 	wanted := numberIn(t, "TRIMTAB_SCHEDULES")
-	if wanted == 0 {
+	switch {
+	case flag.Lookup("fault.replay").Value.String() != "":
+		wanted = len(all) // none is too few to be asked
+	case wanted == 0:
 		t.Skip("TRIMTAB_SCHEDULES says how many schedules to play")
 	}
 	seed := numberIn(t, "TRIMTAB_SEED")
-	all := everything(t)
 	slices.SortStableFunc(all, func(a, b fault.Scenario) int { return cmp.Compare(len(a.Steps), len(b.Steps)) }) // short ones first
 	began, asked, played, more := time.Now(), 0, 0, 0
 	for i, s := range all {

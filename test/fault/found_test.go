@@ -60,6 +60,11 @@ func TestFound(t *testing.T) {
 			"v1/nats-orphan/crash-before@12+panic@24+until@3",
 			"crash-before at STREAM.UPDATE orders, panic at Endpoint",
 		},
+		"mark of an orphan, when the driver hangs": {
+			"a process that hangs as it connects is restarted before the object is gone",
+			"v1/nats-orphan/crash-before@12+hang@24",
+			"crash-before at STREAM.UPDATE orders, hang at Endpoint",
+		},
 		"indexed": {
 			"an object is woken by what it depends on, though the driver panicked when the cache asked for that",
 			"v1/nats-life/panic@13",

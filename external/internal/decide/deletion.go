@@ -66,8 +66,9 @@ func keepFinalizer(row Row, reason Reason) Decision {
 }
 
 // unmarkWithin is for how long after its deletion an object that leaves its resource waits for a client that can remove the mark. A
-// process that has just started may have none yet; credentials that are gone for good must not hold back the object.
-const unmarkWithin = 5 * time.Minute
+// process that has just started may have none yet, and one whose connecting code hangs is restarted after ten minutes, when /livez
+// fails; credentials that are gone for good must not hold back the object.
+const unmarkWithin = 15 * time.Minute
 
 // decideOrphan is row 26: the resource stays. Its mark is removed if the API allows that, so that
 // others can adopt it; an API that refuses does not hold back the object.
