@@ -89,7 +89,7 @@ func TestKarpenter(t *testing.T) {
 			fault.Delete(nc).Gone(nc),
 		},
 	}, 300,
-		wild.Bug{Invariant: fault.I1, Says: `worker has 1 external resource of kind "instance", none without the disturbance, and one more difference, at the end of step "create worker"`, Why: "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
+		wild.Bug{Invariant: fault.I1, Says: `worker has 1 external resource of kind "instance", none if the user's delete comes before or after, and one more difference, at the end of step "create worker"`, Why: "a Node that is deleted while it registers leaves instance and NodeClaim behind"},
 		wild.Bug{Invariant: fault.I1, Says: `worker has no external resources of kind "instance", 1 without the disturbance, and 2 more differences, at the end of step "create worker"`, Why: "an instance is known by the status alone: without it, it is replaced"},
 		wild.Bug{Invariant: fault.I8, Says: "worker says Ready=True for generation 2, but at no time", Why: "Ready stays True while the instance is terminated"},
 		wild.Bug{Invariant: fault.I9, Says: "of nodeclaims.karpenter.sh worker changed, its status did not: it is still True", Why: "a pass with an old copy writes all conditions again"},
