@@ -34,10 +34,15 @@ type Finding struct {
 	Disturbed string
 }
 
-// Group is the same for findings in which the same is wrong, by kind and field. Forgeries are by themselves.
+// Group is the same for findings in which the same is wrong, by kind and field, if that ends otherwise also by the step that was
+// disturbed: the code that creates something and the code that changes it may have the same effect and not the same bug. Forgeries
+// are by themselves.
 func (f Finding) Group() string {
 	v := f.Violations[0]
 	group := v.Invariant + " " + strings.Join(v.Subjects, ", ")
+	if v.Invariant == "I1" {
+		group += fmt.Sprint(" in step ", f.Step)
+	}
 	if f.Job.Schedule.Has(schedule.Forged) { // it is about what the operator believes
 		group += " by a forgery"
 	}

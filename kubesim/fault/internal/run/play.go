@@ -79,6 +79,7 @@ func (p *play) live(settings sandbox.Settings) error {
 	var box *sandbox.Sandbox
 	var err error
 	if p.job.From == nil {
+		time.Sleep(p.job.Later) //nolint:forbidigo // of the simulated clock
 		box, err = sandbox.New(settings, p.record)
 	} else {
 		box, err = p.resume(settings)

@@ -51,6 +51,8 @@ type Job struct {
 	Alike []*history.Run
 	// Last is the step after which to stop; 0 plays all.
 	Last int
+	// Later is how much later than others the run begins.
+	Later time.Duration
 	// Extra follows the last step: Racing, when all is quiet. Early lets it come before the last step instead,
 	// as a part of it.
 	Extra  *disturb.Step
