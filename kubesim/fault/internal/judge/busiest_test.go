@@ -2,10 +2,12 @@ package judge
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 )
 
 // TestBusiest proves that the report of a run that never comes to rest names reconciles that ended by themselves, and
@@ -33,5 +35,25 @@ func TestBusiest(t *testing.T) {
 		if got := Busiest(&history.Run{Passes: c.passes}); got != c.want {
 			t.Errorf("%s (%s): got  %s\nwant %s", name, c.why, got, c.want)
 		}
+	}
+}
+
+// TestLastWrite proves that a run that does not come to rest is blamed on the call that its sentence names, also if reads, leases and
+// events follow: the report shows that call.
+func TestLastWrite(t *testing.T) {
+	t.Parallel()
+	calls := []history.Call{
+		{What: "create pods d/a", Write: true, Resource: "pods"},
+		{What: "get pods d/a", Resource: "pods"},
+		{What: "update leases d/l", Write: true, Group: "coordination.k8s.io", Resource: "leases"},
+		{What: "create events d/e", Write: true, Resource: "events"},
+	}
+	r := run.Result{Err: run.ErrRestless, Run: &history.Run{Calls: calls, Passes: []history.Pass{{Ended: true}}}}
+	if v := unfinished(r); v.Call != 0 || !strings.HasSuffix(v.Message, "; its last write is create pods d/a") {
+		t.Errorf("got call %d, %q", v.Call, v.Message)
+	}
+	r.Run.Calls = calls[1:]
+	if v := unfinished(r); v.Call != history.Nobody || strings.Contains(v.Message, "last write") {
+		t.Errorf("nothing is written, got call %d, %q", v.Call, v.Message)
 	}
 }

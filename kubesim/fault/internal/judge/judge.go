@@ -187,7 +187,7 @@ func (j *Judge) finding(job run.Job, r run.Result, like *history.Run, found []hi
 	token := job.Schedule.Token(j.Scenario)
 	text := report.Text(report.Input{
 		Run: r.Run, Undisturbed: like, Violations: found, Token: token, Test: j.Test, Package: ownPackage(), Whole: j.Whole,
-		AtRest: job.Schedule.Has(schedule.Later),
+		AtRest: job.Schedule.Has(schedule.Later), Unended: r.Err != nil,
 	})
 	f := Finding{Token: token, Violations: found, Text: text, Job: job}
 	f.Step, f.Disturbed = firstFault(r.Run)
@@ -235,7 +235,7 @@ func (j *Judge) against(like *history.Run) func(*history.Run) []history.Violatio
 func unfinished(r run.Result) history.Violation {
 	if errors.Is(r.Err, run.ErrRestless) {
 		return history.Violation{
-			Invariant: "I13", Title: "no hot loop", Message: r.Err.Error() + ": " + Busiest(r.Run), Call: history.Nobody, Subjects: []string{"never comes to rest"},
+			Invariant: "I13", Title: "no hot loop", Message: r.Err.Error() + ": " + Busiest(r.Run), Call: lastWrite(r.Run), Subjects: []string{"never comes to rest"},
 		}
 	}
 	return history.Violation{
@@ -259,12 +259,20 @@ func Busiest(r *history.Run) string {
 	if last.Err != "" && !strings.Contains(last.Err, disturb.ErrDead.Error()) {
 		text += ", with error: " + last.Err
 	}
-	for _, c := range slices.Backward(r.Calls) {
-		if c.Write {
-			return text + "; its last write is " + c.What
-		}
+	if i := lastWrite(r); i != history.Nobody {
+		text += "; its last write is " + r.Calls[i].What
 	}
 	return text
+}
+
+// lastWrite is the call that wrote last to what an operator works on, [history.Nobody] if none did.
+func lastWrite(r *history.Run) int {
+	for i, c := range slices.Backward(r.Calls) {
+		if c.Write && !(c.Side == history.Kubernetes && history.Housekeeping(c.Group, c.Resource)) {
+			return i
+		}
+	}
+	return history.Nobody
 }
 
 // isCutOff reports whether a pass was still running when its process was stopped, so that its error, if it has one, is our doing.

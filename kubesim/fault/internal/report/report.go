@@ -24,6 +24,8 @@ type Input struct {
 	Violations []history.Violation
 	// AtRest is set for a run in which a user comes when all is quiet.
 	AtRest bool
+	// Unended is set for a run that did not come to its end.
+	Unended bool
 	// Whole shows all calls rather than those that matter.
 	Whole bool
 }

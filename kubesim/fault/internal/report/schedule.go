@@ -18,6 +18,7 @@ const (
 	failures    = 6  // calls after a fault that were answered with one
 	rows        = 20 // of calls
 	lastCalls   = 12 // of a run that did not come to its end
+	lastAfter   = 5  // the same, if there is a fault to show, too
 	gap         = 3  // calls that are rather shown than counted
 	answers     = 80 // columns of an answer
 )
@@ -318,8 +319,8 @@ func answerOf(c *history.Call) string {
 	return "ok"
 }
 
-// shown are the calls to show: those about the faults and about what they broke, and the first ones
-// of an undisturbed run.
+// shown are the calls to show: those about the faults and about what they broke, the last ones of a run that did not
+// come to its end, and the first ones of an undisturbed run.
 func shown(in Input) []int {
 	if in.Whole {
 		all := make([]int, len(in.Run.Calls))
@@ -334,6 +335,9 @@ func shown(in Input) []int {
 			s.around(v.Call, 1, 1)
 			break
 		}
+	}
+	if in.Unended { // what it does at the end is why there is none
+		s.take(len(s.calls)-1, -1, lastShown(in.Run))
 	}
 	for _, f := range in.Run.Faults {
 		if at := momentOf(in.Run, f); at >= 0 {
@@ -353,6 +357,14 @@ func shown(in Input) []int {
 		s.around(0, 0, 12)
 	}
 	return s.filled()
+}
+
+// lastShown is how many of the last calls are shown of a run that did not come to its end.
+func lastShown(r *history.Run) int {
+	if len(r.Faults) > 0 {
+		return lastAfter
+	}
+	return lastCalls
 }
 
 // filled is what is wanted, and the few calls between that cost no more to show than to count.
