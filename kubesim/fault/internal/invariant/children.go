@@ -131,7 +131,7 @@ func findSurplus(r, u *index) []history.Violation {
 		if usual := max(1, u.known.broods[b.owner.key+" "+b.kind]); len(b.names) > usual {
 			found = append(found, history.Violation{Call: b.call, Subjects: []string{b.kind + " of " + b.owner.key}, Message: fmt.Sprintf(
 				"%s has %d equal %s at once (%s), %d without the disturbance",
-				b.owner.key, len(b.names), b.kind, strings.Join(b.names, ", "), usual)})
+				b.owner.key, len(b.names), b.kind, listed(b.names), usual)})
 		}
 	}
 	return found

@@ -270,13 +270,13 @@ func findTwins(r, u *index) []history.Violation {
 		case len(m.atOnce) > atOnce && stranger:
 			found = append(found, history.Violation{
 				Message: fmt.Sprintf("%s has %d external resources of kind %q at once (%s), %d without the disturbance",
-					m.owner, len(m.atOnce), m.kind, strings.Join(m.atOnce, ", "), atOnce),
+					m.owner, len(m.atOnce), m.kind, listed(m.atOnce), atOnce),
 				Call: m.atOnceCall, Subjects: []string{"external " + m.kind + " of " + m.owner},
 			})
 		case len(m.ids) > times+m.lost:
 			found = append(found, history.Violation{
 				Message: fmt.Sprintf("an external resource of kind %q was created %d times for %s (%s), %d without the disturbance",
-					m.kind, len(m.ids), m.owner, strings.Join(m.ids, ", "), times),
+					m.kind, len(m.ids), m.owner, listed(m.ids), times),
 				Call: m.calls[times+m.lost], Subjects: []string{"external " + m.kind + " of " + m.owner},
 			})
 		}

@@ -51,7 +51,7 @@ func findNoise(r, u *index) []history.Violation {
 	return found
 }
 
-// mostNamed bounds how many targets of a noise are named.
+// mostNamed bounds how many targets of a noise, names of objects and IDs are named.
 const mostNamed = 10
 
 // others are what else than its first target a noise is about.
@@ -63,11 +63,19 @@ func (n *noise) others() (all []string) {
 			all = append(all, t)
 		}
 	}
-	if more := len(all) - (mostNamed - 1); more > 0 {
-		all = append(all[:mostNamed-1], fmt.Sprintf("and %d more", more))
+	return firstOf(all, mostNamed-1)
+}
+
+// firstOf is so many words of a list, and how many more there are.
+func firstOf(all []string, most int) []string {
+	if more := len(all) - most; more > 0 {
+		return append(slices.Clone(all[:most]), fmt.Sprintf("and %d more", more))
 	}
 	return all
 }
+
+// listed is a list as part of a sentence, which does not become longer than a reader can take in.
+func listed(all []string) string { return strings.Join(firstOf(all, mostNamed), ", ") }
 
 // when says in words at what time of a silence a call is made.
 func (x *index) when(s *history.Silence, c *history.Call) string {
