@@ -3,6 +3,7 @@ package report_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
@@ -18,5 +19,23 @@ func TestUnended(t *testing.T) {
 	text := report.Text(in)
 	if !strings.Contains(text, "  >>    4 ") || strings.Count(text, "update queues loop") < 5 {
 		t.Errorf("want the disturbance and the last calls:\n%s", text)
+	}
+}
+
+// TestColumns proves that columns stay where they are when a run goes on for more than ten minutes.
+func TestColumns(t *testing.T) {
+	r := run("")
+	for i := range r.Calls {
+		r.Calls[i].At = start.Add(time.Duration(i) * 4 * time.Minute)
+	}
+	r.Faults = []history.Fault{{Kind: "frozen", Call: history.Nobody, Next: 1, At: "here", Time: start.Add(time.Minute)}}
+	text := report.Calls(r)
+	for _, line := range []string{
+		"     call  time        proc  reconcile", "        1  4:00.000    1     -", "        3  12:00.000   1     default", "       30  120:00.000  2     default",
+		"  >>       1:00.000    frozen: here",
+	} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("want a line that begins with %q in\n%s", line, text)
+		}
 	}
 }

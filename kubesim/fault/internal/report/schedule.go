@@ -75,12 +75,13 @@ func LastCalls(r *history.Run) string {
 // calls is some calls of a run as a table, some with their bodies. No name in a request is cut: a column is as wide as what is longest in it.
 func calls(r *history.Run, some []int, bodies ...int) string {
 	var b strings.Builder
-	t := table{run: r, bodies: bodies, out: &b, step: -1, last: -1, pass: len("reconcile"), target: len("request")}
+	t := table{run: r, bodies: bodies, out: &b, step: -1, last: -1, clock: len("0:00.000"), pass: len("reconcile"), target: len("request")}
 	for _, i := range some {
+		t.clock = max(t.clock, len(clock(r, r.Calls[i].At)))
 		t.pass = max(t.pass, len(passOf(r, &r.Calls[i])))
 		t.target = max(t.target, len(r.Calls[i].Target()))
 	}
-	fmt.Fprintf(&b, "     call  time      proc  %-*s  %-*s  answer\n", t.pass, "reconcile", t.target, "request")
+	fmt.Fprintf(&b, "     call  %-*s  proc  %-*s  %-*s  answer\n", t.clock, "time", t.pass, "reconcile", t.target, "request")
 	for _, i := range some {
 		t.add(i)
 	}
@@ -98,8 +99,8 @@ type table struct {
 	run        *history.Run
 	out        *strings.Builder
 	step, last int // the step and the call that were written last; -1 means none
-	// pass and target are the widths of columns.
-	pass, target int
+	// clock, pass and target are the widths of columns.
+	clock, pass, target int
 	// bodies are calls of which the body is shown.
 	bodies []int
 }
@@ -136,7 +137,7 @@ func (t *table) beginStep(call int) {
 func (t *table) strike(call int) {
 	for _, f := range t.run.Faults {
 		if unplaced(f) && f.Next > t.last && f.Next <= call {
-			t.out.WriteString(cut(fmt.Sprintf("  >>       %s  %s: %s", clock(t.run, f.Time), f.Kind, f.At), columns) + "\n")
+			t.out.WriteString(cut(fmt.Sprintf("  >>       %-*s  %s: %s", t.clock, clock(t.run, f.Time), f.Kind, f.At), columns) + "\n")
 		}
 	}
 }
@@ -169,7 +170,7 @@ func (t *table) row(c *history.Call) string {
 	if c.Fault != "" && len(marks) == 0 {
 		sign, marks = "  >>", append(marks, c.Fault+meaning(c.Fault))
 	}
-	line := fmt.Sprintf("%s %4d  %-8s  %-4d  %-*s  %-*s  %s", sign, c.Index, clock(r, c.At), c.Process+1,
+	line := fmt.Sprintf("%s %4d  %-*s  %-4d  %-*s  %-*s  %s", sign, c.Index, t.clock, clock(r, c.At), c.Process+1,
 		t.pass, passOf(r, c), t.target, c.Target(), cut(answerOf(c), answers))
 	line = strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " ")
 	for _, m := range marks {
