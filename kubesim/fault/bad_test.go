@@ -64,7 +64,7 @@ func TestBadInput(t *testing.T) {
 				cm.Data = map[string]string{"n": cm.ResourceVersion}
 				return c.Update(ctx, cm)
 			}),
-			want: []string{"never comes to rest", "configmaps", "default/a", "update configmaps"},
+			want: []string{"does not come to rest", "configmaps", "default/a", "update configmaps"},
 		},
 		"random numbers": {
 			operator: configMaps(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error {

@@ -38,6 +38,9 @@ func TestLastCallsOfALoop(t *testing.T) {
 	if err != nil || len(r.Findings) == 0 {
 		t.Fatalf("explored with %v and %d findings, want one of I13", err, len(r.Findings))
 	}
+	if want := "no reconcile makes the calls that go on and on"; !strings.Contains(r.Findings[0].Violations[0].Message, want) {
+		t.Errorf("got %q, want %q", r.Findings[0].Violations[0].Message, want)
+	}
 	_, after, ok := strings.Cut(r.Findings[0].Text, "its last write is ")
 	write, _, _ := strings.Cut(after, " (I13")
 	_, table, _ := strings.Cut(after, "request")

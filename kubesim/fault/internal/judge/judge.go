@@ -243,32 +243,71 @@ func unfinished(r run.Result) history.Violation {
 	}
 }
 
+// goneOn is how many reconciles or writes at the end of a run show what goes on.
+const goneOn = 20
+
 // Busiest says what goes on and on at the end of a run.
 func Busiest(r *history.Run) string {
 	passes := slices.DeleteFunc(slices.Clone(r.Passes), isCutOff)
 	if len(passes) == 0 {
 		passes = r.Passes
 	}
-	passes = passes[max(0, len(passes)-20):]
+	passes = passes[max(0, len(passes)-goneOn):]
 	if len(passes) == 0 {
 		return "no reconcile ran; look for a goroutine that calls the API in a loop"
 	}
 	last := passes[len(passes)-1]
-	span := last.Begin.Sub(passes[0].Begin)
-	text := fmt.Sprintf("controller %s reconciles %s again and again, the last %d times within %v", last.Controller, last.Object, len(passes), span)
+	if isOutside(r) {
+		return "no reconcile makes the calls that go on and on; look for a goroutine that calls the API in a loop" + writtenLast(r)
+	}
+	text := fmt.Sprintf("controller %s reconciles %s again and again", last.Controller, last.Object)
+	switch span := last.Begin.Sub(passes[0].Begin); {
+	case len(passes) == 1:
+	case span == 0: // the clock moves only when nothing else does, so this may be no more than a wait for a cache
+		text += " at one moment"
+	default:
+		text += fmt.Sprintf(", the last %d times within %v", len(passes), span)
+	}
 	if last.Err != "" && !strings.Contains(last.Err, disturb.ErrDead.Error()) {
 		text += ", with error: " + last.Err
 	}
+	return text + writtenLast(r)
+}
+
+// writtenLast names the last write, if there is one.
+func writtenLast(r *history.Run) string {
 	if i := lastWrite(r); i != history.Nobody {
-		text += "; its last write is " + r.Calls[i].What
+		return "; its last write is " + r.Calls[i].What
 	}
-	return text
+	return ""
+}
+
+// isOutside reports whether many writes were made since the last reconcile began, by none.
+func isOutside(r *history.Run) bool {
+	n := 0
+	for i, c := range slices.Backward(r.Calls) {
+		switch {
+		case i < r.Passes[len(r.Passes)-1].First || c.Pass != history.Nobody:
+			return false
+		case isWrite(&c):
+			n++
+		}
+		if n == goneOn {
+			return true
+		}
+	}
+	return false
+}
+
+// isWrite reports whether a call writes to what an operator works on.
+func isWrite(c *history.Call) bool {
+	return c.Write && (c.Side == history.External || !history.Housekeeping(c.Group, c.Resource))
 }
 
 // lastWrite is the call that wrote last to what an operator works on, [history.Nobody] if none did.
 func lastWrite(r *history.Run) int {
 	for i, c := range slices.Backward(r.Calls) {
-		if c.Write && !(c.Side == history.Kubernetes && history.Housekeeping(c.Group, c.Resource)) {
+		if isWrite(&c) {
 			return i
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrRestless ends a run in which things go on happening without the clock moving on much.
-var ErrRestless = errors.New("the cluster never comes to rest")
+var ErrRestless = errors.New("the cluster does not come to rest")
 
 // unmetError is that of an expectation.
 type unmetError struct{ error }
