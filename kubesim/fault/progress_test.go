@@ -96,7 +96,7 @@ func TestTold(t *testing.T) {
 	if got := strings.Count(out.String(), "found: "); got != len(groups) || got == 0 {
 		t.Errorf("%d things that are wrong were said, want %d:\n%s", got, len(groups), out.String())
 	}
-	if !strings.Contains(out.String(), "schedules to play; one undisturbed run took") {
+	if !strings.Contains(out.String(), "schedules to play, about ") {
 		t.Errorf("it is not said how many schedules are played:\n%s", out.String())
 	}
 }
