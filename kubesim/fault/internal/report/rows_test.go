@@ -39,3 +39,14 @@ func TestColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestCauseToEffect proves that the calls between a disturbance and what it broke are shown.
+func TestCauseToEffect(t *testing.T) {
+	r := run("crash-after")
+	text := report.Text(report.Input{Run: r, Violations: []history.Violation{{Invariant: "I3", Call: 16}}})
+	_, after, _ := strings.Cut(text, "  >>    4 ")
+	between, _, ok := strings.Cut(after, "\n       16 ")
+	if !ok || strings.Contains(between, "more call") || !strings.Contains(between, "\n       13 ") {
+		t.Errorf("want all calls from the fourth to the 16th:\n%s", text)
+	}
+}
