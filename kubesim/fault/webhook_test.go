@@ -362,3 +362,19 @@ func TestForeignWebhook(t *testing.T) {
 	note(t, r, "webhook configurations name paths that the operator did not register (/elsewhere)")
 	note(t, r, "the operator registered webhooks that were never called (/validate--v1-configmap)")
 }
+
+// TestWebhooksAmongOthers proves that configurations count wherever the operator's manifests have them.
+func TestWebhooksAmongOthers(t *testing.T) {
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n---"
+	for folder, in := range map[string]func(o *Operator, manifest string){
+		"Webhooks": func(o *Operator, manifest string) { o.Webhooks = Manifests(manifest) },
+		"RBAC":     func(o *Operator, manifest string) { o.RBAC = Manifests(role + manifest) },
+		"CRDs":     func(o *Operator, manifest string) { o.CRDs = Manifests(manifest) },
+	} {
+		s := Scenario{Name: "among"}
+		in(&s.Operator, toyConfiguration("Fail"))
+		if c, err := s.cluster(); err != nil || len(c.Webhooks) != 1 {
+			t.Errorf("%s has one configuration, read were %d: %v", folder, len(c.Webhooks), err)
+		}
+	}
+}
