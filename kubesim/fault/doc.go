@@ -1,6 +1,6 @@
 // Package fault runs an operator through every crash and every single fault of a scenario, inside
 // go test: hundreds of runs in seconds, without a cluster and without a change to the operator. The
-// operator need not use trimtab; any operator that uses controller-runtime can be tested.
+// operator need not use trimtab, only controller-runtime; docs/in-the-wild.md names what does not play yet.
 //
 // A [Scenario] says how the operator is set up and what users do, step by step. [Run] plays it
 // undisturbed, and again to check that all runs are equal. From that run it derives the schedules. In

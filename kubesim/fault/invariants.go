@@ -25,7 +25,8 @@ const (
 	I8 Invariant = "I8"
 	// I9: conditions change only when something has changed, and their times only with their status.
 	I9 Invariant = "I9"
-	// I10: what others made or wrote is left alone, and deletes have a UID as precondition.
+	// I10: what others made or wrote is left alone. To delete an object that it neither created nor put its finalizer on, the operator
+	// names the UID or the resourceVersion.
 	I10 Invariant = "I10"
 	// I13: no controller reconciles again and again without cause.
 	I13 Invariant = "I13"

@@ -336,8 +336,8 @@ func TestSilenceThatBreaks(t *testing.T) {
 	}
 }
 
-// TestKnownLeaks proves that a goroutine which a library is known to leave behind is a note, and that any
-// other one ends the exploration.
+// TestKnownLeaks proves that a goroutine which a library is known to leave behind is a note and no finding, as any other one is (see
+// TestGoroutineThatStays).
 func TestKnownLeaks(t *testing.T) {
 	s := toyLife("")
 	run := s.Operator.SetUp
