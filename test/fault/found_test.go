@@ -155,6 +155,16 @@ func TestFound(t *testing.T) {
 			"v1/component-handover/slow-answer@17(1h)",
 			"slow-answer at get configmaps default/moved, which takes 1h",
 		},
+		"handed over": {
+			"a component applies what is handed over to it, though it looks as applied already",
+			"v1/component-handover/forged@38(2)",
+			"forged at a user removes the status of a",
+		},
+		"handed back": {
+			"the same the other way around",
+			"v1/component-handover/forged@26(5)",
+			"forged at a user removes the status of b",
+		},
 		"gone": {
 			"a component that is gone, but shown by an old cache, creates nothing again",
 			"v1/component-life/old-cache@26(5)",

@@ -176,10 +176,12 @@ func (p *pass) confirm(ctx context.Context, m *member, self, to Claim) error {
 // reassign makes an object another component's. It reports whether the object was there and belonged to the
 // first.
 func (p *pass) reassign(ctx context.Context, m *member, from, to Claim) (bool, error) {
-	key := m.item.Key()
-	var handed any = from.Owner
-	if to == p.self() {
-		handed = nil
+	key, owner := m.item.Key(), desired.OwnerKey(p.Name)
+	annotations := map[string]any{owner: desired.OwnerAnnotation(to.Owner, to.UID, key), handedKey(p.Name): nil}
+	if to != p.self() {
+		annotations[handedKey(p.Name)] = from.Owner
+		// It is not the manifest of the new component that was applied, even if that is the same.
+		annotations[desired.DigestKey(p.Name)] = nil
 	}
 	for try := 1; ; try++ {
 		live, err := p.Target.Client.Get(ctx, ref(m.item))
@@ -193,11 +195,9 @@ func (p *pass) reassign(ctx context.Context, m *member, from, to Claim) (bool, e
 		if !ours || live.GetDeletionTimestamp() != nil {
 			return false, nil
 		}
-		owner := desired.OwnerKey(p.Name)
 		live, err = p.Target.Client.Patch(ctx, ref(m.item), map[string]any{"metadata": map[string]any{
 			"uid": string(live.GetUID()), "resourceVersion": live.GetResourceVersion(),
-			"labels":      map[string]any{owner: desired.OwnerLabel(to.Owner)},
-			"annotations": map[string]any{owner: desired.OwnerAnnotation(to.Owner, to.UID, key), handedKey(p.Name): handed},
+			"labels": map[string]any{owner: desired.OwnerLabel(to.Owner)}, "annotations": annotations,
 		}})
 		switch {
 		case err == nil:
