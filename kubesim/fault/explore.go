@@ -281,12 +281,23 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 		return e.arriving()
 	case Freezes:
 		return e.freezing()
+	case Drift:
+		return e.drifting(), nil
 	case OldCaches:
 		return e.plan.Remembering(), nil
 	case Pairs:
 		return e.plan.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
 	}
 	return nil, nil
+}
+
+// drifting lists the schedules of [Drift], and says so if there is nothing that it could do.
+func (e *exploration) drifting() []run.Job {
+	jobs := e.plan.Drifting()
+	if len(jobs) == 0 {
+		e.report.Notes = append(e.report.Notes, nothingToDrift)
+	}
+	return jobs
 }
 
 // play plays jobs that schedules are planned by, and hands each result on, one at a time. What says what they are.

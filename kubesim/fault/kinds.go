@@ -4,7 +4,7 @@ import "github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 
 // Kind is a family of schedules. Played by default are Crashes, Faults, Stale, Duplicates, Delays, Breaks, Races, Overtaken,
 // Forgeries and Panics. Played only if named in [Only] are Pairs, Recoveries, Absences, Replacements, Contention, Hangs,
-// OldCaches, LateWrites, Freezes, LateEffects and SlowCalls. "go doc fault Crashes" shows what each of them is.
+// OldCaches, LateWrites, Freezes, LateEffects, SlowCalls and Drift. "go doc fault Crashes" shows what each of them is.
 type Kind string
 
 // The families. Each schedule has one disturbance; the rest of the run is undisturbed.
@@ -94,6 +94,12 @@ const (
 	// is off, by default before client-go 0.35 or by the environment variable KUBE_FEATURE_WatchListClient=false. They are
 	// played only if named in [Only].
 	OldCaches Kind = Kind(schedule.OldCaches)
+	// Drift lets somebody else delete or edit an object that the operator made and that stays, such as a Deployment: when a step is
+	// over and all is quiet, and just before writes of the operator. The edit changes the first field that the operator wrote and that may be
+	// changed: a text, a number or a switch. The step must end as without that. It finds an operator that does not watch what it
+	// makes, or does not compare it with what it wants. It is played only if named in [Only], because many operators restore
+	// what they made only at the next resync, or leave edits on purpose.
+	Drift Kind = Kind(schedule.Drifts)
 )
 
 // SampledPairs is the number of [Pairs] that are played unless [Sample] sets another one.

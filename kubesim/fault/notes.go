@@ -14,6 +14,9 @@ import (
 // nothingToForge is the note on an operator of which no status can be forged.
 const nothingToForge = "the operator writes no conditions into the status of any object, so there is nothing to forge"
 
+// nothingToDrift is the note on an operator that makes no objects.
+const nothingToDrift = "the operator makes no objects that exist when a step is over, so nobody can delete or edit any"
+
 // notes say what a scenario leaves unchecked although its author may think otherwise. Each may
 // be intended, so none is an error.
 type notes struct {

@@ -25,7 +25,7 @@ const (
 	// NothingHeld: a read cannot be stale if there is no event to hold back.
 	NothingHeld Rule = Rule(plan.NothingHeld)
 	// Alternating: each of the three ways to forge a status is played only at every third moment, and each
-	// way to delay events, and a closed watch, only at every second event.
+	// way to delay events, and a closed watch, only at every second event. Of what [Drift] does, one is played at each write, in turn.
 	Alternating Rule = Rule(plan.Alternating)
 	// Locked: the author's code does not hang in calls that a cache makes while it holds a lock.
 	Locked Rule = Rule(plan.Locked)
@@ -64,7 +64,8 @@ type waiver struct {
 }
 
 // Only plays the given kinds of schedules. Without it, all are played except [Pairs], [Recoveries],
-// [Replacements], [Contention], [Hangs], [Absences], [LateWrites], [Freezes], [OldCaches], [LateEffects] and [SlowCalls].
+// [Replacements], [Contention], [Hangs], [Absences], [LateWrites], [Freezes], [OldCaches], [LateEffects],
+// [SlowCalls] and [Drift].
 func Only(kinds ...Kind) Option { return func(o *options) { o.kinds = append(o.kinds, kinds...) } }
 
 // Workers sets how many schedules are played concurrently. 0 means one per processor.

@@ -56,6 +56,11 @@ func TestOldCaches(t *testing.T) {
 	playSome(t, fault.OldCaches, 10, "component-life", "component-hooks", "nats-invalid", "loop-life")
 }
 
+// TestDrift lets somebody else delete and edit what the operator made; [TestDeep] does so in all scenarios.
+func TestDrift(t *testing.T) {
+	playSome(t, fault.Drift, 10, "component-life", "component-orders", "loop-needs")
+}
+
 // playSome plays up to 30 schedules of a kind in each of some scenarios. Each must have at least as many as least.
 func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 	t.Helper()
@@ -284,7 +289,7 @@ func kindsFor(scenario string) []fault.Kind {
 	kinds := []fault.Kind{
 		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Forgeries,
 		fault.Panics, fault.Hangs, fault.Absences, fault.Replacements, fault.Contention, fault.SlowCalls, fault.LateEffects, fault.LateWrites, fault.Freezes,
-		fault.OldCaches, fault.Recoveries, fault.Pairs,
+		fault.OldCaches, fault.Drift, fault.Recoveries, fault.Pairs,
 	}
 	for _, u := range unfit {
 		if slices.Contains(u.scenarios, scenario) {

@@ -69,6 +69,26 @@ func Name(body []byte) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 }
 
+// Content is the object in a body as its author wrote it, without defaults; nil if it has none.
+func Content(body []byte) map[string]any {
+	if bytes.HasPrefix(body, []byte("{")) {
+		var content map[string]any
+		if json.Unmarshal(body, &content) != nil {
+			return nil
+		}
+		return content
+	}
+	decoded, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(decoded)
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
 // Preconditions reads what a delete requires of its object, and leaves the request as it was.
 func Preconditions(r *http.Request) (uid, resourceVersion string) {
 	text := Body(r)

@@ -34,7 +34,7 @@ type Others struct {
 	Schedule schedule.Schedule
 	// Races are what users may do, by the numbers that schedules have for them.
 	Races []Step
-	// Like is the undisturbed run, by which statuses are forged.
+	// Like is the undisturbed run, by which statuses are forged, and which says what the operator made.
 	Like *history.Run
 
 	// Void is set when somebody found nothing to act on: the run says nothing.
@@ -52,6 +52,7 @@ type Others struct {
 	deleting *deletion                  // that has begun and not ended; nil for none
 	rival    *rival                     // nil for none
 	held     *unstructured.Unstructured // that another controller put its finalizer on; nil for none
+	deleted  *unstructured.Unstructured // that the operator made and somebody else deleted; nil for none
 }
 
 // Enter lets them act in a sandbox.
@@ -70,6 +71,9 @@ func (o *Others) Before(c *history.Call) {
 	o.contend(c)
 	o.deleteBefore(c)
 	o.forge(c)
+	if d, ok := o.Schedule.Find(c.Index, schedule.Drifted); ok {
+		o.drift(d, c.Index, o.Like.StepOf(c.Index))
+	}
 	d, ok := o.Schedule.Find(c.Index, schedule.Race)
 	if !ok {
 		return

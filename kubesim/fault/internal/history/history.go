@@ -97,6 +97,9 @@ type Call struct {
 	PreconditionUID, PreconditionRV string
 	// Body is the body of a patch, without what is secret; empty for others.
 	Body string
+	// Sent is the object in the body of a create or a server-side apply, as its caller wrote it: without defaults. Nil for others,
+	// and in disturbed runs.
+	Sent map[string]any
 	// Code is the HTTP status that the server answered, before a fault replaced it; 0 if the
 	// call never came there, or went to the external API by other means than HTTP.
 	Code int

@@ -353,7 +353,7 @@ func firstFault(r *history.Run) (step int, disturbed string) {
 		return 0, "no disturbance"
 	}
 	f := r.Faults[0]
-	if f.Kind == schedule.Forged || f.Kind == schedule.Race { // which says what somebody does
+	if slices.Contains([]string{schedule.Forged, schedule.Race, schedule.Drift, schedule.Drifted}, f.Kind) { // which says what somebody does
 		return f.Step, f.Kind + ": " + f.At
 	}
 	at := f.At

@@ -86,6 +86,7 @@ func calls(r *history.Run, some []int, bodies ...int) string {
 		t.add(i)
 	}
 	t.leaveOut(len(r.Calls))
+	t.strikeLast()
 	for _, f := range r.Faults {
 		if f.Call >= len(r.Calls) { // no call followed
 			b.WriteString(struck(mark(f)))
@@ -138,6 +139,15 @@ func (t *table) strike(call int) {
 	for _, f := range t.run.Faults {
 		if unplaced(f) && f.Next > t.last && f.Next <= call {
 			t.out.WriteString(cut(fmt.Sprintf("  >>       %-*s  %s: %s", t.clock, clock(t.run, f.Time), f.Kind, f.At), columns) + "\n")
+		}
+	}
+}
+
+// strikeLast tells the faults that hit no call, and after which none came.
+func (t *table) strikeLast() {
+	for _, f := range t.run.Faults {
+		if unplaced(f) && f.Next >= len(t.run.Calls) {
+			fmt.Fprintln(t.out, cut(fmt.Sprintf("  >>       %s  %s: %s", clock(t.run, f.Time), f.Kind, f.At), columns))
 		}
 	}
 }
@@ -200,6 +210,10 @@ func mark(f history.Fault) string {
 		return "race: a user acts just before: " + f.At
 	case f.Kind == "forged" && f.At != "":
 		return "forged: just before, " + f.At
+	case f.Kind == "drift":
+		return "drift: " + f.At
+	case f.Kind == "drifted":
+		return "drifted: just before, " + f.At
 	case f.Kind == "stale-read" && f.At != "":
 		return "stale-read: just before, " + f.At + " does not show what the API server has sent already"
 	case f.Kind == "stale-pass" && f.At != "":

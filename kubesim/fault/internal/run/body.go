@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
 // mostOfBody is as much of a body as is kept.
@@ -42,6 +45,15 @@ func bodyOf(c *history.Call, r *http.Request, secrets []string) string {
 		return string(runes[:mostOfBody]) + "…"
 	}
 	return shown
+}
+
+// sentIn is the object in the body of a create or a server-side apply; nil for others. The request still has it.
+func sentIn(c *history.Call, r *http.Request) map[string]any {
+	applies := c.Verb == "patch" && r.Header.Get("Content-Type") == string(types.ApplyPatchType)
+	if c.Subresource != "" || c.Verb != "create" && !applies {
+		return nil
+	}
+	return apiserver.Content(apiserver.Body(r))
 }
 
 // withoutData leaves the data of a Secret out of a patch, of whatever kind that is.

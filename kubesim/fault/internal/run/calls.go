@@ -80,6 +80,9 @@ func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *calls) kubernetes(p *Process, info *request.RequestInfo, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 	call := describe(info, r)
 	call.Body = bodyOf(&call, r, c.secrets)
+	if len(c.schedule) == 0 {
+		call.Sent = sentIn(&call, r)
+	}
 	call.Pass = p.passes.passOf(r.Context())
 	if err := p.events.awaitReopening(r.Context(), call.Pass, info); err != nil {
 		return nil, err

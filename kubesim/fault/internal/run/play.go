@@ -223,10 +223,16 @@ func (p *play) endStep(step Step, j Job) error {
 	if err := p.settle(); err != nil {
 		return cmp.Or(p.others.Broken, error(&stepError{p.step, step.Name, err}))
 	}
+	if err := p.drift(); err != nil {
+		return &stepError{p.step, step.Name, err}
+	}
 	if j.Like != nil {
 		if err := p.recover(p.goalOf(step, j)); err != nil {
 			return &stepError{p.step, step.Name, err}
 		}
+	}
+	if err := p.others.SayNothingIfHeld(); err != nil {
+		return err
 	}
 	h := &p.record.Run.Steps[p.step]
 	h.State = p.box.State()
@@ -248,6 +254,18 @@ func (p *play) endStep(step Step, j Job) error {
 		return p.watch()
 	}
 	return nil
+}
+
+// drift lets somebody else act on what the operator made, now that all is quiet, if the schedule has it for this step.
+func (p *play) drift() error {
+	d, ok := p.job.Schedule.Find(p.step, schedule.Drift)
+	if !ok {
+		return nil
+	}
+	if err := p.attend(func() error { return p.others.Drift(d) }); err != nil {
+		return err
+	}
+	return p.settle()
 }
 
 // lastError is why the last pass of the step failed that did, in words; empty if none did.

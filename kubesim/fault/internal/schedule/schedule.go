@@ -13,7 +13,7 @@ type Disturbance struct {
 	Kind string
 	// At is the index of the call, of the read or pass to be stale, of the event, or of the step.
 	At int
-	// Arg says more: which race, which forgery, for how many passes events wait, what another controller
+	// Arg says more: which race, which forgery, which drift, for how many passes events wait, what another controller
 	// writes, how long a call takes, or the call before which a delete read its object; empty means the same call.
 	Arg string
 }
@@ -42,6 +42,8 @@ const (
 	Race        = "race"         // a user acts just before this call
 	Later       = "later"        // the same user comes after this step, when all is quiet
 	Forged      = "forged"       // a user writes a status just before this call
+	Drift       = "drift"        // when this step is over and all is quiet, somebody else deletes or edits what the operator made
+	Drifted     = "drifted"      // the same just before this call
 	Panic       = "panic"        // the author's code panics at this point of it
 	Hang        = "hang"         // the author's code never returns from this point of it
 	LateWrite   = "late-write"   // the process is dead, and the call arrives just before a later one, so many after it
@@ -72,7 +74,7 @@ func kinds() []string {
 	return []string{
 		CrashBefore, CrashAfter, LostAnswer, NoAnswer, Conflict, Throttled, Failed, Refused, FailedAfter, StaleRead, StalePass, Lag, Twice,
 		Late, Merged, Gone, Closed, Race, Later, Forged, Overtaken, DeletedBefore, DeletedAfter, Panic, Hang, Replaced, Contended,
-		LateWrite, Frozen, LateEffect, SlowRequest, SlowAnswer, OldCache, Until,
+		LateWrite, Frozen, LateEffect, SlowRequest, SlowAnswer, OldCache, Drift, Drifted, Until,
 	}
 }
 
@@ -102,6 +104,7 @@ const (
 	OldCaches    Family = "old-caches"
 	LateEffects  Family = "late-effects"
 	SlowCalls    Family = "slow-calls"
+	Drifts       Family = "drift"
 )
 
 // Family is the family of a schedule with this disturbance alone; empty for a kind that there is not.
@@ -141,6 +144,8 @@ func (d Disturbance) Family() Family {
 		return Freezes
 	case OldCache:
 		return OldCaches
+	case Drift, Drifted:
+		return Drifts
 	case Overtaken, DeletedBefore, DeletedAfter:
 		return Overtakes
 	}

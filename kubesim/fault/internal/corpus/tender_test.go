@@ -1,0 +1,29 @@
+package corpus
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault"
+)
+
+// TestDrift proves that an operator is found which does not notice what others do to the part that it made, by no other kind, and
+// that one which does notice is not blamed.
+func TestDrift(t *testing.T) {
+	for bug, want := range map[Bug][]string{NoBug: nil, LooksOnce: {"I1"}, TrustsMarks: {"I1"}} {
+		t.Run(cmp.Or(string(bug), "correct"), func(t *testing.T) {
+			s := story("tender", SetupTender(bug))
+			s.ExternalAPI = nil
+			d := explore(t, s, fault.Drift)
+			if diff := gocmp.Diff(want, d.broken); diff != "" || d.schedules < 6 || slices.Contains(d.kinds, "") {
+				t.Errorf("broken by %d schedules of kinds %v (-want +got):\n%s", d.schedules, d.kinds, diff)
+			}
+			if d := exploreWith(t, s, fault.AtMost(0)); d.broken != nil {
+				t.Errorf("the usual kinds break %v, want nothing", d.broken)
+			}
+		})
+	}
+}
