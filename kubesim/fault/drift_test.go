@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -116,6 +117,21 @@ func TestDriftThatSaysNothing(t *testing.T) {
 	r := Explore(t, Scenario{Name: "nothing", Operator: Operator{SetUp: publishing(true)}, Steps: []Step{Create(configMap("b"))}}, Only(Drift))
 	if !slices.Contains(r.Notes, nothingToDrift) || len(r.Schedules) != 0 {
 		t.Errorf("schedules %v, notes %q", r.Schedules, r.Notes)
+	}
+}
+
+// TestTokensOfDrift proves that a token which names a drift that there is not is an error, and no finding.
+func TestTokensOfDrift(t *testing.T) {
+	defer func() { *replayFlag = "" }()
+	for token, want := range map[string]string{
+		"drift@1(9)":   "drift@1(9) is none of the 2 drifts of step 1",
+		"drift@7(0)":   "there is no step 7; the last one is 3",
+		"drifted@2(x)": "drifted@2(x) is none of the 2 drifts of step 1",
+	} {
+		*replayFlag = "v1/publisher/" + token
+		if r, err := explored(t, publisherLife(true), time.Minute); err == nil || !strings.Contains(err.Error(), want) || len(r.Findings) != 0 {
+			t.Errorf("%s: %v, want %q; findings %v", token, err, want, r.texts())
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -62,6 +63,10 @@ func (e *exploration) jobFor(s schedule.Schedule) (run.Job, error) {
 			return e.overtakenJob(d)
 		case schedule.Race, schedule.Later:
 			return e.raceJob(s, d)
+		case schedule.Drift, schedule.Drifted:
+			if err := e.checkDrift(d); err != nil {
+				return run.Job{}, err
+			}
 		}
 	}
 	j := run.Job{Schedule: s, Like: e.reference.Run}
@@ -75,6 +80,22 @@ func (e *exploration) jobFor(s schedule.Schedule) (run.Job, error) {
 		}
 	}
 	return j, nil
+}
+
+// checkDrift says what is wrong with a drift of a token: the operator may make other objects by now.
+func (e *exploration) checkDrift(d schedule.Disturbance) error {
+	r, step := e.reference.Run, d.At
+	if d.Kind == schedule.Drifted {
+		step = r.StepOf(d.At)
+	}
+	if step < 0 || step >= len(r.Steps) {
+		return fmt.Errorf("replay token: there is no step %d; the last one is %d, and -fault.list lists all schedules", step, len(r.Steps)-1)
+	}
+	all := len(disturb.Drifts(r, step))
+	if n, err := strconv.Atoi(d.Arg); err != nil || n < 0 || n >= all {
+		return fmt.Errorf("replay token: %s is none of the %d drifts of step %d; -fault.list lists all schedules", d, all, step)
+	}
+	return nil
 }
 
 // raceJob returns the job that plays a race.

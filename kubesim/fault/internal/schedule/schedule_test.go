@@ -22,6 +22,7 @@ func TestTokens(t *testing.T) {
 		"a late write": {"it arrives so many calls later", schedule.Schedule{{Kind: schedule.LateWrite, At: 7, Arg: "3"}}, "v1/a b/c/late-write@7(3)"},
 		"two":          {"pairs", schedule.Schedule{{Kind: schedule.CrashAfter, At: 7}, {Kind: schedule.Twice, At: 1}}, "v1/a b/c/crash-after@7+twice@1"},
 		"a slow call":  {"it takes so long", schedule.Schedule{{Kind: schedule.SlowAnswer, At: 3, Arg: "1h"}}, "v1/a b/c/slow-answer@3(1h)"},
+		"a drift":      {"it is one of those of a step", schedule.Schedule{{Kind: schedule.Drift, At: 2, Arg: "1"}}, "v1/a b/c/drift@2(1)"},
 		"a status":     {"an argument may be a word", schedule.Schedule{{Kind: schedule.Contended, At: 3, Arg: "status"}}, "v1/a b/c/contended@3(status)"},
 	}
 	for name, tt := range tests {
