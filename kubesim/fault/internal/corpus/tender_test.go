@@ -10,6 +10,22 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
 
+// TestDriftOfTheCorrect proves that operators which restore what they made are not blamed, in whatever style they write it.
+func TestDriftOfTheCorrect(t *testing.T) {
+	for name, s := range map[string]fault.Scenario{
+		"renter":        story("renter", SetupRenter(NoBug)),
+		"apply":         story("apply", SetupApplier),
+		"cluster scope": inCluster(),
+		"elected":       elected(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := exploreWith(t, s, fault.Only(fault.Drift), fault.Unpruned(fault.Alternating)); d.broken != nil || d.schedules < 4 {
+				t.Errorf("%d schedules break %v; want nothing", d.schedules, d.broken)
+			}
+		})
+	}
+}
+
 // TestDrift proves that an operator is found which does not notice what others do to the part that it made, by no other kind, and
 // that one which does notice is not blamed.
 func TestDrift(t *testing.T) {

@@ -342,3 +342,29 @@ func TestSummary(t *testing.T) {
 		})
 	}
 }
+
+// TestPlaceOfADrift proves that what somebody does when a step is over is told in that step, also if no call follows.
+func TestPlaceOfADrift(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	drift := func(step, next int, at string) history.Fault {
+		return history.Fault{Kind: "drift", Call: history.Nobody, Next: next, Step: step, Time: begin.Add(time.Minute), At: at}
+	}
+	got := report.Calls(&history.Run{
+		Scenario: "places",
+		Steps:    []history.Step{{Name: "start", At: begin}, {Name: "create", Call: 1}, {Name: "change", Call: 1}},
+		Calls: []history.Call{
+			{At: begin, Verb: "get", Resource: "parts", Pass: history.Nobody}, {Index: 1, At: begin, Verb: "get", Resource: "parts", Pass: history.Nobody},
+		},
+		Faults: []history.Fault{drift(0, 1, "first"), drift(1, 1, "second"), drift(2, 2, "third")},
+	})
+	var places []string
+	for line := range strings.Lines(got) {
+		if words := strings.Fields(line); words[0] == "step" || words[0] == ">>" {
+			places = append(places, words[len(words)-1])
+		}
+	}
+	if diff := cmp.Diff([]string{"start", "first", "create", "second", "change", "third"}, places); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, got)
+	}
+}

@@ -86,7 +86,8 @@ func calls(r *history.Run, some []int, bodies ...int) string {
 		t.add(i)
 	}
 	t.leaveOut(len(r.Calls))
-	t.strikeLast()
+	t.last = len(r.Calls) - 1
+	t.strike(len(r.Calls)) // what no call followed
 	for _, f := range r.Faults {
 		if f.Call >= len(r.Calls) { // no call followed
 			b.WriteString(struck(mark(f)))
@@ -109,8 +110,8 @@ type table struct {
 // add writes a call, and before it what happened since the last one.
 func (t *table) add(call int) {
 	t.leaveOut(call)
-	t.beginStep(call)
 	t.strike(call)
+	t.enter(t.stepOf(call))
 	t.out.WriteString(t.row(&t.run.Calls[call]) + "\n")
 	t.last = call
 }
@@ -122,32 +123,29 @@ func (t *table) leaveOut(until int) {
 	}
 }
 
-// beginStep names the step that a call is in, if the call before was in another one.
-func (t *table) beginStep(call int) {
+// stepOf is the step that a call is in, which is no earlier one than that of the call before.
+func (t *table) stepOf(call int) int {
 	step := t.step
 	for step+1 < len(t.run.Steps) && t.run.Steps[step+1].Call <= call {
 		step++
 	}
-	if step != t.step {
+	return step
+}
+
+// enter names a step if what was written last was in an earlier one.
+func (t *table) enter(step int) {
+	if step > t.step && step < len(t.run.Steps) {
 		t.out.WriteString(cut("     step  "+t.run.Steps[step].Name, columns) + "\n")
+		t.step = step
 	}
-	t.step = step
 }
 
 // strike tells the faults that hit no call, but came before one.
 func (t *table) strike(call int) {
 	for _, f := range t.run.Faults {
 		if unplaced(f) && f.Next > t.last && f.Next <= call {
+			t.enter(f.Step)
 			t.out.WriteString(cut(fmt.Sprintf("  >>       %-*s  %s: %s", t.clock, clock(t.run, f.Time), f.Kind, f.At), columns) + "\n")
-		}
-	}
-}
-
-// strikeLast tells the faults that hit no call, and after which none came.
-func (t *table) strikeLast() {
-	for _, f := range t.run.Faults {
-		if unplaced(f) && f.Next >= len(t.run.Calls) {
-			fmt.Fprintln(t.out, cut(fmt.Sprintf("  >>       %s  %s: %s", clock(t.run, f.Time), f.Kind, f.At), columns))
 		}
 	}
 }
