@@ -3,6 +3,7 @@ package disturb
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -247,13 +248,13 @@ func (o *Others) do(ctx context.Context, w *sandbox.World, d *Drift, u *unstruct
 		return "", err
 	}
 	if u.GetDeletionTimestamp() != nil {
-		return "", fmt.Errorf("it is being deleted already")
+		return "", errors.New("it is being deleted already")
 	}
 	if d.fields == nil {
 		o.deleted = u
 		return "kubectl deletes " + d.name(), w.Client.Delete(ctx, u, client.PropagationPolicy("Background"))
 	}
-	err = fmt.Errorf("it has nothing that the operator wrote")
+	err = errors.New("nothing that the operator wrote is left in it")
 	for _, f := range d.fields {
 		edited := u.DeepCopy()
 		value, ok := f.drift(edited.Object, d.of.Resource == "secrets" && d.of.Group == "")
