@@ -70,7 +70,7 @@ func publisherLife(watches bool) Scenario {
 func TestDrift(t *testing.T) {
 	for watches, want := range map[bool][]string{
 		true:  nil,
-		false: {"drift@1(0)+until@1", "drift@1(1)+until@1", "drift@2(0)", "drift@2(1)"},
+		false: {"drift@1(0)+until@1", "drift@1(1)+until@1", "drift@2(0)+until@2", "drift@2(1)+until@2"},
 	} {
 		s := publisherLife(watches)
 		r := Explore(t, s, Only(Drift), Unpruned(Alternating))

@@ -11,9 +11,9 @@ import (
 // error would become an event that may keep a goroutine for ever.
 func TestReadOfAClosedWatch(t *testing.T) {
 	w := newGuardedCluster(t)
-	for name, closeIt := range map[string]func(close func()){
-		"before":    func(close func()) { close() },
-		"meanwhile": func(close func()) { go close() },
+	for name, closeIt := range map[string]func(end func()){
+		"before":    func(end func()) { end() },
+		"meanwhile": func(end func()) { go end() },
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://kubesim/api/v1/namespaces/default/configmaps?watch=1", nil)
 		if err != nil {
