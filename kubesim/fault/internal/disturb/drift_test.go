@@ -1,6 +1,7 @@
 package disturb
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,9 +13,7 @@ import (
 // object is one with a few fields.
 func object(fields map[string]any) *unstructured.Unstructured {
 	all := map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default"}}
-	for key, value := range fields {
-		all[key] = value
-	}
+	maps.Copy(all, fields)
 	return &unstructured.Unstructured{Object: all}
 }
 

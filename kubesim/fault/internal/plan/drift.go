@@ -13,33 +13,48 @@ import (
 // just before writes of the operator in it, one of them at each in turn.
 func (p *Plan) Drifting() []run.Job {
 	var jobs []run.Job
-	add := func(kind string, at, n int) {
-		jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at, Arg: strconv.Itoa(n)}}})
-	}
-	writes := map[int][]history.Call{}
-	for _, c := range p.calls() {
-		if step := p.Reference.Run.StepOf(c.Index); c.Write && !history.Housekeeping(c.Group, c.Resource) && c.Index < p.Reference.Run.Steps[step].SettledCall {
-			writes[step] = append(writes[step], c)
-		}
-	}
+	writes := p.writesOfSteps()
 	for step := range p.Reference.Run.Steps {
 		all := disturb.Drifts(p.Reference.Run, step)
 		for n := range all {
-			add(schedule.Drift, step, n)
+			jobs = append(jobs, drift(schedule.Drift, step, n))
 		}
 		for moment, c := range writes[step] {
-			var there []int // at that moment
-			for n, d := range all {
-				if d.Made < c.Index {
-					there = append(there, n)
-				}
-			}
-			for i, n := range there {
-				if !p.skip(Alternating, i != moment%len(there)) {
-					add(schedule.Drifted, c.Index, n)
-				}
-			}
+			jobs = append(jobs, p.driftingBefore(c.Index, moment, all)...)
 		}
 	}
 	return jobs
+}
+
+// driftingBefore lets somebody else do before a call what may be done to what is there by then. moment chooses one of it.
+func (p *Plan) driftingBefore(call, moment int, all []disturb.Drift) []run.Job {
+	var there []run.Job
+	for n, d := range all {
+		if d.Made < call {
+			there = append(there, drift(schedule.Drifted, call, n))
+		}
+	}
+	var jobs []run.Job
+	for i, j := range there {
+		if !p.skip(Alternating, i != moment%len(there)) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+func drift(kind string, at, n int) run.Job {
+	return run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at, Arg: strconv.Itoa(n)}}}
+}
+
+// writesOfSteps are the operator's writes until each step has settled, by step.
+func (p *Plan) writesOfSteps() map[int][]history.Call {
+	writes := map[int][]history.Call{}
+	for _, c := range p.calls() {
+		step := p.Reference.Run.StepOf(c.Index)
+		if c.Write && !history.Housekeeping(c.Group, c.Resource) && c.Index < p.Reference.Run.Steps[step].SettledCall {
+			writes[step] = append(writes[step], c)
+		}
+	}
+	return writes
 }
