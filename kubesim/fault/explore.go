@@ -153,7 +153,7 @@ func (e *exploration) describe() {
 	r := e.reference.Run
 	e.report.Calls, e.report.Trace = len(r.Calls), traceOf(r)
 	for _, s := range e.simulation.State.Random {
-		e.report.Notes = append(e.report.Notes, fmt.Sprintf("the operator chooses names at random: %s %s; they are compared as generated ones are", s.Kind, s.Name))
+		e.report.Notes = append(e.report.Notes, fmt.Sprintf("the operator chooses names at random or by the time: %s %s; they are compared as generated ones are", s.Kind, s.Name))
 	}
 	for _, f := range e.simulation.State.Masked {
 		e.report.Masked = append(e.report.Masked, f.String())
