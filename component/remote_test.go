@@ -137,8 +137,7 @@ func remoteWatches(t *testing.T, s *site) {
 	<-time.After(3 * time.Second) // a busy loop has its chance
 	attempts, within := line.called()-connections, time.Since(began)
 	t.Logf("%d attempts to connect within %s", attempts, within)
-	// Watches and the pass begin again within a second or two each, more often on a busy machine; a busy loop makes hundreds a second.
-	if most := 10 + 4*int(within.Seconds()); attempts > most {
+	if most := 6 + 2*int(within.Seconds()); attempts > most {
 		t.Errorf("%d attempts to connect within %s, want %d at most", attempts, within, most)
 	}
 	line.silence(false)

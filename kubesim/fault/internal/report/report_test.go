@@ -343,7 +343,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestPlaceOfADrift proves that what somebody does when a step is over is told in that step, also if no call follows.
+// TestPlaceOfADrift proves that a report shows a drift in the step that it ends, even if no call follows.
 func TestPlaceOfADrift(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
