@@ -38,9 +38,11 @@ type situation struct {
 	Suspended bool
 	// Failure is what went wrong, and Skipped continues its sentence: what is not done because of that.
 	// Retriable failures come with their delay.
-	Failure    string
-	Skipped    string
-	Retriable  bool
+	Failure   string
+	Skipped   string
+	Retriable bool
+	// Stalled: the API server called manifests invalid, and nothing else failed.
+	Stalled    bool
 	RetryAfter time.Duration
 	// Recorded: dependents were added to the inventory, and are applied in the next pass.
 	Recorded bool
@@ -121,6 +123,11 @@ func conclude(s situation) conclusion {
 	case s.Failure != "" && s.Retriable:
 		c := pending(reasonRetrying, s.failure(), s.RetryAfter)
 		return s.overdue(c)
+	case s.Failure != "" && s.Stalled:
+		return conclusion{
+			State: StateError, Reason: reasonError, Message: s.Failure + s.Skipped, Ready: metav1.ConditionFalse, Warning: true, Stalled: true,
+			Next: nextAgain, After: s.again(s.Requeue),
+		}
 	case s.Failure != "":
 		return conclusion{State: StateError, Reason: reasonError, Message: s.failure(), Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff}
 	case s.Missing != "":

@@ -51,6 +51,11 @@ func TestConclude(t *testing.T) {
 			at(time.Hour, situation{Failure: "no", Recorded: true}),
 			conclusion{State: StateError, Reason: "Error", Message: "no; retrying", Ready: metav1.ConditionFalse, Warning: true, Reconciling: true, Next: nextBackoff},
 		},
+		"invalid manifests": {
+			"nothing is tried before something changes, but for a look once in a while",
+			at(time.Hour, situation{Failure: "no", Skipped: "; skipped because of that: b", Stalled: true, Again: time.Minute}),
+			conclusion{State: StateError, Reason: "Error", Message: "no; skipped because of that: b", Ready: metav1.ConditionFalse, Warning: true, Stalled: true, Next: nextAgain, After: time.Minute},
+		},
 		"missing": {
 			"a reference is waited for; the watch wakes the component earlier",
 			at(time.Second, situation{Missing: "Secret a/b: it does not exist"}),

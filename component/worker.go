@@ -67,7 +67,9 @@ type pass[T Object] struct {
 	// lostInventory: a part of it, or all, cannot be read, and was not found again.
 	lostInventory bool
 	// items is the inventory as the pass leaves it.
-	items   []api.InventoryItem
+	items []api.InventoryItem
+	// invalid is the error of the engine if it is that manifests are invalid.
+	invalid error
 	context passing
 	now     time.Time
 
@@ -196,6 +198,9 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 		return err
 	}
 	result := p.engine.Apply(p.context.into(ctx), c)
+	if result.Stalled {
+		p.invalid = result.Err
+	}
 	p.expect(&result)
 	if result.Ready {
 		if err := p.call(ctx, postReconcile); err != nil {
@@ -321,6 +326,7 @@ func (p *pass[T]) failed(s *situation, err error) {
 		return
 	}
 	s.Failure = strings.ReplaceAll(err.Error(), "\n", "; ")
+	s.Stalled = err == p.invalid //nolint:errorlint // nothing else went wrong
 	if e, ok := retriable(err); ok {
 		s.Retriable, s.RetryAfter = true, s.Retry
 		if after := e.RetryAfter(); after != nil {

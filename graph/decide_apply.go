@@ -9,9 +9,14 @@ func completed(n *Node) bool {
 // purged reports whether a node has done its work and is gone.
 func purged(n *Node) bool { return completed(n) && n.Presence == Absent }
 
+// ended reports whether a node ended by itself and is gone, or about to be: nothing is missing.
+func ended(n *Node) bool {
+	return n.Purge == nil && n.Ended && (n.Change == NoChange || n.Applied) && (n.Presence == Absent || n.Presence == Leaving)
+}
+
 // ready reports whether what needs a node may go on.
 func ready(n *Node) bool {
-	return n.Recorded && (completed(n) || n.Presence == Present && n.Change == NoChange && n.Health == Current && n.Refused == "")
+	return n.Recorded && (completed(n) || ended(n) || n.Presence == Present && n.Change == NoChange && n.Health == Current && n.Refused == "")
 }
 
 // end is the wave at whose end a node is purged. None is purged before it is applied.

@@ -31,6 +31,7 @@ func unready(n *graph.Node) { n.Health = graph.InProgress }
 func failed(n *graph.Node)  { n.Health = graph.Failed }
 func unseen(n *graph.Node)  { n.Presence = graph.Unknown }
 func worked(n *graph.Node)  { n.Completed = true }
+func over(n *graph.Node)    { n.Ended = true }
 func tried(n *graph.Node)   { n.Tried = true }
 func refused(n *graph.Node) { n.Refused = "belongs to another" }
 func held(n *graph.Node)    { n.Held = "2 instances exist" }
@@ -286,6 +287,26 @@ func purging() map[string]rule {
 			why:   "it is to stay, so it comes back",
 			nodes: []graph.Node{node("job", worked, lost)},
 			want:  []string{"0 create job"},
+		},
+		"ended by itself and gone": {
+			why:   "a finished job is not missed, and what needs it goes on",
+			nodes: []graph.Node{node("job", over, lost), node("b", fresh, wave(1), needs("job"))},
+			want:  []string{"0 create b"},
+		},
+		"ended by itself and leaving": {
+			why:   "it is about to be gone, which changes nothing",
+			nodes: []graph.Node{node("job", over, leaving), node("b", fresh, wave(1))},
+			want:  []string{"0 create b"},
+		},
+		"ended by itself, with a new desired state": {
+			why:   "it has not done that work",
+			nodes: []graph.Node{node("job", over, fresh, changed)},
+			want:  []string{"0 create job"},
+		},
+		"ended by itself, edited": {
+			why:   "as long as it exists, drift is repaired",
+			nodes: []graph.Node{node("job", over, drifted)},
+			want:  []string{"0 update job"},
 		},
 		"what needs it goes first": {
 			why:   "if that is purged, too",

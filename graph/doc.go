@@ -22,6 +22,8 @@
 //     wanted: wave by wave, each when the one before it is gone, and always after what needs them.
 //   - A node that is purged has done its work. It is recorded as completed before it is deleted, and
 //     is not created again until its desired state changes.
+//   - A node that ended by itself, as a job does, is not missed when it is gone. It is created again when
+//     its desired state changes.
 //
 // The Example shows a pass.
 package graph

@@ -28,7 +28,8 @@ func (g naive) worked(n Node) bool {
 
 func (g naive) ready(n Node) bool {
 	works := n.Presence == Present && n.Health == Current && n.Change == NoChange && n.Refused == ""
-	return n.Recorded && (works || g.worked(n))
+	gone := n.Presence == Absent || n.Presence == Leaving
+	return n.Recorded && (works || g.worked(n) || n.Purge == nil && n.Ended && gone && (n.Applied || n.Change == NoChange))
 }
 
 func (g naive) over(n Node) bool { return n.Purge == nil || g.worked(n) && n.Presence == Absent }
@@ -189,7 +190,7 @@ func anything(rng *rand.Rand) []Node {
 		n.Orphan = !likely(4)
 		n.Facts = Facts{
 			Recorded: recorded || likely(5), Presence: Presence(rng.IntN(4)), Health: Current,
-			Applied: !likely(3), Completed: !likely(2),
+			Applied: !likely(3), Completed: !likely(2), Ended: !likely(3),
 		}
 		if quiet && likely(3) {
 			n.Presence = Present

@@ -47,6 +47,10 @@ type Facts struct {
 	// Completed reports that the node is recorded as having done its work. It is purged, and not
 	// created again, until there is a Change that is not drift, or it is to stay (no Purge).
 	Completed bool
+	// Ended reports that the node is recorded as having ended by itself, as a job does. It may be gone, and
+	// is not created again, until there is a Change that is not drift. Of a node that is purged, only
+	// Completed counts.
+	Ended bool
 	// Refused says why nothing may be done to the node, for example because it belongs to another.
 	// Empty means that there is no reason.
 	Refused string

@@ -229,7 +229,7 @@ func (r *run[T]) check(when string) (inventory map[string]bool, live map[string]
 	return inventory, live
 }
 
-// inventory returns the keys of the inventory and notes its kinds.
+// inventory returns the keys of the inventory, and which of them must exist, and notes its kinds.
 func (r *run[T]) inventory() (map[string]bool, error) {
 	c := r.component()
 	err := r.admin.Get(r.ctx, client.ObjectKeyFromObject(c), c)
@@ -247,7 +247,8 @@ func (r *run[T]) inventory() (map[string]bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, item := range items {
-		if keys[item.Key()] = len(item.Record) == 0; len(item.Record) > 0 {
+		ended := item.Phase == api.PhaseCompleting || item.Phase == api.PhaseCompleted
+		if keys[item.Key()] = len(item.Record) == 0 && !ended; len(item.Record) > 0 {
 			continue
 		}
 		r.kinds[schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind}] = true

@@ -73,6 +73,8 @@ type Object struct {
 	// Initial is the manifest of a new object: it has fields that are ignored afterwards. Nil means that
 	// it is Manifest.
 	Initial *unstructured.Unstructured
+	// Expires: the object is a Job whose manifest has it deleted some time after it has finished.
+	Expires bool
 	// AcceptDataLoss: the object may be re-created although what it contains is lost with it.
 	AcceptDataLoss bool
 	// Timeout is how long the object may take to become ready after it was applied. Zero means that there

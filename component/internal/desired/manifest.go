@@ -142,6 +142,7 @@ func (s *set) accept(place string, content map[string]any) {
 	d.Manifest.SetLabels(labels)
 	d.Manifest.SetAnnotations(annotations)
 	d.withhold()
+	d.Expires = expires(d)
 	s.all = append(s.all, d)
 	s.places[d] = place
 }
@@ -297,4 +298,12 @@ func decodeSecret(d *draft) error {
 	delete(d.Manifest.Object, "stringData")
 	d.Manifest.Object["data"] = data
 	return nil
+}
+
+// TTL is the field of a Job's spec that has it deleted some time after it has finished.
+const TTL = "ttlSecondsAfterFinished"
+
+func expires(d *draft) bool {
+	value, found, _ := unstructured.NestedFieldNoCopy(d.Manifest.Object, "spec", TTL)
+	return found && value != nil && d.kind == schema.GroupKind{Group: "batch", Kind: "Job"}
 }

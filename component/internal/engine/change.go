@@ -67,9 +67,9 @@ func (p *pass) createOnce(ctx context.Context, m *member) error {
 
 // post sends the request that creates an object.
 func (p *pass) post(ctx context.Context, m *member) (*unstructured.Unstructured, error) {
-	manifest := m.wanted.Manifest
+	manifest := m.manifest()
 	if m.wanted.Initial != nil {
-		manifest = m.wanted.Initial
+		manifest = m.lasting(m.wanted.Initial)
 	}
 	create := p.Target.Client.Create
 	if m.item.UpdatePolicy == api.UpdatePolicyReplace {
@@ -159,7 +159,9 @@ func (p *pass) update(ctx context.Context, m *member) error {
 	}
 	err := p.write(ctx, m, apply.Seen{UID: live.UID, Version: live.Version, Finalizers: live.Finalizers, PlainStatus: live.PlainStatus}, false)
 	if errors.Is(err, apply.ErrReplaced) {
-		p.Target.Cache.NoteGone(liveKey(m.item), live.Version)
+		if p.Target.Cache.NoteGone(liveKey(m.item), live.Version); m.ended() {
+			return nil
+		}
 		return p.create(ctx, m)
 	}
 	return err
@@ -195,12 +197,12 @@ func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool)
 	}
 	switch m.item.UpdatePolicy {
 	case api.UpdatePolicyReplace:
-		return p.Target.Client.Replace(ctx, m.wanted.Manifest, seen, m.wanted.Ignored...)
+		return p.Target.Client.Replace(ctx, m.manifest(), seen, m.wanted.Ignored...)
 	case api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate:
 		o.Override = true
 	case api.UpdatePolicySsaMerge:
 	}
-	return p.Target.Client.Apply(ctx, m.wanted.Manifest, o)
+	return p.Target.Client.Apply(ctx, m.manifest(), o)
 }
 
 // relinquish gives up the ignored fields of an object that were applied before they were ignored. Without
@@ -222,7 +224,7 @@ func (p *pass) immutable(ctx context.Context, m *member, seen apply.Seen, refuse
 	if m.item.ImmutablePolicy != api.ImmutablePolicyRecreate {
 		return refused
 	}
-	proven, err := p.Target.Client.Immutable(ctx, m.wanted.Manifest, seen)
+	proven, err := p.Target.Client.Immutable(ctx, m.manifest(), seen)
 	switch {
 	case err != nil:
 		return errors.Join(refused, err)

@@ -44,24 +44,8 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 		return m.unshielded
 	}
 	switch action {
-	case graph.Create:
-		m.item.Phase, m.completed = api.PhaseCreating, false
-		if m.wanted.Unserved { // a pass that knows its scope creates it
-			m.postpone(nil)
-			return nil
-		}
-		err := p.correct(ctx, m, p.create)
-		if err != nil && m.postpone(err) {
-			return nil
-		}
-		return err
-	case graph.Update:
-		if m.completed = false; m.item.Digest == "" { // it was created, and that was not recorded
-			m.item.Phase = api.PhaseCreating
-			return p.correct(ctx, m, p.update)
-		}
-		m.item.Phase = api.PhaseUpdating
-		return p.correct(ctx, m, p.update)
+	case graph.Create, graph.Update:
+		return p.apply(ctx, m, action)
 	case graph.Recreate:
 		m.item.Phase = api.PhaseUpdating
 		return p.delete(ctx, m)
@@ -79,6 +63,34 @@ func (p *pass) perform(ctx context.Context, m *member, action graph.Action) erro
 	case graph.None, graph.Record:
 	}
 	return nil
+}
+
+func (p *pass) performCreate(ctx context.Context, m *member) error {
+	m.item.Phase, m.completed = api.PhaseCreating, false
+	if m.wanted.Unserved { // a pass that knows its scope creates it
+		m.postpone(nil)
+		return nil
+	}
+	err := p.correct(ctx, m, p.create)
+	if err != nil && m.postpone(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *pass) performUpdate(ctx context.Context, m *member) error {
+	switch {
+	case m.mayExpire() && m.corrects():
+		return p.expire(ctx, m)
+	case m.ended() && m.corrects(): // it has still done its work
+		return p.correct(ctx, m, p.update)
+	case m.item.Digest == "": // it was created, and that was not recorded
+		m.item.Phase = api.PhaseCreating
+	default:
+		m.item.Phase = api.PhaseUpdating
+	}
+	m.completed = false
+	return p.correct(ctx, m, p.update)
 }
 
 // release gives up an object: it stays, without our label, annotations, finalizer and field ownership.

@@ -68,12 +68,13 @@ type Engine struct {
 	// it over. Zero means five seconds; a negative value means that it is not kept.
 	Grace time.Duration
 
-	memory   memory
-	polls    polls
-	fights   fights
-	graces   graces
-	released releases
-	rendered renderings
+	memory     memory
+	polls      polls
+	fights     fights
+	rejections rejections
+	graces     graces
+	released   releases
+	rendered   renderings
 }
 
 // Component is one component in one pass.
@@ -152,6 +153,9 @@ type Result struct {
 	// Err is all that went wrong, and Skipped what is not done because of that: it continues the sentence.
 	Err     error
 	Skipped string
+	// Stalled: all that went wrong is manifests that the API server calls invalid. They are not sent again before
+	// something changes, or Again.
+	Stalled bool
 	// Lost: the rest of an inventory that cannot be read was not found. What can be read is not the inventory.
 	Lost bool
 	// PruneBlocked says that too many dependents left the manifests, and that they are kept.

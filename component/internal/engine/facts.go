@@ -68,7 +68,7 @@ func (p *pass) facts(m *member) graph.Facts {
 		}
 	}
 	f.Refused = m.refused
-	f.Completed = m.completed
+	f.Completed, f.Ended = m.completed, m.ended()
 	switch {
 	case m.unobserved != nil && p.abandoned(m):
 		f.Presence = graph.Absent // as far as anybody cares
@@ -101,6 +101,8 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 		return graph.NoChange
 	case !found && !changed:
 		return graph.NoChange // nothing but its absence
+	case m.mayExpire() && !changed && p.modeOf(m) == api.ModeFull:
+		return graph.NeedsUpdate
 	case !found:
 		return graph.NeedsUpdate
 	case m.recreate, changed && live.Digest != wanted && m.item.UpdatePolicy == api.UpdatePolicyRecreate:

@@ -8,8 +8,12 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/graph"
 )
@@ -44,6 +48,8 @@ type correction struct {
 	// managers are the field managers that had changed it, and fields what they had changed. Both are
 	// empty if that was not asked.
 	managers, fields []string
+	// orphaned says which owner of the object does not exist, so that the garbage collector deletes it.
+	orphaned string
 }
 
 // count returns how many corrections of a dependent there were lately.
@@ -111,7 +117,10 @@ func (f *fights) judge(id fighter, now time.Time, pause time.Duration) (whom str
 		return "", time.Time{}
 	}
 	next = list[len(list)-1].at.Add(pause)
-	if len(last.managers) == 0 {
+	switch newest := list[len(list)-1]; {
+	case newest.orphaned != "":
+		return "the garbage collector deletes it again and again, because " + newest.orphaned, next
+	case len(last.managers) == 0:
 		return "somebody deletes it again and again", next
 	}
 	return fmt.Sprintf("%s changes %s again and again", strings.Join(last.managers, ", "), strings.Join(last.fields, ", ")), next
@@ -160,10 +169,13 @@ func (p *pass) blame(ctx context.Context, m *member) correction {
 		return c
 	}
 	live, err := p.Target.Client.Get(ctx, ref(m.item))
-	if err != nil {
-		return c // it is gone, or what is wrong will be said by the write
+	if apierrors.IsNotFound(err) {
+		c.orphaned = p.missingOwner(ctx, m)
 	}
-	paths, _ := fingerprint.Diff(m.wanted.Manifest.Object, live.Object, mostPaths)
+	if err != nil {
+		return c // what else is wrong will be said by the write
+	}
+	paths, _ := fingerprint.Diff(m.manifest().Object, live.Object, mostPaths)
 	for _, path := range paths {
 		c.fields = append(c.fields, path.String())
 	}
@@ -176,6 +188,25 @@ func (p *pass) blame(ctx context.Context, m *member) correction {
 		c.managers = []string{"somebody"}
 	}
 	return c
+}
+
+// missingOwner says which of the owners that a manifest names does not exist. An object without any of its owners is
+// deleted by the garbage collector.
+func (p *pass) missingOwner(ctx context.Context, m *member) string {
+	var missing string
+	for _, owner := range m.wanted.Manifest.GetOwnerReferences() {
+		object := apply.Ref{
+			GroupVersionKind: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind),
+			NamespacedName:   types.NamespacedName{Namespace: m.item.Namespace, Name: owner.Name},
+		}
+		live, err := p.Target.Client.Get(ctx, object)
+		if err == nil && live.GetUID() == owner.UID || err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return ""
+		}
+		missing = fmt.Sprintf("its owner, %s %s with the UID %s, does not exist; correct metadata.ownerReferences in the manifest or remove it",
+			owner.Kind, owner.Name, owner.UID)
+	}
+	return missing
 }
 
 // now is the time, which tests may set.

@@ -67,6 +67,7 @@ func (e *Engine) Forget(component types.UID) {
 	e.polls.forget(component)
 	e.rendered.forget(component)
 	e.fights.forget(component)
+	e.rejections.forget(component)
 	e.released.forget(component)
 	e.graces.begin(component, nil, time.Time{})
 }

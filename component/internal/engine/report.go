@@ -36,6 +36,8 @@ func (p *pass) phases(result graph.Result) {
 		}
 		switch {
 		case m.kept:
+		case n.Wanted && n.Purge == nil && live.Ended && n.Presence == graph.Present && n.Change == graph.NoChange && n.Health == graph.Current:
+			m.end()
 		case !n.Wanted && n.Presence == graph.Leaving:
 			m.item.Phase = api.PhaseDeleting
 		case !n.Wanted && m.item.Phase != api.PhaseDeleting:
@@ -57,7 +59,7 @@ func (p *pass) phases(result graph.Result) {
 // conclude says what a pass came to.
 func (p *pass) conclude(result graph.Result) Result {
 	failed := p.refusals(result.Errors)
-	out := Result{Ready: result.Plan.Ready, Err: p.failures(failed)}
+	out := Result{Ready: result.Plan.Ready, Err: p.failures(failed), Stalled: p.stalled(failed)}
 	if len(failed) > 0 {
 		out.Skipped = p.skipped(result.Plan, func(key graph.Key) bool { return failed[key] != nil })
 	}

@@ -97,7 +97,7 @@ func baselineOf(m *member, live *unstructured.Unstructured, o projection.Object)
 		text = "@" + o.Version
 	}
 	if replaces(m) && (metadataOnly || o.Content != fingerprint.Hash{}) {
-		base.Values = fingerprint.OfManifest(live.Object, m.wanted.Manifest.Object)
+		base.Values = fingerprint.OfManifest(live.Object, m.manifest().Object)
 		if !metadataOnly {
 			base.Owned = o.Content
 		}

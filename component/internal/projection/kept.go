@@ -28,6 +28,7 @@ type kept struct {
 	leaving bool
 	reset   bool
 	plain   bool // see PlainStatus
+	ended   bool
 	// released: see Released.
 	released bool
 	// rest is what most objects do not have; nil if there is nothing of that.
@@ -92,7 +93,7 @@ func packDigest(text string) (d digest, rest string) {
 
 // keep returns what is stored of an object with a key.
 func keep(o Object, key Key) *kept {
-	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus, released: o.Released}
+	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus, released: o.Released, ended: o.Ended}
 	r := remainder{finalizers: o.Finalizers}
 	var text string
 	k.uid, r.uid = packUID(o.UID)
@@ -114,7 +115,7 @@ func keep(o Object, key Key) *kept {
 // object returns the object with a key that is kept.
 func (k *kept) object(key Key) *Object {
 	o := &Object{
-		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain, Released: k.released,
+		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain, Released: k.released, Ended: k.ended,
 		Content: k.content, Health: health.Result{Status: health.Current},
 	}
 	r := k.rest
@@ -148,7 +149,7 @@ func (k Key) itemKey() string {
 
 // differs reports whether an object changed in anything that matters to its component.
 func (o *Object) differs(other *Object) bool {
-	return o.UID != other.UID || o.Leaving != other.Leaving || o.Released != other.Released || o.Owner != other.Owner || o.Digest != other.Digest ||
+	return o.UID != other.UID || o.Leaving != other.Leaving || o.Ended != other.Ended || o.Released != other.Released || o.Owner != other.Owner || o.Digest != other.Digest ||
 		o.Print != other.Print || o.Content != other.Content || o.Health != other.Health || o.Leaving && len(o.Finalizers) != len(other.Finalizers) ||
 		o.Print.Values == (fingerprint.Hash{}) && o.Version != other.Version
 }

@@ -54,6 +54,8 @@ type Object struct {
 	// only. It is zero of others.
 	Content fingerprint.Hash
 	Health  health.Result
+	// Ended: it has done its work and ended by itself: a Job that has completed, a Pod that has succeeded.
+	Ended bool
 }
 
 // entry is an object on its way from a watch.
@@ -93,7 +95,7 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 	o := n.metadata(u)
 	o.Print, _ = fingerprint.Of(u.Object, n.Manager, metav1.ManagedFieldsOperationApply)
 	o.Content, _ = fingerprint.OfContent(u.Object, n.Manager)
-	o.PlainStatus = plainStatus(u)
+	o.PlainStatus, o.Ended = plainStatus(u), hasEnded(u)
 	if MetadataOnly(u.GroupVersionKind().GroupKind()) {
 		o.Health = present(o)
 	} else {
@@ -148,6 +150,24 @@ func plainStatus(u *unstructured.Unstructured) bool {
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		subresource, _ := entry["subresource"].(string)
 		return subresource == "" && fields["f:status"] != nil
+	})
+}
+
+// EndsByItself reports whether objects of a kind do their work once and end: Jobs and Pods.
+func EndsByItself(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}
+}
+
+// hasEnded reports whether an object has done its work and ended by itself.
+func hasEnded(u *unstructured.Unstructured) bool {
+	if !EndsByItself(u.GroupVersionKind().GroupKind()) {
+		return false
+	}
+	status, _ := u.Object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	return status["phase"] == "Succeeded" || slices.ContainsFunc(conditions, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == "Complete" && c["status"] == "True"
 	})
 }
 

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/graph"
+)
+
+// rejectedFor is how long a manifest is not sent again that the API server calls invalid, if nothing changes.
+const rejectedFor = 10 * time.Minute
+
+// rejections has the manifests that the API server called invalid. The zero value is ready to use.
+type rejections struct {
+	mu      sync.Mutex
+	objects map[fighter]rejection
+}
+
+// rejection is such a manifest.
+type rejection struct {
+	// of is what the answer depends on: the manifest, and the object that it was to change.
+	of  string
+	at  time.Time
+	err *apply.InvalidError
+}
+
+// about is what the API server's answer to a member's manifest depends on, as far as that is known. A pass that was
+// asked for always sends it.
+func (p *pass) about(m *member) string {
+	live, _ := p.Target.Cache.Get(liveKey(m.item))
+	i := m.wanted.Item
+	return fmt.Sprintln(i.Digest, i.Policies, m.wanted.AcceptDataLoss, p.c.Annotations[api.AnnotationReconcile], live.UID, live.Generation, live.Print, live.Leaving)
+}
+
+// rejectable reports whether an invalid manifest stays so. That of an instance of a type that the component defines
+// becomes valid when the API server has taken over the type's newest schema.
+func (p *pass) rejectable(m *member) bool { return m.wanted != nil && !m.wanted.Managed && !m.node }
+
+// rejected returns the API server's answer to the manifest of a member, if it is still the answer.
+func (p *pass) rejected(m *member) error {
+	r, found := p.rejections.get(p.fighter(m))
+	if !found || !p.rejectable(m) {
+		return nil
+	}
+	left := r.at.Add(rejectedFor).Sub(p.now())
+	if r.of != p.about(m) || left <= 0 {
+		return nil
+	}
+	m.again = left
+	return r.err
+}
+
+// reject takes over the answer to a write of a member.
+func (p *pass) reject(m *member, err error) error {
+	invalid := apply.Invalid(err, p.Name)
+	if invalid == nil {
+		p.rejections.drop(p.fighter(m))
+		return err
+	}
+	if p.rejectable(m) {
+		p.rejections.set(p.fighter(m), rejection{of: p.about(m), at: p.now(), err: invalid})
+		m.again = rejectedFor
+	}
+	return invalid
+}
+
+// apply performs an action that sends the manifest of a member.
+func (p *pass) apply(ctx context.Context, m *member, action graph.Action) error {
+	if err := p.rejected(m); err != nil {
+		return err
+	}
+	if action == graph.Create {
+		return p.reject(m, p.performCreate(ctx, m))
+	}
+	return p.reject(m, p.performUpdate(ctx, m))
+}
+
+// stalled reports whether all that went wrong is manifests that are not sent again before something changes.
+func (p *pass) stalled(failed map[graph.Key]error) bool {
+	for key, err := range failed {
+		if _, invalid := errors.AsType[*apply.InvalidError](err); !invalid || !p.rejectable(p.members[key]) {
+			return false
+		}
+	}
+	return len(failed) > 0
+}
+
+func (r *rejections) get(id fighter) (rejection, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, ok := r.objects[id]
+	return found, ok
+}
+
+func (r *rejections) set(id fighter, to rejection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.objects == nil {
+		r.objects = map[fighter]rejection{}
+	}
+	r.objects[id] = to
+}
+
+func (r *rejections) drop(id fighter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.objects, id)
+}
+
+// forget drops what is known of a component.
+func (r *rejections) forget(component types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.objects {
+		if id.component == component {
+			delete(r.objects, id)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package component_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/internal/bundle"
+	"github.com/trimtab-dev/trimtab/testenv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// manifest reads an object as a user writes it.
+func manifest(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const twice = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: a
+        image: a
+        env: [{name: X, value: "1"}, {name: X, value: "2"}]
+`
+
+// TestInvalidManifests: what the API server calls invalid is told in its words, with what to do, and is not sent again
+// before something changes.
+func TestInvalidManifests(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		manifest, policy string
+		want             string // after the name of the object
+	}{
+		"a variable twice": {
+			twice, "ssa-override", `spec.template.spec.containers[name="a"].env: duplicate entries for key [name="X"]; remove one of the two, or set %/update-policy: replace, with which the last one counts`,
+		},
+		"a number": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "ssa-override",
+			`data.port: expected string, got 8080; quote the value`,
+		},
+		"a number, replaced": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "replace",
+			`data: expected string, got number; quote the value`,
+		},
+		"a name": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a_b}}`, "ssa-override",
+			`; rename the object`,
+		},
+		"a typing error": {
+			`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}], selektor: {a: b}}}`, "ssa-override",
+			`spec.selektor: field not declared in schema; correct the name of the field or remove it`,
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			u := manifest(t, test.manifest)
+			u.SetAnnotations(map[string]string{b.key("update-policy"): test.policy})
+			b.create(u, configMap("beside", "1"))
+			want := strings.ReplaceAll(test.want, "%", b.operator)
+			o := b.await("Stalled", func(o *bundle.Bundle) bool {
+				return o.Status.State == component.StateError && meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionStalled)
+			})
+			if text := o.Status.Message; !strings.HasPrefix(text, "cannot create "+u.GetKind()+" "+b.namespace+"/"+u.GetName()+": ") ||
+				!strings.HasSuffix(text, want) || strings.Contains(text, "&") || strings.Contains(text, "Go ") {
+				t.Errorf("message %q, want the end %q", text, want)
+			}
+			if meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionReconciling) {
+				t.Error("it says that it goes on by itself")
+			}
+			b.requests.Reset()
+			b.merge("them", b.named("beside"), `{"data":{"value":"theirs"}}`) // another pass, for another reason
+			b.value("beside", "1")
+			if sent := b.sent(); sent.Dependents != 1 {
+				t.Errorf("sent again although nothing of it changed: %s", b.requests)
+			}
+			b.fence() // a pass that was asked for
+			if sent := b.sent(); sent.Dependents != 2 {
+				t.Errorf("a pass was asked for, and it was not sent again: %s", b.requests)
+			}
+			b.change(configMap("beside", "1"))
+			b.ready()
+			b.delete()
+			b.gone()
+		})
+	}
+	t.Run("the policy that accepts it", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		u := manifest(t, twice)
+		u.SetAnnotations(map[string]string{b.key("update-policy"): "replace"})
+		b.create(u)
+		b.ready()
+	})
+}
+
+// TestMissingOwner: the garbage collector deletes what belongs to an object that does not exist.
+func TestMissingOwner(t *testing.T) {
+	t.Parallel()
+	const pause = 3 * time.Second
+	b := newBench(t, func(o *options) { o.CorrectInterval = pause })
+	u := manifest(t, `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: web
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: gone, uid: 3f2504e0-4f89-11d3-9a0c-0305e82c3301}]
+`)
+	b.create(u)
+	o := b.await("contended", func(o *bundle.Bundle) bool { return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionContended) })
+	message := meta.FindStatusCondition(o.Status.Conditions, api.ConditionContended).Message
+	want := []string{"the garbage collector deletes it", "Deployment gone with the UID 3f2504e0-4f89-11d3-9a0c-0305e82c3301, does not exist", "metadata.ownerReferences"}
+	if !containsAll(message, want) {
+		t.Errorf("message %q, want %q", message, want)
+	}
+	b.change(configMap("web", "1"))
+	b.ready()
+}
+
+// TestDeletedKind: nothing is asked about a kind that went with its component.
+func TestDeletedKind(t *testing.T) {
+	t.Parallel()
+	const idle = 50 * time.Millisecond
+	b := prepareBench(t)
+	b.tune = func(c *component.Controller[*bundle.Bundle]) { c.EndWatchesAfter(idle) }
+	b.start()
+	b.createAs("other", configMap("other", "1"))
+	b.create(plain(b.baz()), b.bazOf("one"))
+	b.ready()
+	b.delete()
+	b.gone()
+	resource := strings.ToLower(b.baz().Kind) + "s"
+	of := func() int {
+		return len(b.requests.Select(func(r testenv.Request) bool { return r.Resource == resource }))
+	}
+	within(t, "the watch ends", func() bool {
+		b.requests.Reset()
+		token := b.namespace
+		b.patch("bundles.trimtab.dev/v1", "Bundle", "other", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"`+token+`"}}}`)
+		return of() == 0
+	})
+}
