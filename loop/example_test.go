@@ -66,7 +66,9 @@ func (l *TankList) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// plumber reports the level of a Tank once the one that feeds it exists.
+// region: reconciler
+
+// plumber reports the level of a Tank as soon as the Tank that feeds it exists.
 type plumber struct{}
 
 func (plumber) Reconcile(ctx context.Context, r *loop.Run[*Tank]) loop.Outcome {
@@ -79,6 +81,8 @@ func (plumber) Reconcile(ctx context.Context, r *loop.Run[*Tank]) loop.Outcome {
 	r.Obj.Status.Level = fmt.Sprintf("%d litres", r.Obj.Spec.Litres)
 	return loop.Done()
 }
+
+// endregion: reconciler
 
 // A controller of Tanks that wait for other Tanks by name. The permissions it needs follow from what
 // it is made of. It runs in a manager by SetupWithManager, or in a binary by operator.Main.

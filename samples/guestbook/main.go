@@ -18,6 +18,7 @@ import (
 )
 
 // region: operator
+// region: render
 
 // render returns the dependents of a Guestbook: the page comes after the database.
 func render(_ context.Context, r component.RenderRequest[*v1.Guestbook]) (component.Set, error) {
@@ -29,6 +30,8 @@ func render(_ context.Context, r component.RenderRequest[*v1.Guestbook]) (compon
 	s.Add(service(r.Name, 80))
 	return s, nil
 }
+
+// endregion: render
 
 func deployment(name, image string, port, replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: named(name), Spec: appsv1.DeploymentSpec{
