@@ -52,13 +52,29 @@ func rowTitles() [33]string {
 
 const decisionsPreface = `# Decisions
 
-What trimtab does next about an external resource is decided by a table of 32 rows, the pure
-function [` + "`decide.Next`" + `](../external/internal/decide/decide.go). Traces name the row that decided, as in
-` + "`D-13`" + `; here it can be looked up. Each row is shown by example: the situation, why it is decided this
-way, the action and its reason, what the conditions become (+ True, - False), and what triggers the
-next pass if nothing is left to do: an event, a back-off, a poll, soon (1 s, growing to
-10 s), the drift interval, the scope (the API can be called again), a dependency, or the end of
-the grace period.
+A pure function, [` + "`decide.Next`" + `](../external/internal/decide/decide.go), decides what trimtab does next about an
+external resource. It is a table of 32 rows and an initial observation. Traces name the row, as in ` + "`D-13`" + `.
+This page explains each row by examples.
+
+| Column | Content |
+|---|---|
+| Situation | the facts that matter |
+| Why | the reason for the decision |
+| Action | what the engine does now: a call of the driver, a write to Kubernetes, ` + "`wait`" + `, or ` + "`stop`" + ` until something changes |
+| State, reason | what the status says meanwhile; ` + "`same`" + ` leaves the state as it is |
+| Conditions | conditions that become True (+) or False (-) |
+| Next pass | what triggers it, if nothing is left to do |
+
+| Next pass | Due |
+|---|---|
+| event | when the object or something that it refers to changes |
+| backoff | after a delay that grows exponentially with each failure |
+| poll | after the time that the API suggests, or 1 s, growing to 30 s |
+| soon | after 1 s, growing to 10 s |
+| drift | after the drift interval |
+| scope | when the external API can be called again |
+| dependency | when a dependency changes |
+| grace | when reads of the external API can no longer be stale |
 
 A test writes this page from the table that it checks.
 `
@@ -70,7 +86,7 @@ func TestDecisions(t *testing.T) {
 	b.WriteString(decisionsPreface)
 	examples := table()
 	for row, title := range rowTitles() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Situation | Why | Decision |\n|---|---|---|\n", Row(row), title)
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Situation | Why | Action | State, reason | Conditions | Next pass |\n|---|---|---|---|---|---|\n", Row(row), title)
 		n := 0
 		for _, name := range slices.Sorted(maps.Keys(examples)) {
 			e := examples[name]
@@ -80,13 +96,34 @@ func TestDecisions(t *testing.T) {
 			}
 			n++
 			_, situation, _ := strings.Cut(name, " ")
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", situation, e.why, decided)
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", situation, e.why, strings.Join(columns(decided), " | "))
 		}
 		if n == 0 {
 			t.Errorf("%s has no example", Row(row))
 		}
 	}
 	compareWithFile(t, file, b.String(), "TestDecisions")
+}
+
+// columns splits a decision, as in "write marker Creating Creating -Ready +Creating soon", into action, state
+// and reason, conditions, and what triggers the next pass. Actions and triggers are in lower case.
+func columns(decided string) []string {
+	words := strings.Fields(decided)
+	isLower := func(w string) bool { return w != "same" && w[0] >= 'a' && w[0] <= 'z' }
+	isShown := func(w string) bool { return w[0] == '+' || w[0] == '-' }
+	upTo := func(end func(string) bool) string {
+		n := slices.IndexFunc(words, end)
+		if n < 0 {
+			n = len(words)
+		}
+		part := strings.Join(words[:n], " ")
+		words = words[n:]
+		return part
+	}
+	action := upTo(func(w string) bool { return !isLower(w) })
+	reason := upTo(func(w string) bool { return isShown(w) || isLower(w) })
+	shown := upTo(func(w string) bool { return !isShown(w) })
+	return []string{action, reason, shown, strings.Join(words, " ")}
 }
 
 // compareWithFile fails the test if a page differs from what would be written now.

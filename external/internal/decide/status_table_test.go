@@ -81,10 +81,32 @@ const (
 	brokenPass = "the Kubernetes API failed during the pass"
 )
 
-// situations returns those of docs/status.md, in the order of a resource's life.
-func situations() []situation {
+// chapter is a section of docs/status.md.
+type chapter struct {
+	title      string
+	situations []situation
+}
+
+// chapters are in the order of a resource's life.
+func chapters() []chapter {
 	nothing, lost := creation(CreationNone), missing
-	return slices.Concat(beginnings(nothing), settledOnes(), failures(), refusals(nothing), losses(lost), ends())
+	return []chapter{
+		{"Creation and adoption", beginnings(nothing)},
+		{"In sync, updating, paused", settledOnes()},
+		{"Failures", failures()},
+		{"Refusals, and who owns the resource", refusals(nothing)},
+		{"Loss", losses(lost)},
+		{"Deletion of the object", ends()},
+	}
+}
+
+// situations returns those of all chapters.
+func situations() []situation {
+	var all []situation
+	for _, c := range chapters() {
+		all = append(all, c.situations...)
+	}
+	return all
 }
 
 func beginnings(nothing func(*Facts)) []situation {
@@ -238,35 +260,92 @@ func (s situation) decide() (Decision, conditions.Report) {
 
 const preface = `# What the status says
 
-All situations as users see them: the output of ` + "`kubectl get`" + `, the conditions that are true or
-unknown, the result of [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus)
-(which Argo CD, Flux and ` + "`kubectl wait`" + ` use), and the Kubernetes event and log line that are written
-when the situation is new. The generation of the spec is 3; "Ready (2)" is Ready for the spec of
-generation 2. ` + "`D-13`" + ` is the row of the
-[decision table](decisions.md).
+This page is about kinds that stand for external resources. Components have
+[states of their own](components.md#states-and-conditions).
 
-A test writes this page with the function that production uses.
+    $ kubectl get streams
+    NAME     READY   STATE       AGE   MESSAGE
+    orders   True    Succeeded   5m    stream "orders" matches the spec
+
+READY is the status of the condition ` + "`Ready`" + `:
+
+| READY | Meaning |
+|---|---|
+| True | the resource works. The condition's ` + "`observedGeneration`" + ` is the generation of the spec that it last matched, so it also tells whether the current spec is applied |
+| False | the resource does not work or does not exist |
+| Unknown | it is not known whether the resource works, for example because nothing has been observed yet |
+
+STATE is ` + "`status.state`" + `:
+
+| State | Meaning |
+|---|---|
+| Pending | something else must happen first: a dependency, an observation, a call that succeeds |
+| Creating, Updating, Recreating | a change of the resource is in progress |
+| Verifying | the operator checks what exists |
+| Completing | outputs for other objects are being published |
+| Succeeded | the resource matches the spec |
+| Failed | something failed; the message says whether it is retried |
+| Terminating | the object is being deleted |
+
+MESSAGE is ` + "`status.message`" + `. It says what is happening and, if a person has to act, what to do.
+
+The other conditions are True while their name applies: ` + "`Reconciling`" + ` and ` + "`Stalled`" + `, which
+[kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus), Argo CD and Flux read, ` +
+	"`Creating`, `Updating`, `Deleting`, `Failed`, `Paused`" + ` and ` + "`PolicyInvalid`" + `. ` + "`DependenciesReady`" + ` is False while a
+dependency is not ready. Their reason is that of ` + "`Ready`" + ` in most cases. An event with this reason and
+message is recorded, and a line is logged, when the situation is new.
 `
 
-// TestStatusTable checks that docs/status.md is what the functions return.
+const reasonsPreface = `
+## Reasons
+
+Severity: nothing to do (*routine*), usually ends by itself (*passing*), somebody has to act (*person*).
+
+| Reason | Severity | Means | Way out |
+|---|---|---|---|
+`
+
+const situationsPreface = `
+## Situations
+
+The generation of the spec is 3. "True (2)" means that the resource works and last matched generation 2.
+Row is the row of the [decision table](decisions.md). A test writes these tables with the function that
+production uses.
+`
+
+// TestStatusTable checks that docs/status.md is what the functions return, and that
+// testdata/status.txt has all conditions, events and log lines.
 func TestStatusTable(t *testing.T) {
-	const file = "../../../docs/status.md"
-	var b strings.Builder
-	b.WriteString(preface)
-	for _, s := range situations() {
-		d, r := s.decide()
-		fmt.Fprintf(&b, "\n### %s\n\n%s", sentence(s.name), shownAs(d, r, s.f))
-	}
-	b.WriteString("\n## Reasons\n\nFor a *routine* reason there is nothing to do, a *passing* one usually goes away by itself, and one for a *person* needs somebody to act.\n")
-	b.WriteString("\n| Reason | Severity | Means | Way out |\n|---|---|---|---|\n")
+	var page, whole strings.Builder
+	page.WriteString(preface)
+	page.WriteString(reasonsPreface)
 	for _, m := range append(meanings(), failureMeanings()...) {
 		name := "`" + string(m.reason) + "`"
 		if slices.ContainsFunc(failureMeanings(), func(f meaning) bool { return f.reason == m.reason }) {
 			name = "the call, and `" + string(m.reason) + "`, as in `Create" + string(m.reason) + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, m.severity, m.sentence, m.remedy)
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", name, m.severity, m.sentence, m.remedy)
 	}
-	compareWithFile(t, file, b.String(), "TestStatusTable")
+	page.WriteString(situationsPreface)
+	for _, c := range chapters() {
+		fmt.Fprintf(&page, "\n### %s\n\n| Situation | READY | STATE | Reason | MESSAGE | kstatus | Row |\n|---|---|---|---|---|---|---|\n", c.title)
+		for _, s := range c.situations {
+			d, r := s.decide()
+			page.WriteString(line(s, d, r))
+			fmt.Fprintf(&whole, "### %s\n\n%s\n", sentence(s.name), shownAs(d, r, s.f))
+		}
+	}
+	compareWithFile(t, "../../../docs/status.md", page.String(), "TestStatusTable")
+	compareWithFile(t, "testdata/status.txt", whole.String(), "TestStatusTable")
+}
+
+// line is the line of a situation in docs/status.md.
+func line(s situation, d Decision, r conditions.Report) string {
+	ready := string(r.Ready().Status)
+	if r.Ready().Status == metav1.ConditionTrue && r.Ready().ObservedGeneration != s.f.Generation {
+		ready += fmt.Sprintf(" (%d)", r.Ready().ObservedGeneration)
+	}
+	return fmt.Sprintf("| %s | %s | %s | `%s` | %s | %s | %s |\n", s.name, ready, r.State, r.Reason, r.Message, kstatus(r, s.f), d.Row)
 }
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
