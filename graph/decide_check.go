@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Check returns all contradictions in what is desired: a key that occurs twice, nodes that need each
-// other, a need that is not a wanted node or that is applied in a later wave or deleted in an earlier
-// one, a node that is purged before it is applied. Only wanted nodes are checked: the others are on
-// their way out, and [Decide] finds a way whatever is recorded of them. The error is the same for any
-// order of nodes.
+// Check returns all contradictions among wanted nodes: a key that occurs twice, nodes that need each
+// other, a need that is not a wanted node, a need that is applied in a later wave or deleted in an earlier
+// one, and a node that is purged before it is applied. Nodes that are no longer wanted are not checked,
+// because [Decide] can delete them in any case. The error does not depend on the order of nodes.
 func Check(nodes []Node) error {
 	wanted, twice, problems := unique(nodes)
 	index := map[Key]int{}

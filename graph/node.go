@@ -3,58 +3,55 @@ package graph
 // Key identifies a node within its graph.
 type Key string
 
-// Node is what is desired and known of one node. Waves and ranks are compared, not counted: any
-// numbers will do, and the lower come first.
+// Node is the desired state of a node, and what is known about it. Waves and ranks are ordered by their
+// numbers, which may have gaps.
 type Node struct {
 	Key Key
-	// Wanted reports that the node is part of the graph as it is desired. A node that is not wanted
-	// is only recorded, and is to go.
+	// Wanted reports that the node should exist. A node that is not wanted is known from its record and
+	// is deleted.
 	Wanted bool
-	// Apply is the wave in which the node is created and changed. Delete is the wave in which it goes
-	// when it is no longer wanted; the two are independent of each other.
+	// Apply is the wave in which the node is created and changed. Delete is the wave in which it is
+	// deleted when it is no longer wanted. The two are independent of each other.
 	Apply, Delete int
-	// Purge is the wave at whose end the node has done its work and is deleted. Nil means that it
-	// stays. A wave beyond the last one is the last one.
+	// Purge is the wave at whose end the node is deleted because it has done its work. Nil means that
+	// it stays. A number above that of the last wave means the last wave.
 	Purge *int
 	// Rank orders the attempts to apply the nodes of a wave, and DeleteRank those to delete them.
 	// Nodes of one rank are attempted at the same time.
 	Rank, DeleteRank int
-	// Needs are the nodes that must be ready before this one is applied. When both are no longer
-	// wanted, they stay until this one is gone.
+	// Needs are the nodes that must be ready before this one is applied, and that are deleted after it.
 	Needs []Key
-	// Orphan reports that the node is released when it is no longer wanted, not deleted.
+	// Orphan reports that the node is released instead of deleted when it is no longer wanted.
 	Orphan bool
 	Facts
 }
 
-// Facts are what is known of a node. The zero value means that nothing is known, and nothing is done.
+// Facts are what is known about a node. The zero value means that nothing is known. Nothing is done then.
 type Facts struct {
-	// Recorded reports that a durable record leads to the node, even after a crash, and says how it
-	// goes: its Delete, DeleteRank, Needs and Orphan. A node whose record says otherwise is not
-	// recorded yet.
+	// Recorded reports that a durable record of the node exists, with which it can be found and deleted
+	// after a crash. The record contains Delete, DeleteRank, Needs and Orphan. If it differs in one of
+	// them from the node, Recorded is false.
 	Recorded bool
-	// Presence is that of the node itself. What has its name and belongs to another is not the node,
-	// nor is a node that was released: both count as Absent.
+	// Presence says whether the node exists. It is Absent if somebody else owns what has the node's name,
+	// and after the node was released.
 	Presence Presence
 	// Change is what brings the node to its desired state. It has no meaning while the node is
 	// absent and not Completed.
 	Change Change
-	// Applied reports that the present desired state was applied before. What differs from it, or is
-	// missing, is drift.
+	// Applied reports that the present desired state was applied before. A difference is drift then.
 	Applied bool
-	// Health is that of the node as it is.
+	// Health is the health of the node in its present state.
 	Health Health
-	// Completed reports that the node is recorded as having done its work. It is purged, and not
-	// created again, until there is a Change that is not drift, or it is to stay (no Purge).
+	// Completed reports that the node is recorded as having done its work. It is purged and not created
+	// again, until its desired state changes or Purge is nil.
 	Completed bool
-	// Ended reports that the node is recorded as having ended by itself, as a job does. It may be gone, and
-	// is not created again, until there is a Change that is not drift. Of a node that is purged, only
-	// Completed counts.
+	// Ended reports that the node is recorded as having ended by itself, as a job does. It may be gone and is
+	// not created again, until its desired state changes. Of a node that is purged, only Completed counts.
 	Ended bool
-	// Refused says why nothing may be done to the node, for example because it belongs to another.
-	// Empty means that there is no reason.
+	// Refused says why nothing may be done to the node, for example because somebody else owns it.
+	// Empty means that all actions are allowed.
 	Refused string
-	// Held says why the node must not be deleted now. Empty means that there is no reason.
+	// Held says why the node must not be deleted now. Empty means that it may be deleted.
 	Held string
 	// Tried reports that an attempt failed in this pass. The node is not tried again in this pass.
 	Tried bool
@@ -63,8 +60,8 @@ type Facts struct {
 // Presence reports whether a node exists.
 type Presence int
 
-// Unknown presence means that nothing is done. Leaving is the presence of a node whose deletion has
-// begun and not ended.
+// With presence Unknown, nothing is done. Leaving means that the deletion of the node has begun and not
+// ended.
 const (
 	Unknown Presence = iota
 	Absent
@@ -75,7 +72,7 @@ const (
 // Change is what brings a node that exists to its desired state.
 type Change int
 
-// Recreate means that the node is deleted and created again.
+// NeedsRecreate means that the node must be deleted and created again.
 const (
 	NoChange Change = iota
 	NeedsUpdate
@@ -85,7 +82,7 @@ const (
 // Health reports whether a node does its work.
 type Health int
 
-// A node is ready when its health is Current and nothing of it is to be changed.
+// A node is ready when its health is Current and its Change is NoChange.
 const (
 	HealthUnknown Health = iota
 	InProgress
@@ -96,11 +93,11 @@ const (
 // Action is what is done to a node.
 type Action int
 
-// The actions. What each one achieves must be among the facts that are given next.
+// The actions. The next facts of the node must contain what an action has achieved.
 const (
-	// None means that nothing is to be done but to wait.
+	// None means to wait.
 	None Action = iota
-	// Record writes a durable record that leads to the node.
+	// Record writes a durable record of the node.
 	Record
 	// Create creates the node.
 	Create
@@ -153,31 +150,28 @@ type Wait struct {
 	Why string
 }
 
-// Step is what is to be done to a node, or what it waits for.
+// Step is an action on a node, and what the action waits for.
 type Step struct {
 	Key    Key
 	Action Action
-	// Turn orders the steps that can be done now: those of one turn at the same time, the lower
-	// first. No step of a turn depends on another's success.
+	// Turn orders the steps that can be done now. Lower turns come first. Steps of one turn do not depend
+	// on each other and can be done at the same time.
 	Turn int
-	// On names what the step waits for: the first causes, of which each can be found by looking at
-	// the node it names alone. It is the node itself if it waits for nothing else. At most eight are
-	// named. Empty means that the step can be done now.
+	// On names the root causes for which the step waits, at most eight. It names the node itself if the
+	// cause is its own state. Empty means that the step can be done now.
 	On []Wait
 }
 
 // Plan is what [Decide] returns.
 type Plan struct {
-	// Steps are what can be done now, in the order of their turns.
+	// Steps can be done now. They are ordered by turn.
 	Steps []Step
-	// Waiting are the nodes that are not as they should be and for which nothing can be done now.
-	// Their Action is what is to be done when the wait is over, None if that is not known yet or if
-	// nothing is to be done.
+	// Waiting are nodes that are not in their desired state and for which nothing can be done now. Their
+	// Action is the next one after the wait, or None if it is not known or not needed.
 	Waiting []Step
-	// Settled reports that all wanted nodes are ready and what is to be purged is gone. Nodes that
-	// are no longer wanted may be left.
+	// Settled reports that all wanted nodes are ready and all nodes to be purged are gone. Nodes that
+	// are no longer wanted may still exist.
 	Settled bool
-	// Ready reports that the plan is Settled and that no node is left that is not wanted. If none is
-	// wanted, everything is gone.
+	// Ready reports that the plan is Settled and that only wanted nodes exist.
 	Ready bool
 }

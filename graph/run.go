@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// Options say how [Run] works. The zero value is right.
+// Options configure [Run]. The zero value suits most.
 type Options struct {
-	// Parallel is how many steps are done at a time. Zero means 16.
+	// Parallel is the maximum number of concurrent steps. Zero means 16.
 	Parallel int
 }
 
-// Result is what [Run] did and what is left.
+// Result says what [Run] did and what is left to do.
 type Result struct {
 	// Nodes are the nodes with their last facts, in the order in which they were given.
 	Nodes []Node
-	// Plan is what was decided last: what is left to do, and what it waits for. Its Steps are empty
-	// unless Run was stopped, or a step succeeded without facts that tell.
+	// Plan is the last plan. Its Steps are empty unless Run was stopped, or a step succeeded and returned
+	// facts that do not show it.
 	Plan Plan
 	// Done are the steps that were attempted, in the order of the plan.
 	Done []Step
@@ -33,18 +33,17 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error does not contain the stack, which differs each time.
+// Error omits the stack, which differs from run to run.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// Run decides, does the steps of the first turn at the same time, takes over the facts that do
-// returned, and decides again, until nothing more can be done now. It does not change nodes.
+// Run decides, does the steps of the first turn concurrently, replaces the facts of their nodes with
+// those that do returned, and decides again, until nothing more can be done now. It does not change nodes.
 //
-// do is called from several goroutines, at most once for each node and action. The facts it returns
-// replace the node's. With an error the facts stay as they were, and the node is not tried again
-// (Tried). A step whose success is not durable yet, such as a record that the caller writes at the
-// end of its pass, returns the facts as they were.
+// do is called from several goroutines, at most once for each node and action. If it returns an error, the
+// facts of the node are kept and the node is not tried again (Tried). If the success of a step is not
+// durable yet, do returns the old facts: for example if the caller writes a record at the end of its pass.
 //
-// When ctx is done no further step is started, and Run returns after those that are under way.
+// When ctx is done, no further step is started, and Run returns when running steps have ended.
 func Run(ctx context.Context, nodes []Node, do func(ctx context.Context, key Key, action Action) (Facts, error), o Options) Result {
 	r := runner{decide: Decide, do: do, parallel: o.Parallel, index: make(map[Key]int, len(nodes)), attempted: map[attempt]bool{}}
 	if r.parallel <= 0 {
