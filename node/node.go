@@ -1,19 +1,18 @@
-// Package node is what packages component and external know of each other: a dependent of a component that
-// is not a Kubernetes object. It is rendered like one, in the same set and with the same orders, policies and
-// edges, and is recorded in the same inventory. A [Driver] does what is to be done to it.
+// Package node is the interface between packages component and external. A node is a dependent of a
+// component that is not stored in the Kubernetes API: an external resource or a function. Renderers add it
+// like an object, with the same orders, policies and edges, and the same inventory lists it. A [Driver]
+// applies and deletes it.
 //
-// Authors of components do not use this package. external.Nodes returns a Driver for external resources,
-// and [component.Set.Do] adds a function.
+// Authors of components use other functions: external.Nodes returns a Driver for external resources, and
+// component.Set.Do adds a function.
 //
 // # Rules
 //
-//   - What is needed to find a node again is recorded before the driver acts. A driver never acts on what
-//     its record does not say.
-//   - Apply and Delete need nothing but the record. A process that has never seen the manifest can delete
-//     the node.
-//   - A driver is called only if its node may be changed now, and when it asked to be called again. An event
-//     of a Kubernetes object calls no driver.
-//   - A driver always says why a node is not ready.
+//   - Record first. What is needed to find a node again is recorded before the driver acts on it.
+//   - Apply and Delete need only the record. A process that has never seen the manifest can delete the node.
+//   - A driver is called when its node may be changed, or when it asked to be called again. Events of
+//     Kubernetes objects alone do not call it.
+//   - An answer says why a node is not ready.
 package node
 
 import (
@@ -28,44 +27,45 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// Driver manages the nodes of one kind. Its methods are called for several nodes at a time, but never for one
-// node twice at a time, and again after a crash.
+// Driver manages the nodes of one kind. Its methods are called concurrently for different nodes, never
+// concurrently for the same node, and again after a crash.
 type Driver interface {
 	// About describes the driver. It always returns the same.
 	About() About
-	// Record returns the record of a node whose manifest is r.Manifest and whose record so far is r.Record,
-	// which is empty for a new node. It changes nothing. The result must not be empty, and must be
-	// r.Record if that says what r.Manifest says.
+	// Record returns the record of a node with the manifest r.Manifest and the former record r.Record, which
+	// is empty for a new node. It is pure. The result must not be empty. It must be equal to r.Record if
+	// the record already describes the manifest.
 	Record(ctx context.Context, r Request) ([]byte, error)
-	// Observed returns the node as its record says that it was last ready, nil if it never was.
+	// Observed returns the node as it was when it was last ready, which the record contains. It returns nil
+	// if the node was never ready.
 	Observed(record []byte) (client.Object, error)
-	// Apply brings the node to what its record says, or starts to.
+	// Apply changes the node to the state that its record describes, or starts to.
 	Apply(ctx context.Context, r Request) Answer
 	// Delete deletes the node, or starts to. It is called until the answer is Gone.
 	Delete(ctx context.Context, r Request) Answer
 }
 
-// Starter is a [Driver] that knows when something has changed.
+// Starter is implemented by a [Driver] that learns of changes by itself.
 type Starter interface {
-	// Start is called before all other methods. ctx ends with the process. wake has the nodes of a
-	// component looked at after a time.
+	// Start is called before all other methods. ctx ends with the process. wake asks for a pass over a
+	// component after a delay.
 	Start(ctx context.Context, wake func(component types.NamespacedName, after time.Duration))
 }
 
 // About describes a [Driver].
 type About struct {
-	// Object is an empty object of the kind of the nodes. Unless it says its kind, the operator's scheme
-	// must know it.
+	// Object is an empty object of the kind of the nodes. It contains its kind, or the operator's scheme
+	// knows its type.
 	Object client.Object
-	// Forgetful: without its record a node cannot be found, or need not be.
+	// Forgetful reports that a node whose record is lost cannot be found again, or need not be.
 	Forgetful bool
 	// Needs are the permissions that the driver requires.
 	Needs []loop.Need
-	// Problem is why the driver cannot be used; nil if it can.
+	// Problem says why the driver cannot be used. Nil means that it can.
 	Problem error
 }
 
-// Request is what a driver gets to know of a node.
+// Request describes a node to its driver.
 type Request struct {
 	// Run is the pass over the component.
 	Run Run
@@ -74,37 +74,39 @@ type Request struct {
 	ComponentUID types.UID
 	// Key is the key of the node within the component, as in api.InventoryItem. It never changes.
 	Key string
-	// Record is what the inventory says of the node. Apply and Delete get one that is durable.
+	// Record is the node's record in the inventory. For Apply and Delete it is durable.
 	Record []byte
-	// Manifest is what is desired. Only Record gets it.
+	// Manifest is the desired state. It is set only for Record.
 	Manifest map[string]any
 	// Rendered returns what the renderer returned for the node. Only Apply may call it.
 	Rendered func(context.Context) (client.Object, error)
-	// Durable returns the record as the API server had it during this pass, nil if there is none. The
-	// error says that the component has changed meanwhile, and the pass must end.
+	// Durable returns the record that the API server has, read during this pass, or nil if there is none. An
+	// error means that the component has changed meanwhile and the pass must end.
 	Durable func(context.Context) ([]byte, error)
 	// Asked changes when a user asks for a pass.
 	Asked string
-	// Paused: the node may be looked at, not changed.
+	// Paused means that the node may be observed but not changed.
 	Paused bool
-	// Keep: instead of being deleted, the node is left as it is and given up.
+	// Keep means that Delete leaves the node in place and gives up its ownership.
 	Keep bool
 }
 
-// Answer is what a driver did.
+// Answer is the result of Apply or Delete.
 type Answer struct {
-	// Record is the new record. Empty means that it is as it was.
+	// Record is the new record. Empty means that the record is unchanged.
 	Record []byte
-	// RecordFirst: nothing more is done before Record is durable. The same method is called again then.
+	// RecordFirst means that Record must be durable before the driver continues. The same method is called
+	// again when it is.
 	RecordFirst bool
-	// Health is that of the node.
+	// Health is the health of the node.
 	Health health.Result
-	// Again is when to call the driver again if nothing else happens. Zero means never.
+	// Again is the delay until the next call if there is no other reason for one. Zero means that none is
+	// needed.
 	Again time.Duration
-	// Gone: the node does not exist any more. Only of Delete.
+	// Gone means, for Delete, that the node no longer exists.
 	Gone bool
-	// Err is why the attempt failed. It is repeated with the next pass over the component, which comes
-	// after a delay that grows. Record counts nevertheless; all else has no meaning then.
+	// Err is the error of a failed attempt. The next pass over the component, which is due after a growing
+	// delay, repeats the call. With an error, only Record is used of the other fields.
 	Err error
 }
 
