@@ -194,7 +194,7 @@ func refusals(nothing func(*Facts)) []situation {
 		{"a recreated resource has the same difference", of(recreate, updates(3), readyFor(2)), words(wants(`spec.storage "file" → "memory"`))},
 		{"the change is not supported", of(unsupported, readyFor(2)), words(wants(`spec.retention "limits" → "workqueue"`))},
 		{"the spec yields another name", of(troubled(TroubleRenamed)), words(func(t *Texts) { t.Named = "invoices" })},
-		{"the spec yields no valid name", of(troubled(TroubleName), notObserved), words(func(t *Texts) { t.Trouble = `spec.name: "a b" holds a blank` })},
+		{"the spec yields no valid name", of(troubled(TroubleName), notObserved), words(func(t *Texts) { t.Trouble = `spec.name: "a b" contains a blank; remove it` })},
 		{"it may not be created", of(missing, nothing, allowed(false, true, true)), words(granting(Grant{Author: "cud", Operator: "cud", Annotation: "ud"}))},
 		{"it may not be updated", of(inPlace, allowed(true, false, true), readyFor(2)), words(wants(bigger), granting(Grant{Author: "cud", Operator: "cd", Namespace: "shop"}))},
 		{"it may not be recreated", of(recreate, allowed(true, true, false), readyFor(2)), words(wants(`spec.storage "file" → "memory"`), granting(Grant{Author: "cud", Operator: "cud", Annotation: "cu"}))},

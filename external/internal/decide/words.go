@@ -376,13 +376,13 @@ func (t Texts) verifying(d Decision, f Facts) string {
 	case f.Last.Failed && f.Last.Of.Mutates():
 		return fmt.Sprintf("cannot tell whether the %s of %s took effect: %s; observing", f.Last.Of, t.Resource, t.Error)
 	case f.Deleting:
-		return "making sure that " + t.Resource + " does not appear after all"
+		return "waiting until an earlier create of " + t.Resource + " can no longer take effect"
 	case d.Action == ActionAdopt:
 		return "adopting " + t.Resource
 	case d.Row == 8, d.Row == 9, d.Row == 10:
-		return "finding out whether " + t.Resource + " was created"
+		return "searching for " + t.Resource + ", which may have been created"
 	case f.Creation == CreationPossible:
-		return "making sure that " + t.Resource + " does not appear after all before creating it again"
+		return "waiting until an earlier create of " + t.Resource + " can no longer take effect, before creating it again"
 	}
 	return t.Resource + " was created but is not visible yet"
 }
