@@ -1,12 +1,19 @@
 // Package trimtab is a framework for Kubernetes operators. You can kill such an operator at any
-// instruction, and nothing is leaked, duplicated or lost; and when an object is not Ready, its
-// status says why. This package contains no code. It explains the framework by following one object,
-// and has a complete operator as its example.
+// instruction, and nothing is leaked, duplicated or lost. When an object is not Ready, its status says
+// why. This package contains no code. Its example is a complete operator.
+//
+// There are three kinds of operators. They share the loop, the conditions and the binary:
+//
+//   - A custom resource stands for a set of Kubernetes objects. You write a Renderer, and package component
+//     keeps the objects as rendered.
+//   - A custom resource stands for something outside the cluster. You write a Driver, and package external
+//     keeps the external resource as the spec says.
+//   - For everything else you write a Reconciler. It returns an Outcome, and package loop writes the status.
 //
 // # The life of an object
 //
-// The operator in the example manages DNS records. Its author wrote a kind, Record, and a driver
-// that calls the API of a DNS provider. A user applies a Record.
+// This section follows one object through an operator of external resources, which manages DNS records. Its
+// author wrote a kind, Record, and a driver that calls the API of a DNS provider. A user applies a Record.
 //
 // The object arrives. A watch event starts a pass of the loop (package loop). The loop reads the
 // object from its cache, checks that the cache contains its own last write, and adds the finalizer.
@@ -14,10 +21,10 @@
 // be created, which also says that the resource may exist from now on. Nothing has been created yet.
 // If the process is killed at any later point, the next process finds the resource by this record.
 //
-// A decision is made. Package external asks the driver to Observe. The result, the record, and what
-// annotations permit are facts. A pure function, which has no clock, client or memory, maps them to an
-// action. It is a table of 32 rows, so every decision can be tested, traced and looked up. Here the
-// resource is missing, its absence is proven, and row 13 says: create.
+// A decision is made. Package external asks the driver to Observe. The result, the record, and the
+// permissions from annotations are facts. A pure function maps them to an action. It is a table of 32 rows,
+// so every decision can be tested, traced and looked up. Here the resource is missing, its absence is proven,
+// and row 13 says: create.
 //
 // The action is carried out. The driver's Create gets the name from the record, and a mark for the
 // resource that says who owns it. The engine observes again, unless the API returned the resource with
@@ -49,10 +56,8 @@
 // # Where to look next
 //
 //   - docs/first-operator.md has every command from an empty folder to the first Ready object.
-//   - The example below, and samples/folder, are small but complete operators.
-//   - Package external is for external resources: you write a Driver and set Options.
-//   - Package component is for sets of Kubernetes objects: you write a Renderer. It is new.
-//   - Package loop is for everything else: Reconcile returns an Outcome and never writes status.
+//   - docs/components.md describes operators of Kubernetes objects.
+//   - The example below, samples/folder and samples/guestbook are small but complete operators.
 //   - Package operator makes the binary, which prints its own CRDs, roles and manifests.
 //   - Package api defines what ends up in your CRDs: status, conditions, annotations.
 //   - Package trace records what happened and why, for logs, tests and /debug/trace.
