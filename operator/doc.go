@@ -32,5 +32,5 @@
 // Ordinary controllers of controller-runtime, webhooks, indexes and runnables can run next to
 // trimtab's controllers: [Options.Setup] gets the manager.
 //
-// Controllers are made by packages loop and external. Start with the package example.
+// Packages component, external and loop make controllers. Start with the package example.
 package operator
