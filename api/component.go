@@ -35,14 +35,14 @@ type ComponentStatus struct {
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
-	// Cluster identifies the cluster of the dependents, if it is another than that of the component.
+	// Cluster identifies the cluster of the dependents if it is another one than the component's.
 	// It is "unknown" if the cluster does not let the operator read its namespace kube-system.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// KubeconfigSecrets are the names of the Secrets with the kubeconfig by which the dependents were
-	// applied. They are kept from deletion until the dependents are gone, also if the component names
-	// others now.
+	// KubeconfigSecrets are the names of the Secrets with the kubeconfigs with which the dependents were
+	// applied. A finalizer protects these Secrets until the dependents are gone, even if the component
+	// names others now.
 	// +optional
 	// +listType=atomic
 	KubeconfigSecrets []string `json:"kubeconfigSecrets,omitempty"`
@@ -53,14 +53,14 @@ type ComponentStatus struct {
 	// +listType=atomic
 	Inventory []InventoryItem `json:"inventory,omitempty"`
 
-	// CompactInventory lists the dependents of a component with many of them, compressed. Use
+	// CompactInventory is the compressed inventory of a component with many dependents. Use
 	// [ComponentStatus.Items] to read it.
 	// +optional
 	CompactInventory string `json:"compactInventory,omitempty"`
 
-	// InventoryShards are the names of the ConfigMaps, in the namespace of the component, that list the
-	// dependents of a component with very many of them. Together with one of the other two lists they are
-	// left over and are going to be deleted.
+	// InventoryShards are the names of the ConfigMaps, in the namespace of the component, that contain the
+	// inventory of a component with thousands of dependents. If one of the other two lists is set as well,
+	// these ConfigMaps are obsolete and will be deleted.
 	// +optional
 	// +listType=atomic
 	InventoryShards []string `json:"inventoryShards,omitempty"`
@@ -126,13 +126,13 @@ type InventoryItem struct { //nolint:recvcheck // the generated methods have poi
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// Kept is true for an object that is no longer rendered and is kept, because most of the dependents were
-	// no longer rendered: see ConditionPruneBlocked. It ends when the object is rendered again, or when the
-	// component's annotation allow-prune allows to delete it.
+	// Kept is true for an object that is no longer rendered and is kept because most dependents are no
+	// longer rendered (condition PruneBlocked). It becomes false when the object is rendered again, or when
+	// the component's annotation allow-prune allows its deletion.
 	// +optional
 	Kept bool `json:"kept,omitempty"`
 
-	// Since is when the object began to be not ready, with the manifest that was last applied.
+	// Since is the time since which the object, with its present manifest, is not ready.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 

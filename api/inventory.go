@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Items returns the dependents of a component in whichever form its inventory is kept: as it is, compact, or in
-// ConfigMaps of the component's namespace. shard returns what a ConfigMap of [ComponentStatus.InventoryShards]
-// has in binaryData under [InventoryKey]; nil will do for components whose inventory is in the status. The
-// result must not be changed.
+// Items returns the dependents of a component, from the readable inventory, the compact inventory, or the
+// ConfigMaps in the component's namespace. shard returns the binaryData under [InventoryKey] of a ConfigMap in
+// [ComponentStatus.InventoryShards]. It may be nil for components whose inventory is in the status. The result
+// must not be changed.
 //
 // The error is an [InventoryError] if the inventory cannot be read.
 func (s *ComponentStatus) Items(shard func(name string) ([]byte, error)) ([]InventoryItem, error) {
@@ -44,7 +44,7 @@ func (s *ComponentStatus) Items(shard func(name string) ([]byte, error)) ([]Inve
 	return all, nil
 }
 
-// InventoryKey is the key in the binaryData of ConfigMaps that have a part of an inventory.
+// InventoryKey is the key in the binaryData of ConfigMaps that contain a part of an inventory.
 const InventoryKey = "items"
 
 // InventoryError is the error of an inventory that cannot be read.
