@@ -86,9 +86,9 @@ type Classifier interface{ Classify(err error) Class }
 //   - An object of a trimtab kind is ready if its condition Ready is true and was written by its
 //     operator.
 //   - An object of another kind is ready if its condition Ready is true.
-//   - If there is no such condition, kstatus decides. A Deployment must be rolled out, a Job must have
-//     started, a ConfigMap must exist. Objects of kinds that are not part of Kubernetes must have a
-//     status.
+//   - If there is no such condition, package health decides. A Deployment must be rolled out, a Job must be
+//     complete, a ConfigMap must exist. Nothing waits for the address of an Ingress or a load balancer.
+//     Objects of kinds that are not part of Kubernetes must have a status.
 type Dependency struct {
 	// Role distinguishes the dependencies of one object, for example "stream".
 	Role string

@@ -19,7 +19,11 @@ const NotReady = "is not ready"
 // Lacking returns what an object lacks to be ready, as the end of a sentence about it ("has failed"),
 // and nothing if it is ready. gvk is the kind of obj, which typed objects from a cache do not carry.
 // Objects of trimtab kinds, and others with a condition Ready, are as ready as that condition says.
-// For all others [Of] decides.
+//
+// For all others [Of] decides, with one difference: a custom resource without a status is not ready, and
+// neither is one without the conditions that docs/health.md names for its kind. Its controller has not seen it
+// yet, and what is created in an external system because of it is not easily taken back. A dependency whose
+// kind never gets a status needs a function that judges it, such as external.Dependency.Ready.
 func Lacking(obj client.Object, gvk schema.GroupVersionKind) string {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -57,19 +61,19 @@ func saysReady(obj client.Object, fields map[string]any) (ready, said bool) {
 	return false, false
 }
 
-// lackingCurrent returns what an object without a condition Ready lacks to be Current in the sense of
-// [Of], which considers an object of a kind that it does not know Current without a status; here, an
-// object that can have a status must have one.
+// lackingCurrent returns what an object without a condition Ready lacks to be Current. It asks for more
+// than [Of]: see [Lacking].
 func lackingCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) string {
 	u := &unstructured.Unstructured{Object: fields}
 	if _, same := obj.(*unstructured.Unstructured); same {
 		u = u.DeepCopy() // the converter hands out the object's own fields
 	}
 	u.SetGroupVersionKind(gvk) // typed objects from a cache have none
-	switch result := Of(u, Hints{}, nil); {
+	known := table[gvk.GroupKind()]
+	switch result := Of(u, Hints{Conditions: known.conditions}, nil); {
 	case result.Status == Failed:
 		return "has failed"
-	case !isKnown(u) && isSilent(obj, fields, gvk):
+	case !speaks(u) && isSilent(obj, fields, gvk):
 		return "has no status yet"
 	case result.Status != Current:
 		return NotReady
@@ -78,12 +82,13 @@ func lackingCurrent(obj client.Object, fields map[string]any, gvk schema.GroupVe
 }
 
 // isSilent reports whether an object that can have a status has none. Whether an untyped object can
-// have one is not known, so kinds of Kubernetes are assumed to have it if they can.
+// have one is not known if its kind is not, so kinds of Kubernetes are assumed to have it if they can.
 func isSilent(obj client.Object, fields map[string]any, gvk schema.GroupVersionKind) bool {
 	said, found := fields["status"]
 	if !found {
 		_, untyped := obj.(*unstructured.Unstructured)
-		return untyped && strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
+		custom := table[gvk.GroupKind()].custom || strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
+		return untyped && custom
 	}
 	status, ok := said.(map[string]any)
 	return ok && len(status) == 0

@@ -3,6 +3,8 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	cliutils "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,13 +12,22 @@ import (
 )
 
 // kind is what is known of a kind beyond kstatus. The zero value is nothing.
+//
+// Invariant: no object is held to be worse than kstatus says because something is absent that a cluster may
+// never provide, such as an address, metrics, or a controller. Something that was written says so: a
+// condition, a phase, an error. TestNeverStricter lists what.
 type kind struct {
-	// observes: its controller always sets status.observedGeneration, so without it there is no status.
+	// observes: its controller sets status.observedGeneration, so an object that is not ready and has none
+	// has not been looked at.
 	observes bool
-	// conditions must all be True.
+	// server are the conditions that the API server itself writes. All must be True.
+	server []string
+	// conditions must be True as soon as somebody has written them.
 	conditions []string
-	// rule replaces kstatus.
-	rule func(obj map[string]any) Result
+	// custom: its objects are custom resources, and their controller writes a status.
+	custom bool
+	// rule turns what kstatus says of an object into what it is.
+	rule func(o fields, kstatus Result) Result
 }
 
 // immediate are the kinds that are ready as soon as they exist.
@@ -48,29 +59,27 @@ func Immediate(kind schema.GroupKind) bool { return immediate[kind] }
 // table is what is known of kinds.
 var table = kinds() //nolint:gochecknoglobals // a constant table
 
-// kinds returns the rules for kinds of Kubernetes that kstatus lacks or gets wrong, and what the
-// controllers of widespread other kinds write into a status that is empty at first.
+// kinds returns the rules for kinds of Kubernetes that kstatus lacks or gets wrong, and the conditions that
+// the controllers of widespread other kinds write. docs/health.md describes each.
 func kinds() map[schema.GroupKind]kind {
 	known := map[schema.GroupKind]kind{
-		{Kind: "Namespace"}:             {rule: phase("Active")},
+		{Kind: "Namespace"}:             {rule: beyond(namespace)},
 		{Kind: "Node"}:                  {conditions: []string{"Ready"}},
-		{Kind: "PersistentVolume"}:      {rule: volume},
+		{Kind: "PersistentVolume"}:      {rule: beyond(volume)},
 		{Kind: "PersistentVolumeClaim"}: {rule: claim},
 		{Kind: "Pod"}:                   {rule: pod},
-		{Kind: "ReplicationController"}: {observes: true, rule: replicas},
-		{Kind: "Service"}:               {rule: service},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {conditions: []string{"Established", "NamesAccepted"}},
-		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {conditions: []string{"Available"}},
+		{Kind: "ReplicationController"}: {rule: beyond(replicas)},
+		{Kind: "Service"}:               {rule: beyond(service)},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {server: []string{"Established", "NamesAccepted"}},
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {server: []string{"Available"}},
 		{Group: "apps", Kind: "DaemonSet"}:                                {observes: true},
 		{Group: "apps", Kind: "Deployment"}:                               {observes: true, rule: deployment},
 		{Group: "apps", Kind: "ReplicaSet"}:                               {observes: true},
-		{Group: "apps", Kind: "StatefulSet"}:                              {observes: true, rule: statefulSet},
-		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {rule: autoscaler},
+		{Group: "apps", Kind: "StatefulSet"}:                              {observes: true, rule: beyond(replicas)},
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {rule: beyond(autoscaler)},
 		{Group: "batch", Kind: "Job"}:                                     {rule: job},
-		{Group: "networking.k8s.io", Kind: "Ingress"}:                     {rule: ingress},
-		{Group: "policy", Kind: "PodDisruptionBudget"}:                    {observes: true},
-		{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}:        {rule: snapshot},
-		{Group: "argoproj.io", Kind: "Application"}:                       {rule: application},
+		{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}:        {custom: true, rule: beyond(snapshot)},
+		{Group: "argoproj.io", Kind: "Application"}:                       {custom: true, rule: beyond(application)},
 	}
 	for _, c := range []struct {
 		group      string
@@ -94,7 +103,7 @@ func kinds() map[schema.GroupKind]kind {
 		{"source.toolkit.fluxcd.io", []string{"Ready"}, []string{"Bucket", "GitRepository", "HelmChart", "OCIRepository"}},
 	} {
 		for _, name := range c.kinds {
-			known[schema.GroupKind{Group: c.group, Kind: name}] = kind{conditions: c.conditions}
+			known[schema.GroupKind{Group: c.group, Kind: name}] = kind{custom: true, conditions: c.conditions}
 		}
 	}
 	return known
@@ -123,66 +132,59 @@ func (o fields) has(path ...string) bool {
 
 func waiting(path, why string) Result { return Result{InProgress, why, path} }
 
-// phase is the rule of kinds that are ready in one phase.
-func phase(ready string) func(map[string]any) Result {
-	return func(obj map[string]any) Result {
-		if is := fields(obj).text("status", "phase"); is != ready {
-			return waiting("status.phase", "is in phase "+cmp.Or(is, "Unknown"))
+// beyond is a rule that doubts what kstatus considers Current.
+func beyond(doubt func(fields) Result) func(fields, Result) Result {
+	return func(o fields, kstatus Result) Result {
+		if kstatus.Status != Current {
+			return kstatus
 		}
-		return Result{Status: Current}
+		return doubt(o)
 	}
 }
 
-func volume(obj map[string]any) Result {
-	switch is := fields(obj).text("status", "phase"); is {
-	case "Available", "Bound", "Released":
-		return Result{Status: Current}
-	case "Failed":
-		return Result{Failed, explained("has failed", fields(obj).text("status", "message")), "status.phase"}
-	default:
-		return waiting("status.phase", "is in phase "+cmp.Or(is, "Pending"))
+func namespace(o fields) Result {
+	if is := o.text("status", "phase"); is != "" && is != "Active" {
+		return waiting("status.phase", "is in phase "+is)
 	}
+	return Result{Status: Current}
 }
 
-func claim(obj map[string]any) Result {
-	switch is := fields(obj).text("status", "phase"); is {
-	case "Bound":
-		return Result{Status: Current}
-	case "Lost":
+// volume: the API server itself makes a new one Pending, so that phase says nothing.
+func volume(o fields) Result {
+	if o.text("status", "phase") == "Failed" {
+		return Result{Failed, explained("has failed", o.text("status", "message")), "status.phase"}
+	}
+	return Result{Status: Current}
+}
+
+func claim(o fields, kstatus Result) Result {
+	switch {
+	case kstatus.Status == Current:
+		return kstatus
+	case o.text("status", "phase") == "Lost":
 		return Result{Failed, "has lost its volume", "status.phase"}
-	default:
-		return waiting("status.phase", "is not bound to a volume")
 	}
+	return waiting("status.phase", "is not bound to a volume")
 }
 
-// service: a load balancer is ready when it has an address.
-func service(obj map[string]any) Result {
-	if o := fields(obj); o.text("spec", "type") == "LoadBalancer" && !o.has("status", "loadBalancer", "ingress") {
+// service: a load balancer without an address is waited for only once a controller works on it. Those of
+// cloud providers add this finalizer before they ask for one. Many clusters have no such controller.
+func service(o fields) Result {
+	const cleanup = "service.kubernetes.io/load-balancer-cleanup"
+	finalizers, _, _ := unstructured.NestedStringSlice(o, "metadata", "finalizers")
+	if o.text("spec", "type") == "LoadBalancer" && slices.Contains(finalizers, cleanup) && !o.has("status", "loadBalancer", "ingress") {
 		return waiting("status.loadBalancer.ingress", "has no address of a load balancer yet")
 	}
 	return Result{Status: Current}
 }
 
-func ingress(obj map[string]any) Result {
-	if !fields(obj).has("status", "loadBalancer", "ingress") {
-		return waiting("status.loadBalancer.ingress", "has no address yet")
-	}
-	return Result{Status: Current}
-}
-
-// autoscaler: an autoscaler that cannot read its metrics does not scale. One whose target is scaled to
-// zero on purpose is as it should be.
-func autoscaler(obj map[string]any) Result {
-	o := fields(obj)
-	if o.text("apiVersion") == "autoscaling/v1" { // conditions are not in its status
-		if o.number(-1, "status", "desiredReplicas") < 0 {
-			return waiting("status.desiredReplicas", "has no status yet")
-		}
-		return Result{Status: Current}
-	}
+// autoscaler: one whose target cannot be scaled, or whose spec is wrong, does not work. Metrics that are not
+// there are no failure: clusters without them are common, and each new Pod lacks them for a while. One whose
+// target is scaled to zero on purpose is as it should be.
+func autoscaler(o fields) Result {
 	for _, t := range []string{"AbleToScale", "ScalingActive"} {
 		c := o.condition(t)
-		if c.status == "True" || c.reason == "ScalingDisabled" {
+		if !c.written || c.status == "True" || c.reason == "ScalingDisabled" || t == "ScalingActive" && strings.HasPrefix(c.reason, "FailedGet") {
 			continue
 		}
 		r := waiting(conditionPath(t), explained("has condition "+t+" "+c.status, c.words()))
@@ -196,8 +198,7 @@ func autoscaler(obj map[string]any) Result {
 
 // job: a Job is ready when it is complete. It has failed as soon as that is certain, not only when its
 // last Pod is gone. Others suspend Jobs, too, for example to queue them, so a suspended Job is not ready.
-func job(obj map[string]any) Result {
-	o := fields(obj)
+func job(o fields, _ Result) Result {
 	for _, t := range []string{"Failed", "FailureTarget"} {
 		if c := o.condition(t); c.status == "True" {
 			return Result{Failed, explained("has failed", c.words()), conditionPath(t)}
@@ -215,8 +216,7 @@ func job(obj map[string]any) Result {
 
 // pod: a Pod that cannot be scheduled may be scheduled on a node that comes, so it has not failed. One that
 // has ended without success has.
-func pod(obj map[string]any) Result {
-	o := fields(obj)
+func pod(o fields, kstatus Result) Result {
 	switch o.text("status", "phase") {
 	case "Failed":
 		return Result{Failed, explained("has failed", cmp.Or(o.text("status", "message"), o.text("status", "reason"))), "status.phase"}
@@ -229,11 +229,10 @@ func pod(obj map[string]any) Result {
 		}
 		return waiting("status.phase", "is pending")
 	}
-	r := byKstatus(&unstructured.Unstructured{Object: obj})
-	if r.Path == "status" {
-		r.Path = "status.phase"
+	if kstatus.Path == "status" {
+		kstatus.Path = "status.phase"
 	}
-	return r
+	return kstatus
 }
 
 // waitingContainer returns the first container of a Pod that waits for something, and for what.
@@ -252,62 +251,62 @@ func (o fields) waitingContainer() (name, why string) {
 }
 
 // deployment adds to kstatus why Pods cannot be created and that a rollout is paused.
-func deployment(obj map[string]any) Result {
-	r := byKstatus(&unstructured.Unstructured{Object: obj})
-	if r.Status != InProgress {
-		return r
+func deployment(o fields, kstatus Result) Result {
+	if kstatus.Status != InProgress {
+		return kstatus
 	}
-	if paused, _, _ := unstructured.NestedBool(obj, "spec", "paused"); paused {
+	if paused, _, _ := unstructured.NestedBool(o, "spec", "paused"); paused {
 		return waiting("spec.paused", "is paused")
 	}
-	if c := fields(obj).condition("ReplicaFailure"); c.status == "True" {
+	if c := o.condition("ReplicaFailure"); c.status == "True" {
 		return waiting(conditionPath("ReplicaFailure"), explained(NotReady, c.words()))
 	}
-	return r
+	return kstatus
 }
 
-// statefulSet: kstatus considers one Current without any Pod if users replace the Pods.
-func statefulSet(obj map[string]any) Result {
-	r := byKstatus(&unstructured.Unstructured{Object: obj})
-	if r.Status != Current {
-		return r
-	}
-	return replicas(obj)
-}
-
-// replicas is the rule of what has replicas and says how many are ready.
-func replicas(obj map[string]any) Result {
-	o := fields(obj)
+// replicas is the rule of what says how many replicas are ready, once its controller has looked at it.
+// kstatus knows nothing of ReplicationControllers, and considers a StatefulSet Current without any Pod if
+// users replace the Pods.
+func replicas(o fields) Result {
 	want, is := o.number(1, "spec", "replicas"), o.number(0, "status", "readyReplicas")
-	if is < want {
+	if o.observed() && is < want {
 		return waiting("status.readyReplicas", fmt.Sprintf("is not ready: Ready: %d/%d", is, want))
 	}
 	return Result{Status: Current}
 }
 
-func snapshot(obj map[string]any) Result {
-	if message := fields(obj).text("status", "error", "message"); message != "" {
+func snapshot(o fields) Result {
+	if message := o.text("status", "error", "message"); message != "" {
 		return waiting("status.error", explained(NotReady, message)) // it is tried again
 	}
-	if ready, _, _ := unstructured.NestedBool(obj, "status", "readyToUse"); !ready {
+	if ready, said, _ := unstructured.NestedBool(o, "status", "readyToUse"); said && !ready {
 		return waiting("status.readyToUse", NotReady)
 	}
 	return Result{Status: Current}
 }
 
 // application: an Application of Argo CD is ready when what it installs is.
-func application(obj map[string]any) Result {
-	o := fields(obj)
-	switch is := o.text("status", "health", "status"); is {
-	case "Healthy":
-		return Result{Status: Current}
-	default:
-		return waiting("status.health.status", explained("is "+cmp.Or(is, "Unknown"), o.text("status", "health", "message")))
+func application(o fields) Result {
+	if is := o.text("status", "health", "status"); is != "" && is != "Healthy" {
+		return waiting("status.health.status", explained("is "+is, o.text("status", "health", "message")))
 	}
+	return Result{Status: Current}
 }
 
-// isKnown reports whether kstatus or this package knows what the status of a kind says.
-func isKnown(obj *unstructured.Unstructured) bool {
-	_, ours := table[obj.GroupVersionKind().GroupKind()]
-	return ours || cliutils.GetLegacyConditionsFn(obj) != nil
+// judge returns the health of an object by kstatus and what is known of its kind.
+func (k kind) judge(obj *unstructured.Unstructured) Result {
+	o, r := fields(obj.Object), byKstatus(obj)
+	if k.rule != nil {
+		r = k.rule(o, r)
+	}
+	if r.Status == InProgress && k.observes && !o.observed() {
+		return waiting(observedPath, "has no "+observedPath+" yet")
+	}
+	return r
+}
+
+// speaks reports whether the status of a kind is known never to be silent: Kubernetes itself writes it.
+func speaks(obj *unstructured.Unstructured) bool {
+	known, ours := table[obj.GroupVersionKind().GroupKind()]
+	return ours && !known.custom || cliutils.GetLegacyConditionsFn(obj) != nil
 }

@@ -97,26 +97,28 @@ func split(list, separator string) []string {
 	return out
 }
 
-// Of returns the health of an object: by the rule if there is one, else by what is known of its kind and
-// by kstatus, and by the hints. A status that is about an older spec never makes an object Current or
-// Failed.
+// Of returns the health of an object: by the rule if there is one, else by kstatus and by what is known of
+// its kind, and by the hints. A status that is about an older spec never makes an object Current or Failed.
+//
+// Without a rule and hints, an object is worse than kstatus says only if something in it says so, such as a
+// condition that is False. What clusters may never provide is not waited for: the address of an Ingress, a
+// status that no controller has written yet.
 func Of(obj *unstructured.Unstructured, hints Hints, rule Rule) Result {
 	if obj.GetDeletionTimestamp() != nil {
 		return Result{Terminating, "is being deleted", "metadata.deletionTimestamp"}
 	}
 	o := fields(obj.Object)
-	known := table[obj.GroupVersionKind().GroupKind()]
-	if rule != nil {
-		known = kind{rule: rule.Of}
-	}
-	if r, wrong := o.outdated(hints.ObservedGeneration || known.observes); wrong {
+	if r, wrong := o.outdated(hints.ObservedGeneration); wrong {
 		return r
 	}
-	judge := known.rule
-	if judge == nil {
-		judge = func(map[string]any) Result { return byKstatus(obj) }
+	var known kind
+	var r Result
+	if rule != nil {
+		r = rule.Of(o)
+	} else {
+		known = table[obj.GroupVersionKind().GroupKind()]
+		r = known.judge(obj)
 	}
-	r := judge(o)
 	if r.Status == Failed && r.Path == conditionPath(api.ConditionStalled) && o.condition(api.ConditionStalled).outdated {
 		r = waiting(r.Path, "has condition Stalled of an earlier generation")
 	}
@@ -124,7 +126,7 @@ func Of(obj *unstructured.Unstructured, hints Hints, rule Rule) Result {
 		r.Why = plain.Text(cmp.Or(r.Why, NotReady))
 		return r
 	}
-	types := slices.Concat(known.conditions, hints.Conditions)
+	types := slices.Concat(known.server, o.written(known.conditions), hints.Conditions)
 	if ready := o.condition(api.ConditionReady); hints.ReadyCondition || ready.outdated && rule == nil {
 		types = append(types, api.ConditionReady)
 	}
@@ -186,21 +188,28 @@ func pathOf(obj *unstructured.Unstructured, computed *cliutils.Result) string {
 // fields are the contents of an object.
 type fields map[string]any
 
+const observedPath = "status.observedGeneration"
+
 // outdated reports whether the status is about an older spec, and what that makes of the object. An
 // object that observes its generation and does not say which has no status yet.
 func (o fields) outdated(observes bool) (Result, bool) {
-	const path = "status.observedGeneration"
 	observed, found, err := unstructured.NestedInt64(o, "status", "observedGeneration")
 	generation := o.generation()
 	switch {
 	case err != nil:
-		return Result{Unknown, "has a status that cannot be read: " + err.Error(), path}, true
+		return Result{Unknown, "has a status that cannot be read: " + err.Error(), observedPath}, true
 	case !found && observes:
-		return Result{InProgress, "has no " + path + " yet", path}, true
+		return Result{InProgress, "has no " + observedPath + " yet", observedPath}, true
 	case found && generation != 0 && observed != generation:
-		return Result{InProgress, fmt.Sprintf("has a status of generation %d, and is at generation %d", observed, generation), path}, true
+		return Result{InProgress, fmt.Sprintf("has a status of generation %d, and is at generation %d", observed, generation), observedPath}, true
 	}
 	return Result{}, false
+}
+
+// observed reports whether the status says which generation it is about.
+func (o fields) observed() bool {
+	_, found, err := unstructured.NestedInt64(o, "status", "observedGeneration")
+	return found && err == nil
 }
 
 func (o fields) generation() int64 {
@@ -228,7 +237,13 @@ type condition struct {
 	status, reason, message string
 	// outdated: it is about an older spec.
 	outdated bool
+	// written: it is there, and is not the default of its CustomResourceDefinition.
+	written bool
 }
+
+// never is when conditions were written that are the default of a CustomResourceDefinition, like those of a
+// Gateway that waits for a controller.
+const never = "1970-01-01T00:00:00Z"
 
 func conditionPath(t string) string { return "status.conditions[" + t + "]" }
 
@@ -248,9 +263,20 @@ func (o fields) condition(t string) condition {
 		observed, _ := m["observedGeneration"].(int64)
 		out.outdated = observed != 0 && o.generation() != 0 && observed != o.generation()
 		out.status = cmp.Or(out.status, "Unknown")
+		out.written = out.status != "Unknown" || m["lastTransitionTime"] != never
 		return out
 	}
 	return condition{status: "Unknown"}
+}
+
+// written returns those of some conditions that somebody has written.
+func (o fields) written(types []string) (out []string) {
+	for _, t := range types {
+		if o.condition(t).written {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // words are what a condition says: its message, or else its reason.
