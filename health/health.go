@@ -1,5 +1,6 @@
 // Package health reports whether another object is ready: one that an object depends on, or one
 // that it is made of. The condition Ready of an object decides; without that condition, kstatus does.
+// docs/health.md says what that means for each kind.
 package health
 
 import (

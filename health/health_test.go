@@ -70,6 +70,7 @@ func TestReadyOfOthers(t *testing.T) {
 // nothing, and for an object that Kubernetes itself looks after.
 func TestLacking(t *testing.T) {
 	widget := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}
+	gateway := schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}
 	with := func(status any) map[string]any { return map[string]any{"status": status} }
 	for name, test := range map[string]struct {
 		kind   schema.GroupVersionKind
@@ -86,7 +87,24 @@ func TestLacking(t *testing.T) {
 			map[string]any{"type": "Stalled", "status": "True"},
 		}}), "has failed"},
 		"no status that kstatus can read": {widget, with("fine"), "is not ready"},
-		"a kind of Kubernetes":            {schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}, map[string]any{}, ""},
+		"known, and its controller has not come yet": {
+			schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"},
+			map[string]any{}, "has no status yet",
+		},
+		"nothing but defaults": {gateway, with(map[string]any{"conditions": []any{
+			map[string]any{"type": "Programmed", "status": "Unknown", "lastTransitionTime": never},
+		}}), "is not ready"},
+		"another condition": {gateway, with(map[string]any{"conditions": []any{
+			map[string]any{"type": "Accepted", "status": "True"},
+		}}), "is not ready"},
+		"its condition": {gateway, with(map[string]any{"conditions": []any{
+			map[string]any{"type": "Programmed", "status": "True"},
+		}}), ""},
+		"an address is not asked for": {
+			schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+			with(map[string]any{"loadBalancer": map[string]any{}}), "",
+		},
+		"a kind of Kubernetes": {schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}, map[string]any{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &unstructured.Unstructured{Object: test.fields}

@@ -143,10 +143,14 @@ func isWorse(t *testing.T, got Result, obj *unstructured.Unstructured) bool {
 	return err == nil && slices.Index(order, got.Status) > slices.Index(order, Status(computed.Status))
 }
 
-// holds reports whether an object has a field or a condition.
+// holds reports whether an object has a field, or a condition that is not a default.
 func (o fields) holds(path string) bool {
 	if t, is := strings.CutPrefix(path, "status.conditions["); is {
-		return o.condition(strings.TrimSuffix(t, "]")).written
+		list, _, _ := unstructured.NestedSlice(o, "status", "conditions")
+		return slices.ContainsFunc(list, func(c any) bool {
+			m, _ := c.(map[string]any)
+			return m["type"] == strings.TrimSuffix(t, "]") && m["lastTransitionTime"] != "1970-01-01T00:00:00Z"
+		})
 	}
 	_, found, _ := unstructured.NestedFieldNoCopy(o, strings.Split(path, ".")...)
 	return found
