@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 )
 
 // Ref names an object.
@@ -92,6 +94,8 @@ type Options struct {
 	Yield bool
 	// Override: what kubectl and Helm own and is not in the manifest goes.
 	Override bool
+	// Leave are fields of others that are not taken over, whoever they are.
+	Leave []fingerprint.Path
 	// Adopt: the object was not the manager's before.
 	Adopt bool
 	// Reset: the object was without managedFields once, and the manifest is not the one that was

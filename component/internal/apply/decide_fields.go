@@ -251,9 +251,6 @@ const (
 	opUpdate = "Update"
 )
 
-// everything is all of a set.
-func everything(set fields) fields { return set }
-
 // withoutFinalizers is a set without the object's finalizers.
 func withoutFinalizers(set fields) fields {
 	return minus(set, fields{"f:metadata": fields{"f:finalizers": fields{}}})

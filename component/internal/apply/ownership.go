@@ -24,7 +24,7 @@ func (c *Client) settle(ctx context.Context, m, live *unstructured.Unstructured,
 		return o.Override && e.whole() && tool(e["manager"]) || o.Override && o.Adopt && e.is(fingerprint.BeforeFirstApply, opUpdate)
 	}
 	claim := func(own *owners) fields {
-		return union(own.take(mine, everything), own.take(theirs, withoutFinalizers))
+		return union(own.take(mine, o.taken), own.take(theirs, func(set fields) fields { return o.taken(withoutFinalizers(set)) }))
 	}
 	if moved := claim(own); exceeds(moved, applied) {
 		if _, err := c.reassign(ctx, live, func(own *owners) { claim(own) }); err != nil {
@@ -34,6 +34,9 @@ func (c *Client) settle(ctx context.Context, m, live *unstructured.Unstructured,
 	}
 	return live, nil
 }
+
+// taken is a set without what is left to others.
+func (o Options) taken(set fields) fields { return minus(set, within(set, o.Leave)) }
 
 // disown has nobody but the manager own what the manager applied, after somebody removed managedFields.
 // Without that, what is no longer in the manifest would stay.
@@ -69,7 +72,7 @@ func (c *Client) mend(ctx context.Context, m *unstructured.Unstructured, o Optio
 	paths = parents(paths)
 	claim := func(own *owners) fields {
 		return own.take(func(e entry) bool { return e.whole() && e["operation"] == opUpdate },
-			func(set fields) fields { return within(set, paths) })
+			func(set fields) fields { return o.taken(within(set, paths)) })
 	}
 	own := ownersOf(live.Object, c.manager)
 	if moved := claim(own); len(moved) == 0 {

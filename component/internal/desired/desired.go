@@ -70,6 +70,9 @@ type Object struct {
 	Unserved bool
 	// Ignored are fields that are left to others. Manifest does not have them.
 	Ignored []fingerprint.Path
+	// Left are fields of controllers that the manifest as it was rendered does not have. What these
+	// write stays when the object is replaced or taken over.
+	Left []fingerprint.Path
 	// Initial is the manifest of a new object: it has fields that are ignored afterwards. Nil means that
 	// it is Manifest.
 	Initial *unstructured.Unstructured
@@ -113,6 +116,7 @@ func Normalize(objects []client.Object, o Options) ([]Object, error) {
 		s.locate(d)
 	}
 	s.index()
+	s.autoscaled()
 	s.connect()
 	s.checkCycles()
 	if err := s.join(); err != nil {

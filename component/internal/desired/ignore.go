@@ -12,8 +12,10 @@ import (
 )
 
 // withhold takes the fields out of the manifest that are left to others: those of the annotation ignore,
-// and those of ignore-after-creation, which a new object gets nevertheless.
+// those that controllers own by design, and those of ignore-after-creation, which a new object gets
+// nevertheless.
 func (d *draft) withhold() {
+	d.yield()
 	for _, path := range d.Ignored {
 		fingerprint.Remove(d.Manifest.Object, path)
 	}

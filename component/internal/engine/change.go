@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -186,18 +187,21 @@ func (p *pass) write(ctx context.Context, m *member, seen apply.Seen, adopt bool
 // send sends the request that changes an object.
 func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool) (*unstructured.Unstructured, error) {
 	if len(m.wanted.Ignored) > 0 && (adopt || !m.corrects()) {
-		if err := p.relinquish(ctx, m, seen); err != nil {
+		now, err := p.relinquish(ctx, m, seen)
+		if err != nil {
 			return nil, err
 		}
+		seen = apply.SeenIn(now)
 	}
 	live, found := p.Target.Cache.Get(liveKey(m.item))
+	leave := slices.Concat(m.wanted.Ignored, m.wanted.Left)
 	o := apply.Options{
-		UID: seen.UID, Adopt: adopt, Yield: m.item.ConflictPolicy == api.ConflictPolicyFail,
+		UID: seen.UID, Leave: leave, Adopt: adopt, Yield: m.item.ConflictPolicy == api.ConflictPolicyFail,
 		Reset: found && live.Reset && live.Digest != m.wanted.Item.Digest,
 	}
 	switch m.item.UpdatePolicy {
 	case api.UpdatePolicyReplace:
-		return p.Target.Client.Replace(ctx, m.manifest(), seen, m.wanted.Ignored...)
+		return p.Target.Client.Replace(ctx, m.manifest(), seen, leave...)
 	case api.UpdatePolicySsaOverride, api.UpdatePolicyRecreate:
 		o.Override = true
 	case api.UpdatePolicySsaMerge:
@@ -206,16 +210,16 @@ func (p *pass) send(ctx context.Context, m *member, seen apply.Seen, adopt bool)
 }
 
 // relinquish gives up the ignored fields of an object that were applied before they were ignored. Without
-// that, they would be removed with the next manifest.
-func (p *pass) relinquish(ctx context.Context, m *member, seen apply.Seen) error {
+// that, they would be removed with the next manifest. It returns the object as it is then.
+func (p *pass) relinquish(ctx context.Context, m *member, seen apply.Seen) (*unstructured.Unstructured, error) {
 	live, err := p.Target.Client.Get(ctx, ref(m.item))
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != seen.UID {
-		return apply.ErrReplaced
+		return nil, apply.ErrReplaced
 	}
-	if err == nil {
-		_, err = p.Target.Client.Relinquish(ctx, live, m.wanted.Ignored)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return p.Target.Client.Relinquish(ctx, live, m.wanted.Ignored)
 }
 
 // immutable has an object created again if nothing but that brings it to its manifest and its policy
