@@ -130,7 +130,9 @@ metadata:
   ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: gone, uid: 3f2504e0-4f89-11d3-9a0c-0305e82c3301}]
 `)
 	b.create(u)
-	o := b.await("contended", func(o *bundle.Bundle) bool { return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionContended) })
+	o := b.await("contended", func(o *bundle.Bundle) bool {
+		return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionContended)
+	})
 	message := meta.FindStatusCondition(o.Status.Conditions, api.ConditionContended).Message
 	want := []string{"the garbage collector deletes it", "Deployment gone with the UID 3f2504e0-4f89-11d3-9a0c-0305e82c3301, does not exist", "metadata.ownerReferences"}
 	if !containsAll(message, want) {

@@ -244,6 +244,12 @@ func (o Options[T]) needs() []loop.Need {
 			Verbs:            []string{"create", "patch"}, ClusterWide: true,
 		})
 	}
+	if slices.ContainsFunc(o.Kinds, func(k schema.GroupVersionKind) bool { return desired.IsScalable(k.GroupKind()) }) { // to see which objects an autoscaler scales
+		needs = append(needs, loop.Need{
+			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+			Verbs:            []string{"list", "watch"}, ClusterWide: true,
+		})
+	}
 	needs = append(needs, o.Inventory.needs()...)
 	for _, kind := range o.Kinds {
 		needs = append(needs, loop.Need{

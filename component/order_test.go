@@ -2,6 +2,7 @@ package component_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -88,15 +89,19 @@ func newShipment(t *testing.T, s *site) *shipment {
 }
 
 // aggregate has a kind served by another API server: by the one that all tests share. It returns the objects
-// that make it known. The API server finds the other one by a Service that is an external name.
-func (b *bench) aggregate(kind schema.GroupKind) []client.Object {
+// that make it known. The API server finds the other one by a Service that is an external name. Without a
+// certificate it does not verify whom it asks.
+func (b *bench) aggregate(kind schema.GroupKind, certificates ...tls.Certificate) []client.Object {
 	b.t.Helper()
 	behind := testenv.Start(b.t)
 	testenv.Install(b.t, behind, plain(kind))
 	if err := testenv.Client(b.t, behind).Create(b.t.Context(), object("v1", "Namespace", b.namespace, nil)); err != nil {
 		b.t.Fatal(err)
 	}
-	server := httptest.NewTLSServer(proxyTo(b.t, behind))
+	server := httptest.NewUnstartedServer(proxyTo(b.t, behind))
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificates}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not trust the certificate
+	server.StartTLS()
 	b.t.Cleanup(server.Close)
 	b.t.Cleanup(server.CloseClientConnections) // before that: watches do not end by themselves
 	b.t.Cleanup(func() {                       // what is not served keeps namespaces from being deleted
@@ -108,7 +113,7 @@ func (b *bench) aggregate(kind schema.GroupKind) []client.Object {
 			"type": "ExternalName", "externalName": "127.0.0.1", "ports": []any{map[string]any{"port": int64(port)}},
 		}}),
 		object("apiregistration.k8s.io/v1", "APIService", "v1."+kind.Group, map[string]any{"spec": map[string]any{
-			"group": kind.Group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
+			"group": kind.Group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": len(certificates) == 0,
 			"service": map[string]any{"namespace": b.namespace, "name": "things", "port": int64(port)},
 		}}),
 	}

@@ -73,6 +73,9 @@ type Object struct {
 	// Left are fields of controllers that the manifest as it was rendered does not have. What these
 	// write stays when the object is replaced or taken over.
 	Left []fingerprint.Path
+	// Twin is the digest of the manifest with its replicas left to an autoscaler: see Autoscaled. It is empty
+	// if there are no replicas to leave. Of the result of Autoscaled it is the digest with them.
+	Twin string
 	// Initial is the manifest of a new object: it has fields that are ignored afterwards. Nil means that
 	// it is Manifest.
 	Initial *unstructured.Unstructured
@@ -232,6 +235,7 @@ func (s *set) finish(d *draft) Object {
 	r := d.rank()
 	d.Rank, d.DeleteRank = r.apply, r.remove
 	d.Item.Digest = digest(d.Manifest.Object, d.Item.ReconcilePolicy, s.Generation)
+	d.Twin = s.twin(d)
 	for _, m := range []*unstructured.Unstructured{d.Manifest, d.Initial} {
 		if m == nil {
 			continue

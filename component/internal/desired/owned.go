@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -149,6 +150,11 @@ func isAutoscaler(k schema.GroupKind) bool {
 	return k == schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"} || k == schema.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}
 }
 
+// IsScalable reports whether objects of a kind have replicas that autoscalers usually scale.
+func IsScalable(k schema.GroupKind) bool {
+	return k.Group == "apps" && slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, k.Kind)
+}
+
 // autoscaled leaves the replicas of what autoscalers of the set scale to them. A new object gets those of
 // its manifest.
 func (s *set) autoscaled() {
@@ -169,6 +175,52 @@ func (s *set) autoscaled() {
 			target.yieldReplicas()
 		}
 	}
+}
+
+// twin returns the digest that an object has if an autoscaler that is not of the set scales it. It is empty if
+// its replicas do not depend on that. Where a replacement would set replicas that the manifest does not have, it
+// is the digest itself.
+func (s *set) twin(d *draft) string {
+	is := func(p fingerprint.Path) bool { return slices.Equal(p, replicas()) }
+	spec, _ := d.Manifest.Object["spec"].(map[string]any)
+	value, found := spec["replicas"].(int64)
+	switch {
+	case d.Item.Digest == once, slices.ContainsFunc(d.Ignored, is), slices.ContainsFunc(d.Left, is):
+		return ""
+	case !found && d.Item.UpdatePolicy == api.UpdatePolicyReplace && IsScalable(d.kind) && spec["replicas"] == nil:
+		return d.Item.Digest
+	case !found:
+		return ""
+	}
+	delete(spec, "replicas")
+	defer func() { spec["replicas"] = value }()
+	return digest(d.Manifest.Object, d.Item.ReconcilePolicy, s.Generation)
+}
+
+// Autoscaled returns an object whose replicas are left to an autoscaler. Name is the operator's.
+func (o Object) Autoscaled(name string) Object {
+	if o.Twin == o.Item.Digest {
+		o.Left = append(slices.Clip(o.Left), replicas())
+		return o
+	}
+	o.Item.Digest, o.Twin = o.Twin, o.Item.Digest
+	o.Ignored = append(slices.Clip(o.Ignored), replicas())
+	if o.Manifest == nil {
+		return o
+	}
+	with := func(m *unstructured.Unstructured) *unstructured.Unstructured {
+		m = m.DeepCopy()
+		annotations := m.GetAnnotations()
+		annotations[DigestKey(name)] = o.Item.Digest
+		m.SetAnnotations(annotations)
+		return m
+	}
+	if o.Initial == nil {
+		o.Initial = o.Manifest
+	}
+	o.Initial, o.Manifest = with(o.Initial), with(o.Manifest)
+	fingerprint.Remove(o.Manifest.Object, replicas())
+	return o
 }
 
 // yieldReplicas leaves the replicas to an autoscaler.

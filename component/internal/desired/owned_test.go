@@ -175,3 +175,46 @@ func TestOwnedFieldsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestTwins: the digest with which an object is known whose replicas an autoscaler of somebody else has.
+func TestTwins(t *testing.T) {
+	deployment := func(annotations, spec string) desired.Object {
+		return normalize(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, annotations: {`+annotations+`}}, spec: {`+spec+`}}`)[0]
+	}
+	for name, tc := range map[string]struct {
+		why       string
+		got, want desired.Object
+	}{
+		"replicas":  {"it is that of the manifest without them", deployment("", "replicas: 3").Autoscaled("op.test"), deployment("", "")},
+		"ignored":   {"they are left to others anyway", deployment("op.test/ignore: /spec/replicas", "replicas: 3"), deployment("op.test/ignore: /spec/replicas", "replicas: 3")},
+		"initially": {"a new object gets them all the same", deployment("op.test/ignore-after-creation: /spec/paused", "paused: true, replicas: 3").Autoscaled("op.test"), deployment("", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.got.Item.Digest != tc.want.Item.Digest {
+				t.Errorf("%s: digests %s and %s", tc.why, tc.got.Item.Digest, tc.want.Item.Digest)
+			}
+			if diff := cmp.Diff(tc.want.Manifest, tc.got.Manifest); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+			}
+		})
+	}
+	scaled := deployment("", "replicas: 3").Autoscaled("op.test")
+	if n, found, err := unstructured.NestedInt64(scaled.Initial.Object, "spec", "replicas"); n != 3 || !found || err != nil {
+		t.Errorf("a new object has %d replicas, want 3", n)
+	}
+	if again := scaled.Twin; again != deployment("", "replicas: 3").Item.Digest {
+		t.Error("the twin of the twin is another object")
+	}
+	for why, o := range map[string]desired.Object{
+		"it is ignored":              deployment("op.test/ignore: /spec/replicas", "replicas: 3"),
+		"it is never written again":  deployment("op.test/reconcile-policy: once", "replicas: 3"),
+		"an apply leaves them alone": deployment("op.test/update-policy: ssa-merge", ""),
+	} {
+		if o.Twin != "" {
+			t.Errorf("an object has a twin although %s", why)
+		}
+	}
+	if o := deployment("", ""); o.Twin != o.Item.Digest || !slices.Contains(texts(o.Autoscaled("op.test").Left), "spec.replicas") {
+		t.Error("a replacement would set replicas that the manifest does not have")
+	}
+}

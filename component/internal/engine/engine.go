@@ -243,6 +243,8 @@ type member struct {
 	kept bool
 	// holder is what keeps the object although it is being deleted.
 	holder string
+	// autoscaled: its replicas are left to an autoscaler that is none of the dependents.
+	autoscaled bool
 	// recreate: the object must be created again to get its manifest.
 	recreate bool
 
@@ -371,6 +373,7 @@ func (p *pass) unrecorded() bool {
 func (p *pass) run(ctx context.Context) Result {
 	p.arrange()
 	p.watch(ctx)
+	p.autoscaled(ctx)
 	p.inspect(ctx)
 	p.handOver(ctx)
 	if p.deleting {

@@ -94,7 +94,7 @@ func (p *pass) facts(m *member) graph.Facts {
 
 // change is what brings a member to its manifest.
 func (p *pass) change(m *member, live projection.Object, found bool) graph.Change {
-	wanted := m.wanted.Item.Digest
+	wanted, twin := m.wanted.Item.Digest, m.wanted.Twin
 	changed := m.item.Digest != wanted
 	switch {
 	case m.item.ReconcilePolicy == api.ReconcilePolicyOnce && m.item.Digest != "" && found:
@@ -105,7 +105,7 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 		return graph.NeedsUpdate
 	case !found:
 		return graph.NeedsUpdate
-	case m.recreate, changed && live.Digest != wanted && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
+	case m.recreate, changed && live.Digest != wanted && live.Digest != twin && m.item.UpdatePolicy == api.UpdatePolicyRecreate:
 		return graph.NeedsRecreate
 	case changed, live.Digest != wanted, live.Owner != desired.OwnerAnnotation(p.c.Owner, string(p.c.UID), m.item.Key()), p.drifted(m, live):
 		return graph.NeedsUpdate

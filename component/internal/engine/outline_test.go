@@ -23,7 +23,7 @@ func TestOutlines(t *testing.T) {
 	}
 	objects := []desired.Object{
 		{Item: item("a"), Rank: 1, DeleteRank: 2, Managed: true, Hints: health.Hints{}},
-		{Item: item("b"), Rank: 1, DeleteRank: 2, Managed: true},
+		{Item: item("b"), Twin: "twin", Rank: 1, DeleteRank: 2, Managed: true},
 		{Item: item("c"), Rank: 1, DeleteRank: 2, Purge: new(int16(4)), AcceptDataLoss: true, Warnings: []string{"old"}},
 		{Item: item("d"), Rank: 7, Ignored: []fingerprint.Path{{}}, Unserved: true},
 	}

@@ -202,6 +202,9 @@ func (p *pass) complete(ctx context.Context, m *member) error {
 	}
 	wanted := *m.wanted
 	rendered := manifests[graph.Key(m.item.Key())]
+	if m.autoscaled {
+		rendered = rendered.Autoscaled(p.Name)
+	}
 	wanted.Manifest, wanted.Initial = rendered.Manifest, rendered.Initial
 	m.wanted = &wanted
 	return nil

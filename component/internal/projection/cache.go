@@ -49,6 +49,8 @@ type Cache struct {
 	watches map[scope]*watch
 	// narrow are the kinds that the user may not watch in all namespaces.
 	narrow map[schema.GroupKind]bool
+	// denials are watches of autoscalers that were refused.
+	denials map[scope]denial
 	// seen is what the watches saw last, by kind.
 	seen map[schema.GroupKind]map[types.NamespacedName]*kept
 	// ours are our own writes that the watches have not come to yet.
@@ -83,7 +85,7 @@ func New(o Options) (*Cache, error) {
 func newCache(o Options, open opener) *Cache {
 	c := &Cache{
 		mapper: o.Mapper, names: o.Names, changed: o.Changed, wake: o.Wake, idle: cmp.Or(o.Idle, time.Minute), open: open,
-		watches: map[scope]*watch{}, narrow: map[schema.GroupKind]bool{},
+		watches: map[scope]*watch{}, narrow: map[schema.GroupKind]bool{}, denials: map[scope]denial{},
 		seen: map[schema.GroupKind]map[types.NamespacedName]*kept{}, ours: map[Key]write{},
 	}
 	if c.wake == nil {

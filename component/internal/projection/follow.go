@@ -48,7 +48,7 @@ func (c *Cache) KeepFollowed(user User, objects []Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s, w := range c.watches {
-		if s.followed != "" && w.users[user] && !needed[s] {
+		if s.followed != "" && s.followed != allScalers && w.users[user] && !needed[s] {
 			c.release(w, user)
 		}
 	}

@@ -29,6 +29,8 @@ type kept struct {
 	reset   bool
 	plain   bool // see PlainStatus
 	ended   bool
+	// replicas: see Replicas.
+	replicas bool
 	// released: see Released.
 	released bool
 	// rest is what most objects do not have; nil if there is nothing of that.
@@ -93,7 +95,7 @@ func packDigest(text string) (d digest, rest string) {
 
 // keep returns what is stored of an object with a key.
 func keep(o Object, key Key) *kept {
-	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus, released: o.Released, ended: o.Ended}
+	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus, replicas: o.Replicas, released: o.Released, ended: o.Ended}
 	r := remainder{finalizers: o.Finalizers}
 	var text string
 	k.uid, r.uid = packUID(o.UID)
@@ -115,7 +117,7 @@ func keep(o Object, key Key) *kept {
 // object returns the object with a key that is kept.
 func (k *kept) object(key Key) *Object {
 	o := &Object{
-		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain, Released: k.released, Ended: k.ended,
+		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain, Replicas: k.replicas, Released: k.released, Ended: k.ended,
 		Content: k.content, Health: health.Result{Status: health.Current},
 	}
 	r := k.rest

@@ -50,6 +50,8 @@ type Object struct {
 	Released bool
 	// PlainStatus: its status is written with the object, because its kind has no status subresource.
 	PlainStatus bool
+	// Replicas: the operator wrote spec.replicas last, and nobody else has since.
+	Replicas bool
 	// Content identifies all that users wrote, of an object that the operator did not apply or not
 	// only. It is zero of others.
 	Content fingerprint.Hash
@@ -95,7 +97,8 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 	o := n.metadata(u)
 	o.Print, _ = fingerprint.Of(u.Object, n.Manager, metav1.ManagedFieldsOperationApply)
 	o.Content, _ = fingerprint.OfContent(u.Object, n.Manager)
-	o.PlainStatus, o.Ended = plainStatus(u), hasEnded(u)
+	o.PlainStatus, o.Replicas = plainStatus(u), n.ownsReplicas(u)
+	o.Ended = hasEnded(u)
 	if MetadataOnly(u.GroupVersionKind().GroupKind()) {
 		o.Health = present(o)
 	} else {
@@ -168,6 +171,17 @@ func hasEnded(u *unstructured.Unstructured) bool {
 	return status["phase"] == "Succeeded" || slices.ContainsFunc(conditions, func(item any) bool {
 		c, _ := item.(map[string]any)
 		return c["type"] == "Complete" && c["status"] == "True"
+	})
+}
+
+// ownsReplicas reports whether the operator owns the number of replicas of an object.
+func (n Names) ownsReplicas(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(managed(u), func(item any) bool {
+		entry, _ := item.(map[string]any)
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		spec, _ := fields["f:spec"].(map[string]any)
+		subresource, _ := entry["subresource"].(string)
+		return subresource == "" && entry["manager"] == n.Manager && spec["f:replicas"] != nil
 	})
 }
 

@@ -23,8 +23,8 @@ type User struct {
 type scope struct {
 	schema.GroupKind
 	namespace string
-	// followed limits it to one object, of which no more than its version is known. Empty means that the
-	// watch is one of dependents.
+	// followed limits it to one object, of which no more than its version is known. It is allScalers for a
+	// watch of autoscalers, and empty for a watch of dependents.
 	followed string
 }
 
@@ -41,6 +41,8 @@ type watch struct {
 	idle time.Time
 	// version is that of the object that is followed; empty if it does not exist.
 	version string
+	// targets are what the autoscalers scale that are watched.
+	targets map[types.NamespacedName]Key
 	// horizon is how far the watch has come: the newest version that it saw.
 	horizon string
 	// replaced: what it watches is known; synced is closed then.
@@ -160,7 +162,11 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 		w.done = sync.OnceFunc(func() { close(w.synced) })
 		src.namespace, src.name = s.namespace, s.followed
 		to := sink(feed{c, w})
-		if s.followed != "" {
+		switch s.followed {
+		case "":
+		case allScalers:
+			src.name, to = "", scalers{c, w}
+		default:
 			to = pointer{c, w}
 		}
 		run, err := c.open(src, to, w.refusal.handle)
