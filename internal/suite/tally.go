@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// event is one of go test -json; see go doc test2json and go help buildjson.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	Elapsed float64 // seconds
+}
+
+// tally sums up the events of all packages.
+type tally struct {
+	mu       sync.Mutex
+	out      io.Writer
+	running  map[string]*progress // by package
+	packages []took
+	tests    []took
+}
+
+// progress is what is known of a package before it ends.
+type progress struct {
+	tests []*test
+	index map[string]*test
+}
+
+// test is what a test printed, or with an empty name its package.
+type test struct {
+	name   string
+	output strings.Builder
+	passed bool
+	parent bool // of subtests, whose time is also its own
+}
+
+type took struct {
+	name    string
+	seconds float64
+}
+
+// line takes one line of a command's output.
+func (t *tally) line(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var e event
+	if json.Unmarshal([]byte(text), &e) != nil || e.Action == "build-output" {
+		fmt.Fprint(t.out, cmp.Or(e.Output, text))
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	p := t.running[e.Package]
+	if p == nil {
+		p = &progress{index: map[string]*test{}}
+		if t.running == nil {
+			t.running = map[string]*progress{}
+		}
+		t.running[e.Package] = p
+	}
+	switch e.Action {
+	case "output":
+		p.of(e.Test).output.WriteString(e.Output)
+	case "pass", "skip", "fail":
+		if e.Test == "" {
+			t.end(e, p)
+			return
+		}
+		one := p.of(e.Test)
+		one.passed = e.Action != "fail"
+		if !one.parent {
+			t.tests = append(t.tests, took{e.Package + " " + e.Test, e.Elapsed})
+		}
+	}
+}
+
+// of is the test of that name. It has subtests if there is one whose name continues its own.
+func (p *progress) of(name string) *test {
+	one := p.index[name]
+	if one == nil {
+		one = &test{name: name}
+		p.index[name], p.tests = one, append(p.tests, one)
+		if i := strings.LastIndexByte(name, '/'); i > 0 {
+			p.of(name[:i]).parent = true
+		}
+	}
+	return one
+}
+
+// end prints what there is to see of a package: its last line, and if it failed what the tests printed that did not pass.
+func (t *tally) end(e event, p *progress) {
+	delete(t.running, e.Package)
+	t.packages = append(t.packages, took{e.Package, e.Elapsed})
+	whole := p.of("")
+	if e.Action != "fail" {
+		text := strings.TrimRight(whole.output.String(), "\n")
+		fmt.Fprintln(t.out, text[strings.LastIndexByte(text, '\n')+1:])
+		return
+	}
+	for _, one := range p.tests {
+		if one.passed || one == whole {
+			continue
+		}
+		for line := range strings.Lines(one.output.String()) {
+			if !marks(line) {
+				fmt.Fprint(t.out, line)
+			}
+		}
+	}
+	fmt.Fprint(t.out, whole.output.String())
+}
+
+// marks reports whether a line says only which test runs.
+func marks(line string) bool {
+	word, is := strings.CutPrefix(line, "=== ")
+	word, _, _ = strings.Cut(word, " ")
+	return is && slices.Contains([]string{"RUN", "PAUSE", "CONT", "NAME"}, word)
+}
+
+// slowest is how many tests the report names, and brief is how long a package may take, in seconds, that it does not name.
+const (
+	slowest = 10
+	brief   = 1
+)
+
+// report prints the time of each package and of the slowest tests without subtests.
+func (t *tally) report() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(t.running)) {
+		fmt.Fprintf(t.out, "FAIL\t%s\tits tests did not end\n", name)
+	}
+	slices.SortFunc(t.packages, longestFirst)
+	slices.SortFunc(t.tests, longestFirst)
+	long := slices.DeleteFunc(t.packages, func(p took) bool { return p.seconds < brief })
+	t.table("packages", long)
+	t.table("slowest tests", t.tests[:min(len(t.tests), slowest)])
+}
+
+func (t *tally) table(title string, rows []took) {
+	fmt.Fprintf(t.out, "\nseconds  %s\n", title)
+	for _, r := range rows {
+		fmt.Fprintf(t.out, "%7.1f  %s\n", r.seconds, r.name)
+	}
+}
+
+// longestFirst sorts by time.
+func longestFirst(a, b took) int {
+	return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name))
+}
