@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
@@ -62,17 +63,49 @@ func (p *Plan) skip(r Rule, applies bool) bool {
 	return true
 }
 
-// Thin leaves out schedules evenly until no more than most are left; all stay if that is 0.
+// Thin leaves out schedules evenly until no more than most are left; all stay if that is 0. Of each kind of call as many
+// faults stay as of any other, as long as there are so many, and in other ways each time.
 func (p *Plan) Thin(jobs []run.Job, most int) []run.Job {
 	if most <= 0 || len(jobs) <= most {
 		return jobs
 	}
 	p.Pruned[Thinned] += len(jobs) - most
-	left := make([]run.Job, most)
-	for i := range left {
-		left[i] = jobs[i*len(jobs)/most]
+	var kinds []string
+	of := map[string][]run.Job{}
+	for _, j := range jobs {
+		kind := p.disturbed(j)
+		if of[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		of[kind] = append(of[kind], j)
+	}
+	share := map[string]int{}
+	for left := most; left > 0; {
+		for _, kind := range kinds {
+			if left > 0 && share[kind] < len(of[kind]) {
+				share[kind]++
+				left--
+			}
+		}
+	}
+	left := make([]run.Job, 0, most)
+	for turn, kind := range kinds {
+		all, n := of[kind], share[kind]
+		for i := range n {
+			left = append(left, all[(i*len(all)/n+turn)%len(all)])
+		}
 	}
 	return left
+}
+
+// disturbed is the kind of call that a fault is at; empty for other schedules.
+func (p *Plan) disturbed(j run.Job) string {
+	if j.Schedule.Family() != schedule.Faults {
+		return ""
+	}
+	c := p.Reference.Run.Calls[j.Schedule[0].At]
+	what, _, _ := strings.Cut(c.What, " ") // the rest names the resource
+	return strings.Join([]string{c.Verb, c.Group, c.Resource, c.Subresource, what}, " ")
 }
 
 // single is a job with one disturbance.
