@@ -5,7 +5,7 @@ MODULES := . test devcluster kubesim
 # Race detection needs a C compiler; without one Go itself says CGO_ENABLED=0.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TIMEOUT ?= 30m
-# How many tests of a package of LIGHT run at a time: more than cores, because most of them wait for an API server much of the time.
+# How many tests of a package run at a time: more than cores, because most of them wait for an API server much of the time.
 PARALLEL ?= $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN))
 SCHEDULES ?= 500000
 # A number above 0 plays a random sample of SCHEDULES, each number another one.
@@ -15,9 +15,11 @@ HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... .
 # Models that one goroutine walks, and what component plays only a part of under -race (killsPlayed, racing), are tested without it too.
 LONG    := ./external/internal/engine
 SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory)$$
+# Nothing in these runs beside something else in the same process.
+OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # make verify vets as well, with more analyzers.
-TEST     = $(GO) test -vet=off -shuffle=on -timeout=$(TIMEOUT)
-LIGHT   := ./... ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
+TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
+LIGHT   := ./... $(OTHERS)
 # Public operators, each in a module of its own. One of them is in make test.
 WILD    := $(patsubst %/go.mod,%,$(wildcard test/wild/go.mod test/wild/*/go.mod))
 # The path of the pinned linter, built on first use. -modfile does not go with a workspace,
@@ -33,11 +35,10 @@ demo: ## one real operator at work, from nothing but Go
 	$(GO) run ./cmd/trimtab demo
 
 .PHONY: test
-test: cluster ## the whole suite; with -race where a C compiler is present
-	$(TEST) $(HEAVY) $(LONG)
-	$(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
-	$(TEST) $(RACE) -parallel=$(PARALLEL) $(LIGHT)
-	cd test/wild/trustmanager && GOWORK=off $(GO) test -timeout=$(TIMEOUT) ./...
+test: cluster ## the whole suite, in two lanes; with -race where a C compiler is present
+	$(GO) run ./internal/suite \
+		$(TEST) $(HEAVY) $(OTHERS) $(LONG) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) ./... then $(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
 
 # The control plane that tests start.
 .PHONY: cluster

@@ -1,8 +1,10 @@
-// Command suite runs the commands of a test suite at the same time, so that one can use the processors while tests of
-// another wait. Each command writes what go test -json writes. suite prints what go test prints without -json, and at the
-// end the seconds of each package and the slowest tests. It fails if one of the commands fails.
+// Command suite runs the commands of a test suite, each of which writes what go test -json writes. It prints what go test prints
+// without -json, and at the end the seconds of each package and the slowest tests. It fails if one of the commands fails.
 //
-//	go run ./internal/suite go test -json ./loop -- go test -json -race ./external
+// What stands between two "--" is a lane. Lanes run at the same time, so that one can use the processors while tests of another
+// wait; in a lane, "then" stands between commands that run one after the other.
+//
+//	go run ./internal/suite go test -json ./loop -- go test -json -race ./external then go test -json ./component
 package main
 
 import (
@@ -21,7 +23,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, commands(os.Args[1:]))
+	err := run(ctx, os.Stdout, split(os.Args[1:], "--"))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
@@ -29,10 +31,10 @@ func main() {
 	}
 }
 
-// commands splits arguments at each "--".
-func commands(args []string) (all [][]string) {
+// split splits arguments at each separator.
+func split(args []string, separator string) (all [][]string) {
 	for {
-		i := slices.Index(args, "--")
+		i := slices.Index(args, separator)
 		if i < 0 {
 			return append(all, args)
 		}
@@ -40,15 +42,17 @@ func commands(args []string) (all [][]string) {
 	}
 }
 
-// run runs the commands and writes what they tell to out.
-func run(ctx context.Context, out io.Writer, all [][]string) error {
+// run runs the commands of all lanes and writes what they tell to out.
+func run(ctx context.Context, out io.Writer, lanes [][]string) error {
 	t := &tally{out: out}
-	errs := make([]error, len(all))
+	errs := make([]error, len(lanes))
 	var running sync.WaitGroup
-	for i, command := range all {
+	for i, lane := range lanes {
 		running.Go(func() {
-			if err := follow(ctx, t, command); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", strings.Join(command, " "), err)
+			for _, command := range split(lane, "then") {
+				if err := follow(ctx, t, command); err != nil {
+					errs[i] = errors.Join(errs[i], fmt.Errorf("%s: %w", strings.Join(command, " "), err))
+				}
 			}
 		})
 	}
@@ -80,7 +84,7 @@ func follow(ctx context.Context, t *tally, command []string) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if line != "" {
-			t.line(line)
+			t.line(strings.Join(command, " "), line)
 		}
 		if err != nil {
 			break // all was read, which Wait requires

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,7 +91,7 @@ go: warning
 			var out strings.Builder
 			all := &tally{out: &out}
 			for line := range strings.Lines(tt.events) {
-				all.line(line)
+				all.line("go test", line)
 			}
 			all.report()
 			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
@@ -100,7 +101,7 @@ go: warning
 	}
 }
 
-// TestRun runs the tests of a module with go test, twice at the same time.
+// TestRun runs the tests of a module with go test, in two lanes at the same time.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -127,7 +128,7 @@ func TestRun(t *testing.T) {
 		fails    bool
 		want     []string
 	}{
-		"good":           {"nothing is wrong", []string{"good", "good"}, false, []string{"ok  \tm/good\t"}},
+		"good":           {"nothing is wrong", []string{"good"}, false, []string{"ok  \tm/good\t"}},
 		"one is bad":     {"the others do not make up for it", []string{"good", "worse"}, true, []string{"ok  \tm/good\t", "--- FAIL: TestA", "as it must", "FAIL\tm/worse\t", "\nFAIL\n"}},
 		"does not parse": {"no test of it runs", []string{"bad"}, true, []string{"expected ')'", "FAIL\tm/bad [setup failed]", "\nFAIL\n"}},
 		"no package":     {"nothing is tested", []string{"none"}, true, []string{"\nFAIL\n"}},
@@ -135,12 +136,9 @@ func TestRun(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var all [][]string
-			for _, pkg := range tt.packages {
-				all = append(all, of(pkg))
-			}
+			lanes := [][]string{slices.Concat(of(tt.packages[0]), []string{"then"}, of(tt.packages[len(tt.packages)-1])), append(of(tt.packages[0]), "-count=1")}
 			var out strings.Builder
-			if err := run(t.Context(), &out, all); (err != nil) != tt.fails {
+			if err := run(t.Context(), &out, lanes); (err != nil) != tt.fails {
 				t.Errorf("%s: %v, want an error: %v", tt.why, err, tt.fails)
 			}
 			for _, text := range tt.want {
@@ -152,7 +150,7 @@ func TestRun(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		if err := run(t.Context(), &strings.Builder{}, commands(nil)); err == nil {
+		if err := run(t.Context(), &strings.Builder{}, split(nil, "--")); err == nil {
 			t.Error("a suite of nothing passes")
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,10 +23,13 @@ type event struct {
 type tally struct {
 	mu       sync.Mutex
 	out      io.Writer
-	running  map[string]*progress // by package
+	running  map[running]*progress
 	packages []took
 	tests    []took
 }
+
+// running is a package that a command tests. Another command may test it, too, with other tests.
+type running struct{ command, name string }
 
 // progress is what is known of a package before it ends.
 type progress struct {
@@ -49,7 +51,7 @@ type took struct {
 }
 
 // line takes one line of a command's output.
-func (t *tally) line(text string) {
+func (t *tally) line(command, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var e event
@@ -60,19 +62,21 @@ func (t *tally) line(text string) {
 	if e.Package == "" {
 		return
 	}
-	p := t.running[e.Package]
+	key := running{command, e.Package}
+	p := t.running[key]
 	if p == nil {
 		p = &progress{index: map[string]*test{}}
 		if t.running == nil {
-			t.running = map[string]*progress{}
+			t.running = map[running]*progress{}
 		}
-		t.running[e.Package] = p
+		t.running[key] = p
 	}
 	switch e.Action {
 	case "output":
 		p.of(e.Test).output.WriteString(e.Output)
 	case "pass", "skip", "fail":
 		if e.Test == "" {
+			delete(t.running, key)
 			t.end(e, p)
 			return
 		}
@@ -99,7 +103,6 @@ func (p *progress) of(name string) *test {
 
 // end prints what there is to see of a package: its last line, and if it failed what the tests printed that did not pass.
 func (t *tally) end(e event, p *progress) {
-	delete(t.running, e.Package)
 	t.packages = append(t.packages, took{e.Package, e.Elapsed})
 	whole := p.of("")
 	if e.Action != "fail" {
@@ -137,8 +140,8 @@ const (
 func (t *tally) report() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(t.running)) {
-		fmt.Fprintf(t.out, "FAIL\t%s\tits tests did not end\n", name)
+	for key := range t.running {
+		fmt.Fprintf(t.out, "FAIL\t%s\tits tests did not end\n", key.name)
 	}
 	slices.SortFunc(t.packages, longestFirst)
 	slices.SortFunc(t.tests, longestFirst)
