@@ -28,13 +28,16 @@ func TestMigration(t *testing.T) {
 		if err := b.as("helm").Create(t.Context(), release); err != nil {
 			t.Fatal(err)
 		}
+		testenv.Wait(t, b.admin, deploymentIn(b.namespace), "the release's first ReplicaSet, which no restart makes any more", func(d *appsv1.Deployment) bool {
+			return d.Status.Replicas == 1
+		})
 		b.merge("kubectl-rollout", deployment("web", ""), `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
 		before := b.pod(`kubectl.kubernetes.io/restartedAt`)
 		b.start()
 		ours := deployment("web", "example.org/web:1")
 		ours.Spec.Replicas = new(int32(1))
 		b.create(ours)
-		live := testenv.Wait(t, b.admin, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}, "adopted", func(d *appsv1.Deployment) bool {
+		live := testenv.Wait(t, b.admin, deploymentIn(b.namespace), "adopted", func(d *appsv1.Deployment) bool {
 			return d.Annotations[b.key("owner-id")] != "" && d.Annotations["meta.helm.sh/release-name"] == "" && d.Status.ObservedGeneration == d.Generation
 		})
 		if live.UID != release.UID || live.Labels["app.kubernetes.io/managed-by"] != "" || live.Spec.MinReadySeconds != 0 {
@@ -59,11 +62,16 @@ func TestMigration(t *testing.T) {
 	})
 }
 
+// deploymentIn names the release's Deployment.
+func deploymentIn(namespace string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+}
+
 // pod waits for a Pod with an annotation and returns its UID.
 func (b *bench) pod(annotation string) types.UID {
 	b.t.Helper()
 	var found corev1.Pod
-	testenv.Wait(b.t, b.admin, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}, "a Pod with annotation "+annotation, func(*appsv1.Deployment) bool {
+	testenv.Wait(b.t, b.admin, deploymentIn(b.namespace), "a Pod with annotation "+annotation, func(*appsv1.Deployment) bool {
 		var pods corev1.PodList
 		if err := b.admin.List(b.t.Context(), &pods, client.InNamespace(b.namespace)); err != nil {
 			return false

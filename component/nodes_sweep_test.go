@@ -59,7 +59,7 @@ func withDatabase(t *testing.T, v *vendor) componenttest.Sweep[*bundle.Bundle] {
 			of(configMap("c", "2"), database("more", 1)),
 			of(configMap("c", "2")),
 		},
-		Every: killsPlayed,
+		Every: killsPlayed(),
 		Drivers: func(p *componenttest.Process) []node.Driver {
 			o := v.sells()
 			o.CreateGrace = 50 * time.Millisecond

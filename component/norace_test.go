@@ -2,8 +2,14 @@
 
 package component_test
 
-// killsPlayed is n if each n-th kill of a sweep is played.
-const killsPlayed = 1
+// killsPlayed is n if each n-th kill of a sweep is played: each third one, before and after writes in turn, or with TRIMTAB_DEEP=1
+// each. test/fault plays each crash in memory.
+func killsPlayed() int {
+	if deep() {
+		return 1
+	}
+	return 3
+}
 
 // racing reports whether the race detector is on.
 const racing = false

@@ -239,6 +239,9 @@ func (l *line) carry(ctx context.Context, in net.Conn) {
 	silent := l.silent
 	l.mu.Unlock()
 	if silent {
+		// Once the client's greeting was read, its end of the connection reads EOF, which nobody repeats by himself. If
+		// it came later, the client would be told of a reset, upon which client-go asks ten times more.
+		_, _ = in.Read(make([]byte, 1<<14))
 		_ = in.Close()
 		return
 	}

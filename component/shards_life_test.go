@@ -311,7 +311,7 @@ func TestShardDeletionSweep(t *testing.T) {
 			Loop: loop.Options[*bundle.Bundle]{Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}},
 		},
 		Versions: []*bundle.Bundle{c},
-		Every:    killsPlayed,
+		Every:    killsPlayed(),
 		Then: func(t testing.TB, c client.WithWatch, namespace string, _ int) {
 			t.Helper()
 			list := &corev1.ConfigMapList{}

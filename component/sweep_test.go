@@ -1,7 +1,6 @@
 package component_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -55,7 +54,7 @@ func threeWaves(t *testing.T) componenttest.Sweep[*bundle.Bundle] {
 			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "1", "2"), slow("d", "2"), wave("e", "1", "3")),
 			of(wave("a", "1", "1"), slow("b", "1"), wave("c", "2", "2"), wave("f", "1", "3")),
 		},
-		Every: killsPlayed,
+		Every: killsPlayed(),
 		Prepare: func(t testing.TB, c client.WithWatch, namespace string) {
 			t.Helper()
 			componenttest.Play(t, c, namespace, componenttest.Kind("Foo"))
@@ -91,7 +90,7 @@ func shardSweep(t *testing.T) {
 		of(configMap("a", "1"), configMap("b", "2"), configMap("d", "1"), configMap("e", "1")),
 		of(configMap("a", "1"), configMap("b", "2")), // readable
 	}
-	if os.Getenv("TRIMTAB_DEEP") == "" {
+	if !deep() {
 		versions = slices.Delete(versions, 1, 2)
 	}
 	componenttest.CrashSweep(t, componenttest.Sweep[*bundle.Bundle]{
@@ -101,6 +100,6 @@ func shardSweep(t *testing.T) {
 			Loop: loop.Options[*bundle.Bundle]{Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}},
 		},
 		Versions: versions,
-		Every:    killsPlayed,
+		Every:    killsPlayed(),
 	})
 }

@@ -114,7 +114,7 @@ func prepareOperatorTest(t *testing.T, d driver[*thing.Thing], change ...func(*o
 		t: t, cloud: newCloud(t), admin: testenv.Client(t, cfg, thing.AddToScheme),
 		cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), driver: d, trace: &recorder{},
 	}
-	w.options = options{DriftInterval: -1, CreateGrace: -1, CallDeadline: 2 * time.Second, Limits: external.Limits{Adoption: "always"}}
+	w.options = options{DriftInterval: -1, CreateGrace: -1, Limits: external.Limits{Adoption: "always"}}
 	w.options.Connect = func(context.Context) (*cloudClient, error) {
 		return &cloudClient{base: w.cloud.URL, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
 	}

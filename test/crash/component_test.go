@@ -19,7 +19,7 @@ import (
 )
 
 // TestComponentAtAnyInstant kills the operator of a component with three waves at random times while the
-// component is installed, updated and deleted.
+// component is installed, updated and deleted: in 200 runs with TRIMTAB_DEEP=1, in 40 without.
 func TestComponentAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t)
@@ -45,7 +45,11 @@ func TestComponentAtAnyInstant(t *testing.T) {
 			bundleOf(t, in("a", "1", "1"), in("c", "2", "2"), in("e", "1", "2"), in("f", "1", "3")),
 		},
 	}
-	t.Run("004-13 200 runs", func(t *testing.T) { componenttest.KillAtRandom(t, story, 200) })
+	runs := 40
+	if deep() {
+		runs = 200
+	}
+	t.Run("004-13 killed at any instant", func(t *testing.T) { componenttest.KillAtRandom(t, story, runs) })
 }
 
 func bundleOf(t *testing.T, objects ...client.Object) *bundle.Bundle {

@@ -1,7 +1,9 @@
 package fault
 
 import (
+	"flag"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,26 +11,33 @@ import (
 	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
 )
 
-// TestNATS plays the NATS sample: of what is not a crash, half as many schedules as of others, because much is the same in its
-// sixteen scenarios.
-func TestNATS(t *testing.T) {
-	opts := kinds(fault.Hangs)
-	if os.Getenv("TRIMTAB_DEEP") == "" {
-		opts = append(opts,
-			fault.AtMost(mostFaults/2, fault.Faults), fault.AtMost(mostRaces/2, fault.Races), fault.AtMost(mostForgeries/2, fault.Forgeries),
-			fault.AtMost(mostPanics/2, fault.Panics), fault.AtMost(mostHangs/2, fault.Hangs))
-	}
-	exploreBy(t, scenarios.NATS(), opts...)
-}
+// TestNATS plays the NATS sample.
+func TestNATS(t *testing.T) { explore(t, scenarios.NATS(), usual(fault.Hangs)) }
 
-// explore plays an operator's scenarios and counts the schedules.
-func explore(t *testing.T, all []fault.Scenario, more ...fault.Kind) {
+// explore plays an operator's scenarios and counts the schedules. TRIMTAB_DEEP=1 plays all that there are of the kinds. The
+// short form plays the crashes of each scenario and a fault for each kind of call, and of the other kinds a sample, always the
+// same, in every fourth scenario.
+func explore(t *testing.T, all []fault.Scenario, kinds []fault.Kind, opts ...fault.Option) {
 	t.Helper()
-	exploreBy(t, all, kinds(more...)...)
+	if os.Getenv("TRIMTAB_DEEP") != "" || flag.Lookup("fault.replay").Value.String() != "" {
+		suite(t, all, append(opts, fault.Only(kinds...), fault.Unpruned(fault.Alternating))...)
+		return
+	}
+	first := []fault.Kind{fault.Crashes, fault.Faults}
+	suite(t, all, append(slices.Clone(opts), fault.Only(first...), fault.AtMost(mostFaults, fault.Faults))...)
+	t.Run("sample", func(t *testing.T) {
+		rest := slices.DeleteFunc(slices.Clone(kinds), func(k fault.Kind) bool { return slices.Contains(first, k) })
+		var some []fault.Scenario
+		for i := 0; i < len(all); i += 4 {
+			some = append(some, all[i])
+		}
+		suite(t, some, append(slices.Clone(opts), fault.Only(rest...), fault.AtMost(mostOthers, rest...),
+			fault.Waive(fault.I15, "the roles are compared with what crashes and faults of all scenarios need"))...)
+	})
 }
 
-// exploreBy is [explore] with options of its own.
-func exploreBy(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
+// suite is [fault.Suite], and counts the schedules.
+func suite(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 	t.Helper()
 	total, took := map[fault.Kind]int{}, time.Duration(0)
 	for _, r := range fault.Suite(t, all, opts...) {
@@ -40,65 +49,43 @@ func exploreBy(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 	t.Logf("%d scenarios, schedules %v in %s", len(all), total, took.Round(time.Second))
 }
 
-// So many schedules of a kind are played in each scenario, spread over its run. There is no limit to crashes.
 const (
-	mostFaults    = 48
-	mostRaces     = 30
-	mostForgeries = 30
-	mostPanics    = 16
-	mostHangs     = 12
-	mostDelays    = 4
-	mostBreaks    = 4
-	mostContended = 3
-	mostSlow      = 2
+	// mostFaults is how many faults the short form plays in each scenario: at least one for each kind of call.
+	mostFaults = 16
+	// mostOthers is how many schedules of each other kind it plays, spread over the run.
+	mostOthers = 6
 )
 
-// kinds are the kinds of schedules that our samples are played with: all that are played unless
-// others are named, and more. TRIMTAB_DEEP=1 plays all there are, where the short form forges statuses
-// in turn and plays a part of what is not a crash.
-func kinds(more ...fault.Kind) []fault.Option {
-	all := append([]fault.Kind{
-		fault.Crashes, fault.Faults, fault.Stale, fault.Duplicates, fault.Delays, fault.Breaks, fault.Races, fault.Overtaken, fault.Forgeries, fault.Panics,
-		fault.Contention, fault.SlowCalls,
-	}, more...)
-	if os.Getenv("TRIMTAB_DEEP") != "" {
-		return []fault.Option{fault.Only(all...), fault.Unpruned(fault.Alternating)}
-	}
-	return []fault.Option{
-		fault.Only(all...),
-		fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostRaces, fault.Races), fault.AtMost(mostForgeries, fault.Forgeries),
-		fault.AtMost(mostPanics, fault.Panics), fault.AtMost(mostHangs, fault.Hangs),
-		fault.AtMost(mostDelays, fault.Delays), fault.AtMost(mostBreaks, fault.Breaks), fault.AtMost(mostContended, fault.Contention),
-		fault.AtMost(mostSlow, fault.SlowCalls),
-	}
-}
+// usual are the kinds of schedules that our samples are played with: all that are played unless
+// others are named, and more.
+func usual(more ...fault.Kind) []fault.Kind { return append(lossless(fault.Forgeries), more...) }
 
 // TestLoop plays a controller on the bare loop, which waits for its author's code for as long as that
 // takes.
-func TestLoop(t *testing.T) { explore(t, scenarios.Loop()) }
+func TestLoop(t *testing.T) { explore(t, scenarios.Loop(), usual()) }
 
 // TestFolder plays the folder sample, on folders of the real disk.
 func TestFolder(t *testing.T) {
-	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()), fault.Hangs)
+	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()), usual(fault.Hangs))
 }
 
 // TestCloud plays an API that takes two calls to make a thing.
-func TestCloud(t *testing.T) { explore(t, scenarios.Cloud()) }
+func TestCloud(t *testing.T) { explore(t, scenarios.Cloud(), usual()) }
 
 // TestAnswers plays an API that answers changes with the state, and two accounts of it. The roles are
 // those of TestCloud.
-func TestAnswers(t *testing.T) { explore(t, scenarios.Answers()) }
+func TestAnswers(t *testing.T) { explore(t, scenarios.Answers(), usual()) }
 
 // TestKept plays that API where it keeps what it says is deleted.
 func TestKept(t *testing.T) {
-	exploreBy(t, scenarios.Kept(), append(kinds(),
+	explore(t, scenarios.Kept(), usual(),
 		fault.Waive(fault.I5, "a process that starts tries again what the API refused"),
-		fault.Waive(fault.I15, "the roles are those of TestCloud"))...)
+		fault.Waive(fault.I15, "the roles are those of TestCloud"))
 }
 
 // TestOutages plays an API that throttles and is down. Its three objects make many calls, so only a
 // sample of the other faults is played besides crashes, in pairs.
 func TestOutages(t *testing.T) {
-	exploreBy(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60),
+	suite(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60),
 		fault.Waive(fault.I15, "the roles are those of TestCloud"))
 }

@@ -52,7 +52,7 @@ func retryMutants() []mutant {
 		{
 			what: "the finalizer is removed although the cleanup failed",
 			file: "loop/pass.go", old: "	if o.kind == cleanupDone {\n", mutated: "	if o.kind == cleanupDone || o.kind == cleanupFailed {\n",
-			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20",
+			scenario: "nats-bucket", invariants: []string{"I2", "I6"}, token: "failed@20", telling: true,
 		},
 		{
 			what: "a failure is retried without back-off",
@@ -78,7 +78,7 @@ func retryMutants() []mutant {
 		{
 			what: "a cleanup in progress is never observed again",
 			file: "loop/schedule.go", old: "			next.after = o.after\n		case cleanupFailed:\n", mutated: "			next.never, next.after = true, 0\n		case cleanupFailed:\n",
-			scenario: "nats-bucket", invariants: []string{"I6", "I1"}, token: "crash-after@20",
+			scenario: "nats-bucket", invariants: []string{"I6", "I1"}, token: "crash-after@20", telling: true,
 		},
 	}
 }
@@ -95,7 +95,7 @@ func ownershipMutants() []mutant {
 			what: "a resource that is not visible yet counts as deleted",
 			file: "external/internal/decide/deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
 			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
-			scenario: "nats-late", invariants: []string{"I2"}, token: "race@5(0)",
+			scenario: "nats-late", invariants: []string{"I2"}, token: "race@5(0)", telling: true,
 		},
 		{
 			what: "a resource of another owner is deleted",
@@ -298,7 +298,7 @@ func forgedMutants() []mutant {
 		{
 			what: "a new process takes for certain what an old copy says about Ready",
 			file: "external/internal/engine/report.go", old: "	if err := p.run.Certain(ctx); err != nil {\n		return err\n	}\n	p.track.recalled = true\n", mutated: "	p.track.recalled = true\n",
-			scenario: "nats-invalid", invariants: []string{"I1"}, token: "old-cache@23(4)+until@5",
+			scenario: "nats-invalid", invariants: []string{"I1"}, token: "old-cache@23(4)+until@5", telling: true,
 		},
 	}
 }
@@ -314,7 +314,7 @@ func panicMutants() []mutant {
 		{
 			what: "a status that is incomplete after a panic stays so",
 			file: "external/internal/engine/report.go", old: "	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {\n", mutated: "	if false {\n",
-			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1",
+			scenario: "nats-bucket", invariants: []string{"I1"}, token: "panic@14+until@1", telling: true,
 		},
 	}
 }

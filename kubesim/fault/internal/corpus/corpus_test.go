@@ -50,6 +50,17 @@ type detection struct {
 	cpu time.Duration
 }
 
+// deep reports whether the long forms of tests run.
+func deep() bool { return os.Getenv("TRIMTAB_DEEP") != "" }
+
+// some limits schedules that are to find nothing: the short form plays so many, spread over all kinds, TRIMTAB_DEEP=1 all.
+func some() fault.Option {
+	if deep() {
+		return fault.AtMost(0)
+	}
+	return fault.AtMost(40)
+}
+
 // explore plays a scenario and sums up what came of it.
 func explore(t *testing.T, s fault.Scenario, kinds ...fault.Kind) detection {
 	t.Helper()

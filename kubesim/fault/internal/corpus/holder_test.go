@@ -21,7 +21,7 @@ func TestFinalizersOfOthers(t *testing.T) {
 			if diff := gocmp.Diff(want, d.broken); diff != "" || d.schedules < 2 || slices.Contains(d.kinds, "") {
 				t.Errorf("broken by %d schedules of kinds %v (-want +got):\n%s", d.schedules, d.kinds, diff)
 			}
-			if d := exploreWith(t, s, fault.AtMost(0)); d.broken != nil {
+			if d := exploreWith(t, s, some()); d.broken != nil {
 				t.Errorf("the usual kinds break %v, want nothing", d.broken)
 			}
 		})

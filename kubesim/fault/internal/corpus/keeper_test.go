@@ -35,7 +35,7 @@ func TestWatches(t *testing.T) {
 				}
 			}
 			rest := slices.DeleteFunc(slices.Clone(others), func(k fault.Kind) bool { return slices.Contains(test.by, k) })
-			if d := explore(t, s, rest...); d.broken != nil {
+			if d := exploreWith(t, s, fault.Only(rest...), some()); d.broken != nil {
 				t.Errorf("%q: other kinds break %v, want nothing", test.bug, d.broken)
 			}
 		})

@@ -146,7 +146,6 @@ func publishedBugs() map[string]bug {
 // time is that of all these, and of the undisturbed runs. The fixed form has no finding. TRIMTAB_DEEP=1 plays all
 // schedules of both forms, and wants none before the first.
 func TestPublished(t *testing.T) {
-	deep := os.Getenv("TRIMTAB_DEEP") != ""
 	for name, b := range publishedBugs() {
 		t.Run(name, func(t *testing.T) {
 			d := exploreWith(t, b.scenario(name, false), b.kinds(), fault.AtMost(max(1, b.within)))
@@ -156,25 +155,20 @@ func TestPublished(t *testing.T) {
 			if !slices.Contains(d.kinds, b.kind) {
 				t.Errorf("%s: found by %v; want %q among them", b.why, d.kinds, b.kind)
 			}
-			some := fault.AtMost(fixedShort)
-			if deep {
-				some = fault.AtMost(0)
-				exploreWith(t, b.scenario(name, false), b.kinds(), some)
+			if deep() {
+				exploreWith(t, b.scenario(name, false), b.kinds(), fault.AtMost(0))
 				if b.within > 1 {
 					if d := exploreWith(t, b.scenario(name, false), b.kinds(), fault.AtMost(b.within-1)); d.broken != nil {
 						t.Errorf("%d schedules break %v; want the first finding at %d", b.within-1, d.broken, b.within)
 					}
 				}
 			}
-			if d := exploreWith(t, b.scenario(name+" fixed", true), b.kinds(), some); d.broken != nil {
+			if d := exploreWith(t, b.scenario(name+" fixed", true), b.kinds(), some()); d.broken != nil {
 				t.Errorf("the fixed form breaks %v; want nothing", d.broken)
 			}
 		})
 	}
 }
-
-// fixedShort is how many schedules of a fixed form the short test plays.
-const fixedShort = 40
 
 func (b bug) scenario(name string, fixed bool) fault.Scenario {
 	s := story(name, b.setup(fixed))
@@ -229,7 +223,7 @@ func TestNoFalseAlarms(t *testing.T) {
 		"slow vendor":   slow(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := explore(t, s); d.broken != nil {
+			if d := exploreWith(t, s, fault.Only(), some()); d.broken != nil {
 				t.Errorf("a correct operator breaks %v; want nothing", d.broken)
 			}
 		})

@@ -24,7 +24,7 @@ func TestSender(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := story("sender "+name, SetupSender(test.bug))
 			fixedSize(&s)
-			if d := explore(t, s, others...); d.broken != nil {
+			if d := exploreWith(t, s, fault.Only(others...), some()); d.broken != nil {
 				t.Errorf("other disturbances break %v, want nothing", d.broken)
 			}
 			switch d := explore(t, s, fault.LateWrites); {

@@ -25,7 +25,7 @@ func TestSlowCalls(t *testing.T) {
 			if diff := cmp.Diff(test.want, d.broken); diff != "" || d.schedules < 10 {
 				t.Errorf("%q: broken by %d schedules (-want +got):\n%s", test.bug, d.schedules, diff)
 			}
-			if d := exploreWith(t, s, fault.AtMost(0)); d.broken != nil {
+			if d := exploreWith(t, s, some()); d.broken != nil {
 				t.Errorf("%q: the usual kinds break %v, want nothing", test.bug, d.broken)
 			}
 		})

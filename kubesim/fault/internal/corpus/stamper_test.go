@@ -31,7 +31,11 @@ func TestContention(t *testing.T) {
 			if diff := cmp.Diff(test.want, d.broken); diff != "" || d.schedules < 4 || slices.Contains(d.kinds, "") {
 				t.Errorf("%q: broken by %d schedules of kinds %v (-want +got):\n%s", test.bug, d.schedules, d.kinds, diff)
 			}
-			if d := exploreWith(t, s, fault.AtMost(0)); test.alone == (d.broken != nil) {
+			usual := fault.AtMost(0)
+			if test.alone {
+				usual = some()
+			}
+			if d := exploreWith(t, s, usual); test.alone == (d.broken != nil) {
 				t.Errorf("%q: the usual kinds break %v, want nothing: %t", test.bug, d.broken, test.alone)
 			}
 		})
