@@ -58,7 +58,7 @@ func some() fault.Option {
 	if deep() {
 		return fault.AtMost(0)
 	}
-	return fault.AtMost(40)
+	return fault.AtMost(24)
 }
 
 // explore plays a scenario and sums up what came of it.
