@@ -42,6 +42,23 @@ func (w *operatorTest) decided(names []string, row string) {
 	}
 }
 
+// readyInTime waits for objects whose calls have a short deadline. On a busy machine one can miss it although it does not hang:
+// its object is asked for another pass, because its own retry is far.
+func (w *operatorTest) readyInTime(names []string) {
+	w.t.Helper()
+	for _, name := range names {
+		w.awaitAs(name, "Ready", func(o *thing.Thing) bool {
+			if condition(o, "Failed").Reason == "Timeout" && o.Status.HandledReconcile == o.Annotations[api.AnnotationReconcile] {
+				again := `{"metadata":{"annotations":{"` + api.AnnotationReconcile + `":"` + o.ResourceVersion + `"}}}`
+				if err := w.admin.Patch(w.t.Context(), o.DeepCopy(), mergePatch([]byte(again))); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+			return is(o, "Ready", "True")
+		})
+	}
+}
+
 func (w *operatorTest) allReady(names []string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -87,13 +104,14 @@ func TestBackAgain(t *testing.T) {
 			t.Parallel()
 			w := newOperatorTest(t, named{}, func(o *options) { o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour })
 			w.cloud.faulty(func(string, string) *answer { return &answer{code: code} })
+			began := time.Now()
 			names := w.createMany(30)
 			for _, name := range names {
 				w.decided([]string{name}, "D-")
 			}
-			calls := len(w.cloud.calls(true))
-			if calls > 12 {
-				t.Errorf("%d calls of an API that is away", calls)
+			calls, away := len(w.cloud.calls(true)), time.Since(began)
+			if most := 10 + int(away/time.Second); calls > most { // once it counts as down, it is tried once a second at most
+				t.Errorf("%d calls of an API that is away for %s, want %d at most", calls, away, most)
 			}
 			w.cloud.faulty(nil)
 			w.allReady(names)
@@ -132,13 +150,13 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 	t.Parallel()
 	d := &deaf{out: map[string]int{}, let: make(chan struct{})}
 	w := newOperatorTest(t, d, func(o *options) {
-		o.CallDeadline = 100 * time.Millisecond
+		o.CallDeadline = 500 * time.Millisecond
 		o.Loop.Retry.Initial, o.Loop.Retry.Max = time.Hour, time.Hour
 	})
 	letGo := sync.OnceFunc(func() { close(d.let) })
 	t.Cleanup(letGo)
 	names := w.createMany(14)
-	w.allReady(names[10:])
+	w.readyInTime(names[10:])
 	hangs := func(o *thing.Thing) bool {
 		c := condition(o, "Failed")
 		return c.Reason == "CallHangs" && strings.Contains(c.Message, "Observe")
@@ -147,7 +165,7 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 	w.change(names[0], annotated(api.AnnotationReconcile, "observe"))
 	w.awaitAs(names[0], "a visit meanwhile", func(o *thing.Thing) bool { return o.Status.HandledReconcile == "observe" && hangs(o) })
 	letGo()
-	w.allReady(names)
+	w.readyInTime(names)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.twice {

@@ -61,7 +61,7 @@ func TestDrift(t *testing.T) {
 	playSome(t, fault.Drift, 10, "component-life", "component-orders", "loop-needs")
 }
 
-// playSome plays up to 30 schedules of a kind in each of some scenarios. Each must have at least as many as least.
+// playSome plays up to 12 schedules of a kind in each of some scenarios. Each must have at least as many as least.
 func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 	t.Helper()
 	all := scenarios.All()
@@ -72,7 +72,7 @@ func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := append(waived(all[at]), fault.Only(kind), fault.AtMost(30, kind))
+			opts := append(waived(all[at]), fault.Only(kind), fault.AtMost(12, kind))
 			if r := fault.Run(t, all[at], opts...); r.Schedules[kind] < least {
 				t.Errorf("%d schedules of kind %s were played, want %d or more", r.Schedules[kind], kind, least)
 			}

@@ -53,7 +53,7 @@ const (
 	// mostFaults is how many faults the short form plays in each scenario: at least one for each kind of call.
 	mostFaults = 16
 	// mostOthers is how many schedules of each other kind it plays, spread over the run.
-	mostOthers = 6
+	mostOthers = 4
 )
 
 // usual are the kinds of schedules that our samples are played with: all that are played unless
