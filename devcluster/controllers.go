@@ -15,7 +15,8 @@ import (
 )
 
 // controllers returns the controllers that an operator or a kubectl user would
-// miss. The others need clouds, volumes, kubelets or metrics.
+// miss. The others need clouds, kubelets or metrics. The binder of claims and the
+// HorizontalPodAutoscaler controller run in the simulation; see [simulate].
 func controllers() []string {
 	return []string{
 		// Identity and namespaces.
@@ -40,6 +41,7 @@ func controllers() []string {
 		names.DaemonSetController,
 		names.JobController,
 		names.CronJobController,
+		names.EphemeralVolumeController, // makes the claims of a pod's ephemeral volumes
 		names.DisruptionController,
 		// Nodes: taints by condition, eviction by taint.
 		names.NodeLifecycleController,

@@ -49,7 +49,8 @@ type Options struct {
 	Log string
 
 	// Nodes is the number of simulated nodes. Zero means 1. A negative number
-	// means none; pods then stay Pending.
+	// means none, and then nothing is simulated: pods and claims stay Pending, and
+	// nothing publishes addresses or scales.
 	Nodes int
 }
 
@@ -164,8 +165,10 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.openSockets,
 		c.startEtcd,
 		c.startAPIServer,
+		c.createClasses,
 		c.startControllers,
 		c.startScheduler,
+		c.startSimulation,
 		c.startNodes,
 		c.waitUntilUsable,
 	} {

@@ -178,7 +178,7 @@ require (
 	k8s.io/cluster-bootstrap v0.37.1
 	k8s.io/code-generator v0.37.1
 	k8s.io/component-base v0.37.1
-	k8s.io/component-helpers v0.37.1 // indirect
+	k8s.io/component-helpers v0.37.1
 	k8s.io/controller-manager v0.37.1 // indirect
 	k8s.io/cri-api v0.37.1
 	k8s.io/cri-client v0.37.1

@@ -130,6 +130,8 @@ func node(i int) *corev1.Node {
 		corev1.ResourceCPU:    resource.MustParse("32"),
 		corev1.ResourceMemory: resource.MustParse("256Gi"),
 		corev1.ResourcePods:   resource.MustParse("1000"),
+		// Without it, no pod fits that requests some, as those of many charts do.
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -42,7 +42,7 @@ type Options struct {
 	AuditLog string
 	// Log is the file for the components' logs. Empty means devcluster.log in the data folder.
 	Log string
-	// Nodes is the number of simulated nodes. Zero means one; a negative number means none.
+	// Nodes is the number of simulated nodes. Zero means one. -1 means none, and nothing is simulated.
 	Nodes int
 
 	// Detach names a file for error messages and lets the control plane outlive this process and

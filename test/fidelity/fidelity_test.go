@@ -3,6 +3,7 @@
 package fidelity
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
 	"github.com/trimtab-dev/trimtab/kubesim"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -140,10 +143,34 @@ func namespace(side string, i int) string {
 	return fmt.Sprintf("f%s%d-%s", side, i, strconv.FormatInt(time.Now().UnixNano()%1e9, 36))
 }
 
+// withoutNodes is a control plane on which nothing is simulated: a load balancer, an Ingress
+// controller and an autoscaler would write what the other side does not have.
+//
+//arch:state all tests share it
+var withoutNodes struct {
+	once    sync.Once
+	cluster *controlplane.Cluster
+	err     error
+}
+
 // realServer is a real server that serves the kinds of the sequences.
 func realServer(t *testing.T) *rest.Config {
 	t.Helper()
-	cfg := testenv.Start(t)
+	var cfg *rest.Config
+	if os.Getenv(testenv.EnvKubeconfig) != "" {
+		cfg = testenv.Start(t)
+	} else {
+		withoutNodes.once.Do(func() {
+			ctx := context.WithoutCancel(t.Context()) // it outlives the test that starts it
+			withoutNodes.cluster, withoutNodes.err = controlplane.Start(ctx, controlplane.Options{
+				Nodes: -1, Progress: controlplane.Print(os.Stderr),
+			})
+		})
+		if withoutNodes.err != nil {
+			t.Fatal(withoutNodes.err)
+		}
+		cfg = rest.CopyConfig(withoutNodes.cluster.Config)
+	}
 	testenv.InstallFS(t, cfg, os.DirFS(filepath.Join("testdata", "crds")))
 	return cfg
 }

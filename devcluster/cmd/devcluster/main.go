@@ -68,7 +68,7 @@ func parse(args []string, stderr io.Writer) (o devcluster.Options, withParent bo
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` for the administrator's kubeconfig (default: \"kubeconfig\" in the data folder)")
 	flags.StringVar(&o.AuditLog, "audit-log", "", "`file` that gets one JSON line for each API request (default: none)")
 	flags.StringVar(&o.Log, "log", "", "`file` for the components' logs (default: \"devcluster.log\" in the data folder)")
-	nodes := flags.Int("nodes", 1, "`number` of simulated nodes; with 0, pods stay Pending")
+	nodes := flags.Int("nodes", 1, "`number` of simulated nodes; with 0 or -1 there are none, nothing is simulated, and pods stay Pending")
 	flags.BoolVar(&withParent, "with-parent", false, "stop when standard input ends")
 	if err := flags.Parse(args); err != nil {
 		return o, false, err
@@ -76,8 +76,8 @@ func parse(args []string, stderr io.Writer) (o devcluster.Options, withParent bo
 	if flags.NArg() > 0 {
 		return o, false, fmt.Errorf("unexpected argument %q; see devcluster -help", flags.Arg(0))
 	}
-	if *nodes < 0 {
-		return o, false, fmt.Errorf("-nodes %d is negative; set the number of simulated nodes", *nodes)
+	if *nodes < -1 {
+		return o, false, fmt.Errorf("-nodes %d: use -1 for none, or a positive number", *nodes)
 	}
 	o.Nodes = *nodes
 	if o.Nodes == 0 {

@@ -24,7 +24,11 @@ func newCluster() *cobra.Command {
 		Short: "Run a Kubernetes control plane on this machine",
 		Long: "Runs a Kubernetes control plane on this machine: etcd, kube-apiserver, controllers and simulated\n" +
 			"nodes in one process. It is built on first use, which takes several minutes; after that it starts\n" +
-			"in seconds.",
+			"in seconds.\n\n" +
+			"No container runs. On the simulated nodes, pods become Ready and the pods of Jobs succeed. Claims\n" +
+			"are bound to simulated volumes of the StorageClass \"standard\". Services of type LoadBalancer and\n" +
+			"Ingresses of the class \"simulated\" get addresses at which nobody answers. For\n" +
+			"HorizontalPodAutoscalers, pods use no CPU and no memory. With --nodes -1, nothing is simulated.",
 		Args: cobra.NoArgs, // so that a misspelt command is an error
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

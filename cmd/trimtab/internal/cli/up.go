@@ -45,7 +45,7 @@ func newUp() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&u.data, "data", "", "folder that keeps the cluster's state across restarts (default: a temporary folder)")
 	f.IntVar(&u.port, "port", 0, "port of the API server on 127.0.0.1 (default: the port stored in --data, or a free one)")
-	f.IntVar(&u.nodes, "nodes", 0, "number of simulated nodes; -1 for none (default: 1)")
+	f.IntVar(&u.nodes, "nodes", 0, "number of simulated nodes; -1 for none, and nothing is simulated (default: 1)")
 	f.StringVar(&u.audit, "audit-log", "", "file that gets an audit event for each request (default: none)")
 	f.BoolVar(&u.detach, "detach", false, "return when the cluster is ready, and leave it running")
 	return cmd
