@@ -35,13 +35,17 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // gives it the code 500 and no reason, so only its text tells.
 const untyped = "failed to create typed patch object"
 
-// Invalid returns the [InvalidError] that an answer to a write is, or nil. operator is the prefix of annotations.
+// Invalid returns the [InvalidError] that an answer to a write is, or nil. operator is the prefix of annotations. The
+// answer of a webhook or of an admission policy is none, because it may depend on other objects.
 func Invalid(err error, operator string) *InvalidError {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || isUIDRefused(err) {
 		return nil
 	}
 	s := status.Status()
+	if strings.Contains(s.Message, `admission webhook "`) || strings.Contains(s.Message, "AdmissionPolicy '") {
+		return nil
+	}
 	undecodable := s.Code == http.StatusBadRequest && strings.Contains(s.Message, "cannot be handled as a")
 	if s.Reason != metav1.StatusReasonInvalid && !undecodable && !strings.HasPrefix(s.Message, untyped) {
 		return nil

@@ -68,7 +68,15 @@ func TestInvalid(t *testing.T) {
 		},
 		"a conflict": {"it is tried again", metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "it is invalid"}, "", ""},
 		"a webhook":  {"its answer may change", metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "admission webhook denied the request"}, "", ""},
-		"a failure":  {"it may pass", metav1.Status{Code: http.StatusInternalServerError, Message: "etcd is away"}, "", ""},
+		"a policy": {
+			"it may depend on other objects",
+			metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`}, "", "",
+		},
+		"a webhook that says invalid": {
+			"the same",
+			metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "a.b" denied the request: no`}, "", "",
+		},
+		"a failure": {"it may pass", metav1.Status{Code: http.StatusInternalServerError, Message: "etcd is away"}, "", ""},
 		"another object": {
 			"the object was replaced", invalid(metav1.StatusCause{Field: "metadata.uid", Message: "Invalid value"}), "", "",
 		},
