@@ -2,20 +2,21 @@ package component_test
 
 import (
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/testenv"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // manifest reads an object as a user writes it.
@@ -145,23 +146,26 @@ metadata:
 // TestDeletedKind: nothing is asked about a kind that went with its component.
 func TestDeletedKind(t *testing.T) {
 	t.Parallel()
-	const idle = 50 * time.Millisecond
-	b := prepareBench(t)
-	b.tune = func(c *component.Controller[*bundle.Bundle]) { c.EndWatchesAfter(idle) }
-	b.start()
+	b := newBench(t)
 	b.createAs("other", configMap("other", "1"))
 	b.create(plain(b.baz()), b.bazOf("one"))
 	b.ready()
 	b.delete()
 	b.gone()
 	resource := strings.ToLower(b.baz().Kind) + "s"
-	of := func() int {
-		return len(b.requests.Select(func(r testenv.Request) bool { return r.Resource == resource }))
+	asked := func() int {
+		return len(b.requests.Select(func(r testenv.Request) bool {
+			return r.Resource == resource && r.Verb == "watch" && r.Code == http.StatusNotFound
+		}))
 	}
-	within(t, "the watch ends", func() bool {
-		b.requests.Reset()
-		token := b.namespace
-		b.patch("bundles.trimtab.dev/v1", "Bundle", "other", `{"metadata":{"annotations":{"trimtab.dev/reconcile":"`+token+`"}}}`)
-		return of() == 0
-	})
+	within(t, "the watch to learn that the kind is gone", func() bool { return asked() > 0 })
+	b.requests.Reset()
+	began := time.Now()
+	for i := 0; time.Since(began) < 3*time.Second; i++ { // a stream tries again after 0.8 to 1.6 s
+		b.changeAs("other", configMap("other", strconv.Itoa(i+2)))
+		b.readyAs("other")
+	}
+	if n := asked(); n > 0 {
+		t.Errorf("%d more requests for a kind that is gone", n)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,14 +57,15 @@ type fakeStream struct {
 	to        sink
 	delivered int
 	synced    bool
+	failed    func(context.Context, *toolscache.Reflector, error)
 }
 
 func newServer() *server {
 	s := &server{now: map[Key]event{}, told: map[Key]event{}, changed: map[Key]bool{}}
 	s.cache = newCache(Options{
 		Names: Names{OwnerLabel: ownerLabel, Owner: ownerLabel}, Changed: func(_ string, key Key) { s.changed[key] = true },
-	}, func(src source, to sink, _ func(context.Context, *toolscache.Reflector, error)) (func(context.Context), error) {
-		s.streams = append(s.streams, &fakeStream{source: src, to: to})
+	}, func(src source, to sink, failed func(context.Context, *toolscache.Reflector, error)) (func(context.Context), error) {
+		s.streams = append(s.streams, &fakeStream{source: src, to: to, failed: failed})
 		return func(context.Context) {}, nil
 	})
 	return s
@@ -439,4 +441,32 @@ func TestNarrowBesideAll(t *testing.T) {
 	if _, found := s.cache.Get(key); !found {
 		t.Error("the object is not known any more, and its watch runs")
 	}
+}
+
+// TestGoneKind: a kind that is no longer served is not asked for any more when nobody needs it, without a delay.
+func TestGoneKind(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	gone := fmt.Errorf("failed to list: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, ""))
+	s.join(t, User{UID: "one"}, []scope{{GroupKind: widgets.GroupKind()}})
+	s.streams[0].failed(t.Context(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", nil))
+	s.cache.Forget("one")
+	if n := s.cache.Watched(); n != 1 {
+		t.Fatalf("%d watches, want one that ends after a while", n)
+	}
+	s.join(t, User{UID: "two"}, []scope{{GroupKind: widgets.GroupKind()}})
+	s.streams[0].failed(t.Context(), reflector(), gone)
+	if n := s.cache.Watched(); n != 1 {
+		t.Fatalf("%d watches, want that of a component that needs the kind", n)
+	}
+	s.cache.Forget("two")
+	s.streams[0].failed(t.Context(), reflector(), gone)
+	if n := s.cache.Watched(); n != 0 {
+		t.Errorf("%d watches of a kind that nobody needs and that is not served", n)
+	}
+}
+
+// reflector is one that does nothing.
+func reflector() *toolscache.Reflector {
+	return toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, nil, nil, toolscache.ReflectorOptions{Name: "test"})
 }

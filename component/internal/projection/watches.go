@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 )
 
 // User is a component that uses watches.
@@ -169,7 +170,11 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 		default:
 			to = pointer{c, w}
 		}
-		run, err := c.open(src, to, w.refusal.handle)
+		run, err := c.open(src, to, func(ctx context.Context, r *toolscache.Reflector, err error) {
+			if !apierrors.IsNotFound(err) || !c.abandon(w) {
+				w.refusal.handle(ctx, r, err)
+			}
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -223,6 +228,20 @@ func (c *Cache) release(w *watch, user User) {
 			c.end(w)
 		}
 	})
+}
+
+// abandon ends a watch of a kind that the API server does not serve any more, if nobody uses it, and reports whether
+// it did.
+func (c *Cache) abandon(w *watch) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(w.users) > 0 {
+		return false
+	}
+	if c.watches[w.scope] == w {
+		c.end(w)
+	}
+	return true
 }
 
 // end stops a watch and forgets what it knew. The caller holds the lock.
