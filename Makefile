@@ -17,6 +17,9 @@ LONG    := ./external/internal/engine
 SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
+# What tests on one control plane: each test has its own namespace, and none changes how the server answers others. Those of the
+# other packages define policies, APIs that do not answer, or kinds that they delete, or want a server with options of their own.
+SHARED  := ./external ./loop/... ./samples/... ./component/componenttest ./component/internal/fingerprint/...
 # make verify vets as well, with more analyzers.
 TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
 LIGHT   := ./... $(OTHERS)
@@ -38,7 +41,8 @@ demo: ## one real operator at work, from nothing but Go
 test: cluster ## the whole suite, in two lanes; with -race where a C compiler is present
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) $(LONG) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) ./... then $(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SHARED))") then \
+		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then $(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
 
 # The control plane that tests start.
 .PHONY: cluster

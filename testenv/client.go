@@ -39,8 +39,8 @@ func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) 
 }
 
 // Namespace creates a namespace for this test and returns its name. The namespace is deleted when the
-// test ends, without waiting for the deletion to finish. On a server that [Start] has started it stays:
-// that server ends with the test binary, and to delete a namespace costs it more than most tests do.
+// test ends, without waiting for the deletion to finish. On a server that [Start] has started it stays, as on one that
+// [EnvThrowaway] is about: that server ends with the tests, and to delete a namespace costs it more than most tests do.
 func Namespace(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
 	c := Client(t, cfg)
@@ -48,7 +48,7 @@ func Namespace(t testing.TB, cfg *rest.Config) string {
 	if err := c.Create(t.Context(), ns); err != nil {
 		t.Fatalf("create a namespace: %v", err)
 	}
-	if !started(cfg) {
+	if !throwaway(cfg) {
 		deleteAtEnd(t, c, ns)
 	}
 	return ns.Name

@@ -1,7 +1,7 @@
 // Package testenv provides tests with a real Kubernetes API server.
 //
 // [Start] returns a client configuration. It uses the cluster whose kubeconfig
-// TRIMTAB_TEST_KUBECONFIG names, or else the envtest binaries in KUBEBUILDER_ASSETS, or else
+// TRIMTAB_TEST_KUBECONFIG names (which TRIMTAB_TEST_THROWAWAY says is removed after the tests), or else the envtest binaries in KUBEBUILDER_ASSETS, or else
 // trimtab's own control plane, which is built on first use and kept in the user's cache, so that
 // nothing but Go has to be installed. All tests of a binary share one server, which ends with the
 // binary.

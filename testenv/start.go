@@ -19,6 +19,9 @@ const (
 	// EnvKubeconfig names the environment variable with the kubeconfig of a cluster to
 	// test on. Tests have all its permissions, and they leave CRDs behind.
 	EnvKubeconfig = "TRIMTAB_TEST_KUBECONFIG"
+	// EnvThrowaway names the environment variable that is set, to anything, if the cluster of [EnvKubeconfig] is
+	// removed after the tests. [Namespace] then leaves its namespaces there.
+	EnvThrowaway = "TRIMTAB_TEST_THROWAWAY"
 	// EnvAssets names the environment variable with the folder of the envtest binaries.
 	EnvAssets = "KUBEBUILDER_ASSETS"
 )
@@ -34,7 +37,7 @@ var server struct {
 	// held keeps the control plane reachable: it ends when the pipe to it is closed, which the
 	// garbage collector would do.
 	held any
-	// host is where it is, if it was started here.
+	// host is where it is, if it is removed after the tests.
 	host atomic.Pointer[string]
 }
 
@@ -53,9 +56,9 @@ func Start(t testing.TB) *rest.Config {
 	return rest.CopyConfig(server.cfg)
 }
 
-// started reports whether cfg is for a server that Start has started, so that nothing in it outlives the
-// test binary.
-func started(cfg *rest.Config) bool {
+// throwaway reports whether cfg is for a server that Start has started, or that somebody removes after the tests, so that nothing
+// in it stays.
+func throwaway(cfg *rest.Config) bool {
 	host := server.host.Load()
 	return host != nil && cfg.Host == *host
 }
@@ -68,7 +71,9 @@ func find(t testing.TB) (*rest.Config, error) {
 	var err error
 	switch {
 	case os.Getenv(EnvKubeconfig) != "":
-		cfg, err = clientcmd.BuildConfigFromFlags("", os.Getenv(EnvKubeconfig))
+		if cfg, err = clientcmd.BuildConfigFromFlags("", os.Getenv(EnvKubeconfig)); err == nil && os.Getenv(EnvThrowaway) != "" {
+			server.host.Store(&cfg.Host)
+		}
 	case os.Getenv(EnvAssets) != "":
 		cfg, err = startAssets(os.Getenv(EnvAssets))
 	default:

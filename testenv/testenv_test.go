@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -86,8 +87,24 @@ func TestNamespaceIsDeletedAtTheEnd(t *testing.T) {
 		t.Errorf("namespace %q is not being deleted", name)
 	}
 	ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kept}}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); os.Getenv(testenv.EnvKubeconfig)+os.Getenv(testenv.EnvAssets) == "" && (err != nil || !ns.DeletionTimestamp.IsZero()) {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); ends() && (err != nil || !ns.DeletionTimestamp.IsZero()) {
 		t.Errorf("namespace %q is deleted with %s, on a server that ends with the tests (%v)", kept, ns.DeletionTimestamp, err)
+	}
+}
+
+// ends reports whether the server ends with the tests.
+func ends() bool {
+	return os.Getenv(testenv.EnvKubeconfig)+os.Getenv(testenv.EnvAssets) == "" || os.Getenv(testenv.EnvThrowaway) != ""
+}
+
+// TestThrowaway proves that namespaces stay in a cluster of others that is removed after the tests: it runs
+// TestNamespaceIsDeletedAtTheEnd on such a cluster.
+func TestThrowaway(t *testing.T) {
+	cfg := testenv.Start(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNamespaceIsDeletedAtTheEnd$")
+	cmd.Env = append(cmd.Environ(), testenv.EnvKubeconfig+"="+testenv.Kubeconfig(t, cfg), testenv.EnvThrowaway+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

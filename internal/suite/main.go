@@ -4,7 +4,9 @@
 // What stands between two "--" is a lane. Lanes run at the same time, so that one can use the processors while tests of another
 // wait; in a lane, "then" stands between commands that run one after the other.
 //
-//	go run ./internal/suite go test -json ./loop -- go test -json -race ./external then go test -json ./component
+// A command after the word "shared" tests on one control plane with all others that do, which ends with them.
+//
+//	go run ./internal/suite go test -json ./loop -- shared go test -json -race ./external then shared go test -json ./samples/...
 package main
 
 import (
@@ -19,17 +21,36 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, split(os.Args[1:], "--"))
+	err := suite(ctx, os.Stdout, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(1)
 	}
 }
+
+// suite starts the control plane if commands share one, and runs them.
+func suite(ctx context.Context, out io.Writer, args []string) error {
+	var env []string
+	if slices.Contains(args, shared) {
+		cluster, err := controlplane.Start(ctx, controlplane.Options{Progress: controlplane.Print(os.Stderr)})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = cluster.Stop() }()
+		env = []string{"TRIMTAB_TEST_KUBECONFIG=" + cluster.Kubeconfig, "TRIMTAB_TEST_THROWAWAY=1"} // see package testenv
+	}
+	return run(ctx, out, env, split(args, "--"))
+}
+
+// shared is the word before a command that tests on the control plane of all.
+const shared = "shared"
 
 // split splits arguments at each separator.
 func split(args []string, separator string) (all [][]string) {
@@ -42,15 +63,20 @@ func split(args []string, separator string) (all [][]string) {
 	}
 }
 
-// run runs the commands of all lanes and writes what they tell to out.
-func run(ctx context.Context, out io.Writer, lanes [][]string) error {
+// run runs the commands of all lanes and writes what they tell to out. Those that share the control plane get common, too, as
+// their environment.
+func run(ctx context.Context, out io.Writer, common []string, lanes [][]string) error {
 	t := &tally{out: out}
 	errs := make([]error, len(lanes))
 	var running sync.WaitGroup
 	for i, lane := range lanes {
 		running.Go(func() {
 			for _, command := range split(lane, "then") {
-				if err := follow(ctx, t, command); err != nil {
+				own, env := command, []string(nil)
+				if len(command) > 0 && command[0] == shared {
+					own, env = command[1:], common
+				}
+				if err := follow(ctx, t, env, own); err != nil {
 					errs[i] = errors.Join(errs[i], fmt.Errorf("%s: %w", strings.Join(command, " "), err))
 				}
 			}
@@ -66,13 +92,13 @@ func run(ctx context.Context, out io.Writer, lanes [][]string) error {
 }
 
 // follow runs one command and hands its output to the tally, line by line.
-func follow(ctx context.Context, t *tally, command []string) error {
+func follow(ctx context.Context, t *tally, env, command []string) error {
 	if len(command) == 0 {
 		return errors.New("no command is given; write: suite go test -json PACKAGES")
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends its tests
-	cmd.Stderr = os.Stderr
+	cmd.Stderr, cmd.Env = os.Stderr, append(cmd.Environ(), env...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

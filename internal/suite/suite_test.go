@@ -138,7 +138,7 @@ func TestRun(t *testing.T) {
 			t.Parallel()
 			lanes := [][]string{slices.Concat(of(tt.packages[0]), []string{"then"}, of(tt.packages[len(tt.packages)-1])), append(of(tt.packages[0]), "-count=1")}
 			var out strings.Builder
-			if err := run(t.Context(), &out, lanes); (err != nil) != tt.fails {
+			if err := run(t.Context(), &out, nil, lanes); (err != nil) != tt.fails {
 				t.Errorf("%s: %v, want an error: %v", tt.why, err, tt.fails)
 			}
 			for _, text := range tt.want {
@@ -148,9 +148,20 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
+	t.Run("shared", func(t *testing.T) {
+		t.Parallel()
+		var out strings.Builder
+		lanes := [][]string{{shared, "printenv", "MINE"}, {"sh", "-c", "echo not $MINE"}}
+		if err := run(t.Context(), &out, []string{"MINE=yours"}, lanes); err != nil {
+			t.Error(err)
+		}
+		if text := out.String(); !strings.Contains(text, "yours\n") || !strings.Contains(text, "not\n") {
+			t.Errorf("the environment of one command is that of others:\n%s", text)
+		}
+	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		if err := run(t.Context(), &strings.Builder{}, split(nil, "--")); err == nil {
+		if err := run(t.Context(), &strings.Builder{}, nil, split(nil, "--")); err == nil {
 			t.Error("a suite of nothing passes")
 		}
 	})
