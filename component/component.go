@@ -21,17 +21,17 @@ type Object interface {
 
 // Renderer returns the dependents of components.
 type Renderer[T Object] interface {
-	// Render returns the dependents that a component is to have. It must depend on nothing but the
-	// request, change nothing, and return the same for the same request. Its error is shown in the
-	// component's status, so it must not contain secrets; nothing is changed then.
+	// Render returns the dependents that a component should have. It must be pure: the result depends only
+	// on the request. If it returns an error, nothing is changed. The error is shown in the component's
+	// status, so it must not contain secrets.
 	Render(ctx context.Context, r RenderRequest[T]) (Set, error)
 }
 
-// RenderRequest is what a renderer gets.
+// RenderRequest asks for the dependents of a component.
 type RenderRequest[T Object] struct {
-	// Component is a copy: changes to it are lost.
+	// Component is a copy of the component. Changes to it are lost.
 	Component T
-	// NamespacedName is where the dependents go, and what they are named after.
+	// NamespacedName is the default namespace of the dependents and the base of their names.
 	types.NamespacedName
 }
 

@@ -14,31 +14,31 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// A component says how it is treated by implementing the interfaces below, itself or by its spec: what
-// [Component.GetSpec] returns, or the field Spec of an [Object] that has no such method. Where both
-// implement one, the component's own counts. Package api has types to embed in specs.
+// A component, or its spec, configures its treatment by implementing the interfaces below. The spec is the
+// result of [Component.GetSpec], or the field Spec of an [Object] without this method. If both implement an
+// interface, the component's implementation is used. Package api has types to embed in specs.
 
 // PlacementConfiguration is implemented by components that say where their dependents go. See
 // [api.PlacementSpec].
 type PlacementConfiguration interface {
-	// GetDeploymentNamespace returns where dependents go that name no namespace. Empty means the
+	// GetDeploymentNamespace returns the namespace of dependents that name none. Empty means the
 	// component's namespace.
 	GetDeploymentNamespace() string
-	// GetDeploymentName returns what dependents are named after. Empty means the component's name.
+	// GetDeploymentName returns the base of the dependents' names. Empty means the component's name.
 	GetDeploymentName() string
 }
 
 // ClientConfiguration is implemented by components whose dependents are in another cluster. See
 // [api.ClientSpec].
 type ClientConfiguration interface {
-	// GetKubeConfig returns the content of a kubeconfig. Nil means the component's cluster. What is
-	// empty but not nil is a kubeconfig that is missing, for which a deletion waits.
+	// GetKubeConfig returns the content of a kubeconfig. Nil means the component's cluster. An empty
+	// result that is not nil means that the kubeconfig is missing. A deletion waits for it.
 	GetKubeConfig() []byte
 }
 
 // ImpersonationConfiguration is implemented by components whose dependents are read and written as
-// another user. See [api.ImpersonationSpec]. If [ClientConfiguration] is implemented, too, the user of
-// the kubeconfig impersonates.
+// another user. See [api.ImpersonationSpec]. With a [ClientConfiguration], the user of the kubeconfig
+// impersonates that user.
 type ImpersonationConfiguration interface {
 	// GetImpersonationUser returns the user, such as system:serviceaccount:shop:deployer. Empty
 	// means that no user is impersonated. ${namespace} stands for the component's namespace.
@@ -74,8 +74,9 @@ type TimeoutConfiguration interface {
 // WaveTimeoutConfiguration is implemented by components that say how long a wave of their dependents may take.
 // See [api.TimeoutSpec].
 type WaveTimeoutConfiguration interface {
-	// GetWaveTimeout returns the time from when the wave began, or from the last change of the component
-	// or of its manifests. It should be more than a minute. Zero means [Options.WaveTimeout].
+	// GetWaveTimeout returns the time from the start of the wave, or from the last change of the component
+	// or of its manifests if that is later. It should be more than a minute. Zero means
+	// [Options.WaveTimeout].
 	GetWaveTimeout() time.Duration
 }
 
@@ -85,8 +86,8 @@ type SuspensionConfiguration interface {
 	IsSuspended() bool
 }
 
-// PolicyConfiguration is implemented by components that say how dependents are treated that have no
-// annotation. What is empty is the operator's default. See [api.PolicySpec].
+// PolicyConfiguration is implemented by components that set policies of dependents without an annotation. An
+// empty policy means the operator's default. See [api.PolicySpec].
 type PolicyConfiguration interface {
 	GetAdoptionPolicy() api.AdoptionPolicy
 	GetUpdatePolicy() api.UpdatePolicy

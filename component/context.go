@@ -52,10 +52,10 @@ func passingOf(ctx context.Context) (*passing, error) {
 	return nil, errNoPass
 }
 
-// ClientFromContext returns a client for the cluster of the dependents, which acts as the user who
-// applies them. It works in the context of a [Renderer] or [Generator] and of hooks but the post-read
-// ones; anywhere else it is an error. What was read by it is not tracked: a renderer that asks for it is
-// called in every pass. Use [Lookup] instead where it will do.
+// ClientFromContext returns a client for the cluster of the dependents, which acts as the user who applies
+// them. It works in the context of a [Renderer], a [Generator] and all hooks except post-read hooks. Anywhere
+// else it returns an error. Its reads are not tracked, so a renderer that asks for it is called in every pass.
+// Prefer [Lookup].
 func ClientFromContext(ctx context.Context) (client.Client, error) {
 	p, err := passingOf(ctx)
 	switch {
@@ -68,14 +68,13 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 	return p.target, nil
 }
 
-// Lookup reads the object with a key into obj, from the cluster of the dependents and as the user who applies
-// them. It works in the context of a [Renderer] or [Generator]; anywhere else it is an error. The error for an
-// object that does not exist is the API server's.
+// Lookup reads the object with this key into obj, from the cluster of the dependents and as the user who applies
+// them. It works in the context of a [Renderer] or [Generator]. Anywhere else it returns an error. If the object
+// does not exist, the error is that of the API server (NotFound).
 //
-// What is looked up is tracked: the renderer is called again when the object has changed, has been created
-// or deleted, and not otherwise. That takes one watch of the metadata for each object, so look up a few
-// objects, not all of a kind. The user needs the permissions get, list and watch for the object; for the
-// operator's own, add them to Needs of [Options.Loop].
+// Lookups are tracked: when the object is created, changed or deleted, the renderer is called again. This takes
+// one watch of metadata for each object, so look up a few objects rather than all of a kind. The user needs the
+// permissions get, list and watch for the object. For the operator itself, add them to Needs of [Options.Loop].
 func Lookup(ctx context.Context, key client.ObjectKey, obj client.Object) error {
 	p, err := passingOf(ctx)
 	switch {
@@ -103,7 +102,7 @@ func Lookup(ctx context.Context, key client.ObjectKey, obj client.Object) error 
 }
 
 // LocalClientFromContext returns the client of the manager. A renderer that asks for it is called in every
-// pass. It is an error outside a pass.
+// pass. Outside a pass it returns an error.
 func LocalClientFromContext(ctx context.Context) (client.Client, error) {
 	p, err := passingOf(ctx)
 	if err != nil {
@@ -113,7 +112,7 @@ func LocalClientFromContext(ctx context.Context) (client.Client, error) {
 	return p.local, nil
 }
 
-// ReconcilerNameFromContext returns the name of the operator. It is an error outside a pass.
+// ReconcilerNameFromContext returns the name of the operator. Outside a pass it returns an error.
 func ReconcilerNameFromContext(ctx context.Context) (string, error) {
 	p, err := passingOf(ctx)
 	if err != nil {
@@ -122,7 +121,7 @@ func ReconcilerNameFromContext(ctx context.Context) (string, error) {
 	return p.name, nil
 }
 
-// ComponentFromContext returns the component, which must not be changed. It is an error outside a pass.
+// ComponentFromContext returns the component, which must not be changed. Outside a pass it returns an error.
 func ComponentFromContext(ctx context.Context) (client.Object, error) {
 	p, err := passingOf(ctx)
 	if err != nil {
@@ -131,7 +130,7 @@ func ComponentFromContext(ctx context.Context) (client.Object, error) {
 	return p.component, nil
 }
 
-// ComponentNameFromContext returns what the dependents are named after. It is an error outside a pass.
+// ComponentNameFromContext returns the base of the dependents' names. Outside a pass it returns an error.
 func ComponentNameFromContext(ctx context.Context) (string, error) {
 	p, err := passingOf(ctx)
 	if err != nil {
@@ -140,8 +139,8 @@ func ComponentNameFromContext(ctx context.Context) (string, error) {
 	return p.placement.Name, nil
 }
 
-// ComponentNamespaceFromContext returns where dependents go that name no namespace. It is an error outside
-// a pass.
+// ComponentNamespaceFromContext returns the namespace of dependents that name none. Outside a pass it returns
+// an error.
 func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
 	p, err := passingOf(ctx)
 	if err != nil {

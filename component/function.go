@@ -21,20 +21,21 @@ func functionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "trimtab.dev", Version: "v1", Kind: "Function"}
 }
 
-// Do adds a function that is called once: when all is ready that comes before it, and again if the digest
-// changes, not if the operator restarts. It counts as ready when it has returned nil; its error is a failure of
-// the component, and it is called again. That it was called is recorded right after, so it is called once more
-// if the operator is killed between the two, and should do no harm then. Nothing undoes it.
+// Do adds a function that is called once, when everything that comes before it is ready. It is called again if
+// the digest changes, but not if the operator restarts. It is ready when it has returned nil. An error is a
+// failure of the component, and the call is repeated. The call is recorded after it has ended, so f is called
+// once more if the operator is killed in between: it must be safe to repeat. Deleting the component does not
+// undo it.
 //
-// The context is that of a hook. In annotations that name it, its kind is Function.
+// The context is that of a hook. In annotations that name the function, its kind is Function.
 func (s *Set) Do(name, digest string, f func(ctx context.Context) error) *Dependent {
 	return s.Add(newFunction(name, map[string]any{"digest": digest}, func(ctx context.Context) (string, error) { return "", f(ctx) }))
 }
 
-// Gate adds a function that says when what comes after it may be applied. It is called at this interval, the
-// first time when all is ready that comes before it. While why is not empty, it is not ready, and why says so
-// in the component's status, as in "the license is not valid yet". Why must be the same as long as the cause is.
-// The interval is at least a second.
+// Gate adds a condition that must be true before what comes after it is applied. f is called at the given
+// interval, for the first time when everything that comes before the gate is ready. While why is not empty, the
+// gate is closed, and the component's status shows why, as in "the license is not valid yet". As long as the cause
+// is the same, why must be the same. The interval is at least a second.
 func (s *Set) Gate(name string, every time.Duration, f func(ctx context.Context) (why string, err error)) *Dependent {
 	return s.Add(newFunction(name, map[string]any{"every": max(every, time.Second).String()}, f))
 }

@@ -7,10 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// HookFunc is called at a point of a pass over a component, with the client of the manager and the
-// component as it is known. What a hook changes in the component is seen by later hooks and by the
-// generator of the same pass; only changes of the status are written. An error ends the pass as an error
-// of the generator does; see [NewRetriableError].
+// HookFunc is called at a point of a pass, with the client of the manager and a copy of the component. Later
+// hooks and the generator of the same pass see changes of the copy. Only changes of the status are written. An
+// error ends the pass like an error of the generator; see [NewRetriableError].
 type HookFunc[T Component] func(ctx context.Context, client client.Client, component T) error
 
 // hook is the point of a pass at which hooks are called.

@@ -19,17 +19,17 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
-// InventoryOptions say how the inventories of components are kept. Read them with
-// [api.ComponentStatus.Items], which knows all forms.
+// InventoryOptions say how the inventories of components are stored. [api.ComponentStatus.Items] reads all
+// forms.
 type InventoryOptions struct {
-	// ReadableUpTo is up to how many dependents status.inventory lists them. More are in
-	// status.compactInventory, which takes a fifth of the space. Zero means 500.
+	// ReadableUpTo is the largest number of dependents that status.inventory lists. Beyond that,
+	// status.compactInventory lists them in a fifth of the space. Zero means 500.
 	ReadableUpTo int
-	// InlineUpTo is how many bytes status.compactInventory may have. Beyond that the inventory is in
-	// ConfigMaps, in the namespace of the component, which status.inventoryShards names. Zero means
-	// 300 KiB, about 5,000 dependents. A negative value means that there are no ConfigMaps, and no
-	// permission for them is asked for; a component then ends at about 20,000 dependents, as does one
-	// without a namespace.
+	// InlineUpTo is the largest size of status.compactInventory in bytes. Beyond that, the inventory is in
+	// ConfigMaps in the component's namespace, which status.inventoryShards names. Zero means 300 KiB,
+	// about 5,000 dependents. A negative value means that no ConfigMaps are used and that the generated role
+	// contains no permission for them. Without ConfigMaps, and without a namespace, a component can have
+	// about 20,000 dependents.
 	InlineUpTo int
 
 	// shard is about how many items a ConfigMap has.

@@ -30,96 +30,92 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// Options tune a [Controller]. Name and Kinds are required.
+// Options configure a [Controller]. Name is required.
 type Options[T Object] struct {
-	// Name is the operator's: a DNS name such as "shop.example.org". It is the prefix of the
-	// annotations and the label on dependents, and the name of their field manager. Operators in
-	// one cluster need different names. Changing it later makes the operator lose its dependents.
+	// Name is the operator's name: a DNS name such as "shop.example.org". It is the prefix of the
+	// annotations and the label on dependents, and the name of the field manager. Operators in one
+	// cluster need different names. If it is changed later, the operator loses its dependents.
 	Name string
-	// Kinds are the kinds of dependents. The generated role allows these, and no others are
-	// applied. None means that any kind may be applied; permissions for them are yours to grant.
+	// Kinds are the kinds of dependents. The generated role contains permissions for them. Objects of
+	// other kinds are rejected. Empty means that all kinds are accepted; you grant the permissions.
 	Kinds []schema.GroupVersionKind
-	// Within are the namespaces into which dependents may go beside the one of their component's
-	// placement; a component that renders an object elsewhere is refused. None means any.
+	// Within are the namespaces in which dependents may be, besides the target namespace of their
+	// component. A component that renders an object elsewhere is rejected. Empty means all namespaces.
 	Within []string
-	// Policies say how dependents are treated that have no annotation. What is empty is
-	// if-unowned, on-object-change, ssa-override, delete.
+	// Policies are the policies of dependents without an annotation. The defaults are if-unowned,
+	// on-object-change, ssa-override and delete.
 	Policies api.Policies
-	// Namespaces says what happens if the namespace of a dependent does not exist and is not a
-	// dependent itself. Empty means that it is created; it is never deleted.
+	// Namespaces says what happens if the namespace of a dependent does not exist and is not itself a
+	// dependent. Empty means that it is created. Such a namespace is never deleted.
 	Namespaces api.NamespacePolicy
-	// PruneLimit is the share of its dependents that a component can lose at a time because they are
-	// no longer rendered, from 0 to 1. An object counts as replaced, and not as lost, if another of its kind
-	// and namespace is rendered for the first time whose name differs only after the last hyphen. If the
-	// component would lose more, or all, they are kept, the condition PruneBlocked says so, and the annotation
-	// allow-prune of the component, set to its metadata.generation, has them deleted. Zero means 0.5; 1 or
-	// more means no limit.
+	// PruneLimit is the largest share of its dependents, from 0 to 1, that a component may lose at a time
+	// because they are no longer rendered. If it would lose more, or all, they are kept, and the condition
+	// PruneBlocked says so. To delete them, set the component's annotation allow-prune to its
+	// metadata.generation. An object counts as replaced rather than lost if a new object of the same kind and
+	// namespace is rendered whose name differs only after the last hyphen. Zero means 0.5; 1 or more means
+	// no limit.
 	PruneLimit float64
-	// HandoverGrace is how long a dependent is kept that is no longer rendered, so that another
-	// component of the same namespace can take it over; see docs/components.md. Zero means 5 seconds; a
-	// negative value means that it is deleted at once, unless another component has recorded it already.
+	// HandoverGrace is how long a dependent that is no longer rendered is kept, so that another component
+	// of the same namespace can take it over; see docs/components.md. Zero means 5 seconds. A negative value
+	// means that it is deleted at once, unless another component has recorded it.
 	HandoverGrace time.Duration
-	// Inventory says how inventories are kept.
+	// Inventory says how inventories are stored.
 	Inventory InventoryOptions
-	// ManagedTypes are types that components add to the API in other ways than by a
-	// CustomResourceDefinition or an APIService among their dependents, for example because a
-	// dependent installs it. Group and kind may be "*". Dependents of these types are applied last
-	// and deleted first, and no component is deleted while objects of others exist of them.
+	// ManagedTypes are types that dependents add to the API by themselves, for example because a
+	// Deployment installs a CustomResourceDefinition. Group and kind may be "*". Dependents of these types
+	// are applied last and deleted first. A component is not deleted while others have objects of them.
 	ManagedTypes []api.TypeInfo
-	// ProtectDefinitions has the API server refuse to delete a CustomResourceDefinition that is a dependent,
-	// whoever asks for it: all its objects would be deleted with it. The operator puts up a
-	// ValidatingAdmissionPolicy for that, which is called after it: "<name>.definitions". A definition is
-	// released by the annotation release, with its UID as the value; components do that when they may
-	// delete it, and protect it again if they render it a minute later. The policy stays until somebody deletes it, and has no effect without definitions.
+	// ProtectDefinitions protects each CustomResourceDefinition among the dependents from deletion by
+	// anybody, because its objects would be deleted with it. The operator creates a
+	// ValidatingAdmissionPolicy named "<name>.definitions". To release a definition, set its annotation
+	// release to its UID. Components do this when they may delete it, and protect it again if they still
+	// render it a minute later. The policy outlives the components; see docs/components.md.
 	ProtectDefinitions bool
-	// Scheme adds types that the renderer returns to those that the manager's scheme knows. Nil adds
-	// none. A [Renderer] can implement SchemeBuilder instead.
+	// Scheme adds types that the renderer returns to those of the manager's scheme. Nil adds none. A
+	// [Renderer] can implement SchemeBuilder instead.
 	Scheme SchemeBuilder
-	// Singleton allows one component in the namespaces that the operator watches: the oldest, or of those
-	// that were created in the same second the first by namespace and name. The others are left alone, and
-	// their condition Ready is False for the reason Singleton and names it.
+	// Singleton allows only one component in the namespaces that the operator watches: the oldest one. Of
+	// several that were created in the same second, it is the first by namespace and name. The others are
+	// not reconciled. Their condition Ready is False with the reason Singleton and names the allowed one.
 	Singleton bool
-	// CorrectInterval is how often a dependent is corrected that others change again at once: after more
-	// than three corrections in five minutes. Zero means once a minute.
+	// CorrectInterval is the time between two corrections of a dependent that others keep changing: one
+	// with more than three corrections in five minutes. Zero means one minute.
 	CorrectInterval time.Duration
-	// RequeueInterval is when a component that is ready is reconciled again although nothing changed,
-	// plus one to five percent. Zero means 10 minutes. A component can say otherwise, see
-	// [RequeueConfiguration].
+	// RequeueInterval is the time between two passes over a ready component without an event. One to five
+	// percent are added. Zero means 10 minutes. [RequeueConfiguration] of a component has priority.
 	RequeueInterval time.Duration
-	// LastObservedAtEvery is how often status.lastObservedAt is written at least. Zero means only
-	// together with another change of the status.
+	// LastObservedAtEvery is the longest time between two writes of status.lastObservedAt. Zero means that
+	// it is written only together with another change of the status.
 	LastObservedAtEvery time.Duration
 	// Timeout is how long dependents may take to become ready before the component's state is
-	// Error. Zero means the requeue interval. A component can say otherwise, see
-	// [TimeoutConfiguration].
+	// Error. Zero means the requeue interval. [TimeoutConfiguration] of a component has priority.
 	Timeout time.Duration
 	// WaveTimeout is how long the dependents of one wave may take to become ready before the component's
-	// state is Error. Zero means that only Timeout counts. A component can say otherwise, see
-	// [WaveTimeoutConfiguration], and the annotation timeout of a dependent limits how long that one takes.
+	// state is Error. Zero means that only Timeout counts. [WaveTimeoutConfiguration] of a component has
+	// priority. The annotation timeout sets a limit for a single dependent.
 	WaveTimeout time.Duration
 	// Kubeconfigs says what the kubeconfigs of components may contain.
 	Kubeconfigs KubeconfigOptions
-	// DeleteAsOperator deletes the dependents of a component without impersonation if the user who is
-	// impersonated is not allowed to, as it is when its role binding is deleted with the namespace. Then
-	// they are deleted as the operator, or as the user of the kubeconfig. Otherwise the deletion waits for
-	// the permission.
+	// DeleteAsOperator deletes the dependents of a component without impersonation, as the operator or as
+	// the user of the kubeconfig, if the impersonated user is not allowed to. This happens when its role
+	// binding is deleted with the namespace. False means that the deletion waits for the permission.
 	DeleteAsOperator bool
-	// DependentEvents has an event recorded about each dependent in the operator's own cluster that is created,
-	// updated or deleted, or that could not be. Each is one more request to the API server. The annotation
-	// disable-events of a component, set to "true", switches them off, and those about the component, too.
+	// DependentEvents records an event for each successful or failed creation, update and deletion of a
+	// dependent in the operator's own cluster. Each event is a request to the API server. The annotation
+	// disable-events: "true" of a component switches off these events and those about the component.
 	DependentEvents bool
-	// Health judges dependents of kinds whose status is not understood as it is. Nil means none. An
-	// object can say otherwise in its annotation health, a map with the fields of
-	// [health.Expressions]. No rule is possible for kinds that have no status, such as ConfigMap.
+	// Health contains rules for the health of dependents by kind. Nil means that there are none. The
+	// annotation health of an object, a map with the fields of [health.Expressions], has priority. Kinds
+	// without a status, such as ConfigMap, cannot have a rule.
 	Health map[schema.GroupKind]health.Expressions
-	// HealthCompiler compiles Health and the annotations; use cel.Compiler{} of package health/cel. Nil
-	// means that there may be neither.
+	// HealthCompiler compiles Health and the annotations. Use cel.Compiler{} of package health/cel. Nil
+	// means that rules are rejected.
 	HealthCompiler health.Compiler
-	// Drivers manage dependents that are no Kubernetes objects: what a renderer adds of their kinds goes
-	// to them. external.Nodes makes one for a kind of external resources. A driver must stay as long as an
-	// inventory has dependents of its kind; without it, they are neither deleted nor forgotten.
+	// Drivers manage dependents that are external resources; external.Nodes makes one for a kind. A driver
+	// must stay as long as an inventory lists dependents of its kind. Without it, they are neither deleted
+	// nor forgotten.
 	Drivers []node.Driver
-	// Loop tunes the loop. Its Name defaults to the kind in lower case.
+	// Loop configures the loop. Its Name defaults to the kind in lower case.
 	Loop loop.Options[T]
 }
 
@@ -165,7 +161,7 @@ func (o Options[T]) finalizer() string {
 	return o.Name + "/finalizer"
 }
 
-// Trigger has a component reconciled now, if it exists.
+// Trigger asks for a pass over a component now, if it exists.
 func (c *Controller[T]) Trigger(namespace, name string) {
 	c.waker.Objects(types.NamespacedName{Namespace: namespace, Name: name})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// ReconcilerOptions tune a [Reconciler]. The zero value suits most.
+// ReconcilerOptions configure a [Reconciler]. The zero value suits most.
 type ReconcilerOptions struct {
 	// CreateMissingNamespaces says whether namespaces of dependents are created that do not exist and
 	// are not dependents themselves. Nil means true. They are never deleted.
@@ -26,10 +26,9 @@ type ReconcilerOptions struct {
 	Kinds []schema.GroupVersionKind
 	// Kubeconfigs says what the kubeconfigs of components may contain. See [Options].
 	Kubeconfigs KubeconfigOptions
-	// DependentEvents has events recorded about dependents. See [Options].
+	// DependentEvents records events about dependents. See [Options].
 	DependentEvents bool
-	// LastObservedAtEvery is how often status.lastObservedAt is written at least. Zero means only
-	// together with another change of the status.
+	// LastObservedAtEvery is the longest time between two writes of status.lastObservedAt. See [Options].
 	LastObservedAtEvery time.Duration
 }
 
@@ -41,8 +40,8 @@ type Reconciler[T Component] struct {
 
 // NewReconciler makes the controller of one kind of components, with the interfaces of
 // component-operator-runtime. The name is that of [Options]: a DNS name that identifies the operator in
-// the cluster. It differs from [New] in one default: dependents are replaced as a whole (update policy
-// replace), where New applies them and leaves fields of others alone (ssa-override).
+// the cluster. One default differs from [New]: dependents are replaced as a whole (update policy replace)
+// instead of being applied on the server side (ssa-override).
 //
 // It panics if the generator is nil. Any other problem is an error of SetupWithManager.
 func NewReconciler[T Component](name string, resourceGenerator Generator, options ReconcilerOptions) *Reconciler[T] {

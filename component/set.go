@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// Set is the dependents that a component is to have. The zero value is empty: it asks for none.
+// Set is the set of dependents that a component should have. The zero value is empty.
 type Set struct{ dependents []*Dependent }
 
 // Objects returns the set of these objects, typed or unstructured.
@@ -29,16 +29,16 @@ func Objects(objects ...client.Object) Set {
 	return s
 }
 
-// Add adds an object, typed or unstructured. Without a namespace it goes to that of the request. What is
-// set on the returned Dependent has priority over annotations of the object.
+// Add adds an object, typed or unstructured. Its namespace defaults to that of the request. Settings of the
+// returned Dependent have priority over annotations of the object.
 func (s *Set) Add(obj client.Object) *Dependent {
 	d := &Dependent{object: obj, settings: map[string]string{}}
 	s.dependents = append(s.dependents, d)
 	return d
 }
 
-// Dependent is an object of a [Set], and how it is treated. Each method sets what an annotation of the
-// object can set, too, and returns the Dependent.
+// Dependent is an object of a [Set] with its settings. Each method is equivalent to an annotation of the
+// object, and returns the Dependent.
 type Dependent struct {
 	object   client.Object
 	settings map[string]string
@@ -48,12 +48,12 @@ type Dependent struct {
 	build func(observed client.Object) (client.Object, error)
 }
 
-// From adds an object that is made from what is observed of another dependent: of an external resource, for
-// example its address. That is n as it was when it was last ready, with its status. The object is added when n is
-// ready for the first time, and applied after it; before that nothing is pruned. If build returns nil, there is
-// no object. What build is given must not be secret: it comes from the status of the component.
+// From adds an object that is built from the observed state of n, for example from the address of an external
+// resource. build gets n, with its status, as it was when it was last ready. The object is added when n is
+// ready for the first time, and is applied after n. Nothing is pruned before that. If build returns nil, no
+// object is added. The observed state is stored in the component's status, so it must not contain secrets.
 //
-// Only dependents with a driver can be observed, see [Options].Drivers; O is the type that was added.
+// n must have a driver; see [Options].Drivers. O is the type that was added.
 func From[O client.Object](s *Set, n *Dependent, build func(observed O) client.Object) *Dependent {
 	d := s.Add(nil).After(n)
 	d.from = n
@@ -103,27 +103,27 @@ func (d *Dependent) absent() bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// After has the object applied when the others are ready, and deleted before them. The annotation is
+// After applies the object when the others are ready, and deletes it before them. The annotation is
 // depends-on.
 func (d *Dependent) After(others ...*Dependent) *Dependent {
 	d.after = append(d.after, others...)
 	return d
 }
 
-// Wave has the object applied when all objects of lower waves are ready. Without it the wave is 0. The
-// annotation is apply-order.
+// Wave applies the object when all objects of lower waves are ready. The default is 0. The annotation is
+// apply-order.
 func (d *Dependent) Wave(n int16) *Dependent { return d.order("apply-order", n) }
 
-// PurgeAfter has the object deleted at the end of a wave. The annotation is purge-order.
+// PurgeAfter deletes the object at the end of a wave. The annotation is purge-order.
 func (d *Dependent) PurgeAfter(n int16) *Dependent { return d.order("purge-order", n) }
 
-// DeleteWave has the object deleted when all objects of lower waves are gone. Without it the wave is 0.
-// The annotation is delete-order.
+// DeleteWave deletes the object when all objects of lower delete waves are gone. The default is 0. The
+// annotation is delete-order.
 func (d *Dependent) DeleteWave(n int16) *Dependent { return d.order("delete-order", n) }
 
-// Timeout limits how long the object may take to become ready after it was applied: then the component's state
-// is Error until it is. Without it only the timeouts of the wave and the component count. The annotation is
-// timeout.
+// Timeout is the time in which the object must become ready after it was applied. After that, the component's
+// state is Error until the object is ready. By default, only the timeouts of the wave and of the component
+// apply. The annotation is timeout.
 func (d *Dependent) Timeout(limit time.Duration) *Dependent {
 	d.settings["timeout"] = limit.String()
 	return d
@@ -134,7 +134,7 @@ func (d *Dependent) order(name string, n int16) *Dependent {
 	return d
 }
 
-// Policies sets policies of the object; those that are empty stay as they were.
+// Policies sets the policies of the object that are not empty in p.
 func (d *Dependent) Policies(p api.Policies) *Dependent {
 	for name, value := range map[string]string{
 		"adoption-policy": string(p.AdoptionPolicy), "reconcile-policy": string(p.ReconcilePolicy),
@@ -148,9 +148,9 @@ func (d *Dependent) Policies(p api.Policies) *Dependent {
 	return d
 }
 
-// Annotated returns the objects as the operator of a name gets them: what was set on a [Dependent] is an
-// annotation with that name as its prefix. Objects of which something was set are copies. The scheme names the
-// kinds of typed objects that others come after.
+// Annotated returns the objects with the settings of each [Dependent] as annotations, whose prefix is the
+// operator's name. Objects with settings are copied. The scheme must know the types of objects that others
+// come after.
 func (s *Set) Annotated(operator string, scheme *runtime.Scheme) ([]client.Object, error) {
 	out := make([]client.Object, 0, len(s.dependents))
 	for i, d := range s.dependents {
