@@ -65,9 +65,10 @@ func (r *Run[T]) Report(report conditions.Report) { r.pass.reported = &report }
 // The loop records events for transitions of the status by itself.
 func (r *Run[T]) Event(kind, reason, note string) { r.pass.event(kind, reason, note) }
 
-// Certain makes sure that the object is no old copy, before an effect that an old copy must not have: the cache of a process
-// that has just started may be behind. If it is, the error is [Outdated]: return it in [Fail]. It reads the object from
-// the API server, unless the process has done so before or has written the object.
+// Certain makes sure that r.Obj is not outdated, because the cache of a process that has just started may lag
+// behind. Call it before an effect that would do harm for an outdated object. If the object is outdated, the
+// error is [Outdated]: return it in [Fail]. Certain reads the object from the API server, unless the process has
+// done so before or has written the object.
 func (r *Run[T]) Certain(ctx context.Context) error { return r.pass.certain(ctx) }
 
 // Persist writes changes of annotations and labels now instead of at the end of the pass: what is needed
