@@ -56,14 +56,9 @@ A pure function, [` + "`decide.Next`" + `](../external/internal/decide/decide.go
 external resource. It is a table of 32 rows and an initial observation. Traces name the row, as in ` + "`D-13`" + `.
 This page explains each row by examples.
 
-| Column | Content |
-|---|---|
-| Situation | the facts that matter |
-| Why | the reason for the decision |
-| Action | what the engine does now: a call of the driver, a write to Kubernetes, ` + "`wait`" + `, or ` + "`stop`" + ` until something changes |
-| State, reason | what the status says meanwhile; ` + "`same`" + ` leaves the state as it is |
-| Conditions | conditions that become True (+) or False (-) |
-| Next pass | what triggers it, if nothing is left to do |
+**Action** is what the engine does now: a call of the driver, a write to Kubernetes, ` + "`wait`" + `, or ` + "`stop`" + ` until
+something changes. **State, reason** are what the status says meanwhile; ` + "`same`" + ` keeps the state. **Conditions**
+become True (+) or False (-). **Next pass** is its trigger, if there is nothing left to do now:
 
 | Next pass | Due |
 |---|---|
@@ -86,7 +81,7 @@ func TestDecisions(t *testing.T) {
 	b.WriteString(decisionsPreface)
 	examples := table()
 	for row, title := range rowTitles() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Situation | Why | Action | State, reason | Conditions | Next pass |\n|---|---|---|---|---|---|\n", Row(row), title)
+		fmt.Fprintf(&b, "\n## %s %s\n\n| Situation | Why | Action | State, reason | Conditions | Next pass |\n|---|---|---|---|---|---|\n", Row(row), title)
 		n := 0
 		for _, name := range slices.Sorted(maps.Keys(examples)) {
 			e := examples[name]
