@@ -212,15 +212,15 @@ func (o *owners) drop(match func(entry) bool, set fields) {
 	o.entries = kept
 }
 
-// rename has entries name another version than those that are not served. Entries of one manager that are about the
-// same then become one.
-func (o *owners) rename(served map[any]bool, to string) {
+// rename has the entries that match name another version. Entries of one manager that are about the same then become
+// one.
+func (o *owners) rename(match func(entry) bool, to string) {
 	same := func(a, b entry) bool {
 		return a["manager"] == b["manager"] && a["operation"] == b["operation"] && a["subresource"] == b["subresource"] && a["apiVersion"] == b["apiVersion"]
 	}
 	var kept []entry
 	for _, e := range o.entries {
-		if !served[e["apiVersion"]] {
+		if match(e) {
 			e = maps.Clone(e)
 			e["apiVersion"] = to
 		}
