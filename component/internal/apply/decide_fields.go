@@ -279,3 +279,58 @@ func parents(paths []fingerprint.Path) []fingerprint.Path {
 	}
 	return out
 }
+
+// defaults are the fields at some paths that an object has, that the manifest does not have, and that nobody owns.
+func defaults(manifest, live map[string]any, own *owners, paths [][]string) fields {
+	set := fields{}
+	for _, path := range paths {
+		parent, name := path[:len(path)-1], path[len(path)-1]
+		ours, is := nested(manifest, parent)
+		there, was := nested(live, parent)
+		if !is || !was || ours[name] != nil || there[name] == nil || own.owned(path) {
+			continue
+		}
+		found := fields{"f:" + name: fieldsOf(there[name])}
+		for _, outer := range slices.Backward(parent) {
+			found = fields{"f:" + outer: found}
+		}
+		set = union(set, found)
+	}
+	return set
+}
+
+// fieldsOf are the fields of a value, if it is a map.
+func fieldsOf(value any) fields {
+	set := fields{}
+	if m, ok := value.(map[string]any); ok {
+		for name, inner := range m {
+			set["f:"+name] = fieldsOf(inner)
+		}
+		set["."] = fields{}
+	}
+	return set
+}
+
+// nested returns a map in an object.
+func nested(object map[string]any, path []string) (map[string]any, bool) {
+	for _, name := range path {
+		inner, ok := object[name].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		object = inner
+	}
+	return object, true
+}
+
+// owned reports whether anybody owns a field or something below it.
+func (o *owners) owned(path []string) bool {
+	elements := make(fingerprint.Path, len(path))
+	for i, name := range path {
+		elements[i] = "f:" + name
+	}
+	return slices.ContainsFunc(o.entries, func(e entry) bool {
+		_, ok := at(e.fields(), elements)
+		return ok
+	})
+}

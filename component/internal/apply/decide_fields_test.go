@@ -56,6 +56,23 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+func TestDefaults(t *testing.T) {
+	live := map[string]any{"spec": map[string]any{
+		"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%"}, "theirs": "x"},
+		"ours":     "x",
+	}}
+	own := &owners{entries: []entry{{"manager": "them", "fieldsV1": fields{"f:spec": fields{"f:strategy": fields{"f:theirs": fields{}}}}}}}
+	manifest := map[string]any{"spec": map[string]any{"strategy": map[string]any{"type": "Recreate"}, "ours": "y"}}
+	got := defaults(manifest, live, own, [][]string{
+		{"spec", "strategy", "theirs"}, {"spec", "ours"}, {"spec", "absent"}, {"status", "phase"}, {"spec", "strategy", "type", "x"},
+		{"spec", "strategy", "rollingUpdate"},
+	})
+	want := fields{"f:spec": fields{"f:strategy": fields{"f:rollingUpdate": fields{".": fields{}, "f:maxSurge": fields{}}}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestTools(t *testing.T) {
 	for manager, want := range map[string]bool{
 		"kubectl": true, "kubectl-edit": true, "kubectl-client-side-apply": true, "helm": true,

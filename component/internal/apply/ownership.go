@@ -59,7 +59,8 @@ func (c *Client) disown(ctx context.Context, ref Ref, uid types.UID) error {
 
 // mend applies a manifest that the API server refused because it would be invalid together with what
 // others wrote: a list with two items of one name, or two sources in one volume. What they wrote there is
-// taken over first. The error is the one of the refusal if it has another cause.
+// taken over first. If others wrote nothing there, it may be a default of the API server that is in the way.
+// The error is the one of the refusal if it has another cause.
 func (c *Client) mend(ctx context.Context, m *unstructured.Unstructured, o Options, refusal error) (*unstructured.Unstructured, error) {
 	live, err := c.Get(ctx, RefOf(m))
 	if err != nil {
@@ -76,9 +77,23 @@ func (c *Client) mend(ctx context.Context, m *unstructured.Unstructured, o Optio
 	}
 	own := ownersOf(live.Object, c.manager)
 	if moved := claim(own); len(moved) == 0 {
-		return nil, refusal
+		return c.withoutDefaults(ctx, m, live, o, refusal)
 	}
 	if _, err := c.reassign(ctx, live, func(own *owners) { claim(own) }); err != nil {
+		return nil, err
+	}
+	return c.apply(ctx, m, o)
+}
+
+// withoutDefaults applies a manifest without fields that the API server set by itself, such as the
+// parameters of a rolling update in a Deployment whose strategy is to be Recreate. An apply leaves what nobody
+// owns. So the manager owns them first: then an apply without them removes them.
+func (c *Client) withoutDefaults(ctx context.Context, m, live *unstructured.Unstructured, o Options, refusal error) (*unstructured.Unstructured, error) {
+	set := defaults(m.Object, live.Object, ownersOf(live.Object, c.manager), refusedFields(refusal))
+	if len(set) == 0 {
+		return nil, refusal
+	}
+	if _, err := c.reassign(ctx, live, func(own *owners) { own.give(set, m.GetAPIVersion()) }); err != nil {
 		return nil, err
 	}
 	return c.apply(ctx, m, o)

@@ -66,6 +66,21 @@ func Unserved(err error) bool {
 	return false
 }
 
+// refusedFields are the fields that a refusal names, as paths of names. Those in lists are left out.
+func refusedFields(err error) [][]string {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.Status().Details == nil {
+		return nil
+	}
+	var all [][]string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field != "" && !strings.Contains(cause.Field, "[") {
+			all = append(all, strings.Split(cause.Field, "."))
+		}
+	}
+	return all
+}
+
 // isUIDRefused reports whether an apply was refused because the object has another uid.
 func isUIDRefused(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
