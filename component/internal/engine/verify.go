@@ -43,6 +43,8 @@ func (p *pass) suspicious(m *member, live projection.Object) bool {
 		return false
 	case projection.MetadataOnly(liveKey(m.item).GroupKind):
 		return live.Print.Owned == base.Owned && live.Version != version
+	case live.Translated:
+		return live.Print.Owned == base.Owned && live.Print != base && !replaces(m)
 	}
 	return replaces(m) && live.Content != fingerprint.Hash{} && live.Content != base.Owned
 }
@@ -80,6 +82,8 @@ func (p *pass) drifted(m *member, live projection.Object) bool {
 	case base == fingerprint.Print{}:
 		return true
 	case projection.MetadataOnly(liveKey(m.item).GroupKind):
+		return live.Print.Owned != base.Owned || m.altered
+	case live.Translated && !replaces(m):
 		return live.Print.Owned != base.Owned || m.altered
 	case replaces(m) && live.Content != fingerprint.Hash{}:
 		return m.altered

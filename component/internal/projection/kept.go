@@ -31,8 +31,8 @@ type kept struct {
 	ended   bool
 	// replicas: see Replicas.
 	replicas bool
-	// released: see Released.
-	released bool
+	// released and translated: see Released and Translated.
+	released, translated bool
 	// rest is what most objects do not have; nil if there is nothing of that.
 	rest *remainder
 }
@@ -95,7 +95,7 @@ func packDigest(text string) (d digest, rest string) {
 
 // keep returns what is stored of an object with a key.
 func keep(o Object, key Key) *kept {
-	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus, replicas: o.Replicas, released: o.Released, ended: o.Ended}
+	k := &kept{generation: o.Generation, print: o.Print, content: o.Content, leaving: o.Leaving, reset: o.Reset, plain: o.PlainStatus, replicas: o.Replicas, released: o.Released, ended: o.Ended, translated: o.Translated}
 	r := remainder{finalizers: o.Finalizers}
 	var text string
 	k.uid, r.uid = packUID(o.UID)
@@ -117,7 +117,7 @@ func keep(o Object, key Key) *kept {
 // object returns the object with a key that is kept.
 func (k *kept) object(key Key) *Object {
 	o := &Object{
-		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain, Replicas: k.replicas, Released: k.released, Ended: k.ended,
+		UID: k.uid.get(), Version: k.version.get(), Generation: k.generation, Leaving: k.leaving, Print: k.print, Reset: k.reset, PlainStatus: k.plain, Replicas: k.replicas, Released: k.released, Ended: k.ended, Translated: k.translated,
 		Content: k.content, Health: health.Result{Status: health.Current},
 	}
 	r := k.rest
@@ -153,5 +153,5 @@ func (k Key) itemKey() string {
 func (o *Object) differs(other *Object) bool {
 	return o.UID != other.UID || o.Leaving != other.Leaving || o.Ended != other.Ended || o.Released != other.Released || o.Owner != other.Owner || o.Digest != other.Digest ||
 		o.Print != other.Print || o.Content != other.Content || o.Health != other.Health || o.Leaving && len(o.Finalizers) != len(other.Finalizers) ||
-		o.Print.Values == (fingerprint.Hash{}) && o.Version != other.Version
+		(o.Print.Values == (fingerprint.Hash{}) || o.Translated || other.Translated) && o.Version != other.Version
 }

@@ -27,7 +27,7 @@ func TestKept(t *testing.T) {
 			Version: pick(rng, "", "1", "007", "0", "18446744073709551615", "99999999999999999999", "x1"), Generation: int64(rng.IntN(3)),
 			Owner:   pick(rng, "", of("c/shop/a"), of("c/shop/b"), "c/shop/a@u /ConfigMap/other/x", "somebody", "a b c", " ", of("")),
 			Digest:  pick(rng, "", "once", "aaaaaaaaaaaaaaaaaaaaaaaaaa", "mzxw6ytboi2dgnrvgy3tqojqge", "mzxw6ytboi2dgnrvgy3tqojqge@7", "MZXW6YTBOI2DGNRVGY3TQOJQGE"),
-			Leaving: rng.IntN(2) == 0, Reset: rng.IntN(2) == 0, PlainStatus: rng.IntN(2) == 0, Replicas: rng.IntN(2) == 0, Released: rng.IntN(2) == 0, Ended: rng.IntN(2) == 0,
+			Leaving: rng.IntN(2) == 0, Reset: rng.IntN(2) == 0, PlainStatus: rng.IntN(2) == 0, Replicas: rng.IntN(2) == 0, Released: rng.IntN(2) == 0, Ended: rng.IntN(2) == 0, Translated: rng.IntN(2) == 0,
 			Print:   fingerprint.Print{Owned: fingerprint.Hash{byte(rng.IntN(2))}, Values: fingerprint.Hash{7: byte(rng.IntN(2))}},
 			Content: fingerprint.Hash{byte(rng.IntN(2))},
 			Health:  health.Result{Status: health.Status(pick(rng, string(health.Current), string(health.Failed))), Why: pick(rng, "", "has failed")},

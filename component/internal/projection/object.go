@@ -43,6 +43,9 @@ type Object struct {
 	Digest string
 	// Print identifies what we own of it, with our values unless the object is watched without them.
 	Print fingerprint.Print
+	// Translated: it was seen in another version than the one in which it was applied. That one may have other
+	// fields, so a Print that is not the expected one tells nothing.
+	Translated bool
 	// Reset: managedFields were removed once, so that what the operator applied before counts as
 	// another's, too.
 	Reset bool
@@ -96,6 +99,7 @@ func MetadataOnly(kind schema.GroupKind) bool { return health.Immediate(kind) }
 func (n Names) Of(u *unstructured.Unstructured) Object {
 	o := n.metadata(u)
 	o.Print, _ = fingerprint.Of(u.Object, n.Manager, metav1.ManagedFieldsOperationApply)
+	o.Translated = n.translated(u)
 	o.Content, _ = fingerprint.OfContent(u.Object, n.Manager)
 	o.PlainStatus, o.Replicas = plainStatus(u), n.ownsReplicas(u)
 	o.Ended = hasEnded(u)
@@ -107,6 +111,14 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 		o.Health = health.Of(u, hints, rule)
 	}
 	return o
+}
+
+// translated reports whether an object is in another version than the one in which it was applied.
+func (n Names) translated(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(managed(u), func(item any) bool {
+		entry, _ := item.(map[string]any)
+		return entry["manager"] == n.Manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) && entry["apiVersion"] != u.GetAPIVersion()
+	})
 }
 
 // ofMetadata returns what is kept of an object of which only the metadata is known.
