@@ -445,6 +445,11 @@ func TestErrorsAreOneSentence(t *testing.T) {
 			},
 			says: []string{"is damaged", "restore it from a copy, or remove it"},
 		},
+		"fewer than no nodes": {
+			why:  "-1 is none",
+			args: func(*testing.T) []string { return []string{"--nodes", "-2"} },
+			says: []string{"-nodes -2", "use -1 for none"},
+		},
 		"unknown argument": {
 			why:  "a forgotten dash is not ignored",
 			args: func(*testing.T) []string { return []string{"data"} },
