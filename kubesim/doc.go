@@ -1,25 +1,23 @@
-// Package kubesim is a Kubernetes API server for tests that starts in milliseconds: the real
-// one's own code, on memory, in the test's process.
+// Package kubesim is a Kubernetes API server for tests that starts in milliseconds. It runs the code of the real
+// API server in the test's process, with storage in memory.
 //
-// [New] makes a cluster and [Cluster.Config] tells how to reach it; from there on clients,
-// informers and whole managers are what they are with any other cluster. Defaulting, pruning,
-// validation, CEL rules, status and scale subresources, server-side apply, finalizers, watches
-// and discovery are not modelled but executed, for the built-in kinds and for those of CRDs.
+// [New] starts a cluster, and [Cluster.Config] returns how to reach it. Clients, informers and managers work as with
+// any other cluster. Built-in kinds and those of CRDs have defaulting, pruning, validation, CEL rules, status and scale
+// subresources, server-side apply, finalizers, watches and discovery.
 // Nothing is downloaded, no port is opened, and nothing is left behind. The first cluster of a
-// process answers its first request after about 42 ms on two cores, later ones after 6 ms;
+// process answers its first request after about 42 ms on two cores, later ones after 6 ms.
 // BenchmarkFirstCluster and BenchmarkFirstRequest measure it.
 //
-// Inside [testing/synctest.Test] the cluster lives in the bubble's virtual time: events expire
-// after an hour and leases run out without anybody waiting. A cluster belongs to the bubble in
-// which it was made. Events that are recorded about one object while the time stands still get different names,
-// as they would if it went on.
+// Inside [testing/synctest.Test], the cluster has the bubble's virtual time: events expire
+// after an hour and leases run out without waiting. A cluster belongs to the bubble in
+// which it was made. Events about one object get different names, also while the time stands still.
 //
-// The garbage collector and the deletion of namespaces act by themselves after each write.
-// There are no other controllers, no scheduler and no kubelet: Deployments make no Pods, and a Pod stays
-// Pending until a test says otherwise. Webhooks are called if [Cluster.ServeWebhooks] says who answers;
-// admission policies are stored, not evaluated. Logs, exec and proxies need a kubelet, so they are missing.
-// A namespace gets no service account named default, because a controller makes it in a real
-// cluster: Pods do without, and a test that wants one creates it.
+// The garbage collector and the deletion of namespaces act after each write.
+// There are no other controllers, no scheduler and no kubelet. Deployments make no Pods, and a Pod stays
+// Pending until a test writes its status. Webhooks are called if [Cluster.ServeWebhooks] says who answers.
+// Admission policies are stored and ignored. Logs, exec and proxies are missing, because they need a kubelet.
+// A namespace has no service account named default, because a controller makes it in a real
+// cluster. Pods work without it; a test that wants one creates it.
 //
 // OpenAPI documents are made when somebody asks, which takes a fraction of a second.
 //

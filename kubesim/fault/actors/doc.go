@@ -7,6 +7,6 @@
 //		...
 //	}
 //
-// They act as soon as the operator has nothing to do, one after another, and write what the real ones write, except
-// where their documentation says otherwise. The cluster's garbage collector always runs.
+// They act when the operator has nothing to do, one after another. They write what the real controllers write, except
+// where their documentation says something else. The garbage collector always runs.
 package actors
