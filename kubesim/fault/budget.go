@@ -3,7 +3,6 @@ package fault
 import (
 	"flag"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -60,35 +59,6 @@ func clockFor(now, deadline time.Time, o options) clock {
 func allowed(left time.Duration, later int) time.Duration {
 	left -= min(margin, left/8)
 	return left - min(reserve*time.Duration(later), left/2)
-}
-
-// announce says how many schedules are played and about how long they take, if that is not soon over. Lines that follow know it
-// better, when some were played: the undisturbed run may take more or less.
-func (e *exploration) announce() {
-	workers := e.options.workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	c := &e.clock
-	n := c.all - c.skipped
-	if e.cost*time.Duration(n)/time.Duration(workers) >= interval || e.teller.isLoud() {
-		e.teller.say(announcement(n, workers, e.cost))
-	}
-	e.teller.begin(part{what: "schedules", schedules: true, skipped: c.skipped, all: c.all, until: c.until})
-}
-
-// announcement is what is said before so many schedules are played. The estimate is one in which no worker waits for a processor.
-func announcement(schedules, workers int, one time.Duration) string {
-	return fmt.Sprintf("%s to play, about %s if each takes as long as the undisturbed run (%.2f s on %s)",
-		plural(schedules, "schedule"), roughly(one*time.Duration(schedules)/time.Duration(workers)), one.Seconds(), plural(workers, "worker"))
-}
-
-// roughly is a time as precise as an estimate may be: "40s", "6m" or "1h12m".
-func roughly(d time.Duration) string {
-	if d < 2*time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
 // sift leaves out what is not to be played: what another exploration has played, and what is too much.

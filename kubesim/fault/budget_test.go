@@ -140,22 +140,3 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
-
-// TestAnnouncement proves that before the first schedule it is said how many there are and about how long they take.
-func TestAnnouncement(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		schedules, workers int
-		one                time.Duration
-		want               string
-	}{
-		{1418, 2, 500 * time.Millisecond, "1418 schedules to play, about 6m if each takes as long as the undisturbed run (0.50 s on 2 workers)"},
-		{80, 1, 504 * time.Millisecond, "80 schedules to play, about 40s if each takes as long as the undisturbed run (0.50 s on 1 worker)"},
-		{8640, 1, 500 * time.Millisecond, "8640 schedules to play, about 1h12m if each takes as long as the undisturbed run (0.50 s on 1 worker)"},
-		{1, 4, 10 * time.Millisecond, "1 schedule to play, about 0s if each takes as long as the undisturbed run (0.01 s on 4 workers)"},
-	} {
-		if got := announcement(test.schedules, test.workers, test.one); got != test.want {
-			t.Errorf("got  %s\nwant %s", got, test.want)
-		}
-	}
-}

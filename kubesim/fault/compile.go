@@ -46,7 +46,7 @@ func newExploration(t *testing.T, s *Scenario, o options) (*exploration, error) 
 		return nil, err
 	}
 	e := &exploration{
-		t: t, scenario: s, options: o, roles: c.Roles, pages: *htmlFlag, teller: newTeller(s.Name),
+		t: t, scenario: s, options: o, roles: c.Roles, teller: newTeller(s.Name),
 		judge: &judge.Judge{Scenario: s.Name, Test: t.Name(), Whole: *callsFlag, Waived: o.waivedIDs()},
 	}
 	e.converted = convertByTypes(c.CRDs, c.Scheme)

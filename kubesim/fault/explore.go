@@ -35,7 +35,6 @@ type exploration struct {
 	clock      clock
 	teller     *teller
 	told       map[string]bool // the groups of findings that the teller knows
-	cost       time.Duration   // of one run, in real time
 
 	reference run.Result // the undisturbed run
 	unfit     run.Result // the undisturbed run that did not come to its end; none if all did
@@ -49,8 +48,6 @@ type exploration struct {
 	raced     map[int]bool                  // the races that changed something; nil if none were played
 	converted []string                      // CRDs that the operator converts although their manifests do not say so
 	report    Report
-	pages     string          // the folder for a page; "" writes none
-	played    []report.Played // what the page shows
 }
 
 // explore plays the undisturbed run, then all schedules.
@@ -87,7 +84,7 @@ func (e *exploration) explore() (Report, error) {
 		e.report.Pruned[Rule(rule)] += n
 	}
 	e.report.Took = time.Since(e.clock.began)
-	return e.report, e.writePage()
+	return e.report, nil
 }
 
 // byWeight orders findings: the worst first, then the shortest.
@@ -195,7 +192,7 @@ func (e *exploration) playAll() error {
 		e.list(jobs)
 		return nil
 	}
-	e.announce()
+	e.teller.begin(part{what: "schedules", schedules: true, skipped: e.clock.skipped, all: e.clock.all, until: e.clock.until})
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.over, func(j run.Job, r run.Result) {
 		if r.Void {
 			e.report.Pruned[TooEarly]++
@@ -205,7 +202,7 @@ func (e *exploration) playAll() error {
 		}
 		e.noteRace(j, r)
 		e.noteRenewal(j, r)
-		e.notePlayed(j, r, e.find(j, r))
+		e.find(j, r)
 		collectRarely()
 		e.teller.did()
 	})
@@ -237,58 +234,46 @@ func (e *exploration) unplayed(flag, scenario string) Report {
 
 // jobsOf lists the schedules of a kind.
 func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
+	p := e.plan
+	plans := map[Kind]func() []run.Job{
+		Crashes: p.Crashes, Faults: p.Faults, Stale: p.Stale, Duplicates: p.Duplicates, Delays: p.Delaying, Breaks: p.Breaking,
+		Hangs: p.Hanging, Forgeries: e.forging, Replacements: p.Replacing, Contention: p.Contending, SlowCalls: p.Slowing,
+		Drift: e.drifting, OldCaches: p.Remembering,
+	}
+	if plan := plans[kind]; plan != nil {
+		return plan(), nil
+	}
 	switch kind {
-	case Crashes:
-		return e.plan.Crashes(), nil
-	case Faults:
-		return e.plan.Faults(), nil
-	case Stale:
-		return e.plan.Stale(), nil
-	case Duplicates:
-		return e.plan.Duplicates(), nil
-	case Delays:
-		return e.plan.Delaying(), nil
-	case Breaks:
-		return e.plan.Breaking(), nil
 	case Races:
 		like, err := e.quietRaces()
-		return e.plan.Racing(like), err
+		return p.Racing(like), err
 	case Absences:
 		like, err := e.quietRaces()
-		return e.plan.Absences(like), err
+		return p.Absences(like), err
 	case Panics:
 		return e.panicking()
-	case Hangs:
-		return e.plan.Hanging(), nil
-	case Forgeries:
-		if len(disturb.Statuses(e.reference.Run)) == 0 {
-			e.report.Notes = append(e.report.Notes, nothingToForge)
-		}
-		return e.plan.Forging(), nil
 	case Overtaken:
-		return e.overtaking(e.plan.Overtakings())
-	case Replacements:
-		return e.plan.Replacing(), nil
-	case Contention:
-		return e.plan.Contending(), nil
+		return e.overtaking(p.Overtakings())
 	case LateEffects:
 		return e.timingOut()
-	case SlowCalls:
-		return e.plan.Slowing(), nil
 	case Recoveries:
 		return e.recovering()
 	case LateWrites:
 		return e.arriving()
 	case Freezes:
 		return e.freezing()
-	case Drift:
-		return e.drifting(), nil
-	case OldCaches:
-		return e.plan.Remembering(), nil
 	case Pairs:
-		return e.plan.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
+		return p.Pairs(cmp.Or(e.options.pairs, SampledPairs)), nil
 	}
 	return nil, nil
+}
+
+// forging lists the schedules of [Forgeries], and says so if there is no status to forge.
+func (e *exploration) forging() []run.Job {
+	if len(disturb.Statuses(e.reference.Run)) == 0 {
+		e.report.Notes = append(e.report.Notes, nothingToForge)
+	}
+	return e.plan.Forging()
 }
 
 // drifting lists the schedules of [Drift], and says so if there is nothing that it could do.
@@ -317,17 +302,16 @@ func (e *exploration) play(what string, jobs []run.Job, done func(run.Job, run.R
 	return err
 }
 
-// find adds what a run broke to the findings, and returns their group; "" if it broke nothing.
-func (e *exploration) find(j run.Job, r run.Result) (group string) {
+// find adds what a run broke to the findings, and reports whether it broke anything.
+func (e *exploration) find(j run.Job, r run.Result) bool {
 	if r.Void {
-		return ""
+		return false
 	}
 	f, ok := e.judge.Find(j, r)
-	if !ok {
-		return ""
+	if ok {
+		e.add(f)
 	}
-	e.add(f)
-	return f.Group()
+	return ok
 }
 
 // add adds a finding. The first one in which something is wrong is reported at once, unless it is of the runs that a replay is
@@ -362,7 +346,7 @@ func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
 	e.raced, e.broken = map[int]bool{}, map[run.Racing]bool{}
 	err := e.play("runs with a race at rest", jobs, func(j run.Job, r run.Result) {
 		e.noteRace(j, r)
-		if e.find(run.Job{Schedule: j.Schedule}, r) != "" {
+		if e.find(run.Job{Schedule: j.Schedule}, r) {
 			e.broken[j.Racing] = true
 		}
 		if !r.Void && r.Err == nil {

@@ -119,25 +119,11 @@ func (t *teller) did() {
 	t.now.played++
 }
 
-// isLoud reports whether a line was written.
-func (t *teller) isLoud() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.loud
-}
-
 // say writes a line.
 func (t *teller) say(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.write(text)
-}
-
-// mention writes a line that says nothing of how long it takes.
-func (t *teller) mention(text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line(text)
 }
 
 // count notes that a schedule broke something.

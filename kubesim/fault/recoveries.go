@@ -14,7 +14,7 @@ func (e *exploration) recovering() ([]run.Job, error) {
 	silent.Pruned = map[plan.Rule]int{} // counted with the crashes themselves
 	crashes := silent.Crashes()
 	for i := range crashes {
-		crashes[i].Like, crashes[i].States = e.reference.Run, true
+		crashes[i].States = true
 	}
 	whole, err := e.wholly(run.Job{States: true})
 	if err != nil {
@@ -33,6 +33,9 @@ func (e *exploration) recovering() ([]run.Job, error) {
 func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
 	all := make([]plan.Recovery, len(crashes)) // whichever run ends first
 	said := make([]bool, len(crashes))
+	for i := range crashes {
+		crashes[i].Like = e.reference.Run
+	}
 	e.teller.begin(part{what: "runs that others are planned by", all: len(crashes)})
 	_, err := e.simulation.PlayUntil(e.t, e.options.workers, crashes, e.over, func(j run.Job, r run.Result) {
 		all[j.Number], said[j.Number] = e.plan.NewRecovery(j, r)
@@ -49,32 +52,20 @@ func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
 
 // arriving returns the jobs in which writes of a process that is dead arrive when the next one has begun.
 func (e *exploration) arriving() ([]run.Job, error) {
-	departures := e.plan.Departures()
-	for i := range departures {
-		departures[i].Like = e.reference.Run
-	}
-	all, err := e.recoveries(departures)
+	all, err := e.recoveries(e.plan.Departures())
 	return e.plan.Arriving(all), err
 }
 
 // freezing returns the jobs in which a process stands still at a write and goes on when the next one works, or at any call
 // and goes on by itself.
 func (e *exploration) freezing() ([]run.Job, error) {
-	departures := e.plan.Departures()
-	for i := range departures {
-		departures[i].Like = e.reference.Run
-	}
-	all, err := e.recoveries(departures)
+	all, err := e.recoveries(e.plan.Departures())
 	return slices.Concat(e.plan.Thawing(all), e.plan.Suspending()), err
 }
 
 // timingOut returns the jobs in which writes take effect after their callers got a timeout. Writes that have no effect
 // are played first, to learn whether the operator tries again.
 func (e *exploration) timingOut() ([]run.Job, error) {
-	unanswered := e.plan.Unanswered()
-	for i := range unanswered {
-		unanswered[i].Like = e.reference.Run
-	}
-	all, err := e.recoveries(unanswered)
+	all, err := e.recoveries(e.plan.Unanswered())
 	return e.plan.TimingOut(all), err
 }

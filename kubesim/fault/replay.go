@@ -7,7 +7,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
@@ -24,7 +23,7 @@ func (e *exploration) replay(token string) (Report, error) {
 	if err := e.prepare(); err != nil {
 		return e.report, err
 	}
-	e.report.replay = &report.Replay{Schedule: s.String()}
+	e.report.replay = &replayed{schedule: s.String()}
 	if err := e.judgeUndisturbed(); err != nil || len(s) == 0 {
 		return e.report, err
 	}
@@ -44,7 +43,7 @@ func (e *exploration) replay(token string) (Report, error) {
 	}
 	e.showCalls(played.Run)
 	e.report.Findings = nil // of runs that this one is compared with
-	e.report.replay.Early = played.Void
+	e.report.replay.early = played.Void
 	if s.Has(schedule.Later) && e.scenario.raceSteps()[j.Racing.Race].again != nil {
 		return e.report, e.findAgain(j.Racing, token)
 	}

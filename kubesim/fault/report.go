@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -53,7 +52,7 @@ type Report struct {
 	access *history.Access // nil for an administrator
 	unused []waiver        // that were not needed
 	early  int             // schedules that were played and say nothing
-	replay *report.Replay  // nil if it is of no replay
+	replay *replayed       // nil if it is of no replay
 }
 
 // Played is how many schedules were played: those that Schedules counts, and those that say nothing, because the user came too early
@@ -87,81 +86,11 @@ func newFinding(f judge.Finding) Finding {
 	return Finding{Token: f.Token, Violations: all, Text: f.Text, found: f}
 }
 
-// String describes in one line what was explored, and in further lines what was not played.
-func (r Report) String() string {
-	return report.Summary(r.exploration())
-}
-
-func (r Report) exploration() report.Exploration {
-	pruned := maps.Clone(r.Pruned)
-	if pruned[TooEarly] >= r.early { // those are counted with the ones that were played
-		pruned[TooEarly] -= r.early
-	}
-	e := report.Exploration{
-		Scenario: r.Scenario, Replay: r.replay, Writes: r.Writes, Calls: r.Calls, Took: r.Took,
-		Schedules: counts(r.Schedules), Early: r.early, Pruned: counts(pruned), Masked: r.Masked, Notes: r.Notes,
-	}
-	e.Findings, e.Besides = r.broken()
-	if e.Replay != nil {
-		for _, f := range r.Findings {
-			for _, v := range f.Violations {
-				e.Replay.Broke = append(e.Replay.Broke, string(v.Invariant))
-			}
-		}
-		slices.Sort(e.Replay.Broke)
-		e.Replay.Broke = slices.Compact(e.Replay.Broke)
-	}
-	return e
-}
-
-// broken counts the schedules that broke an invariant, and names what else did.
-func (r Report) broken() (schedules int, besides []string) {
-	whole, roles, atRest := false, false, 0
-	for _, f := range r.Findings {
-		switch s := f.found.Job.Schedule; {
-		case len(s) == 0 && f.Violations[0].Invariant == I15:
-			roles = true
-		case len(s) == 0:
-			whole = true
-		case len(s.Disturbing()) == 0:
-			atRest++
-		default:
-			schedules++
-		}
-	}
-	if whole {
-		besides = append(besides, "the undisturbed run")
-	}
-	if atRest > 0 {
-		besides = append(besides, plural(atRest, "run")+" with a race at rest")
-	}
-	if roles {
-		besides = append(besides, "all runs together")
-	}
-	return schedules, besides
-}
-
-func counts[K ~string](m map[K]int) (all []report.Count) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, report.Count{Name: string(k), N: m[k]})
-	}
-	return all
-}
-
 // texts describes all findings: of those in which the same is wrong one in full, the one with the shortest
 // schedule, and which others show it.
 func (r Report) texts() []string {
-	keys, groups := r.groups()
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = groups[key][0].Text + report.Shown(shownBy(groups[key]))
-	}
-	return texts
-}
-
-// groups are the findings in which the same is wrong, and the names of the groups in the order of the findings.
-func (r Report) groups() (keys []string, groups map[string][]Finding) {
-	groups = map[string][]Finding{}
+	var keys []string
+	groups := map[string][]Finding{}
 	for _, f := range r.Findings {
 		key := f.found.Group()
 		if groups[key] == nil {
@@ -169,7 +98,11 @@ func (r Report) groups() (keys []string, groups map[string][]Finding) {
 		}
 		groups[key] = append(groups[key], f)
 	}
-	return keys, groups
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = groups[key][0].Text + report.Shown(shownBy(groups[key]))
+	}
+	return texts
 }
 
 // shownBy counts the findings of a group by what was disturbed.

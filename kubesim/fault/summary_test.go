@@ -5,7 +5,81 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
+
+// TestSummary proves that a report is one line with all figures, and one for each note.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	of := func(invariant Invariant, s schedule.Schedule) Finding {
+		return Finding{Violations: []Violation{{Invariant: invariant}}, found: judge.Finding{Job: run.Job{Schedule: s}}}
+	}
+	crash, atRest := schedule.Schedule{{Kind: schedule.CrashAfter}}, schedule.Schedule{{Kind: schedule.Later}}
+	tests := map[string]struct {
+		why  string
+		r    Report
+		want string
+	}{
+		"all": {
+			"one line with all figures",
+			Report{
+				Writes: 14, Calls: 61, Took: 3120 * time.Millisecond, Schedules: map[Kind]int{Crashes: 28, Faults: 190, Stale: 0, Races: 9},
+				Pruned: map[Rule]int{SameInstant: 4, NoEffect: 8, NothingHeld: 0},
+			},
+			"x: 14 writes, 61 calls; 227 schedules in 3.1 s: 28 crashes, 190 faults, 9 races; pruned 12 (no effect 8, same instant 4)",
+		},
+		"nothing":  {"singular, and no pruning", Report{Writes: 1, Calls: 1}, "x: 1 write, 1 call; no schedule"},
+		"findings": {"they are counted", Report{Findings: []Finding{of(I1, crash), of(I2, crash)}, Schedules: map[Kind]int{Crashes: 3}}, "x: 0 writes, 0 calls; 3 schedules in 0.0 s: 3 crashes; 2 schedules broke an invariant"},
+		"besides": {
+			"runs that are no schedules are not counted as such",
+			Report{Findings: []Finding{of(I5, nil), of(I1, crash), of(I1, atRest), of(I1, atRest)}, Schedules: map[Kind]int{Crashes: 1}},
+			"x: 0 writes, 0 calls; 1 schedule in 0.0 s: 1 crashes; 1 schedule, the undisturbed run and 2 runs with a race at rest broke an invariant",
+		},
+		"roles": {"no run alone shows what no role allows", Report{Findings: []Finding{of(I15, nil)}}, "x: 0 writes, 0 calls; no schedule; all runs together broke an invariant"},
+		"early": {
+			"the kinds add up to all that was played",
+			Report{early: 2, Schedules: map[Kind]int{Crashes: 3, Races: 4}, Pruned: map[Rule]int{TooEarly: 2}},
+			"x: 0 writes, 0 calls; 9 schedules in 0.0 s: 3 crashes, 4 races, 2 too early to say anything",
+		},
+		"replay": {
+			"what one schedule came to, instead of figures that say nothing of it",
+			Report{Findings: []Finding{of(I3, crash), of(I1, crash), of(I1, crash)}, Pruned: map[Rule]int{TooEarly: 2}, replay: &replayed{schedule: "race@8(1)"}, Notes: []string{"one"}},
+			"x: replayed race@8(1): broke I1, I3\nnote: one",
+		},
+		"replay that holds": {"it is said", Report{replay: &replayed{schedule: "race@8(1)"}}, "x: replayed race@8(1): every invariant held"},
+		"replay of nothing": {"the undisturbed run has no schedule", Report{Findings: []Finding{of(I5, nil)}, replay: &replayed{}}, "x: replayed the undisturbed run: broke I5"},
+		"replay too early": {
+			"it is not taken for one that holds",
+			Report{replay: &replayed{schedule: "race@1(0)", early: true}},
+			"x: replayed race@1(0): says nothing, the user came too early or nobody could notice it",
+		},
+		"notes": {
+			"each is on a line of its own",
+			Report{Masked: []string{"a"}, Notes: []string{"one thing", "another thing that goes on for so long that it does not fit into a line of a hundred columns or so"}},
+			"x: 0 writes, 0 calls; no schedule\nnot compared, as two undisturbed runs differ there (random numbers?): a\nnote: one thing\n" +
+				"note: another thing that goes on for so long that it does not fit into a line of a hundred columns\n  or so",
+		},
+		"masked": {
+			"authors learn of hidden nondeterminism",
+			Report{Masked: []string{"secrets default/a data.password"}},
+			"x: 0 writes, 0 calls; no schedule\nnot compared, as two undisturbed runs differ there (random numbers?): secrets default/a\n  data.password",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.r.Scenario = "x"
+			if diff := cmp.Diff(tt.want, tt.r.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
+			}
+		})
+	}
+}
 
 // TestReplaySummary proves that the summary of a replay says what was played and what it broke, and nothing of runs that it is
 // compared with.

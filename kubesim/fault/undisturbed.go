@@ -108,9 +108,7 @@ func (e *exploration) relate(r *history.Run) {
 // because of that, and the runs.
 func (e *exploration) playAgain(first run.Result) (what string, fields []history.Field, runs []*history.Run, err error) {
 	for n := 1; n < sameRuns && what == ""; n++ {
-		began := time.Now()
 		another, err := e.wholly(run.Job{Later: time.Duration(n) * fourWeeks})
-		e.cost = time.Since(began)
 		if err != nil {
 			return "", nil, nil, err
 		}
@@ -348,7 +346,6 @@ func (e *exploration) judgeUndisturbed() error {
 	for i := range watched.Run.Steps {
 		e.reference.Run.Steps[i].Aged = slices.Concat(watched.Run.Steps[i].Aged, woken[i])
 	}
-	e.report.Notes = append(e.report.Notes, invariant.Recurring(watched.Run)...)
 	if f, ok := e.judge.Silences(watched); ok {
 		e.add(f)
 	}

@@ -69,11 +69,8 @@ func IsAboutSame(a, b *history.Call) bool {
 
 // addCondition writes a condition of a type that is not the operator's, with a new message each time.
 func (o *Others) addCondition(ctx context.Context, w *sandbox.World, c *history.Call) error {
-	u, err := o.box.ObjectOf(c)
+	u, err := o.read(ctx, w, c)
 	if err != nil {
-		return err
-	}
-	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		return err
 	}
 	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")

@@ -129,6 +129,15 @@ func (o *Others) Finish() error {
 	return nil
 }
 
+// read reads the object that a call is about.
+func (o *Others) read(ctx context.Context, w *sandbox.World, c *history.Call) (*unstructured.Unstructured, error) {
+	u, err := o.box.ObjectOf(c)
+	if err == nil {
+		err = w.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
+	}
+	return u, err
+}
+
 // touched is what another writer puts on an object; comparisons skip it.
 const touched = "fault.kubesim/touched"
 

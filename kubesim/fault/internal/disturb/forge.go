@@ -104,11 +104,8 @@ func (o *Others) forge(c *history.Call) {
 
 // writeStatus writes what a user says an object's status is.
 func (o *Others) writeStatus(ctx context.Context, w *sandbox.World, of Status, how int) error {
-	u, err := o.box.ObjectOf(&of.call)
+	u, err := o.read(ctx, w, &of.call)
 	if err != nil {
-		return err
-	}
-	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		return err
 	}
 	var status any

@@ -20,16 +20,12 @@ const cleanup = 30 * time.Second
 
 // hold lets another controller put its finalizer on the object of a call. If it cannot, the run says nothing.
 func (o *Others) hold(c *history.Call) {
-	u, err := o.box.ObjectOf(c)
-	if err == nil {
-		err = o.box.Do(history.Foreigner, func(ctx context.Context, w *sandbox.World) error {
-			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
-				return err
-			}
-			return patchFinalizers(ctx, w, u, append(slices.Clone(u.GetFinalizers()), state.ForeignFinalizer))
-		})
-	}
-	o.held = u
+	err := o.box.Do(history.Foreigner, func(ctx context.Context, w *sandbox.World) (err error) {
+		if o.held, err = o.read(ctx, w, c); err != nil {
+			return err
+		}
+		return patchFinalizers(ctx, w, o.held, append(slices.Clone(o.held.GetFinalizers()), state.ForeignFinalizer))
+	})
 	o.Void = o.Void || err != nil
 }
 

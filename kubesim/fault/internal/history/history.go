@@ -165,9 +165,8 @@ type Pass struct {
 	// First is the index of the first call made after it began, Last that of the last one
 	// before it ended, exclusive.
 	First, Last int
-	// Err is what it returned; Requeue when it wants to come again, 0 for not.
-	Err     string
-	Requeue time.Duration
+	// Err is what it returned.
+	Err string
 	// Stale tells that watch events were held back when it began.
 	Stale bool
 	// Ended is false for one that was cut off.
@@ -263,8 +262,6 @@ func (s State) Hash() string {
 // Process is one life of the operator.
 type Process struct {
 	Started time.Time
-	// FirstCall is the number of calls made before it started.
-	FirstCall int
 	// Crashed is set if it was killed; otherwise it ended with the run.
 	Crashed bool
 	// Fenced are calls that came after its death and were refused.

@@ -109,14 +109,14 @@ func (r *Recorder) BeginPass(p Pass) int {
 }
 
 // EndPass notes what a pass came to.
-func (r *Recorder) EndPass(index int, requeue time.Duration, err error) {
+func (r *Recorder) EndPass(index int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if index >= len(r.Run.Passes) {
 		return
 	}
 	p := &r.Run.Passes[index]
-	p.End, p.Last, p.Ended, p.Requeue = time.Now(), len(r.Run.Calls), true, requeue
+	p.End, p.Last, p.Ended = time.Now(), len(r.Run.Calls), true
 	if err != nil {
 		p.Err = err.Error()
 	}
@@ -136,7 +136,7 @@ func (r *Recorder) DisturbedEvent(kind string, call int, at, event string) {
 func (r *Recorder) BeginProcess() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Run.Processes = append(r.Run.Processes, Process{Started: time.Now(), FirstCall: len(r.Run.Calls)})
+	r.Run.Processes = append(r.Run.Processes, Process{Started: time.Now()})
 	return len(r.Run.Processes) - 1
 }
 

@@ -25,7 +25,7 @@ func TestCreatedAgain(t *testing.T) {
 	s.put("operator", shop, database(1, "", "observedGeneration: 3"))
 	s.rest()
 	want := "status.observedGeneration of databases.demo.dev default/shop became 3; the generation of the object that was created again is 1"
-	if found := invariant.Judge(s.run, s.run); !tells(found, "I7", want) {
+	if found := invariant.Against(s.run)(s.run); !tells(found, "I7", want) {
 		t.Errorf("got %v, want one that says %q", found, want)
 	}
 }
@@ -49,7 +49,7 @@ func TestNoiseAfterRestart(t *testing.T) {
 			s.end("")
 		}
 		w.To, w.LastCall = s.now, len(s.run.Calls)
-		if found := invariant.Judge(s.run, &history.Run{}); !tells(found, "I5", "first: update databases.demo.dev default/shop, "+want) {
+		if found := invariant.Against(&history.Run{})(s.run); !tells(found, "I5", "first: update databases.demo.dev default/shop, "+want) {
 			t.Errorf("got %v, want one that says %q", found, want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestGreeting(t *testing.T) {
 			s.tick(time.Second)
 		}
 		w.To, w.LastCall = s.now, len(s.run.Calls)
-		found := invariant.Judge(s.run, &history.Run{})
+		found := invariant.Against(&history.Run{})(s.run)
 		i := slices.IndexFunc(found, func(v history.Violation) bool { return v.Invariant == "I5" })
 		if i < 0 || found[i].Harmless != harmless {
 			t.Errorf("in pass %d: got %v, want one of I5 that is harmless: %v", passes, found, harmless)
@@ -92,7 +92,7 @@ func TestSameForAnotherID(t *testing.T) {
 		s.put("user", shop, database(1, "", ""))
 		s.external("operator", s.queue(id, 1))
 		s.rest()
-		for _, v := range invariant.Judge(s.run, s.run) {
+		for _, v := range invariant.Against(s.run)(s.run) {
 			if v.Invariant == "I4" {
 				subjects = append(subjects, v.Subjects)
 			}

@@ -9,63 +9,51 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// Check is one invariant.
-type Check struct {
-	// ID is "I2", Title "no leak", Why one sentence: what users lose where it is broken.
-	ID, Title, Why string
-	// Find returns where r breaks it, at most ten places. r may be the undisturbed run itself.
-	Find func(r, undisturbed *history.Run) []history.Violation
-}
-
 // most is how many violations one check may have.
 const most = 10
 
-// check is a Check that shares what is known of the runs with others.
+// check is one invariant.
 type check struct {
-	id, title, why string
-	find           func(r, u *index) []history.Violation
+	id, title string // "I2", "no leak"
+	// find returns where r breaks it, at most ten places. r may be the undisturbed run itself.
+	find func(r, u *index) []history.Violation
 }
 
 // checks are in the order of how bad it is to break them: what is lost, stuck or wrong for good before
-// what is only noise.
+// what is only noise. Each has what users lose where it is broken.
 func checks() []check {
 	return []check{
-		{"I2", "no leak", "an external resource that is left behind costs money and nobody knows of it", findLeaks},
-		{"I3", "no duplicate", "of two external resources for one object one is lost, or both act", findDuplicates},
-		{"I6", "finalizer liveness", "an object that cannot go blocks its namespace and its successor", findStuckFinalizers},
-		{"I14", "secret confinement", "whoever may read an object or an event may read what it says", findSpilled},
-		{"I1", "ends as without the disturbance", "what a fault changes for good needs a human", findDivergence},
-		{"I10", "ownership respect", "what others own is theirs", findTrespasses},
-		{"I4", "no early effect", "a crash right after an effect that nothing durable leads to loses it", findEarlyEffects},
-		{"I8", "truthful Ready", "people and pipelines act on Ready", findUntruths},
-		{"I20", "a hang is reported", "what waits for code that never returns waits until somebody knows", findUnreported},
-		{"I19", "status is about the present", "users read in it why an object is not as it should be", findMisreports},
-		{"I13", "no hot loop", "a loop starves all other objects and the API server", findHotLoops},
-		{"I7", "monotone observedGeneration", "waiting for a change to be observed relies on it", findGenerationErrors},
-		{"I9", "condition hygiene", "alerts fire on conditions that flap or lie about their times", findConditionErrors},
-		{"I17", "bounded goroutines", "what is left of each restart or leader change adds up", findRemains},
-		{"I15", "role closure", "a role that is too small fails in production, one too large is a risk", findDenied},
-		{"I5", "steady-state silence", "each needless request is multiplied by the number of objects", findNoise},
+		{"I2", "no leak", findLeaks},                                // an external resource that is left behind costs money and nobody knows of it
+		{"I3", "no duplicate", findDuplicates},                      // of two external resources for one object one is lost, or both act
+		{"I6", "finalizer liveness", findStuckFinalizers},           // an object that cannot go blocks its namespace and its successor
+		{"I14", "secret confinement", findSpilled},                  // whoever may read an object or an event may read what it says
+		{"I1", "ends as without the disturbance", findDivergence},   // what a fault changes for good needs a human
+		{"I10", "ownership respect", findTrespasses},                // what others own is theirs
+		{"I4", "no early effect", findEarlyEffects},                 // a crash right after an effect that nothing durable leads to loses it
+		{"I8", "truthful Ready", findUntruths},                      // people and pipelines act on Ready
+		{"I20", "a hang is reported", findUnreported},               // what waits for code that never returns waits until somebody knows
+		{"I19", "status is about the present", findMisreports},      // users read in it why an object is not as it should be
+		{"I13", "no hot loop", findHotLoops},                        // a loop starves all other objects and the API server
+		{"I7", "monotone observedGeneration", findGenerationErrors}, // waiting for a change to be observed relies on it
+		{"I9", "condition hygiene", findConditionErrors},            // alerts fire on conditions that flap or lie about their times
+		{"I17", "bounded goroutines", findRemains},                  // what is left of each restart or leader change adds up
+		{"I15", "role closure", findDenied},                         // a role that is too small fails in production, one too large is a risk
+		{"I5", "steady-state silence", findNoise},                   // each needless request is multiplied by the number of objects
 	}
 }
 
-// All returns the checks of one run: I1 to I10, I13 to I15, I17, I19, I20.
-func All() []Check {
-	var all []Check
-	for _, c := range checks() {
-		all = append(all, Check{ID: c.id, Title: c.title, Why: c.why, Find: func(r, undisturbed *history.Run) []history.Violation {
-			y := reference(undisturbed)
-			return c.judge(y.of(r), y)
-		}})
+// One returns the check of one invariant alone.
+func One(id string) func(r, undisturbed *history.Run) []history.Violation {
+	all := checks()
+	c := all[slices.IndexFunc(all, func(c check) bool { return c.id == id })]
+	return func(r, undisturbed *history.Run) []history.Violation {
+		y := reference(undisturbed)
+		return c.judge(y.of(r), y)
 	}
-	return all
 }
 
-// Judge returns what r breaks of all of them, the most telling first.
-func Judge(r, undisturbed *history.Run) []history.Violation { return Against(undisturbed)(r) }
-
-// Against returns a [Judge] of many runs that are compared with the same undisturbed one. It may be
-// called concurrently; the undisturbed run must not change any more.
+// Against returns what r breaks of all invariants, the most telling first, for runs r that are compared with the same undisturbed
+// one. It may be called concurrently; the undisturbed run must not change any more.
 func Against(undisturbed *history.Run) func(r *history.Run) []history.Violation {
 	y := reference(undisturbed)
 	all := checks()

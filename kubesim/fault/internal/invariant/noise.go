@@ -383,12 +383,5 @@ func target(c *history.Call) string {
 	if c.Side == history.External {
 		return c.What
 	}
-	resource := c.Resource
-	if c.Group != "" {
-		resource += "." + c.Group
-	}
-	if c.Subresource != "" {
-		resource += "/" + c.Subresource
-	}
-	return c.Verb + " " + strings.TrimSpace(state.Key("", resource, c.Namespace, c.Name))
+	return strings.TrimSpace(c.Sort() + " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"))
 }

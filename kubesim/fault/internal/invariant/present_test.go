@@ -142,7 +142,7 @@ func TestModesty(t *testing.T) {
 				tt.run(s)
 			}
 			r := s.live()
-			found := invariant.Judge(r, r)
+			found := invariant.Against(r)(r)
 			if len(found) != len(tt.want) {
 				t.Fatalf("%s: want %v, found\n%s", tt.why, tt.want, tell(found))
 			}

@@ -82,7 +82,7 @@ func (j *Judge) Find(job run.Job, r run.Result) (Finding, bool) {
 	case r.Err == nil || errors.Is(r.Err, run.ErrRestless):
 		found = append(found, j.against(like)(r.Run)...)
 	case len(job.Schedule) > 0: // what an earlier step ended with is why this one failed
-		found = append(check("I1")(r.Run, like), found...)
+		found = append(invariant.One("I1")(r.Run, like), found...)
 	}
 	if endsRight(job, r.Run) { // then an ordinary delete leaves the same
 		found = slices.DeleteFunc(found, func(v history.Violation) bool { return v.Invariant == "I2" })
@@ -118,13 +118,13 @@ func (j *Judge) Silences(r run.Result) (Finding, bool) {
 		})
 	}
 	if r.Leaked { // after a restart, if the first process left nothing
-		found = append(found, j.unknown(check("I17")(r.Run, r.Run))...)
+		found = append(found, j.unknown(invariant.One("I17")(r.Run, r.Run))...)
 	}
 	found = append(found, invariant.Asleep(r.Run)...)
 	for i := range r.Run.Silences {
 		one := *r.Run
 		one.Silence = &r.Run.Silences[i]
-		for _, v := range check("I5")(&one, &one) {
+		for _, v := range invariant.One("I5")(&one, &one) {
 			same := func(o history.Violation) bool { return slices.Equal(o.Subjects, v.Subjects) }
 			if at := slices.IndexFunc(found, same); at < 0 {
 				found = append(found, v)
@@ -169,7 +169,7 @@ func (j *Judge) unknown(found []history.Violation) []history.Violation {
 
 // Access returns what no role allows although the operator asked for it in some run.
 func (j *Judge) Access(a *history.Access) (Finding, bool) {
-	found := j.unwaived(check("I15")(&history.Run{Access: a}, &history.Run{}))
+	found := j.unwaived(invariant.One("I15")(&history.Run{Access: a}, &history.Run{}))
 	if len(found) == 0 {
 		return Finding{}, false
 	}
@@ -318,12 +318,6 @@ func lastWrite(r *history.Run) int {
 // An operator's own contexts may be canceled, too.
 func isCutOff(p history.Pass) bool {
 	return !p.Ended || strings.Contains(p.Err, disturb.ErrDead.Error()) || strings.Contains(p.Err, context.Canceled.Error())
-}
-
-// check returns the invariant with the given id.
-func check(id string) func(r, undisturbed *history.Run) []history.Violation {
-	all := invariant.All()
-	return all[slices.IndexFunc(all, func(c invariant.Check) bool { return c.ID == id })].Find
 }
 
 // closest is the run that a run is compared with: of those that are right, one that ends the same.

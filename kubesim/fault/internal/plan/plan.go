@@ -333,6 +333,25 @@ func (p *Plan) QuietRaces() []run.Racing {
 // Racing lets a user act just before each call. The run ends with the step it happens in, and
 // is compared with the run in which the user came when all was quiet.
 func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
+	return p.racing(like, func(c history.Call, race string) schedule.Schedule {
+		return schedule.Schedule{{Kind: schedule.Race, At: c.Index, Arg: race}}
+	})
+}
+
+// Absences kills the operator after each write that changed something, and lets a user act before the
+// operator is back. What the operator did not record before the write is lost then: the spec that it would
+// find it by is another one. The run is compared with that in which the user came when all was quiet.
+func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
+	return p.racing(like, func(c history.Call, race string) schedule.Schedule {
+		if !c.Write || !c.Changed {
+			return nil
+		}
+		return schedule.Schedule{{Kind: schedule.CrashAfter, At: c.Index}, {Kind: schedule.Race, At: c.Index + 1, Arg: race}}
+	})
+}
+
+// racing plays what at returns for each call and race, unless that is nothing.
+func (p *Plan) racing(like map[run.Racing]*history.Run, at func(c history.Call, race string) schedule.Schedule) []run.Job {
 	var jobs []run.Job
 	for _, c := range p.calls() {
 		step := p.Reference.Run.StepOf(c.Index)
@@ -341,10 +360,9 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 		}
 		for n := range p.Races {
 			racing := run.Racing{Step: step, Race: n}
-			if quiet := like[racing]; quiet != nil {
-				jobs = append(jobs, run.Job{
-					Schedule: schedule.Schedule{{Kind: schedule.Race, At: c.Index, Arg: fmt.Sprint(n)}}, Like: quiet, Alike: p.Ends(racing), Last: step,
-				})
+			s, quiet := at(c, fmt.Sprint(n)), like[racing]
+			if s != nil && quiet != nil {
+				jobs = append(jobs, run.Job{Schedule: s, Like: quiet, Alike: p.Ends(racing), Last: step})
 			}
 		}
 	}
@@ -356,27 +374,4 @@ func (p *Plan) Racing(like map[run.Racing]*history.Run) []run.Job {
 func (p *Plan) inSilence(c history.Call) bool {
 	steps := p.Reference.Run.Steps
 	return c.Index >= steps[len(steps)-1].SettledCall
-}
-
-// Absences kills the operator after each write that changed something, and lets a user act before the
-// operator is back. What the operator did not record before the write is lost then: the spec that it would
-// find it by is another one. The run is compared with that in which the user came when all was quiet.
-func (p *Plan) Absences(like map[run.Racing]*history.Run) []run.Job {
-	var jobs []run.Job
-	for _, c := range p.calls() {
-		step := p.Reference.Run.StepOf(c.Index)
-		if !c.Write || !c.Changed || step == 0 || p.inSilence(c) {
-			continue
-		}
-		for n := range p.Races {
-			racing := run.Racing{Step: step, Race: n}
-			if quiet := like[racing]; quiet != nil {
-				jobs = append(jobs, run.Job{Like: quiet, Alike: p.Ends(racing), Last: step, Schedule: schedule.Schedule{
-					{Kind: schedule.CrashAfter, At: c.Index}, {Kind: schedule.Race, At: c.Index + 1, Arg: fmt.Sprint(n)},
-				}})
-			}
-		}
-	}
-	slices.SortStableFunc(jobs, func(a, b run.Job) int { return cmp.Compare(a.Last, b.Last) })
-	return jobs
 }

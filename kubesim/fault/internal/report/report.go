@@ -44,14 +44,14 @@ func Text(in Input) string {
 	var b strings.Builder
 	for i, v := range in.Violations {
 		if i == 0 {
-			b.WriteString(wrapped(said(v), "  "))
+			b.WriteString(Wrapped(said(v), "  "))
 			continue
 		}
 		if i > others && (v.Invariant != "I5" || i >= noises) {
 			fmt.Fprintf(&b, "  and %d more\n", len(in.Violations)-i)
 			break
 		}
-		b.WriteString(wrapped("  also: "+said(v), "    "))
+		b.WriteString(Wrapped("  also: "+said(v), "    "))
 	}
 	b.WriteByte('\n')
 	b.WriteString(schedule(in))
@@ -174,10 +174,10 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// wrapped breaks a sentence into lines, the later ones indented.
-func wrapped(s, indent string) string { return wrappedIn(s, indent, columns) }
+// Wrapped breaks a sentence into lines, the later ones indented.
+func Wrapped(s, indent string) string { return wrappedIn(s, indent, columns) }
 
-// wrappedIn is like wrapped, for another width.
+// wrappedIn is like Wrapped, for another width.
 func wrappedIn(s, indent string, width int) string {
 	var b strings.Builder
 	line := ""

@@ -119,7 +119,11 @@ func (t *table) add(call int) {
 // leaveOut says how many calls before one are not shown.
 func (t *table) leaveOut(until int) {
 	if n := until - t.last - 1; n > 0 {
-		fmt.Fprintf(t.out, "      ...  %s\n", number(n, "more call"))
+		calls := "calls"
+		if n == 1 {
+			calls = "call"
+		}
+		fmt.Fprintf(t.out, "      ...  %d more %s\n", n, calls)
 	}
 }
 
@@ -176,7 +180,7 @@ func (t *table) row(c *history.Call) string {
 		}
 	}
 	if c.Fault != "" && len(marks) == 0 {
-		sign, marks = "  >>", append(marks, c.Fault+meaning(c.Fault))
+		sign, marks = "  >>", append(marks, c.Fault+meanings[c.Fault])
 	}
 	line := fmt.Sprintf("%s %4d  %-*s  %-4d  %-*s  %-*s  %s", sign, c.Index, t.clock, clock(r, c.At), c.Process+1,
 		t.pass, passOf(r, c), t.target, c.Target(), cut(answerOf(c), answers))
@@ -219,7 +223,7 @@ func mark(f history.Fault) string {
 	case f.Kind == "contended" && strings.HasPrefix(f.At, "a finalizer: "):
 		return "contended: another controller puts a finalizer on the object just before, and removes it half a minute after a deletion has begun"
 	case f.Event == "":
-		return f.Kind + meaning(f.Kind)
+		return f.Kind + meanings[f.Kind]
 	}
 	watch := "the watch of " + strings.TrimPrefix(f.At, "events of ")
 	switch f.Kind {
@@ -234,7 +238,7 @@ func mark(f history.Fault) string {
 	case "twice":
 		return "twice: " + f.Event + " comes once more"
 	}
-	return f.Kind + meaning(f.Kind)
+	return f.Kind + meanings[f.Kind]
 }
 
 // passOf is the object whose reconcile makes a call, "-" for none.
@@ -249,65 +253,37 @@ func passOf(r *history.Run, c *history.Call) string {
 	return p.Object
 }
 
-// meaning says in words what a fault is.
-func meaning(kind string) string {
-	switch kind {
-	case "crash-before":
-		return ": the process is killed, the request was never made"
-	case "crash-after":
-		return ": the process is killed, the request has its effect"
-	case "lost-answer":
-		return ": the request has its effect, the caller gets a timeout"
-	case "no-answer":
-		return ": the request has no effect, the caller gets a timeout"
-	case "conflict":
-		return ": somebody else writes the object just before"
-	case "throttled":
-		return ": too many requests, try again later"
-	case "failed":
-		return ": an internal error, without effect"
-	case "failed-after":
-		return ": the request has its effect, the answer is an error"
-	case "refused":
-		return ": the connection is refused"
-	case "lag":
-		return ": the read shows what was before the last change"
-	case "replaced":
-		return ": somebody else deletes the object just before, and creates one under its name"
-	case "contended":
-		return ": another controller writes the object just before, and before the writes of it that follow"
-	case "late":
-		return ": these wait while the operator goes on"
-	case "merged":
-		return ": these wait while the operator goes on; then the cache sees only the last versions"
-	case "gone":
-		return ": the watch ends with 410 Gone, the cache lists again"
-	case "closed":
-		return ": the watch ends, and is opened again"
-	case "race":
-		return ": a user acts just before"
-	case "forged":
-		return ": a user writes a status just before"
-	case "late-write":
-		return ": the process is killed, the request is on its way"
-	case "frozen":
-		return ": the process stands still"
-	case "thawed":
-		return ": the process goes on with what it was doing"
-	case "old-cache":
-		return ": the process is killed, the caches of the next one begin with an older state"
-	case "arrival":
-		return ": a request that was on its way has its effect"
-	case "late-effect":
-		return ": the caller gets a timeout, the request is on its way"
-	case "slow-request":
-		return ": it takes long until the request has its effect"
-	case "slow-answer":
-		return ": the request has its effect, and it takes long until the answer is there"
-	case "overtaken":
-		return ": a user's delete, begun before the finalizer, removes the object just after"
-	}
-	return ""
+// meanings say in words what faults are.
+//
+//arch:state a table that never changes
+var meanings = map[string]string{
+	"crash-before": ": the process is killed, the request was never made",
+	"crash-after":  ": the process is killed, the request has its effect",
+	"lost-answer":  ": the request has its effect, the caller gets a timeout",
+	"no-answer":    ": the request has no effect, the caller gets a timeout",
+	"conflict":     ": somebody else writes the object just before",
+	"throttled":    ": too many requests, try again later",
+	"failed":       ": an internal error, without effect",
+	"failed-after": ": the request has its effect, the answer is an error",
+	"refused":      ": the connection is refused",
+	"lag":          ": the read shows what was before the last change",
+	"replaced":     ": somebody else deletes the object just before, and creates one under its name",
+	"contended":    ": another controller writes the object just before, and before the writes of it that follow",
+	"late":         ": these wait while the operator goes on",
+	"merged":       ": these wait while the operator goes on; then the cache sees only the last versions",
+	"gone":         ": the watch ends with 410 Gone, the cache lists again",
+	"closed":       ": the watch ends, and is opened again",
+	"race":         ": a user acts just before",
+	"forged":       ": a user writes a status just before",
+	"late-write":   ": the process is killed, the request is on its way",
+	"frozen":       ": the process stands still",
+	"thawed":       ": the process goes on with what it was doing",
+	"old-cache":    ": the process is killed, the caches of the next one begin with an older state",
+	"arrival":      ": a request that was on its way has its effect",
+	"late-effect":  ": the caller gets a timeout, the request is on its way",
+	"slow-request": ": it takes long until the request has its effect",
+	"slow-answer":  ": the request has its effect, and it takes long until the answer is there",
+	"overtaken":    ": a user's delete, begun before the finalizer, removes the object just after",
 }
 
 // clock is the time since the beginning: "1:02.345".

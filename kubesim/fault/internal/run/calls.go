@@ -176,7 +176,7 @@ func isSeries(info *request.RequestInfo) bool {
 // makes while another call waits for it. Dead processes have none.
 func (c *calls) unnumbered(p *Process, info *request.RequestInfo, send func() (*http.Response, error)) (*http.Response, error) {
 	p.awaitThaw()
-	if err := p.goOn(info.Verb + " " + info.Resource); err != nil {
+	if err := p.GoOn(info.Verb + " " + info.Resource); err != nil {
 		return nil, err
 	}
 	before := c.box.DB.Revision()

@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
@@ -21,10 +22,11 @@ type events struct {
 	repeat    *delivery // comes once more at once
 	missed    bool      // events were late and nobody could notice
 
+	caching atomic.Bool // a cache takes in what it was told last
+
 	mu      sync.Mutex
 	hold    int       // the pass whose end events wait for; Nobody for none
 	current int       // the pass that began last, if it has not ended; else Nobody
-	caching bool      // a cache takes in what it was told last
 	late    *lateness // nil: no watch is behind
 	opensAt time.Time // not before then a watch that ended is opened again
 }
@@ -73,7 +75,7 @@ func (e *events) deliver(d delivery) {
 		e.record.DisturbedEvent(f.Kind, len(e.record.Run.Calls), "event of "+strings.TrimPrefix(d.Change.Key, "/"), d.words())
 	}
 	e.learned.Deliveries++
-	e.setCaching(true)
+	e.caching.Store(true)
 	e.mu.Lock()
 	current := e.current
 	e.mu.Unlock()
@@ -147,18 +149,6 @@ func (e *events) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.current, e.hold, e.late = history.Nobody, history.Nobody, nil
-}
-
-func (e *events) setCaching(is bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.caching = is
-}
-
-func (e *events) isCaching() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.caching
 }
 
 // isStale reports whether the pass of that number begins with a stale view.

@@ -38,7 +38,9 @@ func (f *fleet) start() error {
 }
 
 // hasCrashed reports whether a process was killed and is not replaced yet.
-func (f *fleet) hasCrashed() bool { return slices.ContainsFunc(f.running, (*Process).hasCrashed) }
+func (f *fleet) hasCrashed() bool {
+	return slices.ContainsFunc(f.running, func(p *Process) bool { return p.crashed.Load() })
+}
 
 // replace starts the operator again when it was killed or has ended by itself, and reports whether one
 // has gone.
@@ -49,14 +51,14 @@ func (f *fleet) replace() (gone bool, err error) {
 			return gone, err
 		}
 		gone = gone || began
-		if !p.hasEnded() && !p.hasCrashed() {
+		if !p.hasEnded() && !p.crashed.Load() {
 			continue
 		}
 		if err := f.reap(p); err != nil {
 			return gone, err
 		}
 		gone = true
-		if p.frost.hasHeir() && f.scenario.Replicas <= 1 {
+		if p.frost.now().heir && f.scenario.Replicas <= 1 {
 			continue
 		}
 		f.restarts++
@@ -77,7 +79,7 @@ func (f *fleet) replace() (gone bool, err error) {
 // succeed starts the process that follows one that stands still, and reports whether it did. It ends one that
 // goes on for too long.
 func (f *fleet) succeed(p *Process) (began bool, err error) {
-	if p.frost.isOver() {
+	if at := p.frost.now(); at.thawed && !time.Now().Before(at.until) {
 		p.crash()
 	}
 	if !p.frost.succeed() || f.scenario.Replicas > 1 {
@@ -95,7 +97,7 @@ func (f *fleet) thaw(call int) bool {
 // nothing is.
 func (f *fleet) frozenUntil() (until time.Time) {
 	for _, p := range f.running {
-		if at := p.frost.last(); at.After(until) {
+		if at := p.frost.now().until; at.After(until) {
 			until = at
 		}
 	}
@@ -139,7 +141,7 @@ func (f *fleet) reap(p *Process) error {
 func (f *fleet) releaseDead() bool {
 	dead := f.queue.Dead()
 	for _, t := range dead {
-		f.events.setCaching(t.Cache)
+		f.events.caching.Store(t.Cache)
 		f.queue.Release(t)
 	}
 	return len(dead) > 0
@@ -160,7 +162,7 @@ func (f *fleet) stop() error {
 func (f *fleet) held() []delivery {
 	var all []delivery
 	for _, p := range f.running {
-		if p.frost.isFrozen() {
+		if p.frost.now().frozen {
 			continue
 		}
 		for _, h := range p.gate.Held() {

@@ -51,13 +51,6 @@ func (f *flights) takeOff(call *history.Call, d schedule.Disturbance, views int,
 	f.all = append(f.all, flight{*call, call.Index + later, time.Now().Add(most), views, land})
 }
 
-// any reports whether any is on its way.
-func (f *flights) any() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.all) > 0
-}
-
 // due returns the first that arrives before a call of that number, or now because its time is over, and takes
 // it out.
 func (f *flights) due(call int) (flight, bool) {
@@ -91,7 +84,7 @@ func (c *calls) landOverdue() bool { return c.land(history.Nobody) }
 // one. The arrival is a call of its own in the record, made by the process that sent it: so the record is in the
 // order of the effects.
 func (c *calls) land(before int) (landed bool) {
-	for c.flights.any() {
+	for {
 		f, ok := c.flights.due(before)
 		if !ok {
 			return landed
@@ -107,7 +100,6 @@ func (c *calls) land(before int) (landed bool) {
 			c.others.Void = true
 		}
 	}
-	return landed
 }
 
 // removesSuccessor reports whether the last change at the external API removed a resource that was created again after

@@ -23,7 +23,12 @@ const ThawedTime = 10 * time.Second
 type frost struct {
 	over chan struct{} // closed when it goes on
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	cold
+}
+
+// cold is what a frost does to a process.
+type cold struct {
 	frozen  bool
 	thawed  bool      // it goes on beside the next one
 	before  int       // the number of the call before which it goes on
@@ -33,6 +38,13 @@ type frost struct {
 	alone   bool      // no next one is started
 	replace bool      // the next one has to be started
 	heir    bool      // it was
+}
+
+// now is how it is with the process now.
+func (f *frost) now() cold {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cold
 }
 
 // freeze stops a process at a call that has its turn, as the schedule has it, until it goes on. It fails if the caller
@@ -65,9 +77,7 @@ func (c *calls) excuse(p *Process, call *history.Call) {
 	if call.Side != history.External || !call.Changed {
 		return
 	}
-	p.frost.mu.Lock()
-	defer p.frost.mu.Unlock()
-	if p.frost.thawed && removesSuccessor(c.record.Run.External, p.frost.views) {
+	if f := p.frost.now(); f.thawed && removesSuccessor(c.record.Run.External, f.views) {
 		c.others.Void = true
 	}
 }
@@ -100,27 +110,6 @@ func (f *frost) thaw(call int) bool {
 	return true
 }
 
-// last is until when something is to come; zero if nothing is.
-func (f *frost) last() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.until
-}
-
-// isFrozen reports whether the process stands still.
-func (f *frost) isFrozen() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.frozen
-}
-
-// isOver reports whether the process goes on for too long.
-func (f *frost) isOver() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.thawed && !time.Now().Before(f.until)
-}
-
 // succeed reports whether the next process has to be started now.
 func (f *frost) succeed() bool {
 	f.mu.Lock()
@@ -130,32 +119,21 @@ func (f *frost) succeed() bool {
 	return due
 }
 
-// hasHeir reports whether the next process was started.
-func (f *frost) hasHeir() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.heir
-}
-
 // Holds reports whether the process stands still, or goes on but begins no pass any more.
 func (p *Process) Holds(t *turn.Turn) bool {
-	p.frost.mu.Lock()
-	defer p.frost.mu.Unlock()
-	return p.Alive() && (p.frost.frozen || p.frost.thawed && t.For == turn.Pass)
+	f := p.frost.now()
+	return p.Alive() && (f.frozen || f.thawed && t.For == turn.Pass)
 }
 
 // awaitThaw waits while the process stands still. In one that goes on beside the next one, it waits until that is
 // dead: leader election does not end it before.
 func (p *Process) awaitThaw() {
-	f := &p.frost
-	f.mu.Lock()
-	waits, over := f.frozen || f.thawed, f.over
+	f, over := p.frost.now(), p.frost.over
+	if !f.frozen && !f.thawed {
+		return
+	}
 	if !f.alone {
 		over = nil
-	}
-	f.mu.Unlock()
-	if !waits {
-		return
 	}
 	select {
 	case <-over:
@@ -165,10 +143,7 @@ func (p *Process) awaitThaw() {
 
 // endFrozen ends a process that was stopped in a pass when that pass ends.
 func (p *Process) endFrozen(pass int) {
-	p.frost.mu.Lock()
-	ends := p.frost.thawed && p.frost.pass == pass
-	p.frost.mu.Unlock()
-	if ends && p.Alive() {
+	if f := p.frost.now(); f.thawed && f.pass == pass && p.Alive() {
 		p.crash()
 	}
 }

@@ -172,7 +172,7 @@ func (l *loop) actInside() bool {
 // attend does something that is not the operator's. While one of the operator's webhooks is called for it and
 // waits, such as for a cache, things happen.
 func (l *loop) attend(do func() error) error {
-	if registered, _ := l.doors.state(); !registered {
+	if len(l.doors.now().registered) == 0 {
 		return do()
 	}
 	defer l.doors.attended.Store(false)
@@ -190,7 +190,7 @@ func (l *loop) attend(do func() error) error {
 			return err
 		default:
 		}
-		if _, busy := l.doors.state(); !busy {
+		if l.doors.now().under == 0 {
 			return <-done // it lets time pass
 		}
 		l.doors.attended.Store(true)
@@ -205,9 +205,9 @@ func (l *loop) attend(do func() error) error {
 func (l *loop) insist(do func() error) error {
 	const pause, most = 10 * time.Second, 30
 	for n := 0; ; n++ {
-		_, before := l.doors.count()
+		before := l.doors.now().outages
 		err := l.attend(do)
-		_, after := l.doors.count()
+		after := l.doors.now().outages
 		switch {
 		case err == nil || after == before:
 			return err
@@ -221,6 +221,6 @@ func (l *loop) insist(do func() error) error {
 }
 
 func (l *loop) release(t *turn.Turn) {
-	l.events.setCaching(t.Cache)
+	l.events.caching.Store(t.Cache)
 	l.queue.Release(t)
 }

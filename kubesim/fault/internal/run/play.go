@@ -67,10 +67,7 @@ func (w *Worker) newPlay(j Job) *play {
 func (p *play) enter(box *sandbox.Sandbox) {
 	p.box, p.calls.box = box, box
 	box.Server.CallWebhooks(p.doors.server)
-	box.Refused = func() int {
-		refusals, _ := p.doors.count()
-		return refusals
-	}
+	box.Refused = func() int { return p.doors.now().refusals }
 	p.others.Enter(box, p.record)
 }
 

@@ -24,7 +24,7 @@ func (s *points) visit(p *Process, what string) {
 	s.mu.Lock()
 	n := len(s.learned.Points)
 	s.learned.Points = append(s.learned.Points, Visit{
-		What: what, Calls: len(s.record.Run.Calls), Step: s.record.Step(), Cache: s.events.isCaching(),
+		What: what, Calls: len(s.record.Run.Calls), Step: s.record.Step(), Cache: s.events.caching.Load(),
 	})
 	s.mu.Unlock()
 	if d, ok := s.schedule.Find(n, schedule.Panic); ok {

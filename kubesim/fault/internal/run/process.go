@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,10 +54,9 @@ type Process struct {
 	passes running
 	frost  frost
 
-	mu      sync.Mutex
-	dead    bool
-	crashed bool
-	err     error // with which the manager returned
+	dead    atomic.Bool
+	crashed atomic.Bool // in the middle of a call
+	err     error       // with which the manager returned
 }
 
 // start starts a process.
@@ -70,7 +68,7 @@ func (p *Process) start(s *Scenario) error {
 		return context.WithCancel(context.WithValue(ctx, webhookKey{}, true))
 	}
 	p.began, p.gate.Wake = time.Now(), p.queue.Notify
-	p.events.setCaching(false)
+	p.events.caching.Store(false)
 	p.number = p.record.BeginProcess()
 	p.calls.past.begin(p)
 	mgr, err := ctrl.NewManager(p.config(), p.options(s.Manager))
@@ -158,35 +156,20 @@ func (c mortalCache) WaitForCacheSync(ctx context.Context) bool {
 func (p *Process) Number() int { return p.number }
 
 // Alive reports whether the process still may do something.
-func (p *Process) Alive() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.dead
-}
-
-// Refuse notes a call that came after death.
-func (p *Process) Refuse(what string) error {
-	p.record.Process(p.number, func(h *history.Process) { h.Fenced = append(h.Fenced, what) })
-	return disturb.ErrDead
-}
+func (p *Process) Alive() bool { return !p.dead.Load() }
 
 // kill ends the process.
 func (p *Process) kill() {
-	p.mu.Lock()
-	if !p.dead {
+	if !p.dead.Swap(true) {
 		close(p.ended)
 	}
-	p.dead = true
-	p.mu.Unlock()
 	p.cancel()
 }
 
 // crash ends its life in the middle of a call.
 func (p *Process) crash() {
 	p.record.Process(p.number, func(h *history.Process) { h.Crashed = true })
-	p.mu.Lock()
-	p.crashed = true
-	p.mu.Unlock()
+	p.crashed.Store(true)
 	p.kill()
 	p.queue.Notify()
 }
@@ -195,13 +178,6 @@ func (p *Process) crash() {
 func (p *Process) collapse(at string) {
 	p.record.Process(p.number, func(h *history.Process) { h.Collapsed = at })
 	p.crash()
-}
-
-// hasCrashed reports whether it was killed in the middle of a call.
-func (p *Process) hasCrashed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.crashed
 }
 
 // hasEnded reports whether its manager has returned.
@@ -218,7 +194,7 @@ func (p *Process) hasEnded() bool {
 // called. The detail tells apart the calls that one pass makes at the same time.
 func (p *Process) awaitCall(ctx context.Context, pass int, what, detail string) error {
 	if inWebhook(ctx) {
-		return p.goOn(what)
+		return p.GoOn(what)
 	}
 	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Call, What: what, Detail: detail, Pass: pass, Cache: pass == history.Nobody})
 }
@@ -226,17 +202,18 @@ func (p *Process) awaitCall(ctx context.Context, pass int, what, detail string) 
 // awaitRead waits until it is the turn of a read from the cache.
 func (p *Process) awaitRead(ctx context.Context, what, detail string) error {
 	if inWebhook(ctx) {
-		return p.goOn(what)
+		return p.GoOn(what)
 	}
 	return p.queue.Wait(ctx, &turn.Turn{Process: p, For: turn.Read, What: what, Detail: detail, Pass: p.passes.passOf(ctx)})
 }
 
-// goOn fails if the process is dead.
-func (p *Process) goOn(what string) error {
-	if !p.Alive() {
-		return p.Refuse(what)
+// GoOn notes what the process wants to do although it is dead, and fails then.
+func (p *Process) GoOn(what string) error {
+	if p.Alive() {
+		return nil
 	}
-	return nil
+	p.record.Process(p.number, func(h *history.Process) { h.Fenced = append(h.Fenced, what) })
+	return disturb.ErrDead
 }
 
 // Author is a point in code that the author of the operator gave to a framework.
@@ -386,7 +363,7 @@ func (d passes) Reconcile(ctx context.Context, req reconcile.Request) (result re
 			stack := fmt.Sprintf("%v\n%s", panicked, debug.Stack())
 			p.record.Process(p.number, func(h *history.Process) { h.Panics = append(h.Panics, stack) })
 		}
-		p.record.EndPass(index, result.RequeueAfter, err)
+		p.record.EndPass(index, err)
 		p.events.endPass(index)
 		d.slots.Running--
 		p.endFrozen(index)

@@ -81,12 +81,33 @@ type doors struct {
 	// attended is set while what others do waits for a webhook.
 	attended atomic.Bool
 
-	mu         sync.Mutex
-	serving    []*webhooks // the oldest first
-	registered []string    // paths, ever
-	under      int         // calls under way
-	refusals   int         // calls that were denied, or reached nobody
-	outages    int         // of these, those that reached nobody
+	mu      sync.Mutex
+	serving []*webhooks // the oldest first
+	traffic
+}
+
+// traffic is what came through the doors.
+type traffic struct {
+	registered []string // paths, ever
+	under      int      // calls under way
+	refusals   int      // calls that were denied, or reached nobody
+	outages    int      // of these, those that reached nobody
+}
+
+// now is what came so far.
+func (d *doors) now() traffic {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.traffic
+	t.registered = slices.Clip(t.registered)
+	return t
+}
+
+// note changes what came.
+func (d *doors) note(change func(*traffic)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(&d.traffic)
 }
 
 func newDoors(record *history.Recorder, implies bool) *doors {
@@ -97,9 +118,7 @@ func newDoors(record *history.Recorder, implies bool) *doors {
 
 // register notes a path, and for what it is called if that is for the path to say.
 func (d *doors) register(path string, box *sandbox.Sandbox) {
-	d.mu.Lock()
-	d.registered = append(d.registered, path)
-	d.mu.Unlock()
+	d.note(func(t *traffic) { t.registered = append(t.registered, path) })
 	if !d.implies {
 		return
 	}
@@ -142,27 +161,6 @@ func (d *doors) close(w *webhooks) {
 	d.serving = slices.DeleteFunc(d.serving, func(o *webhooks) bool { return o == w })
 }
 
-// count returns how many calls were refused so far, and how many of them because nobody served.
-func (d *doors) count() (refusals, outages int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.refusals, d.outages
-}
-
-// state reports whether there are webhooks at all, and whether one is being called.
-func (d *doors) state() (registered, busy bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.registered) > 0, d.under > 0
-}
-
-// knows reports whether something was registered at a path.
-func (d *doors) knows(path string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Contains(d.registered, path)
-}
-
 // begin returns who is to answer a call; nil if nobody serves.
 func (d *doors) begin() *webhooks {
 	d.mu.Lock()
@@ -178,29 +176,10 @@ func (d *doors) begin() *webhooks {
 	return nil
 }
 
-func (d *doors) end() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.under--
-}
-
-// lose notes that a process died while it was called.
-func (d *doors) lose() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.outages++
-}
-
-func (d *doors) refuse() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refusals++
-}
-
 // RoundTrip calls a webhook of the operator. While no process serves, connections are refused.
 func (d *doors) RoundTrip(r *http.Request) (*http.Response, error) {
 	path := r.URL.Path
-	if strings.HasPrefix(r.URL.Host, Optional+".") && !d.knows(path) {
+	if strings.HasPrefix(r.URL.Host, Optional+".") && !slices.Contains(d.now().registered, path) {
 		return leaveAsIs(r)
 	}
 	w := d.begin()
@@ -208,7 +187,7 @@ func (d *doors) RoundTrip(r *http.Request) (*http.Response, error) {
 		d.record.Webhook(path, func(h *history.Webhook) { h.Unreached++ })
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
-	defer d.end()
+	defer d.note(func(t *traffic) { t.under-- })
 	if !w.has(r) {
 		d.record.Webhook(path, func(h *history.Webhook) { h.Unregistered = true })
 		return letThrough(r)
@@ -216,7 +195,7 @@ func (d *doors) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := w.answer(r)
 	denied := err == nil && isDenial(response)
 	if denied || err != nil {
-		d.refuse()
+		d.note(func(t *traffic) { t.refusals++ })
 	}
 	d.record.Webhook(path, func(h *history.Webhook) {
 		h.Calls++
@@ -260,7 +239,7 @@ func (w *webhooks) answer(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	case <-p.ended:
-		w.process.doors.lose()
+		w.process.doors.note(func(t *traffic) { t.outages++ }) // the process died while it was called
 		return nil, io.EOF
 	}
 }

@@ -27,15 +27,9 @@ type Simulation struct {
 	State state.Options
 
 	scenario *Scenario
-	scheme   *kruntime.Scheme
-	crds     []*apiextensionsv1.CustomResourceDefinition
-	roles    *apiserver.Roles
+	cluster  Cluster
 	account  user.Info
 	audit    apiserver.Audit
-	external func() sandbox.External
-	lag      time.Duration
-	actors   []sandbox.Actor
-	webhooks []kruntime.Object
 
 	mu     sync.Mutex
 	server *apiserver.Server // knows the CRDs; no run uses it
@@ -58,11 +52,8 @@ type Cluster struct {
 
 // New prepares to play a scenario.
 func New(s *Scenario, c Cluster) (*Simulation, error) {
-	e := &Simulation{
-		Hung: time.Minute, scenario: s, scheme: c.Scheme, crds: c.CRDs, roles: c.Roles, external: c.External, lag: c.Lag,
-		actors: c.Actors, webhooks: c.Webhooks,
-	}
-	if e.roles == nil {
+	e := &Simulation{Hung: time.Minute, scenario: s, cluster: c}
+	if c.Roles == nil {
 		return e, nil
 	}
 	db := store.New()
@@ -70,7 +61,7 @@ func New(s *Scenario, c Cluster) (*Simulation, error) {
 		return nil, err
 	}
 	var err error
-	e.account, err = e.roles.Install(db)
+	e.account, err = c.Roles.Install(db)
 	return e, err
 }
 
@@ -106,20 +97,20 @@ func (s *Simulation) Dismiss(w *Worker) {
 // newWorker starts a server for runs. The caller holds the lock.
 func (s *Simulation) newWorker() (*Worker, error) {
 	if s.server == nil {
-		first, err := apiserver.New(s.crds)
+		first, err := apiserver.New(s.cluster.CRDs)
 		if err != nil {
 			return nil, err
 		}
 		s.server = first
 	}
-	server := s.server.Another()
-	webhooks, err := server.EncodeWebhooks(s.webhooks)
+	server, c := s.server.Another(), s.cluster
+	webhooks, err := server.EncodeWebhooks(c.Webhooks)
 	if err != nil {
 		return nil, err
 	}
 	return &Worker{simulation: s, settings: sandbox.Settings{
-		Server: server, Scheme: s.scheme, Mapper: server.Mapper(), Roles: s.roles, Webhooks: webhooks,
-		Make: s.external, Lag: s.lag, Actors: s.actors, Memory: sandbox.NewMemory(),
+		Server: server, Scheme: c.Scheme, Mapper: server.Mapper(), Roles: c.Roles, Webhooks: webhooks,
+		Make: c.External, Lag: c.Lag, Actors: c.Actors, Memory: sandbox.NewMemory(),
 	}}, nil
 }
 

@@ -37,7 +37,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	const want = `replay token "v1/a/bogus@2": there is no kind "bogus"; the kinds are crash-before, crash-after, `
+	const want = `replay token "v1/a/bogus@2": there is no kind "bogus"; the kinds are closed, conflict, `
 	if _, _, err := schedule.Parse("v1/a/bogus@2"); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("an unknown kind gave %v", err)
 	} else {

@@ -38,8 +38,8 @@ type Process interface {
 	Alive() bool
 	// Holds reports whether what waits may not be done for now.
 	Holds(t *Turn) bool
-	// Refuse notes what it wants to do although it is dead, and returns the error for that.
-	Refuse(what string) error
+	// GoOn notes what it wants to do although it may not, and fails then.
+	GoOn(what string) error
 }
 
 // Turn is one goroutine that waits.
@@ -102,8 +102,8 @@ func (q *Queue) Act() {
 
 // Wait waits for a turn. It fails if the process died or ctx ended.
 func (q *Queue) Wait(ctx context.Context, t *Turn) error {
-	if !t.Process.Alive() {
-		return t.Process.Refuse(t.What)
+	if err := t.Process.GoOn(t.What); err != nil {
+		return err
 	}
 	t.come = make(chan struct{})
 	q.mu.Lock()
@@ -120,10 +120,7 @@ func (q *Queue) Wait(ctx context.Context, t *Turn) error {
 			return context.Cause(ctx)
 		}
 	}
-	if !t.Process.Alive() {
-		return t.Process.Refuse(t.What)
-	}
-	return nil
+	return t.Process.GoOn(t.What)
 }
 
 func (q *Queue) remove(t *Turn) {
