@@ -69,7 +69,7 @@ func (h *history) next(why string) {
 		}
 		h.gone = e.Type == watch.Deleted
 		h.seen = append(h.seen, obj)
-	case <-time.After(30 * time.Second):
-		h.t.Fatalf("waited 30 s for %s; the object was\n%+v", why, h.seen)
+	case <-time.After(2 * time.Minute):
+		h.t.Fatalf("waited two minutes for %s; the object was\n%+v", why, h.seen)
 	}
 }

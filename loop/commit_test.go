@@ -259,9 +259,15 @@ func TestCommit(t *testing.T) {
 // addCondition writes a condition as another controller would.
 func (w *controllerTest) addCondition(c metav1.Condition) {
 	w.t.Helper()
-	p := w.get("a")
-	meta.SetStatusCondition(&p.Status.Conditions, c)
-	if err := w.admin.Status().Update(w.t.Context(), p, client.FieldOwner("theirs")); err != nil {
+	if c.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = metav1.Now()
+	}
+	body, err := json.Marshal([]map[string]any{{"op": "add", "path": "/status/conditions/-", "value": c}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	patch := client.RawPatch(types.JSONPatchType, body) // which does not depend on the version, as the loop writes meanwhile
+	if err := w.admin.Status().Patch(w.t.Context(), w.get("a"), patch, client.FieldOwner("theirs")); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -114,14 +114,15 @@ func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
 }
 
 const (
-	// patience is how long to wait for a state that should be reached soon.
-	patience = 30 * time.Second
+	// patience is how long to wait for a state that should be reached soon. It is long enough for a busy machine; only a failing
+	// test waits so long.
+	patience = 2 * time.Minute
 	// grace is how long before the time limit of go test a test must fail, so that it can say
 	// what went wrong.
 	grace = 3 * time.Second
 )
 
-// within returns a context that ends after 30 seconds, or shortly before go test would abort the test
+// within returns a context that ends after two minutes, or shortly before go test would abort the test
 // without an explanation.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
 	t.Helper()

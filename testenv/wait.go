@@ -22,7 +22,7 @@ import (
 // states, and returns that state. The object need not exist yet. why completes the sentence
 // "waited for ...", for example "the stream to become Ready".
 //
-// After 30 seconds, or shortly before the time limit of go test, the test fails and shows the last
+// After two minutes, or shortly before the time limit of go test, the test fails and shows the last
 // state of the object.
 func Wait[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, ok func(T) bool) T {
 	t.Helper()

@@ -28,7 +28,7 @@ func (o *output) Ready() {
 	o.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond) // readiness cannot be watched
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute) // on a busy machine; only a failing test waits so long
 	for last := "it has not logged its health address"; ; {
 		if url := o.health(); url != "" {
 			if last = answer(o.t, url+"/readyz"); last == "" {
@@ -40,7 +40,7 @@ func (o *output) Ready() {
 		case <-o.ended:
 			o.t.Fatal("the operator ended before it was ready")
 		case <-deadline:
-			o.t.Fatalf("the operator is not ready after 30 s: %s", last)
+			o.t.Fatalf("the operator is not ready after two minutes: %s", last)
 		}
 	}
 }
