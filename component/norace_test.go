@@ -2,11 +2,16 @@
 
 package component_test
 
+import "testing"
+
 // killsPlayed is n if each n-th kill of a sweep is played: each third one, before and after writes in turn, or with TRIMTAB_DEEP=1
-// each. test/fault plays each crash in memory.
+// each. With -short it is a few. test/fault plays each crash in memory.
 func killsPlayed() int {
-	if deep() {
+	switch {
+	case deep():
 		return 1
+	case testing.Short():
+		return 15
 	}
 	return 3
 }

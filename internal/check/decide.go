@@ -30,22 +30,7 @@ const rules = "internal/arch"
 // plan chooses packages, by the files that changed. A file that is not a package's own, such as one in testdata, counts for the
 // innermost package around it.
 func plan(all []pkg, root string, files []string) work {
-	folders := map[string]string{} // of packages, by import path
-	for _, p := range all {
-		folders[filepath.Clean(p.Dir)] = p.ImportPath
-	}
-	touched := map[string]bool{}
-	var w work
-	for _, f := range files {
-		dir := filepath.Dir(filepath.Join(root, f))
-		for folders[dir] == "" && len(dir) > len(root) {
-			dir = filepath.Dir(dir)
-		}
-		if name := folders[dir]; name != "" && !touched[name] {
-			touched[name] = true
-			w.changed, w.folders = append(w.changed, name), append(w.folders, relative(root, dir))
-		}
-	}
+	w, touched := touch(all, root, files)
 	if len(w.changed) == 0 {
 		return w
 	}
@@ -70,6 +55,26 @@ func plan(all []pkg, root string, files []string) work {
 	}
 	slices.SortStableFunc(w.importers, func(a, b string) int { return cmp.Compare(users[b], users[a]) })
 	return w
+}
+
+// touch finds the packages with changed files.
+func touch(all []pkg, root string, files []string) (w work, touched map[string]bool) {
+	names := map[string]string{} // by folder
+	for _, p := range all {
+		names[filepath.Clean(p.Dir)] = p.ImportPath
+	}
+	touched = map[string]bool{}
+	for _, f := range files {
+		dir := filepath.Dir(filepath.Join(root, f))
+		for names[dir] == "" && len(dir) > len(root) {
+			dir = filepath.Dir(dir)
+		}
+		if name := names[dir]; name != "" && !touched[name] {
+			touched[name] = true
+			w.changed, w.folders = append(w.changed, name), append(w.folders, relative(root, dir))
+		}
+	}
+	return w, touched
 }
 
 // grow returns the packages and all that import them, directly or not, other than in tests.

@@ -46,8 +46,11 @@ func TestComponentAtAnyInstant(t *testing.T) {
 		},
 	}
 	runs := 40
-	if deep() {
+	switch {
+	case deep():
 		runs = 200
+	case testing.Short():
+		runs = 8
 	}
 	t.Run("004-13 killed at any instant", func(t *testing.T) { componenttest.KillAtRandom(t, story, runs) })
 }

@@ -28,8 +28,11 @@ func TestSweep(t *testing.T) {
 	quiet := live(t, cfg, binary, point{})
 	t.Logf("undisturbed: %d writes\n  %s", len(quiet.writes), strings.Join(quiet.writes, "\n  "))
 	every := 3
-	if deep() {
+	switch {
+	case deep():
 		every = 1
+	case testing.Short():
+		every = 15
 	}
 	for write := 1; write <= len(quiet.writes); write++ {
 		for i, after := range []bool{false, true} {

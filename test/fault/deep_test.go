@@ -33,7 +33,7 @@ func waived(s fault.Scenario) []fault.Option {
 
 // TestRecoveries disturbs some recoveries from crashes; [TestDeep] disturbs all of them.
 func TestRecoveries(t *testing.T) {
-	playSome(t, fault.Recoveries, 20, "nats-bucket", "component-hooks")
+	playSome(t, fault.Recoveries, 10, "nats-bucket", "component-hooks")
 }
 
 // TestLateEffects lets some writes that timed out take effect later; [TestDeep] plays those of all scenarios.
@@ -61,7 +61,7 @@ func TestDrift(t *testing.T) {
 	playSome(t, fault.Drift, 10, "component-life", "component-orders", "loop-needs")
 }
 
-// playSome plays up to 12 schedules of a kind in each of some scenarios. Each must have at least as many as least.
+// playSome plays up to 16 schedules of a kind in each of some scenarios. Each must have at least as many as least.
 func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 	t.Helper()
 	all := scenarios.All()
@@ -72,7 +72,7 @@ func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := append(waived(all[at]), fault.Only(kind), fault.AtMost(12, kind))
+			opts := append(waived(all[at]), fault.Only(kind), fault.AtMost(16, kind))
 			if r := fault.Run(t, all[at], opts...); r.Schedules[kind] < least {
 				t.Errorf("%d schedules of kind %s were played, want %d or more", r.Schedules[kind], kind, least)
 			}
