@@ -56,7 +56,7 @@ func run(ctx context.Context) error {
 	}
 	for _, step := range [][]string{
 		append([]string{"go", "vet"}, p.affected...),
-		append([]string{strings.TrimSpace(linter), "run", "--new"}, p.folders...),
+		append([]string{strings.TrimSpace(linter), "run", "--new", "--allow-parallel-runners"}, p.folders...),
 		append([]string{"go", "test", "-short", "-vet=off"}, p.changed...),
 	} {
 		if err := do(ctx, step); err != nil {
