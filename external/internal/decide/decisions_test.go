@@ -100,7 +100,7 @@ func TestDecisions(t *testing.T) {
 	compareWithFile(t, file, b.String(), "TestDecisions")
 }
 
-// columns splits a decision, as in "write marker Creating Creating -Ready +Creating soon", into action, state
+// columns splits a decision, as in "wait Verifying Degraded -Ready -Creating poll", into action, state
 // and reason, conditions, and what triggers the next pass. Actions and triggers are in lower case.
 func columns(decided string) []string {
 	words := strings.Fields(decided)
