@@ -143,7 +143,7 @@ func (p *pass) refusal(m *member, owner string) string {
 	}
 	id, uid, _, _ := desired.ParseOwner(owner)
 	if p.namesake(owner) {
-		return fmt.Sprintf("exists and belongs to an earlier component of this name with UID %s; if this one is that one, restored from a backup, "+
+		return fmt.Sprintf("exists and belongs to an earlier component of this name with UID %s; if that component was restored from a backup as this one, "+
 			"set %s: %s on it, or else set %s/adoption-policy: always on the object", uid, restoredKey(p.Name), uid, p.Name)
 	}
 	if p.sibling(id) && m.item.AdoptionPolicy != api.AdoptionPolicyNever {

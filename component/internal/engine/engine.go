@@ -403,7 +403,7 @@ func (p *pass) run(ctx context.Context) Result {
 	out := p.conclude(result)
 	if left := len(result.Plan.Steps); left > 0 && ctx.Err() != nil && out.Err == nil {
 		// Nothing failed, and no event follows from what was not begun.
-		out.Err = fmt.Errorf("the time of the pass is over with %d of %d dependents left: %w", left, len(p.members), context.Cause(ctx))
+		out.Err = fmt.Errorf("the pass ran out of time with %d of %d dependents left to apply or delete: %w", left, len(p.members), context.Cause(ctx))
 	}
 	return out
 }

@@ -166,7 +166,7 @@ func (p *pass) confirm(ctx context.Context, m *member, self, to Claim) error {
 		m.forgotten = true
 		return nil
 	}
-	m.held, m.again = fmt.Sprintf("was to be handed over to %s, which no longer wants it", to.Owner), soon
+	m.held, m.again = fmt.Sprintf("is kept: %s was to take it over and no longer renders it", to.Owner), soon
 	if _, err = p.reassign(ctx, m, to, self); err != nil {
 		m.unobserved = err
 	}
@@ -210,7 +210,7 @@ func (p *pass) reassign(ctx context.Context, m *member, from, to Claim) (bool, e
 }
 
 // errWithdrawn is why nothing is done to a member in the pass that records that it is no longer wanted.
-var errWithdrawn = errors.New("that it is no longer wanted is recorded first")
+var errWithdrawn = errors.New("it is recorded first that the component no longer renders it")
 
 // withdraw deals with a member that is to go and belongs to another component: one that this component handed
 // over without finding out whether it is recorded there, or one that it waited for. The object says itself who

@@ -111,7 +111,7 @@ func (p *pass) prepare(ctx context.Context) error {
 		case m.driver == nil:
 			m.fail(errors.New("it is not a Kubernetes object, and the operator has no driver for its kind; add the driver to its Options.Drivers"))
 		case len(m.item.Record) == 0 && m.item.UID != "":
-			m.fail(errors.New("it was applied as a Kubernetes object, and is to be one no longer; give it another name"))
+			m.fail(errors.New("it exists as a Kubernetes object, and is now rendered as an external resource or function; give it another name"))
 		case m.wanted != nil && m.wanted.Manifest != nil:
 			problems = append(problems, p.prepareOne(ctx, m))
 		}
