@@ -67,10 +67,10 @@ func TestEnded(t *testing.T) {
 			t.Errorf("phase %s, want Completed", p)
 		}
 		b.drop(again)
-		b.settles("migrate")
+		b.staysEnded("migrate")
 		b.stop()
 		b.start()
-		b.settles("migrate")
+		b.staysEnded("migrate")
 	})
 	t.Run("a Job that has failed", func(t *testing.T) {
 		t.Parallel()
@@ -106,13 +106,13 @@ func TestEnded(t *testing.T) {
 		b.status(object("v1", "Pod", "once", nil), `{"phase":"Succeeded"}`)
 		b.ready()
 		b.drop(b.in(object("v1", "Pod", "once", nil)))
-		b.settles("once")
+		b.staysEnded("once")
 	})
 }
 
-// settles checks that a dependent that has ended is gone, that nothing is written because of that, and that the
+// staysEnded checks that a dependent that has ended is gone, that nothing is written because of that, and that the
 // component is ready.
-func (b *bench) settles(name string) {
+func (b *bench) staysEnded(name string) {
 	b.t.Helper()
 	b.fence()
 	b.requests.Reset()
@@ -142,7 +142,7 @@ func expiringJob(t *testing.T) {
 	if n := len(b.requests.Writes("jobs", b.namespace, "migrate")); n != 2 {
 		t.Errorf("%d writes of the Job, want its creation and its ttlSecondsAfterFinished", n)
 	}
-	b.settles("migrate")
+	b.staysEnded("migrate")
 
 	b.change(migration("2", 0), later)
 	testenv.Wait(t, b.admin, b.in(object("batch/v1", "Job", "migrate", nil)), "another manifest, another Job",
@@ -150,7 +150,7 @@ func expiringJob(t *testing.T) {
 	b.status(job, jobCompleted)
 	b.ready()
 	testenv.Gone(t, b.admin, b.in(object("batch/v1", "Job", "migrate", nil)), "its time is over again")
-	b.settles("migrate")
+	b.staysEnded("migrate")
 	b.delete()
 	b.gone()
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// manifest reads an object as a user writes it.
-func manifest(t *testing.T, text string) *unstructured.Unstructured {
+// parsed reads an object as a user writes it.
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
@@ -78,7 +78,7 @@ func TestInvalidManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			u := manifest(t, test.manifest)
+			u := parsed(t, test.manifest)
 			u.SetAnnotations(map[string]string{b.key("update-policy"): test.policy})
 			b.create(u, configMap("beside", "1"))
 			want := strings.ReplaceAll(test.want, "%", b.operator)
@@ -111,7 +111,7 @@ func TestInvalidManifests(t *testing.T) {
 	t.Run("the policy that accepts it", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		u := manifest(t, twice)
+		u := parsed(t, twice)
 		u.SetAnnotations(map[string]string{b.key("update-policy"): "replace"})
 		b.create(u)
 		b.ready()
@@ -123,7 +123,7 @@ func TestMissingOwner(t *testing.T) {
 	t.Parallel()
 	const pause = 3 * time.Second
 	b := newBench(t, func(o *options) { o.CorrectInterval = pause })
-	u := manifest(t, `
+	u := parsed(t, `
 apiVersion: v1
 kind: ConfigMap
 metadata:

@@ -394,7 +394,7 @@ func TestAutoscaled(t *testing.T) {
 			b.ready()
 			b.hasReplicas(1)
 			b.requests.Reset()
-			b.scale(2)
+			b.scaleTo(2)
 			b.fence()
 			b.ready()
 			b.hasReplicas(2)
@@ -410,7 +410,7 @@ func TestAutoscaled(t *testing.T) {
 				b.wroteWeb(2)
 			}
 			b.change(web(new(int32(1)), "3"))
-			testenv.Wait(t, b.admin, b.web(), "the replicas of the manifest", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
+			testenv.Wait(t, b.admin, b.scaled(), "the replicas of the manifest", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
 			b.delete()
 			b.gone()
 		})
@@ -438,15 +438,15 @@ func (b *bench) scalerWorks(name string) {
 		`{"status":{"currentReplicas":1,"desiredReplicas":1,"conditions":[{"type":"AbleToScale","status":"True"},{"type":"ScalingActive","status":"True"}]}}`)
 }
 
-func (b *bench) web() *appsv1.Deployment {
+func (b *bench) scaled() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
 }
 
-// scale does what the controller of autoscalers does.
-func (b *bench) scale(replicas int32) {
+// scaleTo does what the controller of autoscalers does.
+func (b *bench) scaleTo(replicas int32) {
 	b.t.Helper()
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	err := b.admin.SubResource("scale").Update(b.t.Context(), b.web(), client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager"))
+	err := b.admin.SubResource("scale").Update(b.t.Context(), b.scaled(), client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -454,7 +454,7 @@ func (b *bench) scale(replicas int32) {
 
 func (b *bench) hasReplicas(want int32) {
 	b.t.Helper()
-	d := b.web()
+	d := b.scaled()
 	if err := b.admin.Get(b.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
 		b.t.Fatal(err)
 	}
@@ -489,19 +489,19 @@ func TestClusterAutoscaler(t *testing.T) {
 			if watched := b.scalerRequests(); len(watched) > 0 {
 				t.Errorf("autoscalers were asked for although nobody scaled anything: %v", watched)
 			}
-			made := b.web()
+			made := b.scaled()
 			uid(b, made)
 			theirs := scaler("web")
 			theirs.Namespace = b.namespace
 			if err := b.admin.Create(t.Context(), theirs); err != nil {
 				t.Fatal(err)
 			}
-			b.scale(2)
+			b.scaleTo(2)
 			b.fence()
 			b.ready()
 			b.hasReplicas(2)
 			b.requests.Reset()
-			b.scale(3)
+			b.scaleTo(3)
 			b.fence()
 			b.ready()
 			b.hasReplicas(3)
@@ -526,7 +526,7 @@ func TestClusterAutoscaler(t *testing.T) {
 			b.start()
 			b.fence()
 			b.hasReplicas(3)
-			if now := b.web(); uid(b, now) != made.UID {
+			if now := b.scaled(); uid(b, now) != made.UID {
 				t.Error("the Deployment was created again")
 			}
 			if err := b.admin.Delete(t.Context(), theirs); err != nil {
@@ -534,11 +534,11 @@ func TestClusterAutoscaler(t *testing.T) {
 			}
 			enforced := func() {
 				t.Helper()
-				testenv.Wait(t, b.admin, b.web(), "the replicas of the manifest", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
+				testenv.Wait(t, b.admin, b.scaled(), "the replicas of the manifest", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
 			}
 			enforced()
 			b.ready()
-			b.scale(2) // as kubectl does
+			b.scaleTo(2) // as kubectl does
 			enforced()
 			b.delete()
 			b.gone()
@@ -569,8 +569,8 @@ func TestClusterAutoscaler(t *testing.T) {
 		}
 		asked := 0
 		for i := range 3 {
-			b.scale(2)
-			testenv.Wait(t, b.admin, b.web(), "the replicas of the manifest", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
+			b.scaleTo(2)
+			testenv.Wait(t, b.admin, b.scaled(), "the replicas of the manifest", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
 			b.fence()
 			if all := b.scalerRequests(); i == 0 {
 				asked = len(all) // in all namespaces, and in this one
