@@ -17,7 +17,7 @@ type pkg struct {
 type work struct {
 	// changed are the packages with changed files, by import path, and internal/arch; folders are those of the former.
 	changed, folders []string
-	// importers import one of them, in their tests or otherwise: those that others import come first, because they have the
+	// importers import one of them, in their tests or otherwise: those that import least come first, because they have the
 	// quickest tests.
 	importers []string
 	// affected are all that do not compile any more if a change was wrong.
@@ -47,13 +47,11 @@ func plan(all []pkg, root string, files []string) work {
 			w.changed = append(w.changed, p.ImportPath)
 		}
 	}
-	users := map[string]int{}
+	needs := map[string]int{}
 	for _, p := range all {
-		for _, name := range p.Imports {
-			users[name]++
-		}
+		needs[p.ImportPath] = len(p.Imports) + len(p.TestImports) + len(p.XTestImports)
 	}
-	slices.SortStableFunc(w.importers, func(a, b string) int { return cmp.Compare(users[b], users[a]) })
+	slices.SortStableFunc(w.importers, func(a, b string) int { return cmp.Compare(needs[a], needs[b]) })
 	return w
 }
 

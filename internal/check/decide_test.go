@@ -28,7 +28,7 @@ func TestPlan(t *testing.T) {
 			"all that depends on it must compile, those next to it must work",
 			[]string{"a/a.go", "a/a_test.go"},
 			work{
-				changed: []string{"m/a", "m/internal/arch"}, folders: []string{"./a"}, importers: []string{"m/b", "m/d"},
+				changed: []string{"m/a", "m/internal/arch"}, folders: []string{"./a"}, importers: []string{"m/d", "m/b"},
 				affected: []string{"m", "m/a", "m/b", "m/c", "m/d", "m/e"},
 			},
 		},
