@@ -15,7 +15,7 @@ import (
 func TestNATS(t *testing.T) { explore(t, scenarios.NATS(), usual(fault.Hangs)) }
 
 // explore plays an operator's scenarios and counts the schedules. TRIMTAB_DEEP=1 plays all that there are of the kinds. The
-// short form plays the crashes of each scenario and a fault for each kind of call, and of the other kinds a sample, always the
+// short form plays the crashes of each scenario, a fault for each kind of call and two broken watches, and of the other kinds a sample, always the
 // same, in every fourth scenario.
 func explore(t *testing.T, all []fault.Scenario, kinds []fault.Kind, opts ...fault.Option) {
 	t.Helper()
@@ -23,13 +23,13 @@ func explore(t *testing.T, all []fault.Scenario, kinds []fault.Kind, opts ...fau
 		suite(t, all, append(opts, fault.Only(kinds...), fault.Unpruned(fault.Alternating))...)
 		return
 	}
-	first := []fault.Kind{fault.Crashes, fault.Faults}
+	first := []fault.Kind{fault.Crashes, fault.Faults, fault.Breaks}
 	others := fault.Waive(fault.I15, "the roles are compared with what crashes and faults of all scenarios need")
 	if testing.Short() { // for make check
 		suite(t, all, append(opts, fault.Only(first...), fault.AtMost(4, first...), others)...)
 		return
 	}
-	suite(t, all, append(slices.Clone(opts), fault.Only(first...), fault.AtMost(mostFaults, fault.Faults))...)
+	suite(t, all, append(slices.Clone(opts), fault.Only(first...), fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostBreaks, fault.Breaks))...)
 	t.Run("sample", func(t *testing.T) {
 		rest := slices.DeleteFunc(slices.Clone(kinds), func(k fault.Kind) bool { return slices.Contains(first, k) })
 		var some []fault.Scenario
@@ -56,6 +56,8 @@ func suite(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 const (
 	// mostFaults is how many faults the short form plays in each scenario: at least one for each kind of call.
 	mostFaults = 16
+	// mostBreaks is how many watches it ends in each: an operator lists then, which its roles must allow, and at no other time.
+	mostBreaks = 2
 	// mostOthers is how many schedules of each other kind it plays, spread over the run.
 	mostOthers = 4
 )
