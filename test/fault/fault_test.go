@@ -56,7 +56,7 @@ func suite(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 const (
 	// mostFaults is how many faults the short form plays in each scenario: at least one for each kind of call.
 	mostFaults = 16
-	// mostBreaks is how many watches it ends in each: an operator lists then, which its roles must allow, and at no other time.
+	// mostBreaks is how many watches it ends in each.
 	mostBreaks = 2
 	// mostOthers is how many schedules of each other kind it plays, spread over the run.
 	mostOthers = 4
