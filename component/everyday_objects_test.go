@@ -111,6 +111,15 @@ func (b *bench) bound() {
 	}
 }
 
+// headless fails the test unless the Service has no address, or has one.
+func (b *bench) headless(want bool) {
+	b.t.Helper()
+	ip, _, _ := unstructured.NestedString(b.now(b.manifests(everydayService)[0]).Object, "spec", "clusterIP")
+	if (ip == "None") != want {
+		b.t.Errorf("the Service has address %q", ip)
+	}
+}
+
 // crowded has others own 100 fields of a ConfigMap, and fails the test unless they do.
 func crowded(b *bench) {
 	theirs := map[string]string{}
@@ -145,7 +154,7 @@ func everydayObjects() map[string]everyday { //nolint:funlen // a table
 			why: "a chart decides that clients talk to Pods",
 			steps: []everyStep{
 				{manifest: everydayService},
-				{manifest: headless, says: []string{"Service $NS/web", "clusterIP"}},
+				{manifest: headless, says: []string{"Service $NS/web", "clusterIP", "$OP/immutable-policy: recreate"}},
 				{manifest: annotatedWith(headless, "immutable-policy", "recreate")},
 			},
 			replaced: []string{"Service/web"},
@@ -153,12 +162,10 @@ func everydayObjects() map[string]everyday { //nolint:funlen // a table
 		"Service is no longer headless": {
 			why: "and decides otherwise",
 			steps: []everyStep{
+				{manifest: headless},
+				{manifest: everydayService, then: func(b *bench) { b.headless(true) }}, // the API server keeps it
 				{manifest: annotatedWith(headless, "update-policy", "recreate")},
-				{manifest: annotatedWith(everydayService, "update-policy", "recreate"), then: func(b *bench) {
-					if ip, _, _ := unstructured.NestedString(b.now(b.manifests(everydayService)[0]).Object, "spec", "clusterIP"); ip == "None" {
-						b.t.Error("the Service is still headless")
-					}
-				}},
+				{manifest: annotatedWith(everydayService, "update-policy", "recreate"), then: func(b *bench) { b.headless(false) }},
 			},
 			replaced: []string{"Service/web"},
 		},
@@ -198,7 +205,7 @@ func everydayObjects() map[string]everyday { //nolint:funlen // a table
 			why: "a chart sets the type that was left out",
 			steps: []everyStep{
 				{manifest: everydaySecret},
-				{manifest: tls, says: []string{"Secret $NS/s", "type", "immutable"}},
+				{manifest: tls, says: []string{"Secret $NS/s", "type", "immutable", "$OP/immutable-policy: recreate"}},
 				{manifest: annotatedWith(tls, "immutable-policy", "recreate")},
 			},
 			replaced: []string{"Secret/s"},
@@ -219,7 +226,7 @@ func everydayObjects() map[string]everyday { //nolint:funlen // a table
 			why: "its contents change under the same name",
 			steps: []everyStep{
 				{manifest: fixed},
-				{manifest: edited(fixed, "debug", "info"), says: []string{"ConfigMap $NS/conf", "immutable"}},
+				{manifest: edited(fixed, "debug", "info"), says: []string{"ConfigMap $NS/conf", "immutable", "$OP/immutable-policy: recreate"}},
 				{manifest: annotatedWith(edited(fixed, "debug", "info"), "immutable-policy", "recreate")},
 			},
 			replaced: []string{"ConfigMap/conf"},
@@ -242,7 +249,7 @@ func everydayObjects() map[string]everyday { //nolint:funlen // a table
 			why: "a binding gets another role",
 			steps: []everyStep{
 				{manifest: everydayBinding},
-				{manifest: edit, says: []string{"RoleBinding $NS/web", "roleRef"}},
+				{manifest: edit, says: []string{"RoleBinding $NS/web", "roleRef", "immutable", "$OP/immutable-policy: recreate"}},
 				{manifest: annotatedWith(edit, "immutable-policy", "recreate")},
 			},
 			replaced: []string{"RoleBinding/web"},

@@ -152,7 +152,7 @@ func containersOf(u *unstructured.Unstructured) []any {
 // sidecarIs fails the test unless the Deployment has a version of our image, and the sidecar.
 func sidecarIs(version string) func(*bench) {
 	return func(b *bench) {
-		list := containersOf(b.now(b.web()))
+		list := containersOf(b.now(b.deployed()))
 		if len(list) != 2 {
 			b.t.Fatalf("containers %v, want two", list)
 		}

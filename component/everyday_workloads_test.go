@@ -60,13 +60,13 @@ spec:
         image: example.org/migrate:1
 `
 
-// web is the Deployment of the bench.
-func (b *bench) web() *unstructured.Unstructured { return b.placed(b.manifests(everydayWeb)[0]) }
+// deployed is the Deployment of the bench.
+func (b *bench) deployed() *unstructured.Unstructured { return b.placed(b.manifests(everydayWeb)[0]) }
 
 // webIs waits until the Deployment is rolled out with a value.
 func (b *bench) webIs(why string, want any, path ...string) {
 	b.t.Helper()
-	testenv.Wait(b.t, b.admin, b.web(), why, func(u *unstructured.Unstructured) bool {
+	testenv.Wait(b.t, b.admin, b.deployed(), why, func(u *unstructured.Unstructured) bool {
 		got, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 		return got == want && observed == u.GetGeneration()
@@ -76,7 +76,7 @@ func (b *bench) webIs(why string, want any, path ...string) {
 // container waits until the first container of the Deployment is as ok says.
 func (b *bench) container(why string, ok func(map[string]any) bool) {
 	b.t.Helper()
-	testenv.Wait(b.t, b.admin, b.web(), why, func(u *unstructured.Unstructured) bool {
+	testenv.Wait(b.t, b.admin, b.deployed(), why, func(u *unstructured.Unstructured) bool {
 		list, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 		first, _ := list[0].(map[string]any)
 		return ok(first)
@@ -86,15 +86,15 @@ func (b *bench) container(why string, ok func(map[string]any) bool) {
 // strategic patches the Deployment as commands of kubectl do.
 func (b *bench) strategic(manager, body string) {
 	b.t.Helper()
-	if err := b.as(manager).Patch(b.t.Context(), b.web(), client.RawPatch(types.StrategicMergePatchType, []byte(body))); err != nil {
+	if err := b.as(manager).Patch(b.t.Context(), b.deployed(), client.RawPatch(types.StrategicMergePatchType, []byte(body))); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// scale is kubectl scale.
-func (b *bench) scale(replicas string) {
+// kubectlScale is kubectl scale.
+func (b *bench) kubectlScale(replicas string) {
 	b.t.Helper()
-	u := b.web()
+	u := b.deployed()
 	if err := b.as("kubectl").SubResource("scale").Patch(b.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":`+replicas+`}}`))); err != nil {
 		b.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 			why: "a chart adds a label to matchLabels",
 			steps: []everyStep{
 				{manifest: everydayWeb},
-				{manifest: front, says: []string{"Deployment $NS/web", "spec.selector", "immutable"}},
+				{manifest: front, says: []string{"Deployment $NS/web", "spec.selector", "immutable", "$OP/immutable-policy: recreate"}},
 				{manifest: annotatedWith(front, "immutable-policy", "recreate")},
 			},
 			replaced: []string{"Deployment/web"},
@@ -120,7 +120,7 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 			why: "a chart puts its version into labels of the templates",
 			steps: []everyStep{
 				{manifest: everydayStore},
-				{manifest: labelled, says: []string{"StatefulSet $NS/store", "spec.volumeClaimTemplates", "immutable"}},
+				{manifest: labelled, says: []string{"StatefulSet $NS/store", "spec.volumeClaimTemplates", "immutable", "$OP/immutable-policy: recreate"}},
 				{
 					manifest: annotatedWith(labelled, "immutable-policy", "recreate"),
 					says:     []string{"StatefulSet $NS/store", "$OP/accept-data-loss"},
@@ -139,9 +139,9 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 		"template of a Job": {
 			why: "a migration gets another image",
 			steps: []everyStep{
-				{manifest: everydayJob, says: []string{"Job $NS/migrate", "suspended"}},
-				{manifest: migrate2, says: []string{"Job $NS/migrate", "spec.template", "immutable"}},
-				{manifest: annotatedWith(migrate2, "immutable-policy", "recreate"), says: []string{"Job $NS/migrate", "suspended"}},
+				{manifest: everydayJob, says: []string{"Job $NS/migrate", "suspended"}, waits: true},
+				{manifest: migrate2, says: []string{"Job $NS/migrate", "spec.template", "immutable", "$OP/immutable-policy: recreate"}},
+				{manifest: annotatedWith(migrate2, "immutable-policy", "recreate"), says: []string{"Job $NS/migrate", "suspended"}, waits: true},
 			},
 			replaced: []string{"Job/migrate"},
 		},
@@ -159,14 +159,14 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 		"kubectl scale": {
 			why: "somebody scales what the manifest scales",
 			steps: []everyStep{{manifest: everydayWeb, then: func(b *bench) {
-				b.scale("3")
+				b.kubectlScale("3")
 				b.webIs("as the manifest says", int64(1), "spec", "replicas")
 			}}},
 		},
 		"kubectl scale, no replicas": {
 			why: "somebody scales what the manifest does not scale",
 			steps: []everyStep{
-				{manifest: edited(everydayWeb, "replicas: 1", ""), then: func(b *bench) { b.scale("3") }},
+				{manifest: edited(everydayWeb, "replicas: 1", ""), then: func(b *bench) { b.kubectlScale("3") }},
 				{manifest: edited(everydayWeb, "replicas: 1", "", "web:1", "web:2"), then: func(b *bench) {
 					b.webIs("as scaled", int64(3), "spec", "replicas")
 				}},
@@ -207,7 +207,7 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 		"paused Deployment": {
 			why: "a Deployment is created paused",
 			steps: []everyStep{
-				{manifest: edited(everydayWeb, "replicas: 1", "replicas: 1\n  paused: true"), says: []string{"Deployment $NS/web", "is paused"}},
+				{manifest: edited(everydayWeb, "replicas: 1", "replicas: 1\n  paused: true"), says: []string{"Deployment $NS/web", "is paused"}, waits: true},
 				{manifest: everydayWeb},
 			},
 		},
@@ -232,7 +232,7 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 				})
 			},
 			steps: []everyStep{
-				{manifest: everydayWeb, says: []string{"Deployment $NS/web", "exceeded quota: none"}},
+				{manifest: everydayWeb, says: []string{"Deployment $NS/web", "exceeded quota: none"}, waits: true},
 				{manifest: edited(everydayWeb, "replicas: 1", "replicas: 0")},
 			},
 		},
@@ -256,6 +256,10 @@ func everydayWorkloads() map[string]everyday { //nolint:funlen // a table
 			why: "kustomize gives a ConfigMap another name when its contents change",
 			steps: []everyStep{
 				{manifest: everydayHashed},
+				{manifest: edited(everydayHashed, "conf-1", "conf-2", "      containers:", "      nodeSelector: {no: node}\n      containers:"), says: []string{"Deployment $NS/web"}, waits: true, then: func(b *bench) {
+					b.fence()
+					b.live("conf-1") // Pods of the old template may need it
+				}},
 				{manifest: edited(everydayHashed, "conf-1", "conf-2"), then: func(b *bench) {
 					testenv.Gone(b.t, b.admin, b.named("conf-1"), "no longer used")
 				}},

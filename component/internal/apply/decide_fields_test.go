@@ -64,7 +64,11 @@ func TestDefaults(t *testing.T) {
 	own := &owners{entries: []entry{{"manager": "them", "fieldsV1": fields{"f:spec": fields{"f:strategy": fields{"f:theirs": fields{}}}}}}}
 	manifest := map[string]any{"spec": map[string]any{"strategy": map[string]any{"type": "Recreate"}, "ours": "y"}}
 	got := defaults(manifest, live, own, [][]string{
-		{"spec", "strategy", "theirs"}, {"spec", "ours"}, {"spec", "absent"}, {"status", "phase"}, {"spec", "strategy", "type", "x"},
+		{"spec", "strategy", "theirs"},
+		{"spec", "ours"},
+		{"spec", "absent"},
+		{"status", "phase"},
+		{"spec", "strategy", "type", "x"},
 		{"spec", "strategy", "rollingUpdate"},
 	})
 	want := fields{"f:spec": fields{"f:strategy": fields{"f:rollingUpdate": fields{".": fields{}, "f:maxSurge": fields{}}}}}
