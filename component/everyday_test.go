@@ -52,16 +52,22 @@ type everyStep struct {
 	then func(*bench)
 }
 
-// TestEveryday installs manifests, changes them and deletes them. A component that is ready writes nothing.
+// TestEveryday installs manifests, changes them and deletes them. A component that is ready writes nothing. With -short
+// it is every sixth of them.
 func TestEveryday(t *testing.T) {
 	t.Parallel()
+	all := map[string]everyday{}
 	for _, group := range []map[string]everyday{everydayWorkloads(), everydayObjects(), everydayForms(), everydayOthers()} {
-		for name, e := range group {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				e.play(t)
-			})
-		}
+		maps.Copy(all, group)
+	}
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() && i%6 != 0 {
+				t.Skip("-short")
+			}
+			all[name].play(t)
+		})
 	}
 }
 
