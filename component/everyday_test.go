@@ -18,7 +18,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
-	documents "github.com/trimtab-dev/trimtab/internal/manifest"
+	"github.com/trimtab-dev/trimtab/internal/manifest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -187,7 +187,7 @@ func (b *bench) filled(text string) string {
 func (b *bench) manifests(text string) []*unstructured.Unstructured {
 	b.t.Helper()
 	var all []*unstructured.Unstructured
-	err := documents.Split([]byte(b.filled(text)), func(document []byte) error {
+	err := manifest.Split([]byte(b.filled(text)), func(document []byte) error {
 		u := &unstructured.Unstructured{}
 		data, err := yaml.YAMLToJSON(document)
 		if err != nil || string(data) == "null" {
