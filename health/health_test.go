@@ -89,7 +89,8 @@ func TestLacking(t *testing.T) {
 		"no status that kstatus can read": {widget, with("fine"), "is not ready"},
 		"known, and its controller has not come yet": {
 			schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"},
-			map[string]any{}, "has no status yet",
+			map[string]any{},
+			"has no status yet",
 		},
 		"nothing but defaults": {gateway, with(map[string]any{"conditions": []any{
 			map[string]any{"type": "Programmed", "status": "Unknown", "lastTransitionTime": never},

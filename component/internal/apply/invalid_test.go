@@ -43,7 +43,8 @@ func TestInvalid(t *testing.T) {
 		},
 		"a number in a create": {
 			"the decoder names types of Go",
-			metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: `ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`}, "",
+			metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: `ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`},
+			"",
 			"data: expected string, got number; quote the value",
 		},
 		"a name": {
@@ -70,11 +71,13 @@ func TestInvalid(t *testing.T) {
 		"a webhook":  {"its answer may change", metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "admission webhook denied the request"}, "", ""},
 		"a policy": {
 			"it may depend on other objects",
-			metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`}, "", "",
+			metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`},
+			"", "",
 		},
 		"a webhook that says invalid": {
 			"the same",
-			metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "a.b" denied the request: no`}, "", "",
+			metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "a.b" denied the request: no`},
+			"", "",
 		},
 		"a failure": {"it may pass", metav1.Status{Code: http.StatusInternalServerError, Message: "etcd is away"}, "", ""},
 		"another object": {

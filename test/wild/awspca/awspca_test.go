@@ -118,12 +118,18 @@ func TestAWSPrivateCAIssuer(t *testing.T) {
 			fault.Delete(issuer).Gone(issuer),
 		},
 	}, 290, []fault.Option{fault.Workers(1)}, // it keeps clients in a package variable
-		wild.Bug{Invariant: fault.I1, Says: "is missing, without the disturbance it is aws-privateca-issuer/certificate-arn",
-			Why: "a request whose status says Ready is never looked at again"},
-		wild.Bug{Invariant: fault.I1, Says: `message of CertificateRequest default/web is "somebody says so", "certificate issued" without the disturbance, and one more difference`,
-			Why: "nor is its message, which does no harm"},
-		wild.Bug{Invariant: fault.I1, Says: `message of CertificateRequest default/web is "somebody says so", "certificate issued" without the disturbance, and 2 more differences`,
-			Why: "Ready=False beside a certificate is never corrected"},
+		wild.Bug{
+			Invariant: fault.I1, Says: "is missing, without the disturbance it is aws-privateca-issuer/certificate-arn",
+			Why: "a request whose status says Ready is never looked at again",
+		},
+		wild.Bug{
+			Invariant: fault.I1, Says: `message of CertificateRequest default/web is "somebody says so", "certificate issued" without the disturbance, and one more difference`,
+			Why: "nor is its message, which does no harm",
+		},
+		wild.Bug{
+			Invariant: fault.I1, Says: `message of CertificateRequest default/web is "somebody says so", "certificate issued" without the disturbance, and 2 more differences`,
+			Why: "Ready=False beside a certificate is never corrected",
+		},
 		wild.Bug{Invariant: fault.I5, Says: "first: update certificaterequests.cert-manager.io/status default/", Why: "each retry writes status and event although nothing has changed"},
 	)
 }

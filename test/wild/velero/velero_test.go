@@ -58,8 +58,10 @@ func location() *velero.BackupStorageLocation {
 }
 
 func backup(name string) *velero.Backup {
-	return &velero.Backup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: velero.BackupSpec{StorageLocation: "store"},
-		Status: velero.BackupStatus{Phase: velero.BackupPhaseCompleted}}
+	return &velero.Backup{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: velero.BackupSpec{StorageLocation: "store"},
+		Status: velero.BackupStatus{Phase: velero.BackupPhaseCompleted},
+	}
 }
 
 // finished creates a Backup with its files.
