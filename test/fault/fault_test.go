@@ -59,7 +59,7 @@ const (
 	// mostBreaks is how many watches it ends in each.
 	mostBreaks = 2
 	// mostOthers is how many schedules of each other kind it plays, spread over the run.
-	mostOthers = 4
+	mostOthers = 2
 )
 
 // usual are the kinds of schedules that our samples are played with: all that are played unless
