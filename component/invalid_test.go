@@ -50,27 +50,44 @@ spec:
 func TestInvalidManifests(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		manifest, policy string
-		want             string // after the name of the object
+		manifest, annotation, value string
+		want                        string // the end of the message
+		wrong, right                string // what is wrong in the manifest, and how it is mended
 	}{
 		"a variable twice": {
-			twice, "ssa-override", `spec.template.spec.containers[name="a"].env: duplicate entries for key [name="X"]; remove one of the two, or set %/update-policy: replace, with which the last one counts`,
+			twice, "update-policy", "ssa-override",
+			`spec.template.spec.containers[name="a"].env: duplicate entries for key [name="X"]; remove one of the two, or set %/update-policy: replace, with which the last one counts`,
+			`, {name: X, value: "2"}`, "",
 		},
 		"a number": {
-			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "ssa-override",
-			`data.port: expected string, got 8080; quote the value`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "update-policy", "ssa-override",
+			`data.port: expected string, got 8080; quote the value`, "8080", `"8080"`,
 		},
 		"a number, replaced": {
-			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "replace",
-			`data: expected string, got number; quote the value`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "update-policy", "replace",
+			`data: expected string, got number; quote the value`, "8080", `"8080"`,
+		},
+		"a number, once": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {port: 8080}}`, "reconcile-policy", "once",
+			`data.port: expected string, got 8080; quote the value`, "8080", `"8080"`,
+		},
+		"a map and a number": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {a: {b: c}, port: 8080}}`, "update-policy", "ssa-override",
+			`data.a: expected string, got map; data.port: expected string, got 8080; write the value as text, for example after a |; quote the value`,
+			`{a: {b: c}, port: 8080}`, `{a: "b", port: "8080"}`,
 		},
 		"a name": {
-			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a_b}}`, "ssa-override",
-			`; rename the object`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a_b}}`, "update-policy", "ssa-override",
+			`; rename the object`, "a_b", "a-b",
 		},
 		"a typing error": {
-			`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}], selektor: {a: b}}}`, "ssa-override",
-			`spec.selektor: field not declared in schema; correct the name of the field or remove it`,
+			`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}], selektor: {a: b}}}`, "update-policy", "ssa-override",
+			`spec.selektor: field not declared in schema; correct the name of the field or remove it`, "selektor", "selector",
+		},
+		"a value that a new object gets": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: -1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`,
+			"ignore-after-creation", "/spec/replicas",
+			`spec.replicas: Invalid value: -1: must be greater than or equal to 0; change the manifest`, "-1", "0",
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
@@ -78,8 +95,12 @@ func TestInvalidManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			u := parsed(t, test.manifest)
-			u.SetAnnotations(map[string]string{b.key("update-policy"): test.policy})
+			as := func(manifest string) *unstructured.Unstructured {
+				u := parsed(t, manifest)
+				u.SetAnnotations(map[string]string{b.key(test.annotation): test.value})
+				return u
+			}
+			u := as(test.manifest)
 			b.create(u, configMap("beside", "1"))
 			want := strings.ReplaceAll(test.want, "%", b.operator)
 			o := b.await("Stalled", func(o *bundle.Bundle) bool {
@@ -102,7 +123,7 @@ func TestInvalidManifests(t *testing.T) {
 			if sent := b.sent(); sent.Dependents != 2 {
 				t.Errorf("a pass was asked for, and it was not sent again: %s", b.requests)
 			}
-			b.change(configMap("beside", "1"))
+			b.change(as(strings.Replace(test.manifest, test.wrong, test.right, 1)), configMap("beside", "1"))
 			b.ready()
 			b.delete()
 			b.gone()

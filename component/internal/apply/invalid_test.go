@@ -14,7 +14,7 @@ import (
 // TestInvalid: the words of API servers without Go syntax, and what to do. They are those of Kubernetes 1.37.
 func TestInvalid(t *testing.T) {
 	invalid := func(causes ...metav1.StatusCause) metav1.Status {
-		return metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "it is invalid", Details: &metav1.StatusDetails{Causes: causes}}
+		return metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: fmt.Sprint(causes), Details: &metav1.StatusDetails{Causes: causes}}
 	}
 	typed := func(text string) metav1.Status {
 		return metav1.Status{Code: http.StatusInternalServerError, Message: "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): " + text}
@@ -35,7 +35,18 @@ func TestInvalid(t *testing.T) {
 		},
 		"a map": {
 			"another form of the same", typed(`.spec.template.spec.containers: expected list, got &{map[a:b]}`), "",
-			"spec.template.spec.containers: expected list, got map[a:b]; change the manifest",
+			"spec.template.spec.containers: expected list, got map; change the manifest",
+		},
+		"a map where a text belongs": {
+			"a forgotten |", typed(`.data.cfg: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":"b"}}`), "",
+			"data.cfg: expected string, got map; write the value as text, for example after a |",
+		},
+		"several at once": {
+			"each has a line, in any order", typed("errors:\n  .spec.b: field not declared in schema\n  .data.a: expected string, got &value.valueUnstructured{Value:1}"), "",
+			"data.a: expected string, got 1; spec.b: field not declared in schema; quote the value; correct the name of the field or remove it",
+		},
+		"a port that another Service has": {
+			"it may be free soon", invalid(metav1.StatusCause{Field: "spec.ports[0].nodePort", Message: "Invalid value: 30080: provided port is already allocated"}), "", "",
 		},
 		"an unknown field": {
 			"a typing error", typed(`.spec.replica: field not declared in schema`), "",

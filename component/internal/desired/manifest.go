@@ -304,6 +304,15 @@ func decodeSecret(d *draft) error {
 const TTL = "ttlSecondsAfterFinished"
 
 func expires(d *draft) bool {
-	value, found, _ := unstructured.NestedFieldNoCopy(d.Manifest.Object, "spec", TTL)
-	return found && value != nil && d.kind == schema.GroupKind{Group: "batch", Kind: "Job"}
+	if d.kind != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		return false
+	}
+	has := func(u *unstructured.Unstructured) bool {
+		if u == nil {
+			return false
+		}
+		value, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", TTL)
+		return found && value != nil
+	}
+	return has(d.Manifest) || has(d.Initial)
 }

@@ -155,7 +155,10 @@ func (p *pass) refusal(m *member, owner string) string {
 // update brings an object to its manifest.
 func (p *pass) update(ctx context.Context, m *member) error {
 	live, found := p.Target.Cache.Get(liveKey(m.item))
-	if !found {
+	switch {
+	case !found && m.ended(): // it went meanwhile
+		return nil
+	case !found:
 		return p.create(ctx, m)
 	}
 	err := p.write(ctx, m, apply.Seen{UID: live.UID, Version: live.Version, Finalizers: live.Finalizers, PlainStatus: live.PlainStatus}, false)

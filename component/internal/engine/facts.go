@@ -97,12 +97,12 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 	wanted, twin := m.wanted.Item.Digest, m.wanted.Twin
 	changed := m.item.Digest != wanted
 	switch {
+	case found && m.mayExpire() && !changed && p.modeOf(m) == api.ModeFull:
+		return graph.NeedsUpdate
 	case m.item.ReconcilePolicy == api.ReconcilePolicyOnce && m.item.Digest != "" && found:
 		return graph.NoChange
 	case !found && !changed:
 		return graph.NoChange // nothing but its absence
-	case m.mayExpire() && !changed && p.modeOf(m) == api.ModeFull:
-		return graph.NeedsUpdate
 	case !found:
 		return graph.NeedsUpdate
 	case m.recreate, changed && live.Digest != wanted && live.Digest != twin && m.item.UpdatePolicy == api.UpdatePolicyRecreate:

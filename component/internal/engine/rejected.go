@@ -2,20 +2,27 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/graph"
 )
 
-// rejectedFor is how long a manifest is not sent again that the API server calls invalid, if nothing changes.
-const rejectedFor = 10 * time.Minute
+// rejectedFor is how long a manifest is not sent again that the API server calls invalid, if nothing changes, and
+// customRejectedFor that of a custom resource, whose definition somebody else may be about to change.
+const (
+	rejectedFor       = 10 * time.Minute
+	customRejectedFor = time.Minute
+)
 
 // rejections has the manifests that the API server called invalid. The zero value is ready to use.
 type rejections struct {
@@ -35,13 +42,25 @@ type rejection struct {
 // asked for always sends it.
 func (p *pass) about(m *member) string {
 	live, _ := p.Target.Cache.Get(liveKey(m.item))
-	i := m.wanted.Item
-	return fmt.Sprintln(i.Digest, i.Policies, m.wanted.AcceptDataLoss, p.c.Annotations[api.AnnotationReconcile], live.UID, live.Generation, live.Print, live.Leaving)
+	sent := []any{m.wanted.Item.Policies, m.wanted.AcceptDataLoss, m.manifest(), m.wanted.Initial}
+	text, err := json.Marshal(sent)
+	if err != nil { // then it was not sent either
+		return ""
+	}
+	return fmt.Sprintf("%x %s %s %s", sha256.Sum256(text), p.c.Annotations[api.AnnotationReconcile], live.UID, live.Version)
 }
 
 // rejectable reports whether an invalid manifest stays so. That of an instance of a type that the component defines
 // becomes valid when the API server has taken over the type's newest schema.
 func (p *pass) rejectable(m *member) bool { return m.wanted != nil && !m.wanted.Managed && !m.node }
+
+// pauseOf is how long the manifest of a member is not sent again.
+func pauseOf(m *member) time.Duration {
+	if scheme.Scheme.Recognizes(ref(m.item).GroupVersionKind) {
+		return rejectedFor
+	}
+	return customRejectedFor
+}
 
 // rejected returns the API server's answer to the manifest of a member, if it is still the answer.
 func (p *pass) rejected(m *member) error {
@@ -49,7 +68,7 @@ func (p *pass) rejected(m *member) error {
 	if !found || !p.rejectable(m) {
 		return nil
 	}
-	left := r.at.Add(rejectedFor).Sub(p.now())
+	left := r.at.Add(pauseOf(m)).Sub(p.now())
 	if r.of != p.about(m) || left <= 0 {
 		return nil
 	}
@@ -66,7 +85,7 @@ func (p *pass) reject(m *member, err error) error {
 	}
 	if p.rejectable(m) {
 		p.rejections.set(p.fighter(m), rejection{of: p.about(m), at: p.now(), err: invalid})
-		m.again = rejectedFor
+		m.again = pauseOf(m)
 	}
 	return invalid
 }

@@ -149,7 +149,12 @@ func named(causes map[graph.Key]string) []graph.Key {
 }
 
 // waiting says what is waited for: the causes, each once.
-func (p *pass) waiting(plan graph.Plan) string { return "waiting for " + p.explain(causes(plan)) }
+func (p *pass) waiting(plan graph.Plan) string {
+	if all := causes(plan); len(all) > 0 {
+		return "waiting for " + p.explain(all)
+	}
+	return "waiting for dependents that have just changed"
+}
 
 // broken says which dependents have their manifest and failed with it.
 func (p *pass) broken(result graph.Result) string {
