@@ -85,7 +85,7 @@ func (r Report) figures() string {
 // pruned is how many schedules were left out, the most frequent reason first.
 func (r Report) pruned() string {
 	pruned := maps.Clone(r.Pruned)
-	if pruned[TooEarly] >= r.early { // those are counted with the ones that were played
+	if r.early > 0 && pruned[TooEarly] >= r.early { // those are counted with the ones that were played
 		pruned[TooEarly] -= r.early
 	}
 	maps.DeleteFunc(pruned, func(_ Rule, n int) bool { return n == 0 })
