@@ -237,7 +237,7 @@ func TestFound(t *testing.T) {
 		},
 		"phase of a correction": {
 			"a dependent that was corrected and is not ready shows that, recorded or not",
-			"v1/guestbook/crash-after@25",
+			"v1/guestbook/crash-after@26",
 			"crash-after at patch deployments default/book",
 		},
 		"refused watch": {

@@ -427,7 +427,7 @@ func orderMutants() []mutant {
 		},
 		{
 			what: "finalizers of others are taken over",
-			file: "component/internal/apply/ownership.go", old: "own.take(theirs, withoutFinalizers)", mutated: "own.take(theirs, everything)",
+			file: "component/internal/apply/ownership.go", old: "o.taken(withoutFinalizers(set))", mutated: "o.taken(set)",
 			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@21+until@6",
 		},
 		{

@@ -81,9 +81,7 @@ func (p *pass) drifted(m *member, live projection.Object) bool {
 	switch {
 	case base == fingerprint.Print{}:
 		return true
-	case projection.MetadataOnly(liveKey(m.item).GroupKind):
-		return live.Print.Owned != base.Owned || m.altered
-	case live.Translated && !replaces(m):
+	case projection.MetadataOnly(liveKey(m.item).GroupKind), live.Translated && !replaces(m):
 		return live.Print.Owned != base.Owned || m.altered
 	case replaces(m) && live.Content != fingerprint.Hash{}:
 		return m.altered

@@ -47,7 +47,7 @@ func Guestbook(crds fs.FS) []fault.Scenario {
 		fault.Delete(b).Gone(b).Expecting(consistsOf()),
 	}
 	return []fault.Scenario{{
-		Name: "guestbook", Operator: componentProcess(guestbookOperator(crds), "get configmaps", "get deployments.apps", "list deployments.apps",
+		Name: "guestbook", Operator: componentProcess(guestbookOperator(crds), "get configmaps", "get deployments.apps", "list deployments.apps", "list horizontalpodautoscalers.autoscaling",
 			"list services", "update configmaps", "update deployments.apps", "update services"),
 		Steps: steps, Foreign: sometimes(),
 	}}
