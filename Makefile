@@ -12,8 +12,9 @@ SCHEDULES ?= 500000
 SEED    ?= 0
 # What links Kubernetes is tested without -race: a race build of it takes many minutes.
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
-# Models that one goroutine walks, and what component plays only a part of under -race (killsPlayed, racing), are tested without it too.
-LONG    := ./external/internal/engine
+# Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
+MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
+# What component plays only a part of under -race (killsPlayed, racing) is tested without it too.
 SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
@@ -40,8 +41,8 @@ demo: ## one real operator at work, from nothing but Go
 .PHONY: test
 test: cluster ## the whole suite, in two lanes; with -race where a C compiler is present
 	$(GO) run ./internal/suite \
-		$(TEST) $(HEAVY) $(OTHERS) $(LONG) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SHARED))") then \
+		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SHARED) $(MODELS))") then \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then $(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
 
 # The control plane that tests start.
@@ -81,7 +82,7 @@ format: ## write what the formatters want
 
 .PHONY: deep
 deep: cluster ## the long forms of tests
-	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY) $(LONG) ./component
+	TRIMTAB_DEEP=1 $(GO) test -shuffle=on -timeout=2h $(HEAVY) $(MODELS) ./component
 	TRIMTAB_DEEP=1 $(GO) test $(RACE) -shuffle=on -timeout=2h $(LIGHT)
 	TRIMTAB_SCHEDULES=$(SCHEDULES) TRIMTAB_SEED=$(SEED) $(GO) test -run '^TestDeep$$' -v -timeout=24h ./test/fault
 	$(GO) test $(RACE) -timeout=1h ./kubesim/...
