@@ -113,7 +113,7 @@ func skippedDependants(t *testing.T) {
 	bad.Data = map[string]string{"not a key": "x"}
 	b.create(bad, after("next", "bad"), after("last", "next"), configMap("other", "1"))
 	title := "ConfigMap " + b.namespace + "/"
-	b.failed("cannot create "+title+"bad: ", "; skipped because of that: "+title+"last, "+title+"next; retrying")
+	b.failed("cannot create "+title+"bad: ", "; skipped because of that: "+title+"last, "+title+"next")
 	b.value("other", "1")
 	b.absent(b.named("next"))
 	b.absent(b.named("last"))

@@ -114,10 +114,11 @@ func (s *simulation) growth(context.Context) (func(context.Context), error) {
 	return f.run, nil
 }
 
-// outgrown reports whether a bound claim asks for more than it has.
+// outgrown reports whether a bound claim asks for more than it has. One without a capacity was not bound by the binder.
 func outgrown(claim *corev1.PersistentVolumeClaim) bool {
 	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	return claim.Status.Phase == corev1.ClaimBound && wanted.Cmp(claim.Status.Capacity[corev1.ResourceStorage]) > 0
+	has, known := claim.Status.Capacity[corev1.ResourceStorage]
+	return claim.Status.Phase == corev1.ClaimBound && known && wanted.Cmp(has) > 0
 }
 
 // grow enlarges the volume first: a claim must not report what the volume lacks.

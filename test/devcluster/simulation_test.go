@@ -248,6 +248,14 @@ func TestClaimGrows(t *testing.T) {
 	}
 	shared.await(t, "the claim has what it asked for", claims, ns, "claim", at("status.capacity.storage", "3Gi"))
 	shared.await(t, "so has its volume", volumes, "", volume, at("spec.capacity.storage", "3Gi"))
+
+	// Somebody else writes a status without a capacity: nothing grows, and other claims are bound.
+	if _, err := api.Patch(t.Context(), "claim", types.MergePatchType, []byte(`{"status":{"capacity":null}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	other := shared.namespace(t)
+	shared.claim(t, other, nil)
+	shared.bound(t, other)
 }
 
 func TestLoadBalancer(t *testing.T) {
