@@ -15,7 +15,7 @@ HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... .
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
 # What component plays only a part of under -race (killsPlayed, racing) is tested without it too.
-SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory)$$
+SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory|Everyday)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # What tests on one control plane: each test has its own namespace, and none changes how the server answers others. Those of the

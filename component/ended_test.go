@@ -221,10 +221,6 @@ func TestEndedSweep(t *testing.T) {
 		c.Spec.Objects = b.raw(migration(schema, 0), configMap("after", schema, name+"/apply-order", "1"))
 		return c
 	}
-	every := 4
-	if deep() {
-		every = 1
-	}
 	played := &jobs{ran: map[string][]types.UID{}}
 	componenttest.CrashSweep(t, componenttest.Sweep[*bundle.Bundle]{
 		Config: cfg, AddToScheme: bundle.AddToScheme, Renderer: component.RenderFunc[*bundle.Bundle](render),
@@ -232,7 +228,7 @@ func TestEndedSweep(t *testing.T) {
 			Retry: loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 		}},
 		Versions: []*bundle.Bundle{of("1"), of("2")},
-		Every:    every,
+		Every:    killsPlayed(),
 		Prepare: func(t testing.TB, c client.WithWatch, namespace string) {
 			t.Helper()
 			played.run(t, c, namespace)

@@ -63,7 +63,7 @@ func TestEveryday(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() && i%6 != 0 {
+			if (testing.Short() || racing) && i%6 != 0 {
 				t.Skip("-short")
 			}
 			all[name].play(t)
