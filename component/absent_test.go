@@ -54,11 +54,7 @@ func (b *bench) manifest(name string) *unstructured.Unstructured {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(data), "pages.example.org/", b.operator+"/")), u); err != nil {
-		b.t.Fatal(err)
-	}
-	return u
+	return b.manifests(strings.ReplaceAll(string(data), "pages.example.org/", b.operator+"/"))[0]
 }
 
 // gateway returns a Gateway.

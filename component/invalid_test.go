@@ -11,23 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
-
-// parsed reads an object as a user writes it.
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 const twice = `
 apiVersion: apps/v1
@@ -45,8 +34,8 @@ spec:
         env: [{name: X, value: "1"}, {name: X, value: "2"}]
 `
 
-// TestInvalidManifests: what the API server calls invalid is told in its words, with what to do, and is not sent again
-// before something changes.
+// TestInvalidManifests: the message about an invalid manifest has the words of the API server and says what to do. The
+// manifest is not sent again before something changes.
 func TestInvalidManifests(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -96,7 +85,7 @@ func TestInvalidManifests(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			as := func(manifest string) *unstructured.Unstructured {
-				u := parsed(t, manifest)
+				u := b.manifests(manifest)[0]
 				u.SetAnnotations(map[string]string{b.key(test.annotation): test.value})
 				return u
 			}
@@ -119,9 +108,9 @@ func TestInvalidManifests(t *testing.T) {
 			if sent := b.sent(); sent.Dependents != 1 {
 				t.Errorf("sent again although nothing of it changed: %s", b.requests)
 			}
-			b.fence() // a pass that was asked for
+			b.fence() // requests a pass
 			if sent := b.sent(); sent.Dependents != 2 {
-				t.Errorf("a pass was asked for, and it was not sent again: %s", b.requests)
+				t.Errorf("a pass was requested, and the manifest was not sent again: %s", b.requests)
 			}
 			b.change(as(strings.Replace(test.manifest, test.wrong, test.right, 1)), configMap("beside", "1"))
 			b.ready()
@@ -132,7 +121,7 @@ func TestInvalidManifests(t *testing.T) {
 	t.Run("the policy that accepts it", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		u := parsed(t, twice)
+		u := b.manifests(twice)[0]
 		u.SetAnnotations(map[string]string{b.key("update-policy"): "replace"})
 		b.create(u)
 		b.ready()
@@ -144,13 +133,13 @@ func TestMissingOwner(t *testing.T) {
 	t.Parallel()
 	const pause = 3 * time.Second
 	b := newBench(t, func(o *options) { o.CorrectInterval = pause })
-	u := parsed(t, `
+	u := b.manifests(`
 apiVersion: v1
 kind: ConfigMap
 metadata:
   name: web
   ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: gone, uid: 3f2504e0-4f89-11d3-9a0c-0305e82c3301}]
-`)
+`)[0]
 	b.create(u)
 	o := b.await("contended", func(o *bundle.Bundle) bool {
 		return meta.IsStatusConditionTrue(o.Status.Conditions, api.ConditionContended)

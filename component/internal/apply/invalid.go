@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // InvalidError is the answer of an API server that will not accept a manifest as it is, however often it is sent.
@@ -185,9 +186,20 @@ func remedy(words string, s metav1.Status, operator string) string {
 
 // unchangeable is what to do about a field that cannot be changed.
 func unchangeable(s metav1.Status, operator string) string {
-	if s.Details != nil && slices.Contains([]string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StatefulSet", "CustomResourceDefinition"}, s.Details.Kind) {
+	if s.Details != nil && HoldsData(schema.GroupKind{Group: s.Details.Group, Kind: s.Details.Kind}) {
 		return fmt.Sprintf("undo the change, or set %s/immutable-policy: recreate and %s/accept-data-loss: \"true\" "+
 			"to have the object deleted with what it contains and created again", operator, operator)
 	}
 	return fmt.Sprintf("undo the change, or set %s/immutable-policy: recreate to have the object deleted and created again", operator)
+}
+
+// HoldsData reports whether something is lost with objects of a kind that creating them again does not
+// bring back.
+func HoldsData(k schema.GroupKind) bool {
+	switch k {
+	case schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"},
+		schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return true
+	}
+	return false
 }

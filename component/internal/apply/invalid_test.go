@@ -66,6 +66,15 @@ func TestInvalid(t *testing.T) {
 			"what is wrong comes after a long value", invalid(metav1.StatusCause{Field: "spec.selector", Message: `Invalid value: {"matchLabels":{"a":"b"}}: field is immutable`}), "",
 			"spec.selector: field is immutable; undo the change, or set op/immutable-policy: recreate to have the object deleted and created again",
 		},
+		"an immutable field of what holds data": {
+			"deleting it loses the data",
+			func() metav1.Status {
+				s := invalid(metav1.StatusCause{Field: "spec", Message: "Forbidden: updates to statefulset spec are forbidden"})
+				s.Details.Group, s.Details.Kind = "apps", "StatefulSet"
+				return s
+			}(), "",
+			`spec: Forbidden: updates to statefulset spec are forbidden; undo the change, or set op/immutable-policy: recreate and op/accept-data-loss: "true" to have the object deleted with what it contains and created again`,
+		},
 		"two causes": {
 			"in one order", invalid(metav1.StatusCause{Field: "b", Message: "no"}, metav1.StatusCause{Field: "a", Message: "no"}, metav1.StatusCause{Field: "b", Message: "no"}), "",
 			"a: no; b: no; change the manifest",

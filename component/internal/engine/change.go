@@ -237,20 +237,9 @@ func (p *pass) immutable(ctx context.Context, m *member, seen apply.Seen, refuse
 		return errors.Join(refused, err)
 	case !proven:
 		return refused
-	case holdsData(ref(m.item).GroupKind()) && !m.wanted.AcceptDataLoss:
+	case apply.HoldsData(ref(m.item).GroupKind()) && !m.wanted.AcceptDataLoss:
 		return fmt.Errorf(`%w; to delete and create it again loses what it holds: set %s/accept-data-loss: "true" to allow that`, refused, p.Name)
 	}
 	m.recreate = true
 	return nil
-}
-
-// holdsData reports whether something is lost with objects of a kind that creating them again does not
-// bring back.
-func holdsData(k schema.GroupKind) bool {
-	switch k {
-	case schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"},
-		schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		return true
-	}
-	return false
 }

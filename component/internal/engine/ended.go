@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
 )
@@ -47,7 +45,7 @@ func (m *member) mayExpire() bool {
 
 // expire applies the field that has a member deleted. It may be gone already.
 func (p *pass) expire(ctx context.Context, m *member) error {
-	if err := p.update(ctx, m); err != nil && !errors.Is(err, apply.ErrReplaced) {
+	if err := p.update(ctx, m); err != nil {
 		return err
 	}
 	m.item.Phase = api.PhaseCompleted

@@ -71,10 +71,11 @@ type Engine struct {
 	memory     memory
 	polls      polls
 	fights     fights
-	rejections rejections
+	rejections notes[rejection]
 	graces     graces
-	released   releases
-	rendered   renderings
+	// released is since when definitions are released that their components are to have.
+	released notes[time.Time]
+	rendered renderings
 }
 
 // Component is one component in one pass.

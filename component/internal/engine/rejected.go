@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -24,13 +22,7 @@ const (
 	customRejectedFor = time.Minute
 )
 
-// rejections has the manifests that the API server called invalid. The zero value is ready to use.
-type rejections struct {
-	mu      sync.Mutex
-	objects map[fighter]rejection
-}
-
-// rejection is such a manifest.
+// rejection is a manifest that the API server called invalid.
 type rejection struct {
 	// of is what the answer depends on: the manifest, and the object that it was to change.
 	of  string
@@ -109,37 +101,4 @@ func (p *pass) stalled(failed map[graph.Key]error) bool {
 		}
 	}
 	return len(failed) > 0
-}
-
-func (r *rejections) get(id fighter) (rejection, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found, ok := r.objects[id]
-	return found, ok
-}
-
-func (r *rejections) set(id fighter, to rejection) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.objects == nil {
-		r.objects = map[fighter]rejection{}
-	}
-	r.objects[id] = to
-}
-
-func (r *rejections) drop(id fighter) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.objects, id)
-}
-
-// forget drops what is known of a component.
-func (r *rejections) forget(component types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id := range r.objects {
-		if id.component == component {
-			delete(r.objects, id)
-		}
-	}
 }

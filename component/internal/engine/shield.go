@@ -3,53 +3,15 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/component/internal/prune"
 )
-
-// releases knows since when definitions are released that their components are to have. The zero value is ready
-// to use.
-type releases struct {
-	mu    sync.Mutex
-	since map[fighter]time.Time
-}
-
-// begin returns since when a definition is released, which is now if that was not known.
-func (r *releases) begin(id fighter, now time.Time) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.since == nil {
-		r.since = map[fighter]time.Time{}
-	}
-	if _, known := r.since[id]; !known {
-		r.since[id] = now
-	}
-	return r.since[id]
-}
-
-// end notes that a definition is not released.
-func (r *releases) end(id fighter) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.since, id)
-}
-
-// forget drops what is known of a component.
-func (r *releases) forget(component types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.since, func(id fighter, _ time.Time) bool { return id.component == component })
-}
 
 // shield has the API server refuse to delete the definitions that the component is to have, unless they are
 // released. If that is not possible, they are not written.
@@ -112,13 +74,18 @@ func (p *pass) shieldKeys() []projection.Key {
 func (p *pass) reprotect(ctx context.Context, m *member) error {
 	live, found := p.Target.Cache.Get(liveKey(m.item))
 	if !found || !live.Released || live.Leaving || !p.owns(m, live) {
-		p.released.end(p.fighter(m))
+		p.released.drop(p.fighter(m))
 		return nil
 	}
 	if p.modeOf(m) != api.ModeFull {
 		return nil
 	}
-	if rest := p.released.begin(p.fighter(m), p.now()).Add(p.recheck()).Sub(p.now()); rest > 0 {
+	since, known := p.released.get(p.fighter(m))
+	if !known {
+		since = p.now()
+		p.released.set(p.fighter(m), since)
+	}
+	if rest := since.Add(p.recheck()).Sub(p.now()); rest > 0 {
 		m.again = rest
 		return nil
 	}

@@ -25,8 +25,8 @@ func scalerKind() schema.GroupVersionKind {
 }
 
 // Autoscaled reports whether an autoscaler of the cluster scales an object, whoever made that autoscaler. Its users
-// are woken when the answer may have changed. The error is that of [Cache.Use]. A user who may list no
-// autoscalers is told so without a request for a while.
+// are woken when the answer may have changed. The error is that of [Cache.Use]. If the user may
+// not list autoscalers, the API server is not asked again for a while.
 func (c *Cache) Autoscaled(ctx context.Context, user User, key Key) (bool, error) {
 	mapping, err := c.mapper.RESTMapping(scalerKind().GroupKind(), scalerKind().Version)
 	if err != nil {
