@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -162,15 +163,13 @@ func (s *set) autoscaled() {
 		if !isAutoscaler(scaler.kind) {
 			continue
 		}
-		kind, name := scaler.text("spec", "scaleTargetRef", "kind"), scaler.text("spec", "scaleTargetRef", "name")
-		group, _, grouped := strings.Cut(scaler.text("spec", "scaleTargetRef", "apiVersion"), "/")
-		switch {
-		case kind == "" && scaler.kind.Group == "keda.sh":
-			kind, group = "Deployment", "apps"
-		case !grouped:
-			group = ""
+		of := func(field string) string { return scaler.text("spec", "scaleTargetRef", field) }
+		version, kind := of("apiVersion"), of("kind")
+		if scaler.kind.Group == "keda.sh" {
+			version, kind = cmp.Or(version, "apps/v1"), cmp.Or(kind, "Deployment")
 		}
-		key := api.InventoryItem{Group: group, Kind: kind, Namespace: scaler.Item.Namespace, Name: name}.Key()
+		target := schema.FromAPIVersionAndKind(version, kind)
+		key := api.InventoryItem{Group: target.Group, Kind: target.Kind, Namespace: scaler.Item.Namespace, Name: of("name")}.Key()
 		if target := s.byKey[key]; target != nil {
 			target.yieldReplicas()
 		}

@@ -117,15 +117,16 @@ func TestAutoscaled(t *testing.T) {
 		why, scaler, web string
 		left             string // how the replicas are left to it; empty means that they are not
 	}{
-		"scaled":             {why: "in any version", scaler: scaler("apiVersion: apps/v1beta1, kind: Deployment, name: web"), left: "initially"},
-		"another name":       {why: "it scales something else", scaler: scaler("apiVersion: apps/v1, kind: Deployment, name: other")},
-		"another kind":       {why: "it scales something else", scaler: scaler("apiVersion: apps/v1, kind: StatefulSet, name: web")},
-		"no group":           {why: "the core group has no Deployments", scaler: scaler("kind: Deployment, name: web")},
-		"another namespace":  {why: "autoscalers scale what is in their namespace", scaler: strings.Replace(scaler("apiVersion: apps/v1, kind: Deployment, name: web"), "{name: web}", "{name: web, namespace: other}", 1)},
-		"without replicas":   {why: "a replacement must not set them to 1", scaler: scaler("apiVersion: apps/v1, kind: Deployment, name: web"), web: strings.Replace(web, "replicas: 3", "", 1), left: "always"},
-		"KEDA's":             {why: "it makes an autoscaler", scaler: `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: {scaleTargetRef: {name: web}}}`, left: "initially"},
-		"KEDA's of a kind":   {why: "its default is a Deployment", scaler: `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: {scaleTargetRef: {kind: StatefulSet, apiVersion: apps/v1, name: web}}}`},
-		"by a broken scaler": {why: "the API server says what is wrong", scaler: `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: web}}`},
+		"scaled":                   {why: "in any version", scaler: scaler("apiVersion: apps/v1beta1, kind: Deployment, name: web"), left: "initially"},
+		"another name":             {why: "it scales something else", scaler: scaler("apiVersion: apps/v1, kind: Deployment, name: other")},
+		"another kind":             {why: "it scales something else", scaler: scaler("apiVersion: apps/v1, kind: StatefulSet, name: web")},
+		"no group":                 {why: "the core group has no Deployments", scaler: scaler("kind: Deployment, name: web")},
+		"another namespace":        {why: "autoscalers scale what is in their namespace", scaler: strings.Replace(scaler("apiVersion: apps/v1, kind: Deployment, name: web"), "{name: web}", "{name: web, namespace: other}", 1)},
+		"without replicas":         {why: "a replacement must not set them to 1", scaler: scaler("apiVersion: apps/v1, kind: Deployment, name: web"), web: strings.Replace(web, "replicas: 3", "", 1), left: "always"},
+		"KEDA's":                   {why: "it makes an autoscaler", scaler: `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: {scaleTargetRef: {name: web}}}`, left: "initially"},
+		"KEDA's of a kind":         {why: "its default is a Deployment", scaler: `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: {scaleTargetRef: {kind: StatefulSet, apiVersion: apps/v1, name: web}}}`},
+		"KEDA's without a version": {why: "its default is apps/v1", scaler: `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: {scaleTargetRef: {kind: Deployment, name: web}}}`, left: "initially"},
+		"by a broken scaler":       {why: "the API server says what is wrong", scaler: `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: web}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := web

@@ -115,8 +115,7 @@ func (n Names) Of(u *unstructured.Unstructured) Object {
 
 // translated reports whether an object is in another version than the one in which it was applied.
 func (n Names) translated(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(managed(u), func(item any) bool {
-		entry, _ := item.(map[string]any)
+	return anyEntry(u, func(entry map[string]any) bool {
 		return entry["manager"] == n.Manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) && entry["apiVersion"] != u.GetAPIVersion()
 	})
 }
@@ -144,24 +143,23 @@ func reset(m metav1.Object) bool {
 	if !ok {
 		return slices.ContainsFunc(m.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == fingerprint.BeforeFirstApply })
 	}
-	return slices.ContainsFunc(managed(u), func(item any) bool {
-		entry, _ := item.(map[string]any)
-		return entry["manager"] == fingerprint.BeforeFirstApply
-	})
+	return anyEntry(u, func(entry map[string]any) bool { return entry["manager"] == fingerprint.BeforeFirstApply })
 }
 
-// managed are the entries of managedFields.
-func managed(u *unstructured.Unstructured) []any {
+// anyEntry reports whether something holds for an entry of managedFields.
+func anyEntry(u *unstructured.Unstructured, holds func(entry map[string]any) bool) bool {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
-	return list
+	return slices.ContainsFunc(list, func(item any) bool {
+		entry, _ := item.(map[string]any)
+		return holds(entry)
+	})
 }
 
 // plainStatus reports whether somebody wrote the status of an object without a subresource. Where there is
 // one, the API server attributes the status to nobody else.
 func plainStatus(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(managed(u), func(item any) bool {
-		entry, _ := item.(map[string]any)
+	return anyEntry(u, func(entry map[string]any) bool {
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		subresource, _ := entry["subresource"].(string)
 		return subresource == "" && fields["f:status"] != nil
@@ -188,8 +186,7 @@ func hasEnded(u *unstructured.Unstructured) bool {
 
 // ownsReplicas reports whether the operator owns the number of replicas of an object.
 func (n Names) ownsReplicas(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(managed(u), func(item any) bool {
-		entry, _ := item.(map[string]any)
+	return anyEntry(u, func(entry map[string]any) bool {
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		spec, _ := fields["f:spec"].(map[string]any)
 		subresource, _ := entry["subresource"].(string)

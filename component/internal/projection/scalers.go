@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,13 +125,10 @@ func scalerOf(obj any) (any, error) {
 		return nil, fmt.Errorf("a watch of autoscalers got a %T; this is a bug in trimtab", obj)
 	}
 	ref, _, _ := unstructured.NestedStringMap(u.Object, "spec", "scaleTargetRef")
-	group, _, grouped := strings.Cut(ref["apiVersion"], "/")
-	if !grouped {
-		group = ""
-	}
+	target := schema.FromAPIVersionAndKind(ref["apiVersion"], ref["kind"]).GroupKind()
 	return &scaler{
 		metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), ResourceVersion: u.GetResourceVersion()},
-		Key{schema.GroupKind{Group: group, Kind: ref["kind"]}, types.NamespacedName{Namespace: u.GetNamespace(), Name: ref["name"]}},
+		Key{target, types.NamespacedName{Namespace: u.GetNamespace(), Name: ref["name"]}},
 	}, nil
 }
 
