@@ -55,7 +55,7 @@ func TestEnded(t *testing.T) {
 	t.Run("a Job that a user deletes", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		job := object("batch/v1", "Job", "migrate", nil)
+		job := b.in(object("batch/v1", "Job", "migrate", nil))
 		b.create(migration("1"))
 		b.waiting("Job " + b.namespace + "/migrate")
 		first := b.exists(job)
@@ -75,7 +75,7 @@ func TestEnded(t *testing.T) {
 	t.Run("a Job that has failed", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		job := object("batch/v1", "Job", "migrate", nil)
+		job := b.in(object("batch/v1", "Job", "migrate", nil))
 		b.create(migration("1", 0))
 		b.waiting("Job " + b.namespace + "/migrate")
 		failed := b.exists(job)
@@ -130,7 +130,7 @@ func (b *bench) staysEnded(name string) {
 func expiringJob(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	job := object("batch/v1", "Job", "migrate", nil)
+	job := b.in(object("batch/v1", "Job", "migrate", nil))
 	later := configMap("later", "1", b.key("apply-order"), "1")
 	b.create(migration("1", 0), later)
 	b.waiting("Job " + b.namespace + "/migrate")

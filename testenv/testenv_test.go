@@ -217,6 +217,19 @@ func TestGoneWithItsDefinition(t *testing.T) {
 	}
 }
 
+// TestWaitNeedsANamespace: without one, the objects of that name in all namespaces would be meant, also those of other tests.
+func TestWaitNeedsANamespace(t *testing.T) {
+	cfg := testenv.Start(t)
+	c := testenv.Client(t, cfg)
+	said := failure(t.Context(), func(t testing.TB) {
+		t.Helper()
+		testenv.Gone(t, c, configMap("", "anywhere"), "deleted")
+	})
+	if !strings.Contains(said, "*v1.ConfigMap anywhere has no namespace") {
+		t.Errorf("said %q", said)
+	}
+}
+
 func TestWaitSaysWhatItSawLast(t *testing.T) {
 	cfg := testenv.Start(t)
 	c := testenv.Client(t, cfg)

@@ -22,6 +22,8 @@ import (
 // states, and returns that state. The object need not exist yet. why completes the sentence
 // "waited for ...", for example "the stream to become Ready".
 //
+// An object of a namespaced kind must have a namespace.
+//
 // After two minutes, or shortly before the time limit of go test, the test fails and shows the last
 // state of the object.
 func Wait[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, ok func(T) bool) T {
@@ -53,6 +55,9 @@ func Gone[T client.Object](t testing.TB, c client.WithWatch, obj T, why string) 
 // result.
 func follow[T client.Object](t testing.TB, c client.WithWatch, obj T, why string, look func(now T, exists bool) (T, bool)) T {
 	t.Helper()
+	if namespaced, err := c.IsObjectNamespaced(obj); err == nil && namespaced && obj.GetNamespace() == "" {
+		t.Fatalf("waiting for %s: %T %s has no namespace, so those of all namespaces would be meant; set it", why, obj, obj.GetName())
+	}
 	ctx, cancel := within(t)
 	defer cancel()
 	began := time.Now()

@@ -28,7 +28,7 @@ const soon = time.Millisecond
 
 // create creates an object, or takes over the one that exists.
 func (p *pass) create(ctx context.Context, m *member) error {
-	if err := p.Target.Cache.Use(ctx, p.user(), ref(m.item).GroupVersionKind, m.item.Namespace); err != nil {
+	if err := p.use(ctx, m); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
@@ -37,6 +37,13 @@ func (p *pass) create(ctx context.Context, m *member) error {
 			return err
 		}
 	}
+}
+
+// use has what is created watched, so that its events are seen.
+func (p *pass) use(ctx context.Context, m *member) error {
+	waiting, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	return p.Target.Cache.Use(waiting, p.user(), ref(m.item).GroupVersionKind, m.item.Namespace)
 }
 
 // createOnce is create as long as nobody interferes. The error is [apply.ErrReplaced] if the object that

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -455,6 +456,7 @@ func TestGoneKind(t *testing.T) {
 		t.Fatalf("%d watches, want one that ends after a while", n)
 	}
 	s.join(t, User{UID: "two"}, []scope{{GroupKind: widgets.GroupKind()}})
+	s.bring(s.streams[0], false, false)
 	s.streams[0].failed(t.Context(), reflector(), gone)
 	if n := s.cache.Watched(); n != 1 {
 		t.Fatalf("%d watches, want that of a component that needs the kind", n)
@@ -464,6 +466,27 @@ func TestGoneKind(t *testing.T) {
 	if n := s.cache.Watched(); n != 0 {
 		t.Errorf("%d watches of a kind that nobody needs and that is not served", n)
 	}
+}
+
+// TestUnservedKind: whoever waits for a kind that the API server does not serve, although it did when it was last asked
+// what it serves, is told at once, and the next one who needs the kind asks again.
+func TestUnservedKind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		all := scope{GroupKind: widgets.GroupKind()}
+		told := make(chan error, 1)
+		go func() { told <- s.cache.follow(t.Context(), User{UID: "one"}, all, source{kind: widgets}) }()
+		synctest.Wait()
+		s.streams[0].failed(t.Context(), reflector(), apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, ""))
+		if err := <-told; !meta.IsNoMatchError(err) {
+			t.Errorf("told: %v", err)
+		}
+		s.join(t, User{UID: "one"}, []scope{all})
+		if n := len(s.streams); n != 2 {
+			t.Errorf("%d streams, want a new one", n)
+		}
+	})
 }
 
 // reflector is one that does nothing.

@@ -276,6 +276,11 @@ func (r *refusal) handle(ctx context.Context, reflector *toolscache.Reflector, e
 		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 		return
 	}
+	r.refuse(err)
+}
+
+// refuse tells those who wait why there is no watch.
+func (r *refusal) refuse(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err, r.at = err, time.Now()

@@ -171,9 +171,11 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 			to = pointer{c, w}
 		}
 		run, err := c.open(src, to, func(ctx context.Context, r *toolscache.Reflector, err error) {
-			if !apierrors.IsNotFound(err) || !c.abandon(w) {
-				w.refusal.handle(ctx, r, err)
+			if apierrors.IsNotFound(err) && c.abandon(w) {
+				w.refusal.refuse(&meta.NoKindMatchError{GroupKind: s.GroupKind, SearchedVersions: []string{src.kind.Version}})
+				return
 			}
+			w.refusal.handle(ctx, r, err)
 		})
 		if err != nil {
 			return nil, err
@@ -230,12 +232,12 @@ func (c *Cache) release(w *watch, user User) {
 	})
 }
 
-// abandon ends a watch of a kind that the API server does not serve any more, if nobody uses it, and reports whether
-// it did.
+// abandon ends a watch of a kind that the API server does not serve, if nobody uses it or it never began, and reports
+// whether it did. Users who wait for it are told, and ask again when they need it.
 func (c *Cache) abandon(w *watch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(w.users) > 0 {
+	if len(w.users) > 0 && isClosed(w.synced) {
 		return false
 	}
 	if c.watches[w.scope] == w {
