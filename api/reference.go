@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Reference is a field of a component's spec that names a Secret or a ConfigMap in the component's
-// namespace: a *[SecretReference], *[SecretKeyReference], *[ConfigMapReference] or
-// *[ConfigMapKeyReference]. Package component finds references wherever they are in a spec, watches what
-// they name, and loads it before the component is rendered. The loaded content is never marshaled to JSON.
+// Reference is a field of a spec that names a Secret or a ConfigMap in the namespace of the object: a
+// *[SecretReference], *[SecretKeyReference], *[ConfigMapReference] or *[ConfigMapKeyReference]. Package component
+// finds references wherever they are in a spec, watches what they name, and loads it before the component is
+// rendered. Package external loads those that its Config or Authenticator returns, before it connects. The loaded
+// content is never marshaled to JSON.
 type Reference interface {
 	// Refers returns what the reference names: "Secret" or "ConfigMap", and the object's name. An
 	// empty name refers to nothing.

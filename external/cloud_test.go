@@ -49,6 +49,8 @@ type cloud struct {
 	slow map[string]bool
 	// fault answers a call; nil lets it pass.
 	fault func(method, name string) *answer
+	// token is what callers must log in with; empty asks for none.
+	token string
 	// before is called before each call, without the lock.
 	before func(method, name string)
 	called chan struct{}
@@ -161,6 +163,9 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	c.log = append(c.log, r.Method+" "+name)
+	if c.token != "" && r.Header.Get("Authorization") != "Bearer "+c.token {
+		a = &answer{code: http.StatusUnauthorized, body: "unknown token " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
+	}
 	code, out := 0, any(nil)
 	if a == nil || a.effect {
 		code, out = c.do(r.Method, name, body)
@@ -234,6 +239,8 @@ func (e *apiError) RetryAfter() time.Duration { return e.after }
 type cloudClient struct {
 	base string
 	http *http.Client
+	// token is what it logs in with; empty for none.
+	token string
 }
 
 func (a *cloudClient) call(ctx context.Context, method, name string, in, out *item) error {
@@ -244,6 +251,9 @@ func (a *cloudClient) call(ctx context.Context, method, name string, in, out *it
 	req, err := http.NewRequestWithContext(ctx, method, a.base+"/things/"+name, bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {

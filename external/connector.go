@@ -8,7 +8,8 @@ import (
 
 // Connector creates the clients of objects that do not all use the same one, because their specs
 // name different accounts, regions or credentials. The objects of a scope share a client.
-// Throttling and outages in one scope do not affect the others.
+// Throttling and outages in one scope do not affect the others. A Connector that logs in with what is in Secrets is an
+// [Authenticator]; [Config] makes one for objects that name another object with the credentials.
 type Connector[T client.Object, C any] interface {
 	// Scope returns the scope of obj. It is pure. If it returns an error, the external API is not called
 	// for the object, and its status shows the error, which should say what to do, as in `spec.account

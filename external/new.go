@@ -33,7 +33,9 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 		})
 	}
 	options.Sources = append(options.Sources, trigger.External[T]{Waker: e.Waker()})
-	options.Needs = append(slices.Clone(options.Needs), e.Needs()...)
+	sources, needs := logins[T](e)
+	options.Sources = append(options.Sources, sources...)
+	options.Needs = slices.Concat(options.Needs, e.Needs(), needs)
 	options.Problem = errors.Join(options.Problem, e.Problem(), misfits[T, C, O](d))
 	return loop.New(reconciler[T]{e}, options)
 }

@@ -18,6 +18,8 @@ import (
 //   - Without marks, two components that claim the same resource are detected only if this process has
 //     reconciled both.
 //   - Objects that a [Dependent] names do not wake the component. They are checked every ten seconds.
+//   - A change of what [Config] or [Authenticator] refer to does not wake the component: it is noticed at its next
+//     pass. A Config is not kept from being deleted.
 //   - The status of a T is stored in the status of the component, so it must not contain secrets.
 //   - Options.Loop is not used.
 //

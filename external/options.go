@@ -35,7 +35,7 @@ type Options[T Object, C any] struct {
 	Connect func(ctx context.Context) (C, error)
 
 	// Connector creates clients for objects that do not all use the same one. It replaces Connect
-	// and Endpoint. Nil means that all objects share the client returned by Connect.
+	// and Endpoint; see also [Config.Connector]. Nil means that all objects share the client returned by Connect.
 	Connector Connector[T, C]
 
 	// Endpoint names what a client talks to, for example an account and its region, without

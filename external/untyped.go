@@ -150,13 +150,7 @@ func (o Options[T, C]) untyped() engine.Options {
 		u.Endpoint = func(ctx context.Context, client any) (string, error) { return o.Endpoint(ctx, as[C](client)) }
 	}
 	if o.Connector != nil {
-		u.Connector = &engine.Connector{
-			Scope: func(obj engine.Object) (string, error) { return o.Connector.Scope(as[T](obj)) },
-			Connect: func(ctx context.Context, scope string, obj engine.Object) (any, string, error) {
-				a, err := o.Connector.Connect(ctx, ConnectRequest[T]{Scope: scope, Object: as[T](obj)})
-				return a.Client, a.Endpoint, err
-			},
-		}
+		u.Connector = untypedConnector(o.Connector)
 	}
 	return u
 }

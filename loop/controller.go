@@ -103,6 +103,13 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			}
 			needs = append(needs, Need{GroupVersionKind: watched, Verbs: []string{"list", "watch"}})
 		}
+		for _, obj := range s.Keeps() {
+			kept, err := apiutil.GVKForObject(obj, scheme)
+			if err != nil {
+				return nil, err
+			}
+			needs = append(needs, Need{GroupVersionKind: kept, Verbs: []string{"patch"}})
+		}
 	}
 	return append(needs, c.options.Needs...), nil
 }

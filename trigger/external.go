@@ -36,6 +36,9 @@ func (e External[T]) Check() error {
 // Watches implements [Source]: nothing in the cluster.
 func (External[T]) Watches() []client.Object { return nil }
 
+// Keeps implements [Source].
+func (External[T]) Keeps() []client.Object { return nil }
+
 // Attach implements [Source].
 func (e External[T]) Attach(target Target[T]) error {
 	return target.Watch(source.Func(func(ctx context.Context, q queue) error {

@@ -29,6 +29,20 @@ type Reference[T client.Object] struct {
 	// Changed reports whether an update of the object referred to can matter. Nil means that
 	// every update does, and so does one for which it panics.
 	Changed func(before, after client.Object) bool
+	// Keep has the objects referred to stay as long as an object refers to them. They get the finalizer
+	// [FinalizerOf] the kind of obj. One that is deleted gets an event that says what it waits for.
+	Keep bool
+	// Then are what the objects referred to refer to in turn. Its changes wake obj, too.
+	Then []Then
+}
+
+// Then is a kind to which the objects of a [Reference] refer.
+type Then struct {
+	// To is an empty object of the kind. Required.
+	To client.Object
+	// Names returns the objects of that kind that from, to which a Reference leads, refers to. Required. It
+	// must depend on from alone and return at once. If it panics, from is taken to refer to nothing.
+	Names func(from client.Object) []types.NamespacedName
 }
 
 func (Reference[T]) source(T) {}
@@ -38,11 +52,30 @@ func (r Reference[T]) Check() error {
 	if r.To == nil || r.Names == nil {
 		return errors.New("a trigger.Reference needs To, an empty object of the kind referred to, and Names")
 	}
+	for _, then := range r.Then {
+		if then.To == nil || then.Names == nil {
+			return errors.New("a trigger.Then needs To, an empty object of the kind referred to, and Names")
+		}
+	}
 	return nil
 }
 
 // Watches implements [Source].
-func (r Reference[T]) Watches() []client.Object { return []client.Object{r.To} }
+func (r Reference[T]) Watches() []client.Object {
+	kinds := []client.Object{r.To}
+	for _, then := range r.Then {
+		kinds = append(kinds, then.To)
+	}
+	return kinds
+}
+
+// Keeps implements [Source].
+func (r Reference[T]) Keeps() []client.Object {
+	if r.Keep {
+		return []client.Object{r.To}
+	}
+	return nil
+}
 
 // Attach implements [Source]. The cache's own index answers which objects name another, so a name
 // that an object no longer holds stops waking it.
@@ -54,7 +87,52 @@ func (r Reference[T]) Attach(target Target[T]) error {
 	updates := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && a.matters(e.ObjectOld, e.ObjectNew)
 	}}
-	return target.Watch(source.Kind(target.Manager.GetCache(), r.To, handler.EnqueueRequestsFromMapFunc(a.wakes), updates))
+	if err := target.Watch(source.Kind(target.Manager.GetCache(), r.To, handler.EnqueueRequestsFromMapFunc(a.wakes), updates)); err != nil {
+		return err
+	}
+	for i := range r.Then {
+		if err := a.then(i); err != nil {
+			return fmt.Errorf("watch what a %T refers to: %w", r.To, err)
+		}
+	}
+	if r.Keep {
+		return a.keep()
+	}
+	return nil
+}
+
+// then wakes objects when what the objects that they refer to refer to in turn changes.
+func (r *attachedReference[T]) then(i int) error {
+	mgr, then, index := r.target.Manager, r.Then[i], fmt.Sprintf("%s-then-%d", r.index, i)
+	//nolint:forbidigo // wiring happens before there is a context to inherit
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), r.To, index, func(from client.Object) []string {
+		var keys []string
+		if err := guard.Aside(code, "Names", func() {
+			for _, key := range then.Names(from) {
+				keys = append(keys, key.String())
+			}
+		}); err != nil {
+			r.target.Log.Error(err, "an object is taken to refer to nothing, because Names did not return",
+				"object", client.ObjectKeyFromObject(from), "stack", guard.Stack(err))
+		}
+		return keys
+	})
+	if err != nil {
+		return err
+	}
+	wakes := func(ctx context.Context, to client.Object) []reconcile.Request {
+		named := client.ObjectKeyFromObject(to)
+		found, err := cached.List(ctx, mgr.GetClient(), mgr.GetScheme(), r.To, client.MatchingFields{index: named.String()})
+		if err != nil {
+			r.target.Log.Error(err, "cannot list who refers to an object that changed; their next passes will see the change", "object", named)
+		}
+		var requests []reconcile.Request
+		for _, from := range found {
+			requests = append(requests, r.wakes(ctx, from)...)
+		}
+		return requests
+	}
+	return r.target.Watch(source.Kind(mgr.GetCache(), then.To, handler.EnqueueRequestsFromMapFunc(wakes), predicate.ResourceVersionChangedPredicate{}))
 }
 
 // attachedReference is a Reference of one controller.

@@ -19,6 +19,9 @@ type Source[T client.Object] interface {
 	// Watches returns an empty object of each kind that the source watches in the cluster of the
 	// operator, which therefore needs permission to list and watch them.
 	Watches() []client.Object
+	// Keeps returns an empty object of each kind that the source puts finalizers on, for which the operator
+	// needs permission to patch it.
+	Keeps() []client.Object
 	// Attach connects the source to target. It is called once, before the manager starts and after
 	// Check has returned nil.
 	Attach(target Target[T]) error

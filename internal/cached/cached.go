@@ -54,16 +54,28 @@ func (o Objects[T]) In(ctx context.Context, namespace string) ([]T, error) {
 }
 
 func (o Objects[T]) list(ctx context.Context, options ...client.ListOption) ([]T, error) {
-	list, err := o.newList()
+	all, err := List(ctx, o.Reader, o.Scheme, New[T](), options...)
+	var found []T
+	for _, item := range all {
+		if obj, ok := item.(T); ok {
+			found = append(found, obj)
+		}
+	}
+	return found, err
+}
+
+// List returns the objects of the kind of an empty object. They are the cache's own and must not be changed.
+func List(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, empty client.Object, options ...client.ListOption) ([]client.Object, error) {
+	list, err := newList(scheme, empty)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, err
 	}
-	var found []T
+	var found []client.Object
 	err = apimeta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(T); ok {
+		if obj, ok := item.(client.Object); ok {
 			found = append(found, obj)
 		}
 		return nil
@@ -71,12 +83,12 @@ func (o Objects[T]) list(ctx context.Context, options ...client.ListOption) ([]T
 	return found, err
 }
 
-func (o Objects[T]) newList() (client.ObjectList, error) {
-	gvk, err := apiutil.GVKForObject(New[T](), o.Scheme)
+func newList(scheme *runtime.Scheme, empty client.Object) (client.ObjectList, error) {
+	gvk, err := apiutil.GVKForObject(empty, scheme)
 	if err != nil {
 		return nil, err
 	}
-	list, err := o.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	list, err := scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,12 @@ type Spec struct {
 	// Account that the resource is in.
 	// +optional
 	Account string `json:"account,omitempty"`
+	// Token to log in with.
+	// +optional
+	Token *api.SecretKeyReference `json:"token,omitempty"`
+	// Provider names a Provider, or a ClusterProvider, that says how to log in.
+	// +optional
+	Provider string `json:"provider,omitempty"`
 }
 
 // Status is the last observation of the resource.
@@ -69,6 +75,54 @@ type Status struct {
 	// Host is the address of the resource.
 	// +optional
 	Host string `json:"host,omitempty"`
+}
+
+// ProviderSpec says where an API is and how to log in.
+type ProviderSpec struct {
+	// URL of the API.
+	URL string `json:"url"`
+	// Token to log in with.
+	// +optional
+	Token api.SecretKeyReference `json:"token,omitempty"`
+}
+
+// Provider says how to log in to the imaginary API.
+//
+// +kubebuilder:object:root=true
+type Provider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ProviderSpec `json:"spec,omitempty"`
+}
+
+// ProviderList is a list of Provider.
+//
+// +kubebuilder:object:root=true
+type ProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Provider `json:"items"`
+}
+
+// ClusterProvider is a Provider for all namespaces.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+type ClusterProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ProviderSpec `json:"spec,omitempty"`
+}
+
+// ClusterProviderList is a list of ClusterProvider.
+//
+// +kubebuilder:object:root=true
+type ClusterProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterProvider `json:"items"`
 }
 
 // TrimtabStatus implements api.Object.
@@ -88,7 +142,7 @@ type ThingList struct {
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Thing{}, &ThingList{})
+	s.AddKnownTypes(GroupVersion, &Thing{}, &ThingList{}, &Provider{}, &ProviderList{}, &ClusterProvider{}, &ClusterProviderList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

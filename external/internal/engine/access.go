@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -18,21 +19,27 @@ type access struct {
 	// not known; connect or hangs then says why.
 	shared  *shared
 	connect error
+	// login is what the client is made from; nil if that is not known.
+	login *login
 	// turned is why the object may not call the external API; shut is the text for users.
 	turned decide.Scope
 	shut   string
 }
 
 // findScope determines which client the object needs. An error counts as one of connecting.
-func (p *access) findScope() {
+func (p *access) findScope(ctx context.Context) {
 	if p.hangs != nil && p.e.options.Connector != nil { // the driver cannot be asked for the scope, nor can anything be called
 		return
 	}
 	var err error
-	p.shared, err = p.e.scopeOf(subjectOf(p.obj), p.lend)
+	p.shared, p.login, err = p.e.scopeOf(ctx, p.run, subjectOf(p.obj), p.lend())
 	if isUnreturned(err) {
 		p.hangs = err
-	} else if err != nil {
+	} else if p.login != nil && p.track.login != p.login.version { // what was seen with other credentials is seen again
+		p.e.memory.drop(p.uid())
+		p.track.login = p.login.version
+	}
+	if err != nil && p.hangs == nil {
 		crash, _ := errors.AsType[*guard.PanicError](err)
 		p.logPanic(crash)
 		p.connect = toldOnce(err)

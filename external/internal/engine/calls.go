@@ -84,7 +84,7 @@ func (p *caller) ask(ctx context.Context, a decide.Action, f func(context.Contex
 		defer client.release()
 		result, err := guarded(methodOf(a), func() (string, error) { return f(ctx, theirs) })
 		if err != nil {
-			return p.e.explain(err, a)
+			return p.e.explain(err, a, client.hides())
 		}
 		return answer{result: result}
 	})
@@ -110,9 +110,10 @@ func endedCall(a decide.Action) answer {
 	return answer{failure: &classification{class: openEnded(a.Mutates()), text: errEnded.Error()}}
 }
 
-// explain classifies an error of a call.
-func (e *Engine) explain(err error, a decide.Action) answer {
+// explain classifies an error of a call, without the secrets in its text.
+func (e *Engine) explain(err error, a decide.Action, secrets []string) answer {
 	c := classify(err, e.driver.Errors, a.Mutates())
+	c.text = hide(c.text, secrets)
 	if c.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
 		return answer{absent: true}
 	}
@@ -360,10 +361,12 @@ func (p *caller) change(ctx context.Context, a decide.Action, f func(context.Con
 func (p *caller) connected(ctx context.Context) bool {
 	began := time.Now()
 	if p.client == nil {
-		p.client, p.connect = p.e.clientOf(ctx, p.shared, p.lend)
+		p.client, p.connect = p.e.clientOf(ctx, p.shared, p.login, p.run.Live())
 	}
 	if p.connect != nil {
-		p.shared.scope.answered(subjectOf(p.obj).key, answerUnreachable, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
+		if !isIncomplete(p.connect) {
+			p.shared.scope.answered(subjectOf(p.obj).key, answerUnreachable, began, time.Now(), 0, decide.Unconnected+p.connect.Error())
+		}
 		p.facts.Scope = decide.ScopeUnconnectable
 		p.trace.Emit(trace.Call{Op: "connect", Err: plain.Error(p.connect)})
 		return false

@@ -12,7 +12,7 @@ import (
 type clients struct {
 	// connector is nil if all objects share a client, which connect makes.
 	connector *Connector
-	connect   func(context.Context) (attached, error)
+	connect   connectFunc
 	// wake requeues an object.
 	wake func(key objectKey, after time.Duration)
 

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	things "github.com/trimtab-dev/trimtab/internal/thing"
 )
@@ -16,12 +18,12 @@ type offices map[string]*bureau
 
 // clients returns the clients of the offices; there are none yet.
 func (o offices) clients() *clients {
-	return &clients{connector: &Connector{Connect: func(ctx context.Context, scope string, _ Object) (any, string, error) {
+	return &clients{connector: &Connector{Connect: func(ctx context.Context, scope string, _ client.Object) (any, string, error) {
 		if o[scope] == nil {
 			o[scope] = &bureau{start: time.Now()}
 		}
-		client, err := o[scope].connect(ctx)
-		return client, scope, err
+		made, err := o[scope].connect(ctx)
+		return made, scope, err
 	}}}
 }
 
@@ -30,7 +32,7 @@ func keyOf(name string) objectKey { return objectKey{Name: name} }
 // take makes an object use the client of a scope.
 func take(t *testing.T, c *clients, name, scope string) *connected {
 	t.Helper()
-	k, err := c.of(keyOf(name), scope).connection.getBy(t.Context(), connectDeadline, connecting(c.connector, scope, &things.Thing{}))
+	k, err := c.of(keyOf(name), scope).connection.getBy(t.Context(), connectDeadline, "", connecting(c.connector, &login{from: &things.Thing{}}, scope, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func TestConnectThatHangsOutlivesItsObjects(t *testing.T) {
 		c := o.clients()
 		for i := range 5 {
 			key := keyOf(fmt.Sprint(i))
-			if _, err := c.of(key, "east").connection.getBy(t.Context(), connectDeadline, connecting(c.connector, "east", &things.Thing{})); err == nil {
+			if _, err := c.of(key, "east").connection.getBy(t.Context(), connectDeadline, "", connecting(c.connector, &login{from: &things.Thing{}}, "east", nil)); err == nil {
 				t.Error("a client from a call that has not returned")
 			}
 			c.forget(key)

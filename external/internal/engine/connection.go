@@ -21,16 +21,22 @@ const (
 	deniedTwice = 2
 )
 
+// connectFunc makes a client. known identifies what the present client is made from; empty if it is to be replaced
+// whatever that is, or if there is none.
+type connectFunc func(ctx context.Context, known string) (attached, error)
+
 // connection makes the client of a scope and shares it. A client that the API
 // refuses is replaced by a new one.
 type connection struct {
-	connect func(context.Context) (attached, error)
+	connect connectFunc
 
 	mu      sync.Mutex
 	current *connected
 	flight  *flight
-	failed  time.Time
-	err     error
+	// failed is when Connect failed last, for what version and how.
+	failed time.Time
+	tried  string
+	err    error
 	// process ends with the process; nil until it is known.
 	process context.Context //nolint:containedctx // clients live as long as the process
 	// denied counts denials in a row. suspect: the client is to be replaced, but not before next.
@@ -57,26 +63,30 @@ type connected struct {
 type flight struct {
 	done  chan struct{}
 	until time.Time
+	// version is what the client is made from, and err why there is none. err is set when done is closed.
+	version string
+	err     error
 }
 
 // get returns the client, connecting first if necessary. The caller releases it.
 func (c *connection) get(ctx context.Context, deadline time.Duration) (*connected, error) {
-	return c.getBy(ctx, deadline, c.connect)
+	return c.getBy(ctx, deadline, "", c.connect)
 }
 
-// getBy is get with another connect function.
-func (c *connection) getBy(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached, error)) (*connected, error) {
+// getBy is get with another connect function, for a version of what the client is made from: a client of another version
+// is replaced, or there is none.
+func (c *connection) getBy(ctx context.Context, deadline time.Duration, version string, connect connectFunc) (*connected, error) {
 	c.mu.Lock()
 	now := time.Now()
-	replace := c.current != nil && c.suspect && !now.Before(c.next) && c.flight == nil
+	replace := c.current != nil && c.flight == nil && (c.current.version != version || c.suspect && !now.Before(c.next))
 	switch {
-	case c.current != nil && !replace:
+	case c.current != nil && !replace && c.current.version == version:
 		return c.use(), nil
-	case c.flight == nil && !replace && c.err != nil && now.Sub(c.failed) < connectPause:
+	case c.flight == nil && c.err != nil && c.tried == version && now.Sub(c.failed) < connectPause && (c.current == nil || c.current.version != version):
 		defer c.mu.Unlock()
 		return nil, c.err
 	case c.flight == nil:
-		c.begin(ctx, deadline, connect)
+		c.begin(ctx, deadline, version, connect)
 	}
 	f := c.flight
 	c.mu.Unlock()
@@ -87,14 +97,24 @@ func (c *connection) getBy(ctx context.Context, deadline time.Duration, connect 
 	case <-wait.C:
 	}
 	c.mu.Lock()
-	if c.current != nil {
+	if c.current != nil && (f.err == nil || c.current.version == version) { // what was read may be newer than the version
 		return c.use(), nil
 	}
 	defer c.mu.Unlock()
 	if c.flight == f {
 		return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator must be restarted", deadline)
 	}
-	return nil, c.err
+	return nil, f.err
+}
+
+// version returns that of the present client; empty if there is none.
+func (c *connection) version() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return ""
+	}
+	return c.current.version
 }
 
 // use returns the client and unlocks c.mu.
@@ -105,19 +125,23 @@ func (c *connection) use() *connected {
 }
 
 // begin calls Connect.
-func (c *connection) begin(ctx context.Context, deadline time.Duration, connect func(context.Context) (attached, error)) {
+func (c *connection) begin(ctx context.Context, deadline time.Duration, version string, connect connectFunc) {
 	parent := c.process //nolint:contextcheck // the client outlives the pass
 	if parent == nil {
 		parent = ctx
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(parent), deadline)
-	f := &flight{done: make(chan struct{}), until: time.Now().Add(deadline + overtime)}
+	f := &flight{done: make(chan struct{}), until: time.Now().Add(deadline + overtime), version: version}
 	c.flight = f
+	known := ""
+	if c.current != nil && !c.suspect {
+		known = c.current.digest
+	}
 	go func() {
 		defer cancel()
 		made := result[attached]{err: errEnded}
 		defer func() { c.land(f, made) }()
-		made.value, made.err = guarded("Connect", func() (attached, error) { return connect(ctx) })
+		made.value, made.err = guarded("Connect", func() (attached, error) { return connect(ctx, known) })
 	}()
 }
 
@@ -127,13 +151,18 @@ func (c *connection) land(f *flight, made result[attached]) {
 	defer c.mu.Unlock()
 	defer close(f.done)
 	c.flight = nil
-	if c.current != nil {
+	if made.value.kept && made.err == nil && c.current != nil {
+		c.current.version, c.err = made.value.version, nil
+		return
+	}
+	if c.current != nil && c.suspect {
 		c.next = time.Now().Add(min(connectPause<<min(c.remade, 10), remakeMost))
 		c.remade++
 	}
 	if made.err != nil {
-		c.failed = time.Now()
+		c.failed, c.tried = time.Now(), f.version
 		c.err = toldOnce(made.err)
+		f.err = c.err
 		return
 	}
 	if before := c.current; before != nil {
@@ -183,6 +212,14 @@ func (k *connected) answered(failure *classification) {
 	case failure == nil:
 		c.denied, c.suspect, c.remade = 0, false, 0
 	}
+}
+
+// hides returns what must not appear in messages.
+func (k *connected) hides() []string {
+	if k == nil {
+		return nil
+	}
+	return k.secrets
 }
 
 // retain keeps the client for a call that may outlive its pass, and releases it.

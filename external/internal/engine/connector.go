@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
@@ -18,6 +20,12 @@ type attached struct {
 	endpoint string
 	// end cancels the context that Connect received for the client.
 	end context.CancelFunc
+	// digest identifies what the client was made from, and version what it was when that was last compared.
+	digest, version string
+	// secrets are values that must not appear in messages.
+	secrets []string
+	// kept: what clients are made from was written and is the same, so the present client stays.
+	kept bool
 }
 
 // close ends a client, and closes it if it implements io.Closer.
@@ -31,11 +39,11 @@ func (a *attached) close() {
 // attach returns a function that makes clients whose endpoint is known. The context that Connect
 // receives lives as long as the client, and ends earlier only if ctx ends while Connect runs. A
 // client whose endpoint cannot be determined yet is kept for the next try, unless it was denied.
-func attach(connect func(context.Context) (any, error), endpoint func(context.Context, any) (string, error), errs Errors) func(context.Context) (attached, error) {
+func attach(connect func(context.Context) (any, error), endpoint func(context.Context, any) (string, error), errs Errors) connectFunc {
 	var kept *attached // there is one call of Connect at a time
-	return func(ctx context.Context) (attached, error) {
+	return func(ctx context.Context, _ string) (attached, error) {
 		if kept == nil {
-			a, err := live(ctx, connect)
+			a, err := began(ctx, connect)
 			if err != nil || endpoint == nil {
 				return a, err
 			}
@@ -75,8 +83,8 @@ func fitEndpoint(of, name string) error {
 	return nil
 }
 
-// live calls Connect.
-func live(ctx context.Context, connect func(context.Context) (any, error)) (attached, error) {
+// began calls Connect.
+func began(ctx context.Context, connect func(context.Context) (any, error)) (attached, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	inTime := context.AfterFunc(ctx, end)
 	client, err := guarded("Connect", func() (any, error) { return connect(life) })
@@ -91,24 +99,39 @@ func live(ctx context.Context, connect func(context.Context) (any, error)) (atta
 	return a, err
 }
 
-// connecting calls Connect of a connector, for an object of a scope.
-func connecting(by *Connector, scope string, obj Object) func(context.Context) (attached, error) {
-	return func(ctx context.Context) (attached, error) {
+// connecting calls Connect of a connector. known is the digest of what the present client is made from.
+func connecting(by *Connector, l *login, scope string, live client.Reader) connectFunc {
+	return func(ctx context.Context, known string) (attached, error) {
+		digest, secrets, err := l.load(ctx, live)
+		if err != nil {
+			return attached{}, err
+		}
+		if known != "" && digest == known {
+			return attached{version: l.version, kept: true}, nil
+		}
 		endpoint := ""
-		a, err := live(ctx, func(ctx context.Context) (client any, err error) {
-			client, endpoint, err = by.Connect(ctx, scope, obj)
+		a, err := began(ctx, func(ctx context.Context) (client any, err error) {
+			client, endpoint, err = by.Connect(ctx, scope, l.from)
 			return client, err
 		})
 		if err != nil {
-			return a, err
+			return a, hidden(err, secrets)
 		}
 		if err := fitConnected(endpoint); err != nil {
 			a.close()
-			return attached{}, err
+			return attached{}, hidden(err, secrets)
 		}
-		a.endpoint = endpoint
+		a.endpoint, a.digest, a.version, a.secrets = endpoint, digest, l.version, secrets
 		return a, nil
 	}
+}
+
+// hidden is an error without secrets in its text.
+func hidden(err error, secrets []string) error {
+	if len(secrets) == 0 {
+		return err
+	}
+	return &connectError{hide(classify(err, Errors{}, false).text, secrets), err}
 }
 
 // fitConnected reports what is wrong with the endpoint of a client that a connector made.
@@ -119,36 +142,40 @@ func fitConnected(endpoint string) error {
 	return fitEndpoint("Connect", endpoint)
 }
 
-// scopeOf determines which client an object needs. lend returns the object for the driver.
-func (e *Engine) scopeOf(who subject, lend func() Object) (*shared, error) {
-	if e.options.Connector == nil {
-		return e.clients.of(who.key, ""), nil
+// scopeOf determines which client an object needs, and what it is made from.
+func (e *Engine) scopeOf(ctx context.Context, r Run, who subject, obj Object) (*shared, *login, error) {
+	l, err := e.loginOf(ctx, r, who, obj)
+	if err != nil && (l == nil || obj.GetDeletionTimestamp().IsZero()) {
+		return nil, l, err
 	}
-	obj := lend()
-	name, err := pure(&e.abandoned, who, "Scope", func() (string, error) { return e.options.Connector.Scope(obj) })
-	if err != nil {
-		return nil, err
+	s := e.clients.of(who.key, l.scope)
+	if err != nil { // the client that there is still serves to delete
+		if l.version = s.connection.version(); l.version == "" {
+			return nil, l, err
+		}
 	}
-	return e.clients.of(who.key, name), nil
+	return s, l, nil
 }
 
 // clientOf returns the client of a scope. The caller releases it.
-func (e *Engine) clientOf(ctx context.Context, s *shared, lend func() Object) (*connected, error) {
-	if e.options.Connector == nil {
+func (e *Engine) clientOf(ctx context.Context, s *shared, l *login, live client.Reader) (*connected, error) {
+	by := e.options.Connector
+	if by == nil {
 		return s.connection.get(ctx, e.callDeadline())
 	}
-	return s.connection.getBy(ctx, e.callDeadline(), connecting(e.options.Connector, s.name, lend()))
+	scope, _, _ := strings.Cut(l.scope, "\n")
+	return s.connection.getBy(ctx, e.callDeadline(), l.version, connecting(by, l, scope, live))
 }
 
 // endpointOf returns the endpoint that a new object is pinned to; empty if that is not known yet,
 // so that the object is pinned before the create.
-func (e *Engine) endpointOf(ctx context.Context, obj Object) string {
-	lend := func() Object { return copyOf(obj) }
-	s, err := e.scopeOf(subjectOf(obj), lend)
-	if err != nil {
+func (e *Engine) endpointOf(ctx context.Context, r Run) string {
+	obj := copyOf(r.Object())
+	s, l, err := e.scopeOf(ctx, r, subjectOf(obj), obj)
+	if err != nil || l.unkept != nil {
 		return ""
 	}
-	c, err := e.clientOf(ctx, s, lend)
+	c, err := e.clientOf(ctx, s, l, r.Live())
 	if err != nil {
 		return ""
 	}

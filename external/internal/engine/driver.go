@@ -116,12 +116,6 @@ type Options struct {
 	DependencyKinds                          []client.Object
 }
 
-// Connector makes the clients of objects that do not all use the same one.
-type Connector struct {
-	Scope   func(Object) (string, error)
-	Connect func(ctx context.Context, scope string, obj Object) (client any, endpoint string, err error)
-}
-
 // Run is a [loop.Run] without its type parameter.
 type Run interface {
 	runObject

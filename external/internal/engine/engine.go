@@ -107,7 +107,7 @@ func (e *Engine) Prepare(ctx context.Context, r Run) error {
 		return nil
 	}
 	if e.options.Endpoint != nil || e.options.Connector != nil {
-		here.Endpoint = e.endpointOf(ctx, r.Object())
+		here.Endpoint = e.endpointOf(ctx, r)
 	}
 	uid := string(r.Object().GetUID())
 	if there, err := record.Parse(r.Object().GetAnnotations()[api.AnnotationExternal]); err != nil || there.Stays(uid, here) {

@@ -57,7 +57,7 @@ func (p *managed) use(obj Object) {
 // basis returns what the API's refusal of a call depends on.
 func (p *managed) basis() basis {
 	return basis{
-		generation: p.obj.GetGeneration(), policy: p.settings.policy,
+		generation: p.obj.GetGeneration(), policy: p.settings.policy, login: p.track.login,
 		requested: p.obj.GetAnnotations()[api.AnnotationReconcile],
 	}
 }

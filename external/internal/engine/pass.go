@@ -77,7 +77,7 @@ func (p *pass) load(ctx context.Context) error {
 	if err := p.readRecord(); err != nil {
 		return err
 	}
-	p.findScope()
+	p.findScope(ctx)
 	if err := p.putBack(ctx); err != nil {
 		return err
 	}
@@ -97,6 +97,9 @@ func (p *pass) load(ctx context.Context) error {
 		}
 		if p.waiting, err = p.e.unready(ctx, p.run, p.lend()); err != nil {
 			return err
+		}
+		if p.login != nil && p.login.unkept != nil {
+			p.waiting = append(p.waiting, *p.login.unkept)
 		}
 		p.track.waits(p.waiting, time.Now())
 	}

@@ -79,6 +79,8 @@ type track struct {
 	released bool
 	// visited is when the object was last reconciled.
 	visited time.Time
+	// login is the version of what the client was made from in the last pass.
+	login string
 }
 
 // parsed is the content of an annotation.
@@ -147,6 +149,8 @@ type refusal struct {
 type basis struct {
 	generation int64
 	policy     decide.Policy
+	// login is the version of what the client is made from.
+	login string
 	// requested is the value of the annotation by which a user asks for a pass.
 	requested string
 }
@@ -192,7 +196,7 @@ func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	*t = track{
 		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, futile: t.futile, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
-		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish,
+		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish, login: t.login,
 	}
 	switch r.Progress() {
 	case record.MarkerNone:
