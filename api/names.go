@@ -73,6 +73,10 @@ const (
 	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
 
+// AnnotationPasswords is on the Secret with the connection details of an external resource. It identifies the
+// passwords that the resource has: if the Secret has others, the resource gets them. It must not be changed.
+const AnnotationPasswords = "trimtab.dev/passwords" //nolint:gosec // no password
+
 // AnnotationExternal is the durable record of an object's external resource: its id, its
 // incarnation, and whether a create may be in progress. trimtab writes it before it creates
 // the resource and needs it to find the resource again. Nothing else should write it.

@@ -27,6 +27,8 @@ type item struct {
 	Tags    map[string]string `json:"tags,omitempty"`
 	State   string            `json:"state,omitempty"`
 	Detail  string            `json:"detail,omitempty"`
+	// Password is what users log in with. The cloud shows a hash of it at most.
+	Password string `json:"password,omitempty"`
 }
 
 // answer is how the cloud answers a call instead of doing it, or after it.
@@ -211,6 +213,9 @@ func (c *cloud) do(method, name string, body item) (int, any) {
 		return http.StatusNotFound, "no such thing"
 	case method == http.MethodPut:
 		i.Size, i.Tags = body.Size, body.Tags
+		if body.Password != "" {
+			i.Password = body.Password
+		}
 		if c.slow[method] {
 			i.State = "UPDATING"
 		}

@@ -35,7 +35,11 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	options.Sources = append(options.Sources, trigger.External[T]{Waker: e.Waker()})
 	sources, needs := logins[T](e)
 	options.Sources = append(options.Sources, sources...)
-	options.Needs = slices.Concat(options.Needs, e.Needs(), needs)
+	outputs := e.OutputKind()
+	if outputs != nil {
+		options.Sources = append(options.Sources, trigger.Reference[T]{To: outputs.To, Names: func(obj T) []types.NamespacedName { return outputs.Names(obj) }})
+	}
+	options.Needs = slices.Concat(options.Needs, e.Needs(), needs, e.OutputNeeds(outputs))
 	options.Problem = errors.Join(options.Problem, e.Problem(), misfits[T, C, O](d))
 	return loop.New(reconciler[T]{e}, options)
 }
@@ -46,7 +50,7 @@ func misfits[T Object, C, O any](d Driver[T, C, O]) error {
 		Required: reflect.TypeFor[Driver[T, C, O]](),
 		Optional: []reflect.Type{
 			reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](),
-			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Classifier](),
+			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Connectable[T]](), reflect.TypeFor[Classifier](),
 		},
 		Requests: true,
 	}.Check(d)

@@ -1,6 +1,8 @@
 package external
 
 import (
+	"fmt"
+
 	"github.com/trimtab-dev/trimtab/external/internal/engine"
 	"github.com/trimtab-dev/trimtab/node"
 )
@@ -20,10 +22,15 @@ import (
 //   - Objects that a [Dependent] names do not wake the component. They are checked every ten seconds.
 //   - A change of what [Config] or [Authenticator] refer to does not wake the component: it is noticed at its next
 //     pass. A Config is not kept from being deleted.
+//   - A driver that is a [Connectable] cannot be used.
 //   - The status of a T is stored in the status of the component, so it must not contain secrets.
 //   - Options.Loop is not used.
 //
 // Nodes panics as [New] does.
 func Nodes[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) node.Driver {
-	return engine.NewNodes(newEngine(d, o), misfits[T, C, O](d))
+	problem := misfits[T, C, O](d)
+	if _, publishes := any(d).(Connectable[T]); publishes && problem == nil {
+		problem = fmt.Errorf("%T is an external.Connectable, which cannot manage dependents of components; leave its method Connection out", d)
+	}
+	return engine.NewNodes(newEngine(d, o), problem)
 }

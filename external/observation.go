@@ -49,6 +49,8 @@ type Observation[O any] struct {
 	// Zero means 1 s, growing to 30 s. The delay is at least 100 ms, growing to 5 s if the operation does
 	// not end, and at most the drift interval, or 10 min if there is none.
 	PollAfter time.Duration
+	// Details are connection details as the API shows them now, by key; see [Connectable].
+	Details map[string][]byte
 }
 
 // Missing returns the observation of a resource that does not exist.
@@ -86,6 +88,6 @@ func ByStatus[O any](phases Phases, o Observation[O]) Observation[O] {
 func (o Observation[O]) inner() engine.Observation {
 	return engine.Observation{
 		Phase: decide.Phase(o.Phase), Have: o.Have, Mark: o.Mark, External: o.External, Reason: o.Reason, Message: o.Message,
-		Recoverable: o.Recoverable, PollAfter: o.PollAfter,
+		Recoverable: o.Recoverable, PollAfter: o.PollAfter, Details: o.Details,
 	}
 }

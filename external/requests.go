@@ -36,6 +36,9 @@ type CreateRequest[T client.Object, C any] struct {
 	// Mark identifies the owner of the external resource. Store it in labels, tags or metadata, and
 	// return it in [Observation.Mark]. It is never empty.
 	Mark Mark
+	// Passwords are the values of [Connection.Passwords], which are in the Secret by now. The resource
+	// must have them.
+	Passwords map[string]string
 }
 
 // CreateResponse is the answer to a create that the API accepted. The zero value means that
@@ -50,6 +53,9 @@ type CreateResponse[O any] struct {
 	// Observe returns, including its Mark. It saves a read, unless the mark is missing. Leave it nil if
 	// the API returns nothing or only repeats the request.
 	Observed *Observation[O]
+	// Details are connection details that only this answer has; see [Connection.Once]. They are in the
+	// Secret before anything else happens.
+	Details map[string][]byte
 }
 
 // UpdateRequest asks to change an external resource in place.
@@ -64,6 +70,9 @@ type UpdateRequest[T client.Object, C, O any] struct {
 	// Changes are all differences between Have and the spec, including those that Update must
 	// ignore; see [Changes.With] and [Changes.Has]. There is at least one.
 	Changes Changes
+	// Passwords are the values of [Connection.Passwords]. A change at "connection." and the key says that the
+	// resource may have another one. It is empty if the Secret cannot be read; there is no such change then.
+	Passwords map[string]string
 }
 
 // UpdateResponse is the answer to an update that the API accepted. The zero value means that

@@ -28,9 +28,9 @@ func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 		},
 		Create: func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := d.Create(ctx, CreateRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords,
 			})
-			return engine.Response{ID: a.ID, Observed: inner(a.Observed)}, err
+			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Details: a.Details}, err
 		},
 		Delete: func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := d.Delete(ctx, DeleteRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
@@ -49,7 +49,7 @@ func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 		u.Update = func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := updater.Update(ctx, UpdateRequest[T, C, O]{
 				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation,
-				Have: as[O](r.Have), Changes: changesOf(r.Changes),
+				Have: as[O](r.Have), Changes: changesOf(r.Changes), Passwords: r.Passwords,
 			})
 			return engine.Response{ID: a.ID, Observed: inner(a.Observed)}, err
 		}
@@ -88,6 +88,11 @@ func addPure[T Object, O any](u *engine.Driver, d any) {
 				out[i] = engine.Dependency(n)
 			}
 			return out
+		}
+	}
+	if connectable, ok := d.(Connectable[T]); ok {
+		u.Connection = func(obj engine.Object) engine.Connection {
+			return engine.Connection(connectable.Connection(as[T](obj)))
 		}
 	}
 	if classifier, ok := d.(Classifier); ok {

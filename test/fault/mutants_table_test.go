@@ -271,7 +271,7 @@ func answerMutants() []mutant {
 		},
 		{
 			what: "all accounts share a client",
-			file: "external/internal/engine/connector.go", old: "	return e.clients.of(who.key, name), nil\n", mutated: "	_ = name\n	return e.clients.of(who.key, \"all\"), nil\n",
+			file: "external/internal/engine/connector.go", old: "	s := e.clients.of(who.key, l.scope)\n", mutated: "	s := e.clients.of(who.key, \"all\")\n",
 			scenario: "cloud-moves", invariants: []string{"I1", "I10"},
 		},
 	}

@@ -112,7 +112,7 @@ const (
 	ActionFindOwned
 	// ActionAdopt makes durable that the observed resource is ours.
 	ActionAdopt
-	// ActionPublish brings the outputs for other objects up to date.
+	// ActionPublish brings the connection details that users see up to date.
 	ActionPublish
 	// ActionPrepareDelete lets the driver do what must precede a deletion.
 	ActionPrepareDelete
@@ -212,6 +212,7 @@ const (
 	ReasonNeverCreated         Reason = "NeverCreated"
 	ReasonAbsent               Reason = "Absent"
 	ReasonReconcileFailed      Reason = "ReconcileFailed"
+	ReasonConnectionLost       Reason = "ConnectionLost"
 )
 
 // Shown is what a decision does to a condition.

@@ -80,6 +80,11 @@ func unready(f *Facts)     { f.Dependencies, f.SinceUnready = DependenciesUnread
 func unreadyNow(f *Facts)  { f.Dependencies = DependenciesUnready }
 func accepted(f *Facts)    { f.DeleteAccepted = true }
 func unpublished(f *Facts) { f.Unpublished = true }
+func incomplete(f *Facts)  { f.Incomplete = true }
+func everReady(f *Facts)   { f.ReadyFor = 1 }
+func unpublishing(c Class) func(*Facts) {
+	return func(f *Facts) { f.Unpublished, f.Publish = true, Answer{Of: ActionPublish, Failed: true, Class: c} }
+}
 func unprepared(f *Facts)  { f.Unprepared = true }
 func recoverable(f *Facts) { f.Seen.Recoverable = true }
 func newSpec(f *Facts)     { f.NewSpec = true }
@@ -227,22 +232,28 @@ func table() map[string]situated {
 		"D-14 its content was lost, and the user agreed":                 {"the user has agreed to the loss of its contents", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 
 		"D-15 no mark": {"not adopted by default", given(owner(OwnerNobody)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-09 the mark was set several times and is gone again":          {"a user has to act", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Minute)), "D-09 stop Failed NotConverging -Ready -Creating -Updating +Failed event"},
-		"D-09 the mark was set and is not visible":                       {"a read may lag behind", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Second)), "D-09 mark Verifying Adopting -Ready -Creating -Updating -Failed"},
-		"D-15 no mark, the object is new":                                {"a read may lag behind the deletion of an earlier object", given(owner(OwnerNamesake), met(time.Second)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed soon"},
-		"D-15 the owner exists":                                          {"another observation shows nothing new", given(owner(OwnerOther), met(time.Second), rival(RivalHolds)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-15 the mark of another object":                                {"never adopted, whatever the policy", given(owner(OwnerOther), adoption(AdoptAlways)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-15 marked, record lost, adoption never":                       {"with adoption never, only the record counts", given(recorded(record.MarkerNone), adoption(AdoptNever)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-15 adoption if-identical, it differs":                         {"only what matches the spec may be adopted", given(owner(OwnerNobody), adoption(AdoptIfIdentical), inPlace), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-15 the mark of an object of the same name in another cluster": {"two clusters may share one API", given(owner(OwnerNamesake)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
-		"D-15 the record is lost, the mark is ours":                      {"its mark proves that it is ours", given(recorded(record.MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
-		"D-15 the object was restored from a backup":                     {"backup and mark agree", given(owner(OwnerRestored), recorded(record.MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
-		"D-15 adoption if-identical, it does not differ":                 {"adopting it would change nothing", given(owner(OwnerNobody), adoption(AdoptIfIdentical), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
-		"D-15 adoption always":                                           {"the policy allows it despite any difference", given(owner(OwnerNobody), adoption(AdoptAlways), inPlace, creation(CreationNone)), "D-09 adopt Verifying Verifying"},
-		"D-16 outputs are out of date":                                   {"others need them before the object is Ready", given(unpublished), "D-16 publish Completing Completing -Creating -Updating -Failed"},
-		"D-17 in sync":                                                   {"there is nothing to do until the next drift check", given(), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
-		"D-17 read-only and in sync":                                     {"read-only still reports", given(allowed(false, false, false)), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
-		"D-17 degraded":                                                  {"it exists but cannot be used", given(phase(PhaseDegraded)), "D-17 wait Verifying Degraded -Ready -Creating -Updating -Failed poll"},
+		"D-09 the mark was set several times and is gone again":             {"a user has to act", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Minute)), "D-09 stop Failed NotConverging -Ready -Creating -Updating +Failed event"},
+		"D-09 the mark was set and is not visible":                          {"a read may lag behind", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Second)), "D-09 mark Verifying Adopting -Ready -Creating -Updating -Failed"},
+		"D-15 no mark, the object is new":                                   {"a read may lag behind the deletion of an earlier object", given(owner(OwnerNamesake), met(time.Second)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed soon"},
+		"D-15 the owner exists":                                             {"another observation shows nothing new", given(owner(OwnerOther), met(time.Second), rival(RivalHolds)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 the mark of another object":                                   {"never adopted, whatever the policy", given(owner(OwnerOther), adoption(AdoptAlways)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 marked, record lost, adoption never":                          {"with adoption never, only the record counts", given(recorded(record.MarkerNone), adoption(AdoptNever)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 adoption if-identical, it differs":                            {"only what matches the spec may be adopted", given(owner(OwnerNobody), adoption(AdoptIfIdentical), inPlace), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 the mark of an object of the same name in another cluster":    {"two clusters may share one API", given(owner(OwnerNamesake)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
+		"D-15 the record is lost, the mark is ours":                         {"its mark proves that it is ours", given(recorded(record.MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-15 the object was restored from a backup":                        {"backup and mark agree", given(owner(OwnerRestored), recorded(record.MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-15 adoption if-identical, it does not differ":                    {"adopting it would change nothing", given(owner(OwnerNobody), adoption(AdoptIfIdentical), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-15 adoption always":                                              {"the policy allows it despite any difference", given(owner(OwnerNobody), adoption(AdoptAlways), inPlace, creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-16 connection details are out of date":                           {"users need them before the object is Ready", given(unpublished), "D-16 publish Completing Completing -Creating -Updating -Failed"},
+		"D-16 connection details are out of date, and the spec differs":     {"users need them while the resource is changed, too", given(unpublished, inPlace), "D-16 publish same Completing"},
+		"D-16 connection details cannot be published":                       {"users do not get them, so the object is not Ready", given(unpublishing(ClassConflict)), "D-16 wait Failed PublishConflict -Ready -Creating -Updating +Failed backoff"},
+		"D-16 connection details of a Ready resource cannot be published":   {"what users have may still work", given(unpublishing(ClassTransient), everReady), "D-16 wait Failed PublishFailed -Creating -Updating +Failed backoff"},
+		"D-16 no Secret for the connection details of a new resource":       {"what only the create returns would be lost", given(missing, creation(CreationNone), unpublishing(ClassConflict)), "D-16 wait Failed PublishConflict -Ready -Creating -Updating +Failed backoff"},
+		"D-16 a detail that only the create returns is lost":                {"nothing can connect, and only a person can help", given(incomplete), "D-16 stop Failed ConnectionLost -Ready -Creating -Updating +Failed event"},
+		"D-18 connection details cannot be published, and the spec differs": {"the change needs no Secret", given(unpublishing(ClassTransient), inPlace), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
+		"D-17 in sync":               {"there is nothing to do until the next drift check", given(), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
+		"D-17 read-only and in sync": {"read-only still reports", given(allowed(false, false, false)), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
+		"D-17 degraded":              {"it exists but cannot be used", given(phase(PhaseDegraded)), "D-17 wait Verifying Degraded -Ready -Creating -Updating -Failed poll"},
 
 		"D-18 it can be changed in place":          {"the API can change it in place", given(inPlace), "D-18 update Updating Updating +Ready -Creating +Updating -Failed"},
 		"D-18 it is degraded":                      {"the change may repair it; it is not Ready", given(inPlace, phase(PhaseDegraded)), "D-18 update Updating Updating -Ready -Creating +Updating -Failed"},
@@ -439,7 +450,7 @@ func randomFacts(rng *rand.Rand) Facts {
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
 		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, SinceDelete: time.Duration(rng.IntN(20)) * time.Minute, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), FutileMarks: rng.IntN(5), SinceMark: time.Duration(rng.IntN(20)) * time.Second, NewSpec: coin(20),
-		Unpublished: coin(20), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
+		Unpublished: coin(20), Incomplete: coin(5), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
 		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Mark: coin(15), Unmark: coin(15)},
 		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: record.Recorded(rng.IntN(3)), Expired: coin(30), Doubtful: coin(10)},
@@ -458,6 +469,9 @@ func randomFacts(rng *rand.Rand) Facts {
 	}
 	if coin(5) {
 		f.Record.Trouble = Trouble(rng.IntN(6))
+	}
+	if coin(5) {
+		f.Publish = Answer{Of: ActionPublish, Failed: true, Class: Class(rng.IntN(9))}
 	}
 	if coin(8) {
 		f.Approval = Approval(rng.IntN(3))

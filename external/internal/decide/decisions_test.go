@@ -30,7 +30,7 @@ func rowTitles() [33]string {
 		13: "The resource does not exist: create it, after its record is durable",
 		14: "The resource was lost: create it again",
 		15: "The resource is not ours",
-		16: "Outputs for other objects are not up to date",
+		16: "The connection details that users see are not up to date",
 		17: "The resource matches the spec",
 		18: "The resource differs: update it",
 		19: "The resource differs, and may not be updated",

@@ -74,8 +74,12 @@ type Facts struct {
 	Op Op
 	// Approval is whether a user must agree to losing what the resource holds.
 	Approval Approval
-	// Unpublished reports whether the outputs for other objects are out of date.
+	// Unpublished reports whether the connection details that users see are not those of the resource.
 	Unpublished bool
+	// Incomplete reports whether a connection detail is missing that only the answer to a create has.
+	Incomplete bool
+	// Publish is the answer to this pass's attempt to bring them up to date, if that failed.
+	Publish Answer
 	// Unprepared reports whether the driver still has to do something before a deletion.
 	Unprepared bool
 	// CanMark and CanUnmark report whether the driver can set, or remove, the ownership mark

@@ -251,6 +251,8 @@ func decideMissing(f Facts) Decision {
 	switch {
 	case f.Create.Failed && !f.maybeTakenByUs():
 		return failedCall(f.Create)
+	case f.Publish.Failed:
+		return unpublishable(f)
 	case !f.absenceProven():
 		d = unseen()
 		if f.Creation == CreationPossible { // the answer to the last create still stands
@@ -399,6 +401,8 @@ func decideFailedResource(f Facts) Decision {
 // decideChanges is rows 16 to 23: the resource exists, is ours and can be changed.
 func decideChanges(f Facts) Decision {
 	switch {
+	case f.Unpublished && !f.Publish.Failed:
+		return publish(f)
 	case f.Differs.Unsupported:
 		return keepReady(f, stopped(23, ReasonImmutable))
 	case f.Differs.Recreate:
@@ -468,9 +472,31 @@ func decideInSync(f Facts) Decision {
 		d.State, d.Reason, d.Wake, d.Show.Ready = StateVerifying, ReasonDegraded, WakePoll, ShowFalse
 		return d
 	}
-	if f.Unpublished {
-		d.Row, d.Action, d.State, d.Reason, d.Wake = 16, ActionPublish, StateCompleting, ReasonCompleting, WakeNow
-		d.Show.Ready = ShowSame
+	if f.Incomplete && !f.Unpublished {
+		return stopped(16, ReasonConnectionLost)
+	}
+	if f.Publish.Failed {
+		return unpublishable(f)
+	}
+	return d
+}
+
+// publish is row 16: users get the connection details before anything else is done about the resource.
+func publish(f Facts) Decision {
+	d := Decision{Row: 16, Action: ActionPublish, Reason: ReasonCompleting}
+	if !f.Differs.Any() {
+		d.State = StateCompleting
+		d.Show = Show{Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue}
+	}
+	return d
+}
+
+// unpublishable is row 16 after a failure. A resource whose connection details were published before stays Ready.
+func unpublishable(f Facts) Decision {
+	d := failedCall(f.Publish)
+	d.Row, d.Show.Creating, d.Show.Updating = 16, ShowFalse, ShowFalse
+	if f.ReadyFor == 0 || f.Seen.Phase == PhaseMissing {
+		d.Show.Ready = ShowFalse
 	}
 	return d
 }

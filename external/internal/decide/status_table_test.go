@@ -135,7 +135,11 @@ func beginnings(nothing func(*Facts)) []situation {
 		})},
 		{"adopting a resource that matches the spec", of(owner(OwnerNobody), adoption(AdoptIfIdentical), nothing), words()},
 		{"adopted: setting the mark", of(owner(OwnerRecorded), func(f *Facts) { f.CanMark = true }), words()},
-		{"outputs for others are published", of(unpublished), words()},
+		{"connection details are published", of(unpublished), words()},
+		{"the Secret for connection details belongs to somebody else", of(unpublishing(ClassConflict)), words(func(t *Texts) {
+			t.PublishError = "Secret shop/orders exists and does not belong to this object; delete it, or name another one"
+		})},
+		{"a connection detail that only the create returns is lost", of(incomplete), words(func(t *Texts) { t.Lost = `Secret shop/orders has no key "token"` })},
 	}
 }
 

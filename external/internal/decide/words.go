@@ -17,6 +17,9 @@ type Texts struct {
 	Error string
 	// CreateError is the error of this pass's create, if it was refused.
 	CreateError string
+	// PublishError is why the connection details could not be published. Lost is where one is missing:
+	// `Secret shop/orders has no key "token"`.
+	PublishError, Lost string
 	// Shut is why the external API is not called for now.
 	Shut string
 	// Hangs describes a call that has not returned.
@@ -94,6 +97,8 @@ func (t Texts) sentence(d Decision, f Facts) string {
 		return t.failure(d, f, f.Last, t.Error)
 	case f.Create.Failed && d.Reason == failureReason(f.Create):
 		return t.failure(d, f, f.Create, t.CreateError)
+	case f.Publish.Failed && d.Reason == failureReason(f.Publish):
+		return t.failure(d, f, f.Publish, t.PublishError)
 	case f.repeatsFailure(d):
 		return t.Failed
 	}
@@ -140,7 +145,7 @@ func verb(a Action) string {
 	case ActionFindOwned:
 		return "search for"
 	case ActionPublish:
-		return "publish the outputs of"
+		return "publish the connection details of"
 	case ActionPrepareDelete:
 		return "prepare the deletion of"
 	default:
@@ -348,7 +353,9 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonMissingAfterRestart:
 		return "creating " + t.Resource + ", which an earlier run of the operator may have created and which does not exist"
 	case ReasonCompleting:
-		return "publishing the outputs of " + t.Resource
+		return "publishing the connection details of " + t.Resource
+	case ReasonConnectionLost:
+		return t.Lost + ", which the API shows only when it creates the resource; add it there, or delete the object and create it again"
 	case ReasonVerifying:
 		return t.verifying(d, f)
 	case ReasonDeleting:

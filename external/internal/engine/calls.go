@@ -238,7 +238,8 @@ func (p *caller) observe(ctx context.Context) {
 func (p *caller) create(ctx context.Context) {
 	p.facts.Did.Create = true
 	driver, r := &p.e.driver, p.request()
-	r.Mark = p.mark().Labels()
+	r.Mark, r.Passwords = p.mark().Labels(), p.passwords
+	brought := &handed{}
 	p.track.createBegins(time.Now())
 	given := &assigned{}
 	p.track.given = given
@@ -249,6 +250,7 @@ func (p *caller) create(ctx context.Context) {
 		response, err := driver.Create(ctx, r)
 		given.take(r.ID, response.ID)
 		if err == nil {
+			brought.take(response.Details)
 			got = returned(compare, obj, response.Observed)
 		}
 		return err
@@ -258,6 +260,9 @@ func (p *caller) create(ctx context.Context) {
 		p.facts.Create, p.refused = p.facts.Last, p.last.text()
 	}
 	p.created = p.created || !p.facts.Last.Failed || !decide.NoEffect(class)
+	if p.track.outputs.handed = brought; !p.facts.Last.Failed {
+		p.handOver(ctx)
+	}
 	if !p.facts.Last.Failed { // an abandoned call may still write got
 		p.answered(ctx, got)
 	}
@@ -268,7 +273,7 @@ func (p *caller) update(ctx context.Context) {
 	p.facts.Did.Update = true
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
 	driver, r := &p.e.driver, p.request()
-	r.Have, r.Changes = p.seen.Have, wanted
+	r.Have, r.Changes, r.Passwords = p.seen.Have, wanted, p.passwords
 	given := &assigned{}
 	p.track.given = given
 	compare := p.comparer()
@@ -289,6 +294,7 @@ func (p *caller) update(ctx context.Context) {
 	p.track.changing = wanted.With(change.InPlace).String()
 	p.repaired(wanted.With(change.InPlace))
 	p.track.wish = p.wanted
+	p.handOver(ctx)
 	p.answered(ctx, got)
 }
 
@@ -410,6 +416,7 @@ func (p *caller) note(ctx context.Context, a decide.Action) error {
 // repaired emits an event if somebody else had changed the resource: it differed although this
 // process had seen it match this very spec, and what is wanted has not changed since.
 func (p *caller) repaired(differed change.List) {
+	differed = withoutPasswords(differed)
 	if p.facts.Deleting || p.created || !p.track.wish.same(p.wanted) || !differed.Visible() {
 		return
 	}

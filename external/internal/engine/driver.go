@@ -42,6 +42,7 @@ type Driver struct {
 	ExternalName func(Object) (string, error)
 	Reflect      func(obj Object, have any)
 	DependsOn    func(Object) []Dependency
+	Connection   func(Object) Connection
 
 	Errors Errors
 }
@@ -55,7 +56,7 @@ type Errors struct {
 }
 
 // Request is the input of a call of the external API. Mark is set for Create and Mark; Have and
-// Changes for Update.
+// Changes for Update; Passwords for Create and Update.
 type Request struct {
 	Client      any
 	Object      Object
@@ -64,6 +65,7 @@ type Request struct {
 	Mark        map[string]string
 	Have        any
 	Changes     change.List
+	Passwords   map[string]string
 }
 
 // Response is the API's answer to a change that it accepted.
@@ -74,6 +76,8 @@ type Response struct {
 	Observed *Observation
 	// Gone reports whether the deleted resource no longer exists.
 	Gone bool
+	// Details are connection details that only this answer has.
+	Details map[string][]byte
 }
 
 // Observation is what one read of an external resource showed.
@@ -84,6 +88,7 @@ type Observation struct {
 	External, Reason, Message string
 	Recoverable               bool
 	PollAfter                 time.Duration
+	Details                   map[string][]byte
 }
 
 // compared reports whether the resource is complete enough to be compared.

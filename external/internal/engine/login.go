@@ -63,6 +63,7 @@ type incomplete struct{ text string }
 func (e *incomplete) Error() string { return e.text }
 
 // loginOf finds out what the client of an object is made from. It reads only the cache, which has no values of Secrets.
+// If only a part of that is known, it returns this part and an error; the scope is known then.
 func (e *Engine) loginOf(ctx context.Context, r Run, who subject, obj Object) (*login, error) {
 	by := e.options.Connector
 	if by == nil {
@@ -83,7 +84,7 @@ func (e *Engine) loginOf(ctx context.Context, r Run, who subject, obj Object) (*
 		return l, err
 	})
 	if err != nil {
-		return l, err
+		return nil, err
 	}
 	return l, e.complete(ctx, r, l)
 }

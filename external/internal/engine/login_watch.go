@@ -118,6 +118,14 @@ func namesIn(refs []api.Reference, kind, namespace string) []objectKey {
 	return names
 }
 
+// OutputNeeds returns the permissions to write connection details.
+func (e *Engine) OutputNeeds(kind *DependencyKind) []loop.Need {
+	if kind == nil {
+		return nil
+	}
+	return []loop.Need{{GroupVersionKind: kind.To.GetObjectKind().GroupVersionKind(), Verbs: []string{"get", "create", "patch"}}}
+}
+
 // LoginNeeds returns the permissions to read what clients are made from, besides those to watch it.
 func (e *Engine) LoginNeeds() []loop.Need {
 	var needs []loop.Need

@@ -23,7 +23,7 @@ func (p *reporter) texts() decide.Texts {
 		Ignored: p.changes.NotEnforced(), Remedy: p.changes.Remedy(), Changing: p.track.changing,
 		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
 		FailedReason: p.track.lastReport.FailedReason, Failed: p.track.lastReport.FailedText,
-		GaveUp: "change the object to try again",
+		GaveUp: "change the object to try again", PublishError: p.unpublished, Lost: p.missingOutput(),
 	}
 	if n := p.run.Retry().Attempt; n > 0 {
 		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)

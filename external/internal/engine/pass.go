@@ -121,12 +121,39 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 		if !p.admitted() || !p.connected(ctx) {
 			return nil
 		}
+		if !p.prepared(ctx, d.Action) {
+			return nil
+		}
 		p.call(ctx, d)
 		return p.note(ctx, d.Action)
-	case decide.ActionPoll, decide.ActionCancel, decide.ActionFindOwned, decide.ActionPublish, decide.ActionPrepareDelete,
+	case decide.ActionPublish:
+		if due := p.publish(ctx); len(due) > 0 {
+			p.changes = append(p.changes, due...)
+			p.classify()
+		}
+		return nil
+	case decide.ActionPoll, decide.ActionCancel, decide.ActionFindOwned, decide.ActionPrepareDelete,
 		decide.ActionNone, decide.ActionRemoveFinalizer, decide.ActionStop:
 	}
 	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
+}
+
+// prepared makes durable, before a create or update, what must not be lost with its answer. It reports whether the call
+// can be made.
+func (p *pass) prepared(ctx context.Context, a decide.Action) bool {
+	switch a {
+	case decide.ActionCreate:
+		return p.reserve(ctx)
+	case decide.ActionUpdate:
+		if p.facts.Publish.Failed || !p.hasPasswords() || p.reserve(ctx) {
+			return true
+		}
+		p.changes = withoutPasswords(p.changes) // the other changes need no Secret
+		p.classify()
+		return false
+	default:
+		return true
+	}
 }
 
 // confirm reads the object from the API server and requires that it agrees with the copy at hand

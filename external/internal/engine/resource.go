@@ -19,7 +19,7 @@ import (
 
 // resource is the external resource as far as this pass has seen it.
 type resource struct {
-	recording
+	publishing
 
 	observedAt time.Time
 	seen       Observation
@@ -73,6 +73,7 @@ type state struct {
 // forget drops what is known about the state of the resource.
 func (p *resource) forget() {
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation{}, nil, decide.Seen{}, decide.Differs{}
+	p.facts.Unpublished, p.facts.Incomplete = false, false
 }
 
 // know records the state of the resource.
@@ -94,7 +95,7 @@ func (p *resource) know(ctx context.Context, s state, from decide.Source) {
 		return
 	}
 	if s.Phase != decide.PhaseMissing {
-		p.recognise(from)
+		p.recognise(ctx, from)
 	}
 	if from == decide.SourceMemory {
 		return
@@ -177,7 +178,7 @@ func (p *resource) meetRivals(ctx context.Context) error {
 }
 
 // recognise determines how the resource relates to us and how it differs.
-func (p *resource) recognise(from decide.Source) {
+func (p *resource) recognise(ctx context.Context, from decide.Source) {
 	if p.facts.Seen.Owner == decide.OwnerUs {
 		p.track.marks = markCount{}
 	}
@@ -187,9 +188,22 @@ func (p *resource) recognise(from decide.Source) {
 		p.track.sawNothing()
 	}
 	p.facts.NewSpec = p.seen.Phase == decide.PhaseFailed && p.track.untried(p.obj.GetGeneration())
+	if p.seen.compared() && p.facts.Seen.Ours() && from != decide.SourceMemory && !p.facts.Deleting {
+		p.changes = append(p.changes, p.compareOutputs(ctx, p.seen.Details)...)
+	}
+	p.classify()
+	if !p.facts.Differs.Any() && (p.seen.Phase == decide.PhaseAvailable || p.seen.Phase == decide.PhaseDegraded) {
+		p.track.inSync(p.obj.GetGeneration(), from)
+		p.wished()
+	}
+}
+
+// classify determines how the resource differs from what is wanted.
+func (p *resource) classify() {
 	if p.e.driver.Update == nil {
 		p.changes = p.changes.Promote()
 	}
+	p.facts.Differs = decide.Differs{}
 	for _, c := range p.changes {
 		p.facts.Differs.InPlace = p.facts.Differs.InPlace || c.Effect == change.InPlace
 		p.facts.Differs.Recreate = p.facts.Differs.Recreate || c.Effect == change.Recreate
@@ -197,10 +211,6 @@ func (p *resource) recognise(from decide.Source) {
 		p.facts.Differs.Ignored = p.facts.Differs.Ignored || c.Effect == change.Ignored
 		have, want := c.Shown()
 		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
-	}
-	if !p.facts.Differs.Any() && (p.seen.Phase == decide.PhaseAvailable || p.seen.Phase == decide.PhaseDegraded) {
-		p.track.inSync(p.obj.GetGeneration(), from)
-		p.wished()
 	}
 }
 

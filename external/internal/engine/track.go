@@ -81,6 +81,8 @@ type track struct {
 	visited time.Time
 	// login is the version of what the client was made from in the last pass.
 	login string
+	// outputs is what is known of the connection details that users see.
+	outputs outputs
 }
 
 // parsed is the content of an annotation.
@@ -196,7 +198,7 @@ func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	*t = track{
 		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, futile: t.futile, refusal: t.refusal,
 		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
-		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish, login: t.login,
+		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish, login: t.login, outputs: t.outputs,
 	}
 	switch r.Progress() {
 	case record.MarkerNone:

@@ -1,0 +1,460 @@
+package engine
+
+import (
+	"context"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/change"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+	"github.com/trimtab-dev/trimtab/trace"
+)
+
+// Connection is where the connection details of a resource go.
+type Connection struct {
+	To              api.Reference
+	Namespace       string
+	Passwords, Once []string
+}
+
+// destination is a checked Connection that leads somewhere.
+type destination struct {
+	Connection
+
+	kind string
+	key  objectKey
+}
+
+func (d *destination) String() string { return d.kind + " " + d.key.String() }
+
+// outputs is what this process knows of the connection details of one object. The zero value knows nothing.
+type outputs struct {
+	// in is where they were written, version what was read there last, and details identifies what was published.
+	in, version, details string
+	// applied: the resource has the passwords that are there.
+	applied bool
+	// lost are keys that only the answer to a create has, and that are missing.
+	lost []string
+	// handed is what answers to creates brought and is not known to be there.
+	handed *handed
+}
+
+// handed is what the answer to a create brought, even if it came after the call was abandoned.
+type handed struct {
+	mu      sync.Mutex
+	details map[string][]byte
+}
+
+func (h *handed) take(details map[string][]byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.details = maps.Clone(details)
+}
+
+func (h *handed) of() map[string][]byte {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.details)
+}
+
+// publishing brings the connection details that users see up to date.
+type publishing struct {
+	recording
+
+	// to is where they go; nil if nowhere. asked: the driver was asked for that in this pass.
+	to    *destination
+	asked bool
+	// details are those that were observed.
+	details map[string][]byte
+	// passwords are those that the resource is to have, once they are durable.
+	passwords map[string]string
+	// unpublished is why publishing failed.
+	unpublished string
+}
+
+// destination asks the driver where the connection details go; nil if nowhere.
+func (p *publishing) destination() (*destination, error) {
+	if p.e.driver.Connection == nil || p.asked {
+		return p.to, nil
+	}
+	obj := p.lend()
+	c, err := pure(&p.e.abandoned, subjectOf(p.obj), "Connection", func() (Connection, error) { return p.e.driver.Connection(obj), nil })
+	if err != nil {
+		return nil, err
+	}
+	p.asked = true
+	if len(filled([]api.Reference{c.To})) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	kind, name := c.To.Refers()
+	d := &destination{c, kind, objectKey{Namespace: p.obj.GetNamespace(), Name: name}}
+	switch {
+	case p.obj.GetNamespace() == "":
+		d.key.Namespace = c.Namespace
+	case c.Namespace != "" && c.Namespace != p.obj.GetNamespace():
+		return nil, refusedOutput(decide.ClassInvalid, "%s is in another namespace than the object", kind)
+	}
+	switch {
+	case d.key.Namespace == "":
+		return nil, refusedOutput(decide.ClassInvalid, "%s %q is in no namespace; %s.Connection must name one for cluster-scoped objects", kind, name, p.e.driver.Type)
+	case kind != "Secret" && len(c.Passwords)+len(c.Once) > 0:
+		return nil, refusedOutput(decide.ClassInvalid, "passwords and tokens must not be in a %s; refer to a Secret", kind)
+	case !p.run.Terms().Watches(d.key.Namespace):
+		return nil, refusedOutput(decide.ClassDenied, "%s", unwatched(kind, d.key))
+	}
+	p.to = d
+	return d, nil
+}
+
+// outputError is why connection details cannot be published.
+type outputError struct {
+	class decide.Class
+	text  string
+}
+
+func (e *outputError) Error() string { return e.text }
+
+func refusedOutput(c decide.Class, format string, args ...any) error {
+	return &outputError{c, fmt.Sprintf(format, args...)}
+}
+
+// failedToPublish is the fact that publishing failed.
+func (p *publishing) failedToPublish(err error) {
+	class := decide.ClassTransient
+	if e, ok := errors.AsType[*outputError](err); ok {
+		class = e.class
+	}
+	p.unpublished = plain.Error(err)
+	p.facts.Publish = decide.Answer{Of: decide.ActionPublish, Failed: true, Class: class}
+	p.trace.Emit(trace.Call{Op: "publish", Err: p.unpublished})
+}
+
+// compareOutputs finds out, from the cache, whether users see the connection details of the resource. It returns how
+// the passwords of the resource differ from those that users see.
+func (p *publishing) compareOutputs(ctx context.Context, details map[string][]byte) change.List {
+	f := &p.facts
+	f.Unpublished, f.Incomplete = false, false
+	to, err := p.destination()
+	if err != nil {
+		p.failedToPublish(err)
+		f.Unpublished = true
+	}
+	if to == nil {
+		return nil
+	}
+	p.details = details
+	o := &p.track.outputs
+	found := metadataOf(to.kind)
+	err = p.run.Client().Get(ctx, to.key, found)
+	if err != nil || o.in != to.String() || o.version != found.ResourceVersion || o.details != digestOf(details) || len(o.handed.of()) > 0 {
+		f.Unpublished = true
+		return nil
+	}
+	return p.knownOutputs()
+}
+
+// knownOutputs takes over what is known of what users see.
+func (p *publishing) knownOutputs() change.List {
+	o := &p.track.outputs
+	p.facts.Incomplete = len(o.lost) > 0
+	if o.applied || p.to == nil {
+		return nil
+	}
+	var due change.List
+	for _, key := range p.to.Passwords {
+		due = append(due, change.Change{Path: passwordPath + key, Want: "set", Have: "unset", Sensitive: true})
+	}
+	return due
+}
+
+// store makes details durable where users see them. It makes passwords that are missing. given: the resource has the
+// passwords of this pass.
+func (p *publishing) store(ctx context.Context, details map[string][]byte, given bool) error {
+	to, err := p.destination()
+	if to == nil || err != nil {
+		return err
+	}
+	all, brought := map[string][]byte{}, p.track.outputs.handed.of()
+	maps.Copy(all, brought)
+	maps.Copy(all, details)
+	for range storeAttempts {
+		var is outlet
+		if is, err = p.storeOnce(ctx, to, all, given); err == nil {
+			if len(brought) > 0 {
+				p.track.outputs.handed = nil
+			}
+			p.stored(to, is)
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// storeAttempts is how often a write is repeated that others interfere with.
+const storeAttempts = 3
+
+// storeOnce is store as long as nobody interferes.
+func (p *publishing) storeOnce(ctx context.Context, to *destination, details map[string][]byte, given bool) (outlet, error) {
+	is := newOutlet(to.kind)
+	err := p.run.Live().Get(ctx, to.key, is.Object)
+	exists := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return is, fmt.Errorf("read %s: %w", to, err)
+	}
+	if exists {
+		if err := p.owns(to, is); err != nil {
+			return is, err
+		}
+	}
+	before, _ := is.DeepCopyObject().(client.Object)
+	changed := !exists
+	for key, value := range details {
+		changed = is.set(key, value) || changed
+	}
+	for _, key := range to.Passwords {
+		if len(is.get(key)) == 0 {
+			changed = is.set(key, []byte(rand.Text())) || changed
+		}
+	}
+	if given && len(to.Passwords) > 0 {
+		changed = annotateOnce(is, p.seal(p.passwords)) || changed
+	}
+	if !changed {
+		return is, nil
+	}
+	if exists {
+		err = p.run.Client().Patch(ctx, is.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	} else if err = p.adorn(to, is); err == nil {
+		err = p.run.Client().Create(ctx, is.Object)
+	}
+	if err != nil {
+		return is, fmt.Errorf("write %s: %w", to, err)
+	}
+	p.trace.Emit(trace.Call{Op: "publish", Target: to.String(), Result: "ok"})
+	return is, nil
+}
+
+// owns returns an error unless what users see is the object's own.
+func (p *publishing) owns(to *destination, is outlet) error {
+	switch {
+	case !metav1.IsControlledBy(is, p.obj):
+		return refusedOutput(decide.ClassConflict, "%s exists and does not belong to this object; delete it, or name another one", to)
+	case is.GetDeletionTimestamp() != nil:
+		return refusedOutput(decide.ClassTransient, "%s is being deleted", to)
+	}
+	return nil
+}
+
+// adorn makes what is to be created the object's own: it goes with the object.
+func (p *publishing) adorn(to *destination, is outlet) error {
+	kind, err := p.run.Client().GroupVersionKindFor(p.obj)
+	if err != nil {
+		return err
+	}
+	is.SetNamespace(to.key.Namespace)
+	is.SetName(to.key.Name)
+	owner := metav1.NewControllerRef(p.obj, kind)
+	owner.BlockOwnerDeletion = nil // that would need permission to change finalizers of the object
+	is.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	return nil
+}
+
+// stored notes what users see now.
+func (p *publishing) stored(to *destination, is outlet) {
+	o := &p.track.outputs
+	now := outputs{in: to.String(), version: is.GetResourceVersion(), details: o.details, applied: true, handed: o.handed}
+	p.passwords = map[string]string{}
+	for _, key := range to.Passwords {
+		p.passwords[key] = string(is.get(key))
+	}
+	if len(to.Passwords) > 0 {
+		now.applied = is.GetAnnotations()[api.AnnotationPasswords] == p.seal(p.passwords)
+	}
+	for _, key := range to.Once {
+		if len(is.get(key)) == 0 {
+			now.lost = append(now.lost, key)
+		}
+	}
+	*o = now
+}
+
+// reserve makes sure, before a create, that there is a place for what it returns, and that the passwords are durable.
+func (p *publishing) reserve(ctx context.Context) bool {
+	if err := p.store(ctx, nil, false); err != nil {
+		p.failedToPublish(err)
+		return false
+	}
+	return true
+}
+
+// publish makes the observed connection details durable. It returns how the passwords of the resource differ.
+func (p *publishing) publish(ctx context.Context) change.List {
+	err := p.store(ctx, p.details, false)
+	if err != nil {
+		p.failedToPublish(err)
+		return nil
+	}
+	p.track.outputs.details = digestOf(p.details)
+	p.facts.Unpublished = false
+	return p.knownOutputs()
+}
+
+// handOver makes durable what the answer to a create brought, and that the resource has the passwords. If that fails,
+// it is repeated as long as the process lives.
+func (p *publishing) handOver(ctx context.Context) {
+	if p.to == nil {
+		return
+	}
+	if err := p.store(context.WithoutCancel(ctx), nil, true); err != nil {
+		p.failedToPublish(err)
+	}
+}
+
+// hasPasswords reports whether there are passwords that the resource is to have.
+func (p *publishing) hasPasswords() bool {
+	to, err := p.destination()
+	return err != nil || to != nil && len(to.Passwords) > 0
+}
+
+// passwordPath is how the paths of changes of passwords begin.
+const passwordPath = "connection."
+
+// withoutPasswords are the changes of everything else.
+func withoutPasswords(changes change.List) change.List {
+	return slices.DeleteFunc(slices.Clone(changes), func(c change.Change) bool { return strings.HasPrefix(c.Path, passwordPath) })
+}
+
+// missingOutput says where a connection detail is missing.
+func (p *publishing) missingOutput() string {
+	if p.to == nil || len(p.track.outputs.lost) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has no key %q", p.to, strings.Join(p.track.outputs.lost, `" and "`))
+}
+
+// seal identifies passwords, which may be weak, without telling them.
+func (p *publishing) seal(passwords map[string]string) string {
+	text, err := json.Marshal(passwords) // sorts keys
+	if err == nil {
+		text, err = pbkdf2.Key(sha256.New, string(text), []byte(p.obj.GetUID()), 100_000, sha256.Size)
+	}
+	if err != nil {
+		panic("external: " + err.Error()) // no input can cause it
+	}
+	return hex.EncodeToString(text)
+}
+
+// digestOf identifies connection details.
+func digestOf(details map[string][]byte) string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(details)) {
+		fmt.Fprintf(h, "%q=%q\n", key, details[key])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func annotateOnce(is outlet, seal string) bool {
+	annotations := is.GetAnnotations()
+	if annotations[api.AnnotationPasswords] == seal {
+		return false
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationPasswords] = seal
+	is.SetAnnotations(annotations)
+	return true
+}
+
+// outlet is a Secret or ConfigMap in which users see connection details.
+type outlet struct {
+	client.Object
+
+	secret *corev1.Secret
+	config *corev1.ConfigMap
+}
+
+func newOutlet(kind string) outlet {
+	if kind == "Secret" {
+		s := &corev1.Secret{}
+		return outlet{Object: s, secret: s}
+	}
+	m := &corev1.ConfigMap{}
+	return outlet{Object: m, config: m}
+}
+
+func (o outlet) get(key string) []byte {
+	if o.secret != nil {
+		return o.secret.Data[key]
+	}
+	return []byte(o.config.Data[key])
+}
+
+// set sets the value of a key, and reports whether it was another one.
+func (o outlet) set(key string, value []byte) bool {
+	if string(o.get(key)) == string(value) {
+		return false
+	}
+	switch {
+	case o.secret != nil && o.secret.Data == nil:
+		o.secret.Data = map[string][]byte{}
+	case o.config != nil && o.config.Data == nil:
+		o.config.Data = map[string]string{}
+	}
+	if o.secret != nil {
+		o.secret.Data[key] = value
+	} else {
+		o.config.Data[key] = string(value)
+	}
+	return true
+}
+
+// OutputKind returns the kind of the objects in which users see connection details, and which ones belong to an object;
+// nil if there are none.
+func (e *Engine) OutputKind() *DependencyKind {
+	if e.driver.Connection == nil {
+		return nil
+	}
+	empty, err := guarded("Connection", func() (Connection, error) { return e.driver.Connection(e.driver.New()), nil })
+	if err != nil || empty.To == nil {
+		e.problem = fmt.Errorf("tell where a %s publishes connection details: %w; let Connection return a reference for an empty object", e.driver.Type, errors.Join(err, errNoReference))
+		return nil
+	}
+	return &DependencyKind{To: metadataOf(kindOfReference(empty.To)), Names: func(obj Object) []types.NamespacedName {
+		c := e.driver.Connection(copyOf(obj))
+		if len(filled([]api.Reference{c.To})) == 0 {
+			return nil
+		}
+		_, name := c.To.Refers()
+		key := objectKey{Namespace: obj.GetNamespace(), Name: name}
+		if key.Namespace == "" {
+			key.Namespace = c.Namespace
+		}
+		return []objectKey{key}
+	}}
+}
+
+var errNoReference = errors.New("it returns none")
