@@ -26,7 +26,7 @@ import (
 type wired struct{ named }
 
 func (wired) Connection(t *thing.Thing) external.Connection {
-	return external.Connection{To: &t.Spec.Connection, Passwords: []string{"password"}, Once: []string{"token"}}
+	return external.Connection{To: &api.SecretReference{Name: t.Spec.Connection}, Passwords: []string{"password"}, Once: []string{"token"}}
 }
 
 func (w wired) Observe(ctx context.Context, r external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
@@ -54,10 +54,10 @@ func (wired) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, 
 type hosted struct{ wired }
 
 func (hosted) Connection(t *thing.Thing) external.Connection {
-	return external.Connection{To: &t.Spec.Connection}
+	return external.Connection{To: &api.SecretReference{Name: t.Spec.Connection}}
 }
 
-func connected(t *thing.Thing) { t.Spec.Connection.Name = "conn" }
+func connected(t *thing.Thing) { t.Spec.Connection = "conn" }
 
 // details returns the Secret "conn".
 func (w *operatorTest) details() *corev1.Secret {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestSpecIsTheUsers(t *testing.T) {
 		want := w.eventfulLife()
 		var specs []thing.Spec
 		for _, o := range h.untilGone() {
-			if n := len(specs); n == 0 || !reflect.DeepEqual(specs[n-1], o.Spec) {
+			if n := len(specs); n == 0 || specs[n-1] != o.Spec {
 				specs = append(specs, o.Spec)
 			}
 			for _, f := range o.ManagedFields {

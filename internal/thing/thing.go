@@ -64,9 +64,9 @@ type Spec struct {
 	// Token to log in with.
 	// +optional
 	Token *api.SecretKeyReference `json:"token,omitempty"`
-	// Connection is the Secret for the connection details.
+	// Connection names the Secret for the connection details.
 	// +optional
-	Connection api.SecretReference `json:"connection,omitzero"`
+	Connection string `json:"connection,omitempty"`
 	// Provider names a Provider, or a ClusterProvider, that says how to log in.
 	// +optional
 	Provider string `json:"provider,omitempty"`
