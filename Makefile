@@ -14,13 +14,15 @@ SEED    ?= 0
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
-# What component plays only a part of under -race (killsPlayed, racing) is tested without it too.
-SWEEPS  := ^Test(CrashSweep|CrashSweepOfNodes|Shards|ShardDeletionSweep|HealthRules|Memory|Everyday)$$
+# Most tests of these wait for a control plane, and cost twelve times the processor time with -race. They are tested without, and
+# with it those that are about several goroutines. make deep tests all with it.
+BIG     := ./external ./component
+RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # What tests on one control plane: each test has its own namespace, and none changes how the server answers others. Those of the
 # other packages define policies, APIs that do not answer, or kinds that they delete, or want a server with options of their own.
-SHARED  := ./external ./loop/... ./samples/... ./component/componenttest ./component/internal/fingerprint/...
+SHARED  := ./loop/... ./samples/... ./component/componenttest ./component/internal/fingerprint/...
 # make verify vets as well, with more analyzers.
 TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
 LIGHT   := ./... $(OTHERS)
@@ -39,11 +41,13 @@ demo: ## one real operator at work, from nothing but Go
 	$(GO) run ./cmd/trimtab demo
 
 .PHONY: test
-test: cluster ## the whole suite, in two lanes; with -race where a C compiler is present
+test: cluster ## the whole suite, in two lanes; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SHARED) $(MODELS))") then \
-		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then $(TEST) -parallel=$(PARALLEL) -run '$(SWEEPS)' ./component
+		shared $(TEST) -parallel=$(PARALLEL) ./external then $(TEST) -parallel=$(PARALLEL) ./component then \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(SHARED) $(MODELS))") then \
+		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG)
 
 # The control plane that tests start.
 .PHONY: cluster
