@@ -73,6 +73,10 @@ const (
 	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
 
+// AnnotationIncarnation is on the Secret with the connection details of an external resource. It says for which of the
+// resources that were created for the object it has the values that only a create returns.
+const AnnotationIncarnation = "trimtab.dev/incarnation"
+
 // AnnotationPasswords is on the Secret with the connection details of an external resource. It identifies the
 // passwords that the resource has: if the Secret has others, the resource gets them. It must not be changed.
 const AnnotationPasswords = "trimtab.dev/passwords" //nolint:gosec // no password

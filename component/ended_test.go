@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -121,7 +122,9 @@ func (b *bench) staysEnded(name string) {
 	if p := phase(o, name); p != api.PhaseCompleted {
 		b.t.Errorf("phase %s, want Completed", p)
 	}
-	if sent := b.sent(); sent.Dependents != 0 || len(sent.Reads) != 0 {
+	sent := b.sent()
+	reads := slices.DeleteFunc(sent.Reads, func(r string) bool { return strings.HasPrefix(r, "get bundles ") }) // a copy of the component may be old
+	if sent.Dependents != 0 || len(reads) != 0 {
 		b.t.Errorf("it has ended and is gone: %s", sent)
 	}
 }

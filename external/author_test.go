@@ -69,6 +69,7 @@ func (w *wild) Compare(r external.CompareRequest[*thing.Thing, item]) external.C
 
 func (w *wild) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
 	response, err := w.named.Create(ctx, r)
+	response.ID = r.ID
 	w.enters("Create") // the worst moment: it is made, and nothing is recorded
 	return response, err
 }
@@ -98,6 +99,22 @@ func (w *wild) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, *c
 	return external.MarkResponse{}, r.Client.call(ctx, http.MethodPut, r.ID, &i, nil)
 }
 
+func (w *wild) Find(ctx context.Context, r external.FindRequest[*thing.Thing, *cloudClient]) (external.FindResponse, error) {
+	w.enters("Find")
+	var i item
+	if err := r.Client.call(ctx, http.MethodGet, r.Object.Name, nil, &i); err != nil {
+		return external.FindResponse{}, nil //nolint:nilerr // there is none
+	}
+	return external.FindResponse{Found: []external.Found{{ID: r.Object.Name, Mark: external.MarkOf(i.Tags)}}}, nil
+}
+
+func (w *wild) Connection(t *thing.Thing) external.Connection {
+	if t.Name != "" { // not while the controller is made
+		w.enters("Connection")
+	}
+	return external.Connection{To: &api.SecretReference{}}
+}
+
 func (w *wild) ExternalName(t *thing.Thing) (string, error) {
 	w.enters("ExternalName")
 	return w.named.ExternalName(t)
@@ -120,25 +137,27 @@ func (w *wild) Classify(error) external.Class {
 	return external.ClassUnknown
 }
 
-// methods are those of the author: of every interface in the file that declares what a driver
+// methods are those of the author: of every interface in the files that declare what a driver
 // is and can be.
 func methods(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "driver.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		if i, ok := n.(*ast.InterfaceType); ok {
-			for _, m := range i.Methods.List {
-				for _, name := range m.Names {
-					out = append(out, name.Name)
+	for _, name := range []string{"driver.go", "connection.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if i, ok := n.(*ast.InterfaceType); ok {
+				for _, m := range i.Methods.List {
+					for _, name := range m.Names {
+						out = append(out, name.Name)
+					}
 				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	return out
 }
 
@@ -159,7 +178,7 @@ func TestEveryMethod(t *testing.T) {
 // misbehave leads an object through its life, past the method that does what it should not.
 func misbehave(t *testing.T, d *wild) {
 	t.Helper()
-	w := newOperatorTest(t, d)
+	w := newOperatorTest(t, d, func(o *options) { o.AssignedIDs = d.method == "Find" })
 	if d.method == "Classify" { // there is something to classify
 		w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, effect: true}))
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,8 @@ import (
 
 // item is a thing as the bench cloud keeps it.
 type item struct {
+	// ID is what the cloud calls a thing to which it gives an id.
+	ID      string            `json:"id,omitempty"`
 	Size    int               `json:"size"`
 	Tier    string            `json:"tier,omitempty"`
 	Version string            `json:"version,omitempty"`
@@ -29,6 +32,8 @@ type item struct {
 	Detail  string            `json:"detail,omitempty"`
 	// Password is what users log in with. The cloud shows a hash of it at most.
 	Password string `json:"password,omitempty"`
+	// key is the idempotency key of the call that made it.
+	key string
 }
 
 // answer is how the cloud answers a call instead of doing it, or after it.
@@ -38,6 +43,7 @@ type answer struct {
 	after  string // Retry-After in seconds
 	effect bool   // the call takes effect all the same
 	hang   bool   // no answer until the caller gives up
+	echo   bool   // the answer ends with the password of the request
 }
 
 // cloud is a small external API: things by name, which it makes, changes and deletes at
@@ -165,12 +171,21 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	c.log = append(c.log, r.Method+" "+name)
+	if a != nil && a.echo {
+		echoed := *a
+		echoed.body += body.Password
+		a = &echoed
+	}
 	if c.token != "" && r.Header.Get("Authorization") != "Bearer "+c.token {
 		a = &answer{code: http.StatusUnauthorized, body: "unknown token " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
 	}
 	code, out := 0, any(nil)
-	if a == nil || a.effect {
-		code, out = c.do(r.Method, name, body)
+	if body.key = r.Header.Get("Idempotency-Key"); a == nil || a.effect {
+		if name == "" {
+			code, out = c.collection(r.Method, body)
+		} else {
+			code, out = c.do(r.Method, name, body)
+		}
 	}
 	c.mu.Unlock()
 	select {
@@ -194,6 +209,25 @@ func (c *cloud) reply(w http.ResponseWriter, r *http.Request, a *answer, code in
 		w.WriteHeader(a.code)
 		_, _ = io.WriteString(w, a.body)
 	}
+}
+
+// collection answers calls of all things: a POST makes one under a new id, unless there is one of the same key.
+func (c *cloud) collection(method string, body item) (int, any) {
+	all := []item{}
+	for _, name := range slices.Sorted(maps.Keys(c.items)) {
+		if i := c.items[name]; method != http.MethodPost || body.key != "" && i.key == body.key {
+			all = append(all, *i)
+		}
+	}
+	switch {
+	case method != http.MethodPost:
+		return http.StatusOK, all
+	case len(all) > 0:
+		return http.StatusOK, all[0]
+	}
+	body.ID, body.State = fmt.Sprintf("i-%d", len(c.log)), "ONLINE"
+	c.items[body.ID] = &body
+	return http.StatusCreated, body
 }
 
 // do is what the calls do.
@@ -249,6 +283,14 @@ type cloudClient struct {
 }
 
 func (a *cloudClient) call(ctx context.Context, method, name string, in, out *item) error {
+	if out == nil {
+		return a.send(ctx, method, name, "", in, nil)
+	}
+	return a.send(ctx, method, name, "", in, out)
+}
+
+// send makes a call with an idempotency key.
+func (a *cloudClient) send(ctx context.Context, method, name, key string, in *item, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -257,6 +299,7 @@ func (a *cloudClient) call(ctx context.Context, method, name string, in, out *it
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Idempotency-Key", key)
 	if a.token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}

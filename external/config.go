@@ -19,6 +19,9 @@ import (
 // A P has a finalizer as long as an object names it. A P that is deleted therefore stays until the last of these
 // objects is gone, so that their resources can be deleted. Each event of the P says which objects it waits for.
 //
+// If several installations of an operator watch different namespaces and share a cluster-scoped P, it stays only as
+// long as the objects of one of them name it.
+//
 // New clients are made when the spec of the P, or a value to which its Credentials refer, has changed.
 type Config[T Object, P client.Object, C any] struct {
 	// Of returns the name of the P that obj uses. An empty namespace means that of obj; it is ignored if P is
@@ -41,10 +44,10 @@ type Config[T Object, P client.Object, C any] struct {
 // Authenticator is a [Connector] whose clients log in with values from Secrets or ConfigMaps. They are in the namespace
 // of the object.
 //
-// Objects whose references are the same and whose Scope is the same share a client. When a value changes, a new
+// Objects of a namespace whose references are the same and whose Scope is the same share a client. When a value changes, a new
 // client is made and the objects are compared again. While a Secret or one of its keys is missing, condition Failed
 // says so and the external API is not called. A resource whose object is being deleted is still deleted by the client
-// that there is.
+// that there is, until the operator restarts.
 //
 // The operator watches the metadata of Secrets. Values are read when a client is made, are passed to Connect, and are
 // removed from the errors of the driver.

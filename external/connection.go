@@ -30,7 +30,8 @@ type Connection struct {
 
 	// Passwords are keys of the Secret for which the operator chooses values, unless there are some. They are durable
 	// before Create is called, and are passed to Create and Update. If somebody changes or removes one,
-	// the resource gets the new one by an Update with a change at "connection." and the key.
+	// the resource gets the new one by an Update with a change at "connection." and the key. The driver must be an
+	// [Updater]. A Secret that is restored from a backup is not noticed if the operator has restarted since.
 	Passwords []string
 
 	// Once are keys of [CreateResponse.Details] that no observation shows. If one is missing although the resource

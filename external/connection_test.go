@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,6 +92,9 @@ func TestConnection(t *testing.T) {
 		"E0-83 a password survives a kill":     passwordSurvives,
 		"a password is changed":                passwordChanges,
 		"a token is lost":                      tokenLost,
+		"the token of the next resource":       nextTokenLost,
+		"a password in an error":               passwordInError,
+		"a password that changes meanwhile":    passwordMeanwhile,
 		"of somebody else":                     detailsOfOthers,
 		"goes with the object":                 detailsGo,
 	} {
@@ -274,6 +278,60 @@ func tokenLost(t *testing.T) {
 	w.ready()
 	if got := string(w.details().Data["token"]); got != "found in a log" {
 		t.Errorf("token %q", got)
+	}
+}
+
+// nextTokenLost: the token of a resource that is gone is not taken for that of the next one.
+func nextTokenLost(t *testing.T) {
+	t.Helper()
+	w := newOperatorTest(t, wired{})
+	w.create(connected)
+	w.ready()
+	w.cloud.with(func() { delete(w.cloud.items, "a") })
+	w.cloud.losePosts()
+	w.poke("gone")
+	w.awaitCalls(http.MethodPost, 2)
+	w.stop()
+	w.cloud.faulty(nil)
+	w.start()
+	w.await("to say what is lost", func(o *thing.Thing) bool { return condition(o, "Ready").Reason == "ConnectionLost" })
+	if _, found := w.details().Data["token"]; found || w.cloud.count(http.MethodPost) != 2 {
+		t.Errorf("the token of the resource that is gone: %t; %d creates", found, w.cloud.count(http.MethodPost))
+	}
+}
+
+// passwordInError: what the API says of a password is not shown.
+func passwordInError(t *testing.T) {
+	t.Helper()
+	w := prepareOperatorTest(t, wired{})
+	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusServiceUnavailable, body: "cannot CREATE USER IDENTIFIED BY ", echo: true}))
+	w.start()
+	w.create(connected)
+	w.await("the error", func(o *thing.Thing) bool {
+		return strings.Contains(o.Status.Message, "IDENTIFIED BY (sensitive)")
+	})
+	w.nowhere2(string(w.details().Data["password"]))
+}
+
+// passwordMeanwhile: a password that is changed while the resource is updated is not taken for one that it has.
+func passwordMeanwhile(t *testing.T) {
+	t.Helper()
+	w := newOperatorTest(t, wired{})
+	w.create(connected)
+	w.ready()
+	var once sync.Once
+	w.cloud.with(func() {
+		w.cloud.before = func(method, _ string) {
+			if method == http.MethodPut {
+				once.Do(func() { w.patchDetails(`{"stringData":{"password":"chosen meanwhile"}}`) })
+			}
+		}
+	})
+	w.resize(2)
+	w.awaitCalls(http.MethodPut, 2)
+	w.ready()
+	if got := w.cloud.get("a"); got.Password != "chosen meanwhile" || got.Size != 2 {
+		t.Errorf("the resource is %+v", got)
 	}
 }
 

@@ -53,6 +53,14 @@ type Unmarker[T client.Object, C any] interface {
 	Unmark(ctx context.Context, r UnmarkRequest[T, C]) (UnmarkResponse, error)
 }
 
+// Finder is a [Driver] that can search for resources by their ownership mark, by a query for one of its labels or in a
+// list of all of them. With [Options.AssignedIDs], it finds resources whose id is not known.
+type Finder[T client.Object, C any] interface {
+	// Find returns the resources that bear r.Mark. It changes nothing. It must return all of them, and may return
+	// those of others, too.
+	Find(ctx context.Context, r FindRequest[T, C]) (FindResponse, error)
+}
+
 // Reflector is a [Driver] that shows the external resource in the status of the object.
 type Reflector[T client.Object, O any] interface {
 	// Reflect sets fields in the status of r.Object, and changes nothing else. It is pure. It is called

@@ -146,7 +146,7 @@ func TestAssignedID(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, vendorIDs{})
 	w.create()
-	got := w.failing("IDNotSupported")
+	got := w.failing("UndeclaredID")
 	made := w.cloud.calls(false)
 	if m := condition(got, "Failed").Message; len(made) != 1 || !strings.Contains(m, strings.TrimPrefix(made[0], "POST ")) {
 		t.Fatalf("message %q, calls %v", m, made)
@@ -172,7 +172,7 @@ func TestAssignedID(t *testing.T) {
 	})
 	t.Run("an object that is restored gets the thing by its id", func(t *testing.T) {
 		w.create()
-		backup := w.failing("IDNotSupported")
+		backup := w.failing("UndeclaredID")
 		made := w.cloud.calls(false)
 		w.stop()
 		w.patch(`{"metadata":{"finalizers":null}}`)
@@ -180,7 +180,7 @@ func TestAssignedID(t *testing.T) {
 		w.gone()
 		w.start()
 		w.create(annotated(api.AnnotationExternal, backup.Annotations[api.AnnotationExternal]))
-		w.failing("IDNotSupported")
+		w.failing("UndeclaredID")
 		if diff := cmp.Diff(made, w.cloud.calls(false)); diff != "" {
 			t.Errorf("calls (-before +after):\n%s", diff)
 		}
@@ -192,7 +192,7 @@ func TestAssignedID(t *testing.T) {
 	})
 	t.Run("what no observation shows by its id holds the object", func(t *testing.T) {
 		w.create()
-		w.failing("IDNotSupported")
+		w.failing("UndeclaredID")
 		w.cloud.faulty(func(method, _ string) *answer {
 			if method == http.MethodGet {
 				return &answer{code: http.StatusNotFound}
@@ -201,7 +201,7 @@ func TestAssignedID(t *testing.T) {
 		})
 		w.delete()
 		held := w.await("to be held", func(o *thing.Thing) bool {
-			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "IDNotSupported"
+			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "UndeclaredID"
 		})
 		if m := condition(held, "Failed").Message; !strings.Contains(m, id) || !strings.Contains(m, api.AnnotationDeletion) {
 			t.Errorf("message %q", m)
@@ -231,7 +231,7 @@ func TestAssignedByUpdate(t *testing.T) {
 	w.create()
 	w.ready()
 	w.resize(2)
-	if m := condition(w.failing("IDNotSupported"), "Failed").Message; !strings.Contains(m, `"a-2"`) {
+	if m := condition(w.failing("UndeclaredID"), "Failed").Message; !strings.Contains(m, `"a-2"`) {
 		t.Errorf("message %q", m)
 	}
 	w.stop()
@@ -265,10 +265,10 @@ func TestForgedID(t *testing.T) {
 		w.create()
 		w.ready()
 		forge(w, "root")
-		w.failing("IDNotSupported")
+		w.failing("UndeclaredID")
 		w.delete()
 		held := w.await("to be held", func(o *thing.Thing) bool {
-			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "IDNotSupported"
+			return is(o, "Deleting", "True") && condition(o, "Failed").Reason == "UndeclaredID"
 		})
 		if m := condition(held, "Failed").Message; !strings.Contains(m, "carries no ownership mark") || !strings.Contains(m, api.AnnotationDeletion) {
 			t.Errorf("message %q", m)
@@ -281,10 +281,10 @@ func TestForgedID(t *testing.T) {
 		t.Parallel()
 		w := newOperatorTest(t, vendorIDs{}, func(o *options) { o.Unmarked = true })
 		w.createAs("victim")
-		w.awaitAs("victim", "an id", func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "IDNotSupported" })
+		w.awaitAs("victim", "an id", func(o *thing.Thing) bool { return condition(o, "Failed").Reason == "UndeclaredID" })
 		id := strings.TrimPrefix(w.cloud.calls(false)[0], "POST ")
 		w.create()
-		w.failing("IDNotSupported")
+		w.failing("UndeclaredID")
 		w.cloud.change(id, func(i *item) { i.Tags = nil }) // which this cloud could hold
 		forge(w, id)
 		w.settled("a")

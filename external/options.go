@@ -69,6 +69,22 @@ type Options[T Object, C any] struct {
 	// of after CreateGrace.
 	UniqueNames bool
 
+	// AssignedIDs means that the API assigns the ids of resources: Create returns one in
+	// [CreateResponse.ID], and all other requests have it. It is recorded before anything else happens. If the
+	// operator is killed before that, or the answer is lost, the resource is found again by
+	//
+	//   - its token, if Tokens is set: the create is repeated, and returns the resource of the first one;
+	//   - its mark, if the driver is a [Finder];
+	//   - a person otherwise: nothing more is created, and the status says what to do (reason CreateUnknown).
+	//
+	// A name that [Namer] returns is the one to create the resource with. It need not be unique, and may change.
+	// An existing resource is not adopted, because nothing names it.
+	AssignedIDs bool
+
+	// Tokens means that the API creates nothing if a create has the same [CreateRequest.Token] as an earlier
+	// one, however long ago, and returns the resource of that one.
+	Tokens bool
+
 	// MarkLater means that Create cannot set the ownership mark because the API needs a second call
 	// for it. The driver must be a [Marker]; its Mark is called after Create until an observation
 	// shows the mark. A crash between the calls loses nothing. It costs two more writes per object:
@@ -98,6 +114,8 @@ func (o Options[T, C]) check() {
 		panic("external: Options.Limits: " + err.Error())
 	}
 	switch {
+	case o.Tokens && !o.AssignedIDs:
+		panic("external: Options.Tokens is for Options.AssignedIDs; set both, or UniqueNames for an API that takes names")
 	case o.Connect == nil && o.Connector == nil:
 		panic("external: New needs Options.Connect; return the client that Observe, Create and Delete are to get. " +
 			"Objects that do not all use the same client need Options.Connector instead")

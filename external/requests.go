@@ -29,8 +29,12 @@ type CreateRequest[T client.Object, C any] struct {
 	Client C
 	Object T
 	// ID is the name under which to create the resource. It is deterministic, and recorded durably
-	// before Create is called. It is never empty.
+	// before Create is called. It is never empty. With [Options.AssignedIDs], it is a name for people.
 	ID string
+	// Token identifies this creation: it is the same whenever Create is called again for the same incarnation,
+	// and different for every other one. It is for APIs that take idempotency keys; see [Options.Tokens]. It has
+	// 32 hexadecimal digits.
+	Token string
 	// Incarnation is the number of this creation for the object, from 1.
 	Incarnation int64
 	// Mark identifies the owner of the external resource. Store it in labels, tags or metadata, and
@@ -44,10 +48,9 @@ type CreateRequest[T client.Object, C any] struct {
 // CreateResponse is the answer to a create that the API accepted. The zero value means that
 // the external resource has the name of the request, and is created or will be.
 type CreateResponse[O any] struct {
-	// ID is the identity that the API assigned, if it differs from [CreateRequest.ID]. Resources
-	// with such identities are not managed yet: the ID is recorded, nothing is created again, the
-	// status explains this, and the resource with this ID is deleted when the object is deleted.
-	// Empty means that the ID is that of the request.
+	// ID is the id that the API assigned. It is required with [Options.AssignedIDs], and must be empty or the
+	// name otherwise: another id is recorded and the resource is deleted with its object, but the object
+	// is not managed (reason UndeclaredID).
 	ID string
 	// Observed is the external resource as the API returned it in its answer, in the form that
 	// Observe returns, including its Mark. It saves a read, unless the mark is missing. Leave it nil if
@@ -78,8 +81,9 @@ type UpdateRequest[T client.Object, C, O any] struct {
 // UpdateResponse is the answer to an update that the API accepted. The zero value means that
 // the external resource is changed or will be.
 type UpdateResponse[O any] struct {
-	// ID is the identity that the API assigned if the update replaced the resource by another one; see
-	// [CreateResponse.ID]. Empty means that the resource is the same.
+	// ID is the id that the API assigned if the update replaced the resource by another one; see
+	// [CreateResponse.ID]. Empty means that the resource is the same. If the operator is killed before the id is
+	// recorded, the new resource is not found.
 	ID string
 	// Observed is as in [CreateResponse].
 	Observed *Observation[O]
@@ -116,6 +120,30 @@ type MarkRequest[T client.Object, C any] struct {
 
 // MarkResponse is the answer to a mark that the API accepted.
 type MarkResponse struct{}
+
+// FindRequest asks for the resources that bear an ownership mark.
+type FindRequest[T client.Object, C any] struct {
+	// Client, Object and Incarnation are as in [ObserveRequest].
+	Client      C
+	Object      T
+	Incarnation int64
+	// Mark is the mark that Create sets.
+	Mark Mark
+}
+
+// FindResponse has the resources that were found.
+type FindResponse struct {
+	// Found may have more resources than those that bear the mark: those of others are ignored.
+	Found []Found
+}
+
+// Found is a resource that was found.
+type Found struct {
+	// ID is its id, as in [CreateResponse.ID].
+	ID string
+	// Mark is its ownership mark; see [MarkOf].
+	Mark Mark
+}
 
 // UnmarkRequest asks to remove the ownership mark from an external resource.
 type UnmarkRequest[T client.Object, C any] struct {

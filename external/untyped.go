@@ -28,7 +28,7 @@ func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 		},
 		Create: func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := d.Create(ctx, CreateRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords, Token: r.Token,
 			})
 			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Details: a.Details}, err
 		},
@@ -60,6 +60,16 @@ func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark,
 			})
 			return err
+		}
+	}
+	if finder, ok := any(d).(Finder[T, C]); ok {
+		u.Find = func(ctx context.Context, r engine.Request) ([]engine.Found, error) {
+			a, err := finder.Find(ctx, FindRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), Incarnation: r.Incarnation, Mark: r.Mark})
+			out := make([]engine.Found, len(a.Found))
+			for i, f := range a.Found {
+				out[i] = engine.Found{ID: f.ID, Mark: f.Mark}
+			}
+			return out, err
 		}
 	}
 	if unmarker, ok := any(d).(Unmarker[T, C]); ok {
@@ -146,6 +156,7 @@ func (o Options[T, C]) untyped() engine.Options {
 	u := engine.Options{
 		DriftInterval: o.DriftInterval, CallDeadline: o.CallDeadline, CreateGrace: o.CreateGrace,
 		UniqueNames: o.UniqueNames, MarkLater: o.MarkLater, Unmarked: o.Unmarked,
+		AssignedIDs: o.AssignedIDs, Tokens: o.Tokens,
 		Limits: engine.Limits(o.Limits), DependencyKinds: o.DependencyKinds,
 	}
 	if o.Connect != nil {

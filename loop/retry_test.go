@@ -191,6 +191,7 @@ func TestReferences(t *testing.T) {
 		w.await("b", "to be Ready", ready)
 		w.patch("b", `{"spec":{"needs":"c"}}`)
 		w.await("b", "to wait for c", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
+		w.await("a", "to be Ready after its first pass", ready)
 		w.drain(a)
 		w.resize(3)
 		if c := w.next(a); c.Name != "a" {

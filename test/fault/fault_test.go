@@ -78,6 +78,9 @@ func TestFolder(t *testing.T) {
 // TestCloud plays an API that takes two calls to make a thing.
 func TestCloud(t *testing.T) { explore(t, scenarios.Cloud(), usual()) }
 
+// TestAssigned plays an API that assigns the ids.
+func TestAssigned(t *testing.T) { explore(t, scenarios.Assigned(), usual(fault.Hangs)) }
+
 // TestAnswers plays an API that answers changes with the state, and two accounts of it. The roles are
 // those of TestCloud.
 func TestAnswers(t *testing.T) { explore(t, scenarios.Answers(), usual()) }

@@ -197,7 +197,7 @@ const (
 	ReasonRecreatedAfterLoss   Reason = "RecreatedAfterExternalDeletion"
 	ReasonMissingAfterRestart  Reason = "MissingAfterRestart"
 	ReasonCreateDoubtful       Reason = "CreateDoubtful"
-	ReasonIDNotSupported       Reason = "IDNotSupported"
+	ReasonUndeclaredID         Reason = "UndeclaredID"
 	ReasonNotOurs              Reason = "NotOurs"
 	ReasonContested            Reason = "Contested"
 	ReasonAdopting             Reason = "Adopting"

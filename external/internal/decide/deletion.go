@@ -110,7 +110,11 @@ func retriable(c Class) bool {
 // refused create counts as called: the API may have made the resource nevertheless.
 func neverCreated(f Facts) bool {
 	switch {
-	case f.Creation > CreationRefused || f.Record.Trouble == TroubleCorrupt:
+	case f.Record.Trouble == TroubleCorrupt:
+		return false
+	case !f.Record.KnownID && f.Creation == CreationUnrecorded && f.Identity != IdentityMark && f.Identity != IdentityDeterministic:
+		return true // nothing could tell otherwise
+	case f.Creation > CreationRefused:
 		return false
 	case !f.Record.KnownID:
 		return true
@@ -241,7 +245,7 @@ func (f Facts) givenUnseen() bool {
 // keepUnseenID keeps an object whose resource no observation shows by its identity, or whose
 // ownership only the record states.
 func keepUnseenID() Decision {
-	d := Terminating(Decision{Row: 28, Reason: ReasonIDNotSupported, Wake: WakeBackoff})
+	d := Terminating(Decision{Row: 28, Reason: ReasonUndeclaredID, Wake: WakeBackoff})
 	d.Show.Failed = ShowTrue
 	return d
 }

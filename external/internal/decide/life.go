@@ -88,7 +88,7 @@ func decideTrouble(f Facts) Decision {
 	case TroubleEndpoint:
 		return stopped(10, ReasonEndpointChanged)
 	case TroubleGiven:
-		return stopped(10, ReasonIDNotSupported)
+		return stopped(10, ReasonUndeclaredID)
 	case TroubleCorrupt, TroubleNone:
 	}
 	return stopped(10, ReasonRecordCorrupt)
@@ -185,7 +185,8 @@ func inProgress(a Action) Decision {
 
 // decideUnknownID decides for a resource whose identity is unknown, so that it cannot be observed.
 func decideUnknownID(f Facts) Decision {
-	if f.Record.Marker == record.MarkerNone || !f.Uncertain() {
+	searches := f.Identity == IdentityMark && f.Creation == CreationUnrecorded // an earlier record may be lost
+	if f.Record.Marker == record.MarkerNone || !f.Uncertain() && !searches {
 		return decideMissing(f)
 	}
 	return decideLost(f)
@@ -458,45 +459,6 @@ func decideRecreate(f Facts) Decision {
 		d.Action, d.Wake = ActionNone, WakePoll
 	case f.Unprepared:
 		d.Action = ActionPrepareDelete
-	}
-	return d
-}
-
-// decideInSync is rows 16 and 17.
-func decideInSync(f Facts) Decision {
-	d := Decision{
-		Row: 17, State: StateSucceeded, Reason: ReasonAvailable, Wake: WakeDrift,
-		Show: Show{Ready: ShowTrue, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
-	}
-	if f.Seen.Phase == PhaseDegraded {
-		d.State, d.Reason, d.Wake, d.Show.Ready = StateVerifying, ReasonDegraded, WakePoll, ShowFalse
-		return d
-	}
-	if f.Incomplete && !f.Unpublished {
-		return stopped(16, ReasonConnectionLost)
-	}
-	if f.Publish.Failed {
-		return unpublishable(f)
-	}
-	return d
-}
-
-// publish is row 16: users get the connection details before anything else is done about the resource.
-func publish(f Facts) Decision {
-	d := Decision{Row: 16, Action: ActionPublish, Reason: ReasonCompleting}
-	if !f.Differs.Any() {
-		d.State = StateCompleting
-		d.Show = Show{Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue}
-	}
-	return d
-}
-
-// unpublishable is row 16 after a failure. A resource whose connection details were published before stays Ready.
-func unpublishable(f Facts) Decision {
-	d := failedCall(f.Publish)
-	d.Row, d.Show.Creating, d.Show.Updating = 16, ShowFalse, ShowFalse
-	if f.ReadyFor == 0 || f.Seen.Phase == PhaseMissing {
-		d.Show.Ready = ShowFalse
 	}
 	return d
 }

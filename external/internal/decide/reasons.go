@@ -61,7 +61,7 @@ func meanings() []meaning {
 		{ReasonEndpointChanged, person, "The resource was created at another endpoint.", "Connect to that endpoint again, or name the new one in annotation trimtab.dev/endpoint."},
 		{ReasonDuplicate, person, "Several resources carry the ownership mark of the object.", "Delete all but one."},
 		{ReasonCreateUnknown, person, "The answer to a create request was lost, and it is not known what was created.", "Find the resource, delete it, and remove annotation trimtab.dev/external."},
-		{ReasonIDNotSupported, person, "The API assigned an id that the operator does not support.", "The driver must choose the name; delete the resource with the id in the message."},
+		{ReasonUndeclaredID, person, "The API assigned an id, and the driver does not say that it does.", "Set Options.AssignedIDs in the operator."},
 		{ReasonConnectionLost, person, "A connection detail is lost that the API shows only when it creates the resource.", "Put it where the message says, or delete the object and create it again."},
 		{ReasonRecordCorrupt, person, "The record of the resource cannot be read.", "Restore annotation trimtab.dev/external, or remove it."},
 		{ReasonInvalidName, person, "The spec yields no valid name for the resource.", "Correct the spec."},

@@ -128,7 +128,7 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
 		{"the operator was killed during a create: it observes by name", of(unsure, notObserved), words()},
 		{"the answer to a create was lost: it searches for the mark", of(byMark, unsure, unknownID), words()},
-		{"several resources carry the mark", of(byMark, unsure, unknownID, found(FoundMany)), words()},
+		{"several resources carry the mark", of(byMark, unsure, unknownID, found(FoundMany)), words(func(t *Texts) { t.Found = `: "i-1" and "i-2"` })},
 		{"a resource that may have been created cannot be found", of(identity(IdentityNone), unsure, unknownID), words()},
 		{"the record cannot be read", of(troubled(TroubleCorrupt), notObserved), words(func(t *Texts) {
 			t.Trouble = "annotation trimtab.dev/external cannot be read (it is cut off); nothing is created or deleted until it is restored"

@@ -20,6 +20,8 @@ type Texts struct {
 	// PublishError is why the connection details could not be published. Lost is where one is missing:
 	// `Secret shop/orders has no key "token"`.
 	PublishError, Lost string
+	// Found are the ids of several resources with the mark: `: "i-1" and "i-2"`.
+	Found string
 	// Shut is why the external API is not called for now.
 	Shut string
 	// Hangs describes a call that has not returned.
@@ -172,7 +174,7 @@ func (t Texts) trouble(d Decision, f Facts) string {
 		return fmt.Sprintf("cannot %s %s yet: %s; retrying", verb(f.Last.Of), t.Resource, t.Error)
 	case ReasonRecordCorrupt, ReasonInvalidName:
 		return t.Trouble
-	case ReasonIDNotSupported:
+	case ReasonUndeclaredID:
 		return t.given(f)
 	case ReasonRenamed:
 		return fmt.Sprintf("%s cannot be renamed to %q; set the name back, or delete the object and create it again", t.Resource, t.Named)
@@ -187,7 +189,7 @@ func (t Texts) trouble(d Decision, f Facts) string {
 		return fmt.Sprintf("%s exists although the API refused to create it, and nothing shows who owns it; delete it in the external system, "+
 			"or set annotation %s to \"orphan\" to keep it", t.Resource, api.AnnotationDeletion)
 	case ReasonDuplicate:
-		return "several external resources carry the ownership mark of this object; delete all but one of them"
+		return "several external resources carry the ownership mark of this object" + t.Found + "; delete all but one of them"
 	case ReasonCreateUnknown:
 		return fmt.Sprintf("the answer to a create request was lost; find the resource, delete it, and remove annotation %s", api.AnnotationExternal)
 	default:
@@ -220,8 +222,8 @@ func (t Texts) given(f Facts) string {
 		return fmt.Sprintf("no resource with the id %q, which the API assigned, can be found, so it cannot be deleted; "+
 			"delete it in the external system, and set annotation %s to \"orphan\"", t.ID, api.AnnotationDeletion)
 	}
-	return fmt.Sprintf("the API assigned the id %q instead of the name %q, which this operator does not support yet; nothing is created again, "+
-		"and deleting the object deletes the resource with that id; the driver must create resources under the ID in the request", t.ID, t.Named)
+	return fmt.Sprintf("the API assigned the id %q instead of the name %q, which its driver does not declare; nothing is created again, "+
+		"and deleting the object deletes the resource with that id; set Options.AssignedIDs in the operator, or create resources under the ID in the request", t.ID, t.Named)
 }
 
 // change is about differences and permissions; empty for other reasons.

@@ -32,7 +32,7 @@ func (p *access) findScope(ctx context.Context) {
 		return
 	}
 	var err error
-	p.shared, p.login, err = p.e.scopeOf(ctx, p.run, subjectOf(p.obj), p.lend())
+	p.shared, p.login, err = p.e.scopeOf(ctx, p.run, subjectOf(p.obj), p.lend)
 	if isUnreturned(err) {
 		p.hangs = err
 	} else if p.login != nil && p.track.login != p.login.version { // what was seen with other credentials is seen again

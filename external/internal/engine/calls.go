@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/external/internal/change"
@@ -39,6 +40,8 @@ func (p *caller) call(ctx context.Context, d decide.Decision) {
 		p.putMark(ctx)
 	case decide.ActionUnmark:
 		p.unmark(ctx)
+	case decide.ActionFindOwned:
+		p.find(ctx)
 	default:
 	}
 }
@@ -80,11 +83,12 @@ func (p *caller) ask(ctx context.Context, a decide.Action, f func(context.Contex
 	defer cancel()
 	start, theirs, client := time.Now(), p.lend(), p.client
 	client.retain()
+	secrets := p.secrets()
 	got, late := await(ctx, func() answer { return endedCall(a) }, func() answer {
 		defer client.release()
 		result, err := guarded(methodOf(a), func() (string, error) { return f(ctx, theirs) })
 		if err != nil {
-			return p.e.explain(err, a, client.hides())
+			return p.e.explain(err, a, secrets)
 		}
 		return answer{result: result}
 	})
@@ -94,7 +98,7 @@ func (p *caller) ask(ctx context.Context, a decide.Action, f func(context.Contex
 	p.take(a, got)
 	p.learn(a, start, got)
 	p.e.count(a, got)
-	event := trace.Call{Op: a.String(), Target: p.id, Mutating: a.Mutates(), Result: got.result, Took: time.Since(start)}
+	event := trace.Call{Op: a.String(), Target: cmp.Or(p.id, p.named), Mutating: a.Mutates(), Result: got.result, Took: time.Since(start)}
 	if got.failure != nil {
 		event.Err, event.Result = got.failure.text, got.failure.class.String()
 	}
@@ -103,6 +107,18 @@ func (p *caller) ask(ctx context.Context, a decide.Action, f func(context.Contex
 	}
 	p.trace.Emit(event)
 	return p.facts.Last.Class
+}
+
+// secrets are values that must not appear in messages.
+func (p *caller) secrets() []string {
+	all := slices.Clone(p.client.hides())
+	for _, password := range p.passwords {
+		if len(password) >= shortestSecret {
+			all = append(all, password)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	return all
 }
 
 // endedCall is the answer to a call that ended its goroutine.
@@ -117,7 +133,11 @@ func (e *Engine) explain(err error, a decide.Action, secrets []string) answer {
 	if c.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
 		return answer{absent: true}
 	}
-	c.crash, _ = errors.AsType[*guard.PanicError](err)
+	if c.crash, _ = errors.AsType[*guard.PanicError](err); c.crash != nil && len(secrets) > 0 {
+		hidden := *c.crash
+		hidden.Value = hide(fmt.Sprint(hidden.Value), secrets)
+		c.crash = &hidden
+	}
 	return answer{failure: &c, absent: c.absent}
 }
 
@@ -198,6 +218,8 @@ func methodOf(a decide.Action) string {
 		return "Mark"
 	case decide.ActionUnmark:
 		return "Unmark"
+	case decide.ActionFindOwned:
+		return "Find"
 	default:
 		return a.String()
 	}
@@ -238,17 +260,23 @@ func (p *caller) observe(ctx context.Context) {
 func (p *caller) create(ctx context.Context) {
 	p.facts.Did.Create = true
 	driver, r := &p.e.driver, p.request()
-	r.Mark, r.Passwords = p.mark().Labels(), p.passwords
+	r.Mark, r.Passwords, r.Token = p.mark().Labels(), p.passwords, p.token()
+	known := r.ID
+	if p.e.options.AssignedIDs {
+		known, r.ID = "", p.named
+	}
 	brought := &handed{}
 	p.track.createBegins(time.Now())
-	given := &assigned{}
+	given := &assigned{incarnation: p.record.Incarnation}
 	p.track.given = given
 	compare := p.comparer()
 	var got returnedState
 	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Create(ctx, r)
-		given.take(r.ID, response.ID)
+		if given.take(known, response.ID); err == nil {
+			err = p.e.fitAssigned(response.ID)
+		}
 		if err == nil {
 			brought.take(response.Details)
 			got = returned(compare, obj, response.Observed)
@@ -261,7 +289,7 @@ func (p *caller) create(ctx context.Context) {
 	}
 	p.created = p.created || !p.facts.Last.Failed || !decide.NoEffect(class)
 	if p.track.outputs.handed = brought; !p.facts.Last.Failed {
-		p.handOver(ctx)
+		p.handOver(ctx, true)
 	}
 	if !p.facts.Last.Failed { // an abandoned call may still write got
 		p.answered(ctx, got)
@@ -274,7 +302,7 @@ func (p *caller) update(ctx context.Context) {
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
 	driver, r := &p.e.driver, p.request()
 	r.Have, r.Changes, r.Passwords = p.seen.Have, wanted, p.passwords
-	given := &assigned{}
+	given := &assigned{incarnation: p.record.Incarnation}
 	p.track.given = given
 	compare := p.comparer()
 	var got returnedState
@@ -294,7 +322,9 @@ func (p *caller) update(ctx context.Context) {
 	p.track.changing = wanted.With(change.InPlace).String()
 	p.repaired(wanted.With(change.InPlace))
 	p.track.wish = p.wanted
-	p.handOver(ctx)
+	if len(withoutPasswords(wanted)) < len(wanted) {
+		p.handOver(ctx, true)
+	}
 	p.answered(ctx, got)
 }
 
@@ -368,6 +398,11 @@ func (p *caller) connected(ctx context.Context) bool {
 	began := time.Now()
 	if p.client == nil {
 		p.client, p.connect = p.e.clientOf(ctx, p.shared, p.login, p.run.Live())
+		if p.connect != nil && p.facts.Deleting { // the client that there is still serves to delete
+			if k, err := p.shared.connection.present(); err == nil {
+				p.client, p.connect = k, nil
+			}
+		}
 	}
 	if p.connect != nil {
 		if !isIncomplete(p.connect) {

@@ -16,7 +16,7 @@ import (
 // intended name and by the identity that the API assigned, as far as obj shows, and obj itself.
 func (e *Engine) IndexKeys(obj Object) []string {
 	keys, r := []string{objectClaim(string(obj.GetUID()))}, ownRecord(obj)
-	if id := e.resourceID(obj, r); id != "" {
+	if id := e.resourceID(obj, r); id != "" && !e.options.AssignedIDs {
 		keys = append(keys, resourceClaim(id))
 	}
 	if r.Given != "" {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -76,45 +77,67 @@ func (c *connection) get(ctx context.Context, deadline time.Duration) (*connecte
 // getBy is get with another connect function, for a version of what the client is made from: a client of another version
 // is replaced, or there is none.
 func (c *connection) getBy(ctx context.Context, deadline time.Duration, version string, connect connectFunc) (*connected, error) {
+	for {
+		k, f, err := c.tryBy(ctx, deadline, version, connect)
+		if k != nil || err != nil {
+			return k, err
+		}
+		wait := time.NewTimer(time.Until(f.until))
+		select {
+		case <-f.done:
+		case <-wait.C:
+		}
+		wait.Stop()
+		c.mu.Lock()
+		switch {
+		case c.flight == f:
+			defer c.mu.Unlock()
+			return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator must be restarted", deadline)
+		case f.version != version: // it was for others
+			c.mu.Unlock()
+		case c.current != nil && (f.err == nil || c.current.version == version): // what was read may be newer than the version
+			return c.use(), nil
+		default:
+			defer c.mu.Unlock()
+			return nil, f.err
+		}
+	}
+}
+
+// tryBy returns the client, why there is none, or the call of Connect that makes one.
+func (c *connection) tryBy(ctx context.Context, deadline time.Duration, version string, connect connectFunc) (*connected, *flight, error) {
 	c.mu.Lock()
 	now := time.Now()
-	replace := c.current != nil && c.flight == nil && (c.current.version != version || c.suspect && !now.Before(c.next))
+	same := c.current != nil && c.current.version == version
+	replace := c.current != nil && c.flight == nil && (!same || c.suspect && !now.Before(c.next))
 	switch {
-	case c.current != nil && !replace && c.current.version == version:
-		return c.use(), nil
-	case c.flight == nil && c.err != nil && c.tried == version && now.Sub(c.failed) < connectPause && (c.current == nil || c.current.version != version):
+	case same && !replace:
+		return c.use(), nil, nil
+	case c.flight == nil && c.err != nil && c.tried == version && now.Sub(c.failed) < connectPause && !same:
 		defer c.mu.Unlock()
-		return nil, c.err
+		return nil, nil, c.err
 	case c.flight == nil:
 		c.begin(ctx, deadline, version, connect)
 	}
-	f := c.flight
-	c.mu.Unlock()
-	wait := time.NewTimer(time.Until(f.until))
-	defer wait.Stop()
-	select {
-	case <-f.done:
-	case <-wait.C:
-	}
+	defer c.mu.Unlock()
+	return nil, c.flight, nil
+}
+
+// made reports whether there is a client.
+func (c *connection) made() bool {
 	c.mu.Lock()
-	if c.current != nil && (f.err == nil || c.current.version == version) { // what was read may be newer than the version
+	defer c.mu.Unlock()
+	return c.current != nil
+}
+
+// present returns the client that there is.
+func (c *connection) present() (*connected, error) {
+	c.mu.Lock()
+	if c.current != nil {
 		return c.use(), nil
 	}
 	defer c.mu.Unlock()
-	if c.flight == f {
-		return nil, fmt.Errorf("the driver has not returned from Connect within %s; it must obey its context, or the operator must be restarted", deadline)
-	}
-	return nil, f.err
-}
-
-// version returns that of the present client; empty if there is none.
-func (c *connection) version() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.current == nil {
-		return ""
-	}
-	return c.current.version
+	return nil, errors.New("the client was closed")
 }
 
 // use returns the client and unlocks c.mu.

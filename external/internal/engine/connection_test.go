@@ -49,6 +49,38 @@ func (b *bureau) connection() *connection {
 	return &connection{connect: attach(b.connect, nil, Errors{})}
 }
 
+// TestClientOfAnotherVersion: who waits while a client is made from other credentials does not get it.
+func TestClientOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		made := func(version string) connectFunc {
+			return func(ctx context.Context, _ string) (attached, error) {
+				<-time.After(time.Second)
+				_, end := context.WithCancel(ctx)
+				return attached{client: version, version: version, end: end}, nil
+			}
+		}
+		c := &connection{}
+		got := map[string]chan any{"a": make(chan any, 1), "b": make(chan any, 1)}
+		for version, ch := range got {
+			go func() {
+				k, err := c.getBy(t.Context(), connectDeadline, version, made(version))
+				if err != nil {
+					ch <- err
+					return
+				}
+				defer k.release()
+				ch <- k.client
+			}()
+		}
+		for version, ch := range got {
+			if client := <-ch; client != version {
+				t.Errorf("version %s got %v", version, client)
+			}
+		}
+	})
+}
+
 func accountOf(k *connected) *account {
 	a, _ := k.client.(*account)
 	return a

@@ -143,16 +143,23 @@ func fitConnected(endpoint string) error {
 }
 
 // scopeOf determines which client an object needs, and what it is made from.
-func (e *Engine) scopeOf(ctx context.Context, r Run, who subject, obj Object) (*shared, *login, error) {
+//
+// It is nil if all objects share a client. lend returns the object for the driver.
+func (e *Engine) scopeOf(ctx context.Context, r Run, who subject, lend func() Object) (*shared, *login, error) {
+	if e.options.Connector == nil {
+		return e.clients.of(who.key, ""), nil, nil
+	}
+	obj := lend()
 	l, err := e.loginOf(ctx, r, who, obj)
 	if err != nil && (l == nil || obj.GetDeletionTimestamp().IsZero()) {
 		return nil, l, err
 	}
 	s := e.clients.of(who.key, l.scope)
 	if err != nil { // the client that there is still serves to delete
-		if l.version = s.connection.version(); l.version == "" {
+		if !s.connection.made() {
 			return nil, l, err
 		}
+		l.present = true
 	}
 	return s, l, nil
 }
@@ -163,6 +170,9 @@ func (e *Engine) clientOf(ctx context.Context, s *shared, l *login, live client.
 	if by == nil {
 		return s.connection.get(ctx, e.callDeadline())
 	}
+	if l.present {
+		return s.connection.present()
+	}
 	scope, _, _ := strings.Cut(l.scope, "\n")
 	return s.connection.getBy(ctx, e.callDeadline(), l.version, connecting(by, l, scope, live))
 }
@@ -170,9 +180,8 @@ func (e *Engine) clientOf(ctx context.Context, s *shared, l *login, live client.
 // endpointOf returns the endpoint that a new object is pinned to; empty if that is not known yet,
 // so that the object is pinned before the create.
 func (e *Engine) endpointOf(ctx context.Context, r Run) string {
-	obj := copyOf(r.Object())
-	s, l, err := e.scopeOf(ctx, r, subjectOf(obj), obj)
-	if err != nil || l.unkept != nil {
+	s, l, err := e.scopeOf(ctx, r, subjectOf(r.Object()), func() Object { return copyOf(r.Object()) })
+	if err != nil || l != nil && l.unkept != nil {
 		return ""
 	}
 	c, err := e.clientOf(ctx, s, l, r.Live())

@@ -43,6 +43,7 @@ type Driver struct {
 	Reflect      func(obj Object, have any)
 	DependsOn    func(Object) []Dependency
 	Connection   func(Object) Connection
+	Find         func(context.Context, Request) ([]Found, error)
 
 	Errors Errors
 }
@@ -55,8 +56,8 @@ type Errors struct {
 	Classify func(error) decide.Class
 }
 
-// Request is the input of a call of the external API. Mark is set for Create and Mark; Have and
-// Changes for Update; Passwords for Create and Update.
+// Request is the input of a call of the external API. Mark is set for Create, Mark and Find; Have and
+// Changes for Update; Passwords for Create and Update; Token for Create.
 type Request struct {
 	Client      any
 	Object      Object
@@ -66,6 +67,13 @@ type Request struct {
 	Have        any
 	Changes     change.List
 	Passwords   map[string]string
+	Token       string
+}
+
+// Found is a resource that was found by its mark.
+type Found struct {
+	ID   string
+	Mark map[string]string
 }
 
 // Response is the API's answer to a change that it accepted.
@@ -117,6 +125,7 @@ type Options struct {
 
 	DriftInterval, CallDeadline, CreateGrace time.Duration
 	UniqueNames, MarkLater, Unmarked         bool
+	AssignedIDs, Tokens                      bool
 	Limits                                   Limits
 	DependencyKinds                          []client.Object
 }

@@ -305,4 +305,8 @@ func (e *Engine) settled() time.Duration {
 // observesFirst reports whether the first record is written only after an observation that found
 // nothing: a resource that has the name before the first create is not ours, and no mark would
 // show that later.
-func (e *Engine) observesFirst() bool { return e.options.Unmarked || e.options.MarkLater }
+//
+// A resource whose id the API assigns cannot be observed before it is created.
+func (e *Engine) observesFirst() bool {
+	return (e.options.Unmarked || e.options.MarkLater) && !e.options.AssignedIDs
+}

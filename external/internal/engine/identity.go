@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -81,10 +84,12 @@ func (p *identity) identify() {
 	switch {
 	case p.record.Given != "":
 		p.id = p.record.Given
-	case p.record.ID != "":
+	case p.record.ID != "" && !p.e.options.AssignedIDs:
 		p.id = p.record.ID
-	case p.inherited != nil && p.inherited.Given != "":
+	case !p.record.Exists() && p.inherited != nil && p.inherited.Given != "":
 		p.id = p.inherited.Given
+	case p.e.options.AssignedIDs:
+		p.id = ""
 	case p.inherited != nil && p.inherited.ID != "":
 		p.id = p.inherited.ID
 	default:
@@ -101,7 +106,8 @@ func (p *identity) gatherRecord() {
 	if p.e.options.Unmarked && f.Deleting && !p.record.Exists() {
 		f.Record.KnownID = false // without a record no create was called
 	}
-	if p.record.Given != "" || p.inherited != nil && p.inherited.Given != "" {
+	f.Identity = p.e.identity()
+	if !p.e.options.AssignedIDs && (p.record.Given != "" || p.inherited != nil && p.inherited.Given != "") {
 		f.Record.Trouble = decide.TroubleGiven
 		return
 	}
@@ -109,9 +115,37 @@ func (p *identity) gatherRecord() {
 		return
 	}
 	f.Record.Trouble = decide.TroubleNone
-	if p.gatherEndpoint() && p.record.Exists() && p.record.ID != p.named {
+	if p.gatherEndpoint() && p.record.Exists() && p.record.ID != p.named && !p.e.options.AssignedIDs {
 		p.rename()
 	}
+}
+
+// chosen is the identity that a resource gets which is created now; empty if the API assigns it.
+func (p *identity) chosen() string {
+	if p.e.options.AssignedIDs {
+		return ""
+	}
+	return p.named
+}
+
+// identity returns how a resource is found again if the answer to its create was lost.
+func (e *Engine) identity() decide.Identity {
+	switch o := &e.options; {
+	case !o.AssignedIDs:
+		return decide.IdentityDeterministic
+	case o.Tokens:
+		return decide.IdentityToken
+	case e.driver.Find != nil && !o.Unmarked && !o.MarkLater:
+		return decide.IdentityMark
+	default:
+		return decide.IdentityNone
+	}
+}
+
+// token identifies a creation of an object's resource to the API.
+func (p *identity) token() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", p.place.Cluster, p.obj.GetUID(), p.incarnation()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // gatherEndpoint reports whether the recorded resource is at the endpoint that the client talks
@@ -135,8 +169,8 @@ func (p *identity) gatherEndpoint() bool {
 		return true
 	}
 	f.Record.Marker = record.MarkerNone
-	if p.id != p.named {
-		p.id, f.Seen = p.named, decide.Seen{}
+	if p.id != p.chosen() {
+		p.id, f.Seen = p.chosen(), decide.Seen{}
 	}
 	return false
 }
@@ -199,8 +233,9 @@ func (p *identity) markOf(obj Object, incarnation int64) record.Mark {
 // what names the resource for users.
 func (p *identity) what() string {
 	kind := strings.ToLower(p.e.kind)
-	if p.id == "" {
+	name := cmp.Or(p.id, p.named)
+	if name == "" {
 		return "the " + kind
 	}
-	return fmt.Sprintf("%s %q", kind, plain.Text(p.id))
+	return fmt.Sprintf("%s %q", kind, plain.Text(name))
 }

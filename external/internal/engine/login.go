@@ -53,6 +53,8 @@ type login struct {
 	namespace string
 	// version changes with all of this. It is empty if the client depends on nothing.
 	version string
+	// present: what it is made from is not known, and only the client that there is may be used.
+	present bool
 	// unkept is the config, if it may be deleted at any moment.
 	unkept *loop.Dep
 }
@@ -63,12 +65,9 @@ type incomplete struct{ text string }
 func (e *incomplete) Error() string { return e.text }
 
 // loginOf finds out what the client of an object is made from. It reads only the cache, which has no values of Secrets.
-// If only a part of that is known, it returns this part and an error; the scope is known then.
+// There is a connector. If only a part of that is known, it returns this part and an error; the scope is known then.
 func (e *Engine) loginOf(ctx context.Context, r Run, who subject, obj Object) (*login, error) {
 	by := e.options.Connector
-	if by == nil {
-		return &login{from: obj}, nil
-	}
 	if by.Config != nil {
 		return e.configured(ctx, r, who, obj)
 	}
@@ -80,7 +79,7 @@ func (e *Engine) loginOf(ctx context.Context, r Run, who subject, obj Object) (*
 		l := &login{from: copyOf(obj)} // what is loaded is for Connect alone
 		l.refs = filled(by.Credentials(l.from))
 		names, err := json.Marshal(l.refs) // never has values
-		l.scope = scope + "\n" + string(names)
+		l.scope = scope + "\n" + obj.GetNamespace() + " " + string(names)
 		return l, err
 	})
 	if err != nil {
@@ -119,9 +118,10 @@ func (e *Engine) configured(ctx context.Context, r Run, who subject, obj Object)
 	if err != nil {
 		return l, err
 	}
-	if keeps != "" && !slices.Contains(from.GetFinalizers(), keeps) {
+	leaves := !from.GetDeletionTimestamp().IsZero() && obj.TrimtabExternal().External == nil // nothing new is created then
+	if keeps != "" && (leaves || !slices.Contains(from.GetFinalizers(), keeps)) {
 		l.unkept = &loop.Dep{Kind: kind, Namespace: key.Namespace, Name: key.Name, Why: "is not protected from deletion yet"}
-		if !from.GetDeletionTimestamp().IsZero() {
+		if leaves {
 			l.unkept.Why = "is being deleted"
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -23,7 +24,7 @@ func (p *reporter) texts() decide.Texts {
 		Ignored: p.changes.NotEnforced(), Remedy: p.changes.Remedy(), Changing: p.track.changing,
 		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
 		FailedReason: p.track.lastReport.FailedReason, Failed: p.track.lastReport.FailedText,
-		GaveUp: "change the object to try again", PublishError: p.unpublished, Lost: p.missingOutput(),
+		GaveUp: "change the object to try again", PublishError: p.unpublished, Lost: p.missingOutput(), Found: foundIDs(p.found),
 	}
 	if n := p.run.Retry().Attempt; n > 0 {
 		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
@@ -38,6 +39,19 @@ func (p *reporter) texts() decide.Texts {
 	}
 	p.ownership(&t)
 	return t
+}
+
+// foundIDs are the ids of resources, as [decide.Texts] has them.
+func foundIDs(found []Found) string {
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = fmt.Sprintf("%q", plain.Text(f.ID))
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	slices.Sort(ids)
+	return ": " + strings.Join(ids, " and ")
 }
 
 func waitingFor(deps []loop.Dep) string {

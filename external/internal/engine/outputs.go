@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -48,8 +48,10 @@ func (d *destination) String() string { return d.kind + " " + d.key.String() }
 type outputs struct {
 	// in is where they were written, version what was read there last, and details identifies what was published.
 	in, version, details string
-	// applied: the resource has the passwords that are there.
+	// applied: the resource has the passwords that are there. sealed identifies those that this process last gave it, or
+	// found that it has.
 	applied bool
+	sealed  string
 	// lost are keys that only the answer to a create has, and that are missing.
 	lost []string
 	// handed is what answers to creates brought and is not known to be there.
@@ -84,6 +86,7 @@ type publishing struct {
 	// to is where they go; nil if nowhere. asked: the driver was asked for that in this pass.
 	to    *destination
 	asked bool
+	lost  error // why that is not known
 	// details are those that were observed.
 	details map[string][]byte
 	// passwords are those that the resource is to have, once they are durable.
@@ -94,15 +97,20 @@ type publishing struct {
 
 // destination asks the driver where the connection details go; nil if nowhere.
 func (p *publishing) destination() (*destination, error) {
-	if p.e.driver.Connection == nil || p.asked {
-		return p.to, nil
+	if p.e.driver.Connection != nil && !p.asked {
+		p.to, p.lost = p.askDestination()
+		p.asked = !isUnreturned(p.lost)
 	}
+	return p.to, p.lost
+}
+
+// askDestination asks the driver.
+func (p *publishing) askDestination() (*destination, error) {
 	obj := p.lend()
 	c, err := pure(&p.e.abandoned, subjectOf(p.obj), "Connection", func() (Connection, error) { return p.e.driver.Connection(obj), nil })
 	if err != nil {
 		return nil, err
 	}
-	p.asked = true
 	if len(filled([]api.Reference{c.To})) == 0 {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -122,7 +130,6 @@ func (p *publishing) destination() (*destination, error) {
 	case !p.run.Terms().Watches(d.key.Namespace):
 		return nil, refusedOutput(decide.ClassDenied, "%s", unwatched(kind, d.key))
 	}
-	p.to = d
 	return d, nil
 }
 
@@ -177,7 +184,7 @@ func (p *publishing) compareOutputs(ctx context.Context, details map[string][]by
 func (p *publishing) knownOutputs() change.List {
 	o := &p.track.outputs
 	p.facts.Incomplete = len(o.lost) > 0
-	if o.applied || p.to == nil {
+	if o.applied || p.to == nil || p.facts.Unpublished {
 		return nil
 	}
 	var due change.List
@@ -187,37 +194,58 @@ func (p *publishing) knownOutputs() change.List {
 	return due
 }
 
-// store makes details durable where users see them. It makes passwords that are missing. given: the resource has the
-// passwords of this pass.
-func (p *publishing) store(ctx context.Context, details map[string][]byte, given bool) error {
+// storing is what store is to make durable.
+type storing struct {
+	details map[string][]byte
+	// given: the resource has the passwords of this pass.
+	given bool
+	// before: the resource of the present incarnation is created next, or again.
+	before bool
+}
+
+// store makes details durable where users see them. It makes passwords that are missing.
+func (p *publishing) store(ctx context.Context, s storing) error {
 	to, err := p.destination()
 	if to == nil || err != nil {
 		return err
 	}
-	all, brought := map[string][]byte{}, p.track.outputs.handed.of()
-	maps.Copy(all, brought)
-	maps.Copy(all, details)
-	for range storeAttempts {
+	brought := p.track.outputs.handed.of()
+	all := maps.Clone(brought)
+	if all == nil {
+		all = map[string][]byte{}
+	}
+	maps.Copy(all, s.details)
+	s.details = all
+	for try := range storeAttempts {
 		var is outlet
-		if is, err = p.storeOnce(ctx, to, all, given); err == nil {
+		if is, err = p.storeOnce(ctx, to, s); err == nil {
 			if len(brought) > 0 {
 				p.track.outputs.handed = nil
 			}
 			p.stored(to, is)
 			return nil
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		_, final := errors.AsType[*outputError](err)
+		interfered := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+		if final || !interfered && len(brought) == 0 { // what only the answer to a create has is worth some patience
 			return err
+		}
+		if !interfered {
+			<-time.After(storePause << try)
 		}
 	}
 	return err
 }
 
-// storeAttempts is how often a write is repeated that others interfere with.
-const storeAttempts = 3
+const (
+	// storeAttempts is how often a write is tried that others interfere with.
+	storeAttempts = 4
+	// storePause is how long it is waited after an error first; it doubles.
+	storePause = 100 * time.Millisecond
+)
 
 // storeOnce is store as long as nobody interferes.
-func (p *publishing) storeOnce(ctx context.Context, to *destination, details map[string][]byte, given bool) (outlet, error) {
+func (p *publishing) storeOnce(ctx context.Context, to *destination, s storing) (outlet, error) {
 	is := newOutlet(to.kind)
 	err := p.run.Live().Get(ctx, to.key, is.Object)
 	exists := err == nil
@@ -230,19 +258,7 @@ func (p *publishing) storeOnce(ctx context.Context, to *destination, details map
 		}
 	}
 	before, _ := is.DeepCopyObject().(client.Object)
-	changed := !exists
-	for key, value := range details {
-		changed = is.set(key, value) || changed
-	}
-	for _, key := range to.Passwords {
-		if len(is.get(key)) == 0 {
-			changed = is.set(key, []byte(rand.Text())) || changed
-		}
-	}
-	if given && len(to.Passwords) > 0 {
-		changed = annotateOnce(is, p.seal(p.passwords)) || changed
-	}
-	if !changed {
+	if changed := p.fill(to, is, s); !changed && exists {
 		return is, nil
 	}
 	if exists {
@@ -255,6 +271,32 @@ func (p *publishing) storeOnce(ctx context.Context, to *destination, details map
 	}
 	p.trace.Emit(trace.Call{Op: "publish", Target: to.String(), Result: "ok"})
 	return is, nil
+}
+
+// fill sets what is to be durable, and reports whether that changes anything.
+func (p *publishing) fill(to *destination, is outlet, s storing) (changed bool) {
+	if s.before && len(to.Once) > 0 { // what an earlier resource had is not that of the next one
+		if incarnation := strconv.FormatInt(p.incarnation(), 10); annotate1(is, api.AnnotationIncarnation, incarnation) {
+			changed = true
+			for _, key := range to.Once {
+				is.drop(key)
+			}
+		}
+	}
+	for key, value := range s.details {
+		changed = is.set(key, value) || changed
+	}
+	for _, key := range to.Passwords {
+		if len(is.get(key)) == 0 {
+			changed = is.set(key, []byte(rand.Text())) || changed
+		}
+	}
+	if s.given && len(to.Passwords) > 0 {
+		seal := p.seal(p.passwords)
+		changed = annotate1(is, api.AnnotationPasswords, seal) || changed
+		p.track.outputs.sealed = seal
+	}
+	return changed
 }
 
 // owns returns an error unless what users see is the object's own.
@@ -285,13 +327,17 @@ func (p *publishing) adorn(to *destination, is outlet) error {
 // stored notes what users see now.
 func (p *publishing) stored(to *destination, is outlet) {
 	o := &p.track.outputs
-	now := outputs{in: to.String(), version: is.GetResourceVersion(), details: o.details, applied: true, handed: o.handed}
+	now := outputs{in: to.String(), version: is.GetResourceVersion(), details: o.details, applied: true, sealed: o.sealed, handed: o.handed}
 	p.passwords = map[string]string{}
 	for _, key := range to.Passwords {
 		p.passwords[key] = string(is.get(key))
 	}
 	if len(to.Passwords) > 0 {
-		now.applied = is.GetAnnotations()[api.AnnotationPasswords] == p.seal(p.passwords)
+		seal := p.seal(p.passwords)
+		now.applied = is.GetAnnotations()[api.AnnotationPasswords] == seal && (o.sealed == "" || o.sealed == seal) // it may come from a backup
+		if now.applied {
+			now.sealed = seal
+		}
 	}
 	for _, key := range to.Once {
 		if len(is.get(key)) == 0 {
@@ -301,9 +347,10 @@ func (p *publishing) stored(to *destination, is outlet) {
 	*o = now
 }
 
-// reserve makes sure, before a create, that there is a place for what it returns, and that the passwords are durable.
-func (p *publishing) reserve(ctx context.Context) bool {
-	if err := p.store(ctx, nil, false); err != nil {
+// reserve makes sure, before a create or update, that the passwords are durable and, before a create, that there is a place
+// for what it returns.
+func (p *publishing) reserve(ctx context.Context, create bool) bool {
+	if err := p.store(ctx, storing{before: create}); err != nil {
 		p.failedToPublish(err)
 		return false
 	}
@@ -312,8 +359,7 @@ func (p *publishing) reserve(ctx context.Context) bool {
 
 // publish makes the observed connection details durable. It returns how the passwords of the resource differ.
 func (p *publishing) publish(ctx context.Context) change.List {
-	err := p.store(ctx, p.details, false)
-	if err != nil {
+	if err := p.store(ctx, storing{details: p.details}); err != nil {
 		p.failedToPublish(err)
 		return nil
 	}
@@ -322,14 +368,29 @@ func (p *publishing) publish(ctx context.Context) change.List {
 	return p.knownOutputs()
 }
 
-// handOver makes durable what the answer to a create brought, and that the resource has the passwords. If that fails,
-// it is repeated as long as the process lives.
-func (p *publishing) handOver(ctx context.Context) {
+// handOver makes durable what the answer to a create brought and, if given, that the resource has the passwords. If that
+// fails, it is repeated as long as the process lives.
+func (p *publishing) handOver(ctx context.Context, given bool) {
 	if p.to == nil {
 		return
 	}
-	if err := p.store(context.WithoutCancel(ctx), nil, true); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+	defer cancel()
+	if err := p.store(ctx, storing{given: given}); err != nil {
 		p.failedToPublish(err)
+	}
+}
+
+// handOverTime bounds how long what an answer brought is written.
+const handOverTime = 30 * time.Second
+
+// handOverLate writes what an earlier pass could not write.
+func (p *publishing) handOverLate(ctx context.Context) {
+	if len(p.track.outputs.handed.of()) == 0 {
+		return
+	}
+	if _, err := p.destination(); err == nil {
+		p.handOver(ctx, false)
 	}
 }
 
@@ -375,86 +436,3 @@ func digestOf(details map[string][]byte) string {
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
-
-func annotateOnce(is outlet, seal string) bool {
-	annotations := is.GetAnnotations()
-	if annotations[api.AnnotationPasswords] == seal {
-		return false
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[api.AnnotationPasswords] = seal
-	is.SetAnnotations(annotations)
-	return true
-}
-
-// outlet is a Secret or ConfigMap in which users see connection details.
-type outlet struct {
-	client.Object
-
-	secret *corev1.Secret
-	config *corev1.ConfigMap
-}
-
-func newOutlet(kind string) outlet {
-	if kind == "Secret" {
-		s := &corev1.Secret{}
-		return outlet{Object: s, secret: s}
-	}
-	m := &corev1.ConfigMap{}
-	return outlet{Object: m, config: m}
-}
-
-func (o outlet) get(key string) []byte {
-	if o.secret != nil {
-		return o.secret.Data[key]
-	}
-	return []byte(o.config.Data[key])
-}
-
-// set sets the value of a key, and reports whether it was another one.
-func (o outlet) set(key string, value []byte) bool {
-	if string(o.get(key)) == string(value) {
-		return false
-	}
-	switch {
-	case o.secret != nil && o.secret.Data == nil:
-		o.secret.Data = map[string][]byte{}
-	case o.config != nil && o.config.Data == nil:
-		o.config.Data = map[string]string{}
-	}
-	if o.secret != nil {
-		o.secret.Data[key] = value
-	} else {
-		o.config.Data[key] = string(value)
-	}
-	return true
-}
-
-// OutputKind returns the kind of the objects in which users see connection details, and which ones belong to an object;
-// nil if there are none.
-func (e *Engine) OutputKind() *DependencyKind {
-	if e.driver.Connection == nil {
-		return nil
-	}
-	empty, err := guarded("Connection", func() (Connection, error) { return e.driver.Connection(e.driver.New()), nil })
-	if err != nil || empty.To == nil {
-		e.problem = fmt.Errorf("tell where a %s publishes connection details: %w; let Connection return a reference for an empty object", e.driver.Type, errors.Join(err, errNoReference))
-		return nil
-	}
-	return &DependencyKind{To: metadataOf(kindOfReference(empty.To)), Names: func(obj Object) []types.NamespacedName {
-		c := e.driver.Connection(copyOf(obj))
-		if len(filled([]api.Reference{c.To})) == 0 {
-			return nil
-		}
-		_, name := c.To.Refers()
-		key := objectKey{Namespace: obj.GetNamespace(), Name: name}
-		if key.Namespace == "" {
-			key.Namespace = c.Namespace
-		}
-		return []objectKey{key}
-	}}
-}
-
-var errNoReference = errors.New("it returns none")

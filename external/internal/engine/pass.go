@@ -88,6 +88,7 @@ func (p *pass) load(ctx context.Context) error {
 		}
 		p.track.meet(p.record, time.Now(), p.e.settled())
 	}
+	p.handOverLate(ctx)
 	if err := p.keepGiven(ctx); err != nil {
 		return err
 	}
@@ -117,7 +118,8 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 		return p.writeMarker(ctx, d.Incarnation)
 	case decide.ActionAdopt:
 		return p.adopt(ctx)
-	case decide.ActionObserve, decide.ActionCreate, decide.ActionUpdate, decide.ActionDelete, decide.ActionMark, decide.ActionUnmark:
+	case decide.ActionObserve, decide.ActionCreate, decide.ActionUpdate, decide.ActionDelete, decide.ActionMark, decide.ActionUnmark,
+		decide.ActionFindOwned:
 		if !p.admitted() || !p.connected(ctx) {
 			return nil
 		}
@@ -132,7 +134,7 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 			p.classify()
 		}
 		return nil
-	case decide.ActionPoll, decide.ActionCancel, decide.ActionFindOwned, decide.ActionPrepareDelete,
+	case decide.ActionPoll, decide.ActionCancel, decide.ActionPrepareDelete,
 		decide.ActionNone, decide.ActionRemoveFinalizer, decide.ActionStop:
 	}
 	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
@@ -141,16 +143,23 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 // prepared makes durable, before a create or update, what must not be lost with its answer. It reports whether the call
 // can be made.
 func (p *pass) prepared(ctx context.Context, a decide.Action) bool {
+	if p.facts.Deleting { // a create that is repeated to learn the id
+		return true
+	}
 	switch a {
 	case decide.ActionCreate:
-		return p.reserve(ctx)
+		return p.reserve(ctx, true)
 	case decide.ActionUpdate:
-		if p.facts.Publish.Failed || !p.hasPasswords() || p.reserve(ctx) {
+		if p.facts.Publish.Failed || !p.hasPasswords() {
 			return true
 		}
+		written := p.reserve(ctx, false)
 		p.changes = withoutPasswords(p.changes) // the other changes need no Secret
+		if written {
+			p.changes = append(p.changes, p.knownOutputs()...)
+		}
 		p.classify()
-		return false
+		return written && p.facts.Differs.InPlace
 	default:
 		return true
 	}

@@ -62,7 +62,7 @@ func (p *recording) withdraw(ctx context.Context) error {
 // resource again.
 func (p *recording) keepGiven(ctx context.Context) error {
 	id := p.track.given.of()
-	if id == "" || p.record.Given == id || !p.record.Exists() {
+	if id == "" || p.record.Given == id || !p.record.Exists() || p.track.given.incarnation != p.record.Incarnation {
 		return nil
 	}
 	r := p.record
@@ -70,7 +70,9 @@ func (p *recording) keepGiven(ctx context.Context) error {
 	if err := p.rewrite(ctx, r); err != nil {
 		return fmt.Errorf("record the id %q, which the API assigned: %w", id, err)
 	}
-	p.facts.Seen = decide.Seen{}
+	if !p.e.options.AssignedIDs || p.facts.Seen.Source != decide.SourceAnswer { // otherwise it was returned with the id
+		p.facts.Seen = decide.Seen{}
+	}
 	return nil
 }
 
@@ -150,7 +152,11 @@ func (e *Engine) putBack(known record.Record) string {
 
 // assigned is the identity that the API assigned in the answer to a create, or to an update that
 // replaced the resource, even if the answer comes after the call was abandoned.
-type assigned struct{ id atomic.Pointer[string] }
+type assigned struct {
+	id atomic.Pointer[string]
+	// incarnation is the one that has it.
+	incarnation int64
+}
 
 // take notes the identity in the answer to a call about the external resource called name.
 func (a *assigned) take(name, id string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type resource struct {
 	rememberedAt string
 	// unreflected is why status does not show what was observed.
 	unreflected error
+	// found are the resources that were found by the mark.
+	found []Found
 	// shown reports whether the status of obj describes what this pass observed.
 	shown bool
 }
@@ -322,9 +325,28 @@ func (p *resource) useMemory(ctx context.Context, m memorized) {
 	p.know(ctx, s, decide.SourceMemory)
 }
 
+// adoptFound makes durable the identity of the resource that was found by its mark.
+func (p *resource) adoptFound(ctx context.Context) error {
+	found := p.found[0]
+	r := p.record
+	r.Given, r.Done = found.ID, time.Now()
+	if n, err := strconv.ParseInt(found.Mark[record.MarkIncarnation], 10, 64); err == nil && n > r.Incarnation {
+		r.Incarnation = n
+	}
+	if err := p.rewrite(ctx, r); err != nil {
+		return fmt.Errorf("record the id %q of the resource that was found: %w", found.ID, err)
+	}
+	p.track.adopted(r.Create, r.Incarnation, time.Now())
+	p.facts.Seen = decide.Seen{}
+	return nil
+}
+
 // adopt makes durable that the observed resource is ours.
 func (p *resource) adopt(ctx context.Context) error {
-	if p.record.Given != "" {
+	switch {
+	case p.e.options.AssignedIDs && p.id == "":
+		return p.adoptFound(ctx)
+	case p.record.Given != "":
 		return p.sawGiven(ctx)
 	}
 	made := p.e.options.MarkLater && p.record.Exists() && p.facts.Seen.Owner == decide.OwnerUs
@@ -334,6 +356,9 @@ func (p *resource) adopt(ctx context.Context) error {
 	}
 	r = r.Follows(p.record)
 	r.Done = time.Now()
+	if p.e.options.AssignedIDs {
+		r.ID, r.Given = p.named, p.id
+	}
 	if p.facts.Seen.Owner != decide.OwnerUs {
 		r.Adopted = record.AdoptedFrom(p.seen.Mark)
 	}

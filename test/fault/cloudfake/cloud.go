@@ -22,7 +22,9 @@ import (
 
 // Item is what the cloud has, as it answers it.
 type Item struct {
-	Size int `json:"size"`
+	// ID is what the cloud calls it.
+	ID   string `json:"id,omitempty"`
+	Size int    `json:"size"`
 	// Tier is fixed when the item is created.
 	Tier string            `json:"tier,omitempty"`
 	Tags map[string]string `json:"tags,omitempty"`
@@ -32,12 +34,15 @@ type Item struct {
 	gone    time.Time
 	madeFor string
 	left    bool
+	token   string
 }
 
 const (
 	// MadeFor is the header of a POST that names the object that an item is for. Only the fake's
 	// own books know it; no answer contains it.
 	MadeFor = "Made-For"
+	// Token is the header of a POST of /items/ that names its idempotency key.
+	Token = "Idempotency-Key" //nolint:gosec // no credentials
 	// Gone is the status that stands for a refused connection.
 	Gone = 444
 )
@@ -46,6 +51,9 @@ const (
 type Cloud struct {
 	mu    sync.Mutex
 	items map[string]Item
+	// made counts the items to which the cloud gave ids, by the object that they are for: the ids do not depend on what
+	// was made for an earlier object of the same name.
+	made map[string]int
 	// until is when the outage ends; answer is the status meanwhile, after how long it asks to wait.
 	until  time.Time
 	answer int
@@ -64,7 +72,7 @@ type Cloud struct {
 var _ fault.Cloner = (*Cloud)(nil)
 
 // New makes a cloud without items.
-func New() *Cloud { return &Cloud{items: map[string]Item{}} }
+func New() *Cloud { return &Cloud{items: map[string]Item{}, made: map[string]int{}} }
 
 // Clone returns a copy that shares nothing with c.
 func (c *Cloud) Clone() fault.ExternalAPI {
@@ -72,7 +80,7 @@ func (c *Cloud) Clone() fault.ExternalAPI {
 	defer c.mu.Unlock()
 	// The tags of an item are replaced, never changed.
 	return &Cloud{
-		items: maps.Clone(c.items), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned,
+		items: maps.Clone(c.items), made: maps.Clone(c.made), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned,
 		slow: c.slow, terse: c.terse, stubborn: c.stubborn, belongs: c.belongs,
 	}
 }
@@ -196,7 +204,8 @@ func (c *Cloud) Leave(lasts time.Duration, patience int) {
 	c.until, c.answer, c.after, c.patience = time.Now().Add(lasts), Gone, 0, patience
 }
 
-// Handler serves GET, POST, PUT and DELETE of /items/NAME, and PUT of /items/NAME/tags.
+// Handler serves GET, POST, PUT and DELETE of /items/NAME, and PUT of /items/NAME/tags. A POST of /items/ gets a new id,
+// unless there is an item of the same idempotency key; a GET of /items/ lists all items.
 func (c *Cloud) Handler() http.Handler { return http.HandlerFunc(c.serve) }
 
 func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
@@ -216,10 +225,38 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(c.answer)
 		return
 	}
-	body.madeFor = r.Header.Get(MadeFor)
+	body.madeFor, body.token = r.Header.Get(MadeFor), r.Header.Get(Token)
+	if r.URL.Path == "/items/" {
+		c.collection(w, r.Method, body)
+		return
+	}
 	code, item := c.do(r.Method, strings.TrimPrefix(r.URL.Path, "/items/"), body)
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(item) // the caller is in this process
+}
+
+// collection answers a call of /items/.
+func (c *Cloud) collection(w http.ResponseWriter, method string, body Item) {
+	all := []Item{}
+	for _, id := range slices.Sorted(maps.Keys(c.items)) {
+		if i, exists := c.item(id); exists {
+			all = append(all, i)
+		}
+	}
+	if method != http.MethodPost {
+		_ = json.NewEncoder(w).Encode(all)
+		return
+	}
+	first := slices.IndexFunc(all, func(i Item) bool { return body.token != "" && i.token == body.token })
+	if first < 0 {
+		c.made[body.madeFor]++
+		for body.ID = "i" + strconv.Itoa(c.made[body.madeFor]); c.items[body.ID].ID != ""; body.ID += "x" {
+		}
+		c.items[body.ID] = body
+		all, first = append(all, body), len(all)
+	}
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(all[first])
 }
 
 func (c *Cloud) do(method, path string, body Item) (int, Item) {

@@ -90,6 +90,15 @@ func newCloudClient(env *fault.Env) *cloudClient {
 
 // call makes one call. madeFor is for the books of the fake.
 func (c *cloudClient) call(ctx context.Context, method, path, madeFor string, in cloudfake.Item, out *cloudfake.Item) error {
+	header := http.Header{cloudfake.MadeFor: {madeFor}}
+	if out == nil { // a nil pointer in an interface is not nil
+		return c.send(ctx, method, path, header, in, nil)
+	}
+	return c.send(ctx, method, path, header, in, out)
+}
+
+// send makes a call with headers.
+func (c *cloudClient) send(ctx context.Context, method, path string, header http.Header, in cloudfake.Item, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -98,7 +107,7 @@ func (c *cloudClient) call(ctx context.Context, method, path, madeFor string, in
 	if err != nil {
 		return err
 	}
-	request.Header.Set(cloudfake.MadeFor, madeFor)
+	request.Header = header
 	response, err := c.http.Do(request)
 	if err != nil {
 		return err

@@ -1,0 +1,40 @@
+package decide
+
+// decideInSync is rows 16 and 17.
+func decideInSync(f Facts) Decision {
+	d := Decision{
+		Row: 17, State: StateSucceeded, Reason: ReasonAvailable, Wake: WakeDrift,
+		Show: Show{Ready: ShowTrue, Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue},
+	}
+	if f.Seen.Phase == PhaseDegraded {
+		d.State, d.Reason, d.Wake, d.Show.Ready = StateVerifying, ReasonDegraded, WakePoll, ShowFalse
+		return d
+	}
+	if f.Incomplete && !f.Unpublished {
+		return stopped(16, ReasonConnectionLost)
+	}
+	if f.Publish.Failed {
+		return unpublishable(f)
+	}
+	return d
+}
+
+// publish is row 16: users get the connection details before anything else is done about the resource.
+func publish(f Facts) Decision {
+	d := Decision{Row: 16, Action: ActionPublish, Reason: ReasonCompleting}
+	if !f.Differs.Any() {
+		d.State = StateCompleting
+		d.Show = Show{Creating: ShowFalse, Updating: ShowFalse, Failed: ShowFalse, DependenciesReady: ShowTrue}
+	}
+	return d
+}
+
+// unpublishable is row 16 after a failure. A resource whose connection details were published before stays Ready.
+func unpublishable(f Facts) Decision {
+	d := failedCall(f.Publish)
+	d.Row, d.Show.Creating, d.Show.Updating = 16, ShowFalse, ShowFalse
+	if f.ReadyFor == 0 || f.Seen.Phase == PhaseMissing {
+		d.Show.Ready = ShowFalse
+	}
+	return d
+}
