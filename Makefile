@@ -20,9 +20,11 @@ BIG     := ./external ./component
 RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
+# The server of NATS has a data race of its own when its users are changed, so this is tested without -race.
+NATS    := ./samples/nats/...
 # What tests on one control plane: each test has its own namespace, and none changes how the server answers others. Those of the
 # other packages define policies, APIs that do not answer, or kinds that they delete, or want a server with options of their own.
-SHARED  := ./loop/... ./samples/... ./component/componenttest ./component/internal/fingerprint/...
+SHARED  := ./loop/... ./samples/folder/... ./samples/guestbook/... ./component/componenttest ./component/internal/fingerprint/...
 # make verify vets as well, with more analyzers.
 TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
 LIGHT   := ./... $(OTHERS)
@@ -44,8 +46,8 @@ demo: ## one real operator at work, from nothing but Go
 test: cluster ## the whole suite, in two lanes; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
-		shared $(TEST) -parallel=$(PARALLEL) ./external then $(TEST) -parallel=$(PARALLEL) ./component then \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(SHARED) $(MODELS))") then \
+		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component then \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS))") then \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG)
 

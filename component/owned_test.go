@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -496,7 +497,11 @@ func TestClusterAutoscaler(t *testing.T) {
 			if err := b.admin.Create(t.Context(), theirs); err != nil {
 				t.Fatal(err)
 			}
+			b.requests.Reset()
 			b.scaleTo(2)
+			within(t, "the replicas are left to the autoscaler", func() bool {
+				return slices.ContainsFunc(b.requests.Writes("deployments", b.namespace, "web"), func(r testenv.Request) bool { return r.Code == http.StatusOK })
+			})
 			b.fence()
 			b.ready()
 			b.hasReplicas(2)

@@ -74,7 +74,7 @@ type Options[T Object, C any] struct {
 	// operator is killed before that, or the answer is lost, the resource is found again by
 	//
 	//   - its token, if Tokens is set: the create is repeated, and returns the resource of the first one;
-	//   - its mark, if the driver is a [Finder];
+	//   - its mark, if the driver is a [Finder], and neither MarkLater nor Unmarked is set;
 	//   - a person otherwise: nothing more is created, and the status says what to do (reason CreateUnknown).
 	//
 	// A name that [Namer] returns is the one to create the resource with. It need not be unique, and may change.

@@ -173,8 +173,8 @@ func callMutants() []mutant {
 		},
 		{
 			what: "every error of the API is permanent",
-			file: "external/internal/engine/calls.go", old: "	c.crash, _ = errors.AsType[*guard.PanicError](err)\n",
-			mutated:  "	c.crash, _ = errors.AsType[*guard.PanicError](err)\n	c.class = decide.ClassTerminal\n",
+			file: "external/internal/engine/calls.go", old: "	c.text = hide(c.text, secrets)\n",
+			mutated:  "	c.text = hide(c.text, secrets)\n	c.class = decide.ClassTerminal\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@5+until@1",
 		},
 	}
@@ -334,7 +334,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "a degraded resource is not observed soon",
-			file: "external/internal/decide/life.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
+			file: "external/internal/decide/insync.go", old: "StateVerifying, ReasonDegraded, WakePoll, ShowFalse\n", mutated: "StateVerifying, ReasonDegraded, WakeDrift, ShowFalse\n",
 			scenario: "nats-copying", invariants: []string{"I1"},
 		},
 		{
@@ -344,7 +344,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "a resource that existed before counts as just created",
-			file: "external/internal/engine/engine.go", old: "{ return e.options.Unmarked || e.options.MarkLater }", mutated: "{ return e.options.Unmarked }",
+			file: "external/internal/engine/engine.go", old: "	return (e.options.Unmarked || e.options.MarkLater) && !e.options.AssignedIDs\n", mutated: "	return e.options.Unmarked\n",
 			scenario: "cloud-occupied", invariants: []string{"I1"},
 		},
 		{
