@@ -14,8 +14,8 @@ SEED    ?= 0
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
-# Most tests of these wait for a control plane, and cost twelve times the processor time with -race. They are tested without, and
-# with it those that are about several goroutines. make deep tests all with it.
+# Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. They are tested
+# without it, and with it those that are about several goroutines. make deep tests all with it.
 BIG     := ./external ./component
 RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.

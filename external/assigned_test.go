@@ -162,7 +162,7 @@ func foundByAPerson(t *testing.T) {
 	}
 }
 
-// severalFound: two resources with the mark are not touched, and are told.
+// severalFound: if two resources carry the mark, the status names both, and neither is touched.
 func severalFound(t *testing.T) {
 	t.Parallel()
 	w := loseAnswer(t, listed{}, assigns(false))

@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
-// TestReasonOfEachCall: what fails is told by a reason of its own, with the words of the other side.
+// TestReasonOfEachCall: each kind of call that fails has its own reason, and the message contains the error.
 func TestReasonOfEachCall(t *testing.T) {
 	t.Parallel()
 	t.Run("E0-39 each failing call has its own reason", func(t *testing.T) {

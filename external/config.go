@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// Config is a [Connector] for objects that name another object, of kind P, which says where the external API is and how
+// Config makes a [Connector] for objects that name another object, of kind P, which says where the external API is and how
 // to log in. It corresponds to the ProviderConfig of Crossplane. All objects that name the same P share a client.
 //
 // A P has a finalizer as long as an object names it. A P that is deleted therefore stays until the last of these
@@ -44,10 +44,10 @@ type Config[T Object, P client.Object, C any] struct {
 // Authenticator is a [Connector] whose clients log in with values from Secrets or ConfigMaps. They are in the namespace
 // of the object.
 //
-// Objects of a namespace whose references are the same and whose Scope is the same share a client. When a value changes, a new
-// client is made and the objects are compared again. While a Secret or one of its keys is missing, condition Failed
-// says so and the external API is not called. A resource whose object is being deleted is still deleted by the client
-// that there is, until the operator restarts.
+// Objects of a namespace whose references are the same and whose Scope is the same share a client. When a value
+// changes, a new client is made and the objects are compared again. While a Secret or one of its keys is missing,
+// condition Failed says so and the external API is not called. A resource whose object is being deleted is still
+// deleted by the client that there is, until the operator restarts.
 //
 // The operator watches the metadata of Secrets. Values are read when a client is made, are passed to Connect, and are
 // removed from the errors of the driver.
@@ -123,11 +123,9 @@ func newOf[V client.Object]() V { return as[V](reflect.New(reflect.TypeFor[V]().
 // logins returns what wakes objects when what their clients are made from changes, and the permissions for that.
 func logins[T Object](e *engine.Engine) (sources []trigger.Source[T], needs []loop.Need) {
 	for _, w := range e.Logins() {
-		ref := trigger.Reference[T]{To: w.To, Names: func(obj T) []types.NamespacedName { return w.Names(obj) }, Changed: w.Changed, Keep: w.Keep}
-		for _, then := range w.Then {
-			ref.Then = append(ref.Then, trigger.Then{To: then.To, Names: then.Names})
-		}
-		sources = append(sources, ref)
+		sources = append(sources, trigger.Reference[T]{
+			To: w.To, Names: func(obj T) []types.NamespacedName { return w.Names(obj) }, Keep: w.Keep, Then: w.Then,
+		})
 	}
 	return sources, e.LoginNeeds()
 }

@@ -91,6 +91,7 @@ func TestConnection(t *testing.T) {
 		"E0-81 before the resource is changed": detailsFirst,
 		"E0-83 a password survives a kill":     passwordSurvives,
 		"a password is changed":                passwordChanges,
+		"in a ConfigMap":                       inConfigMap,
 		"a token is lost":                      tokenLost,
 		"the token of the next resource":       nextTokenLost,
 		"a password in an error":               passwordInError,
@@ -141,6 +142,41 @@ func followsResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitDetails("the Secret again", func(s *corev1.Secret) bool { return s.UID != got.UID && string(s.Data["host"]) == "b.example.org" })
+}
+
+// noted are things whose host is in a ConfigMap.
+type noted struct{ hosted }
+
+func (noted) Connection(t *thing.Thing) external.Connection {
+	return external.Connection{To: &api.ConfigMapReference{Name: t.Spec.Connection}}
+}
+
+// inConfigMap: details that are no secrets may be in a ConfigMap.
+func inConfigMap(t *testing.T) {
+	t.Helper()
+	w := newOperatorTest(t, noted{})
+	w.create(connected)
+	w.ready()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "conn"}}
+	testenv.Wait(t, w.admin, m, "the host", func(m *corev1.ConfigMap) bool { return m.Data["host"] == "a.example.org" })
+}
+
+// unchangeable are things with a password that nothing can change.
+type unchangeable struct{ driver[*thing.Thing] }
+
+func (unchangeable) Connection(t *thing.Thing) external.Connection { return wired{}.Connection(t) }
+
+// TestConnectableMistakes: what cannot work is an error before anything runs.
+func TestConnectableMistakes(t *testing.T) {
+	t.Parallel()
+	connect := func(context.Context) (*cloudClient, error) { return &cloudClient{}, nil }
+	_, err := external.New(unchangeable{wired{}}, options{Connect: connect}).Needs(scheme(t))
+	if err == nil || !strings.Contains(err.Error(), "has passwords and no Update") {
+		t.Errorf("passwords without Update: %v", err)
+	}
+	if err := external.Nodes(wired{}, options{Connect: connect}).About().Problem; err == nil || !strings.Contains(err.Error(), "is an external.Connectable") {
+		t.Errorf("a dependent of a component: %v", err)
+	}
 }
 
 // detailsFirst: users learn the new host before the resource is changed, and before status says anything.
@@ -199,11 +235,11 @@ func passwordSurvives(t *testing.T) {
 	if now := string(got.Data["password"]); before == "" || now != before || w.cloud.get("a").Password != now {
 		t.Errorf("the password was %q before, is %q now, and the resource has %q", before, now, w.cloud.get("a").Password)
 	}
-	w.nowhere2(before)
+	w.showsNo(before)
 }
 
-// nowhere2 wants a password in no status, event or trace.
-func (w *operatorTest) nowhere2(password string) {
+// showsNo wants a password in no status, event or trace.
+func (w *operatorTest) showsNo(password string) {
 	w.t.Helper()
 	for _, r := range w.requests.Select(testenv.Request.IsWrite) {
 		if r.Resource != "secrets" && strings.Contains(string(r.Body), password) {
@@ -243,7 +279,7 @@ func passwordChanges(t *testing.T) {
 		t.Errorf("%d updates, want one for each change", n)
 	}
 	if slices.ContainsFunc(w.events(), func(e string) bool { return strings.Contains(e, "outside the operator") }) {
-		t.Error("a new password is told as drift")
+		t.Error("a new password is reported as drift")
 	}
 }
 
@@ -310,7 +346,7 @@ func passwordInError(t *testing.T) {
 	w.await("the error", func(o *thing.Thing) bool {
 		return strings.Contains(o.Status.Message, "IDENTIFIED BY (sensitive)")
 	})
-	w.nowhere2(string(w.details().Data["password"]))
+	w.showsNo(string(w.details().Data["password"]))
 }
 
 // passwordMeanwhile: a password that is changed while the resource is updated is not taken for one that it has.

@@ -52,7 +52,7 @@ func newKeyringTest(t *testing.T) (*operatorTest, *keyring) {
 	w := prepareOperatorTest(t, named{}, func(o *options) { o.Connect, o.Connector = nil, k })
 	k.cloud = w.cloud
 	w.cloud.token = "t0ken-number-1"
-	w.cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return whole{rt, t} })
+	w.cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return metadataOnly{rt, t} })
 	w.start()
 	return w, k
 }
@@ -113,14 +113,14 @@ func TestCredentials(t *testing.T) {
 	})
 }
 
-// whole fails the test if Secrets are listed or watched with their values.
-type whole struct {
+// metadataOnly fails the test if Secrets are listed or watched with their values.
+type metadataOnly struct {
 	http.RoundTripper
 	t *testing.T
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (w whole) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w metadataOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodGet && !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
 		w.t.Errorf("whole Secrets are cached: %s, Accept: %s", r.URL, r.Header.Get("Accept"))
 	}

@@ -468,8 +468,8 @@ func TestGoneKind(t *testing.T) {
 	}
 }
 
-// TestUnservedKind: whoever waits for a kind that the API server does not serve, although it did when it was last asked
-// what it serves, is told at once, and the next one who needs the kind asks again.
+// TestUnservedKind: if the API server does not serve a kind any more, those who wait for its objects get an error at once. The
+// next one who needs the kind starts a new watch.
 func TestUnservedKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

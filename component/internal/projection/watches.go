@@ -232,8 +232,8 @@ func (c *Cache) release(w *watch, user User) {
 	})
 }
 
-// abandon ends a watch of a kind that the API server does not serve, if nobody uses it or it never began, and reports
-// whether it did. Users who wait for it are told, and ask again when they need it.
+// abandon ends a watch of a kind that the API server does not serve, if nobody uses it or it never began. It reports
+// whether it ended the watch. Those who wait for it must get an error; the next one who needs the kind starts a new watch.
 func (c *Cache) abandon(w *watch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

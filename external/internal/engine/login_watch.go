@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // LoginKind is a kind of objects that clients are made from.
@@ -19,14 +19,7 @@ type LoginKind struct {
 	// Keep: they stay as long as an object names them.
 	Keep bool
 	// Then are the kinds of what they refer to in turn.
-	Then []LoginReference
-}
-
-// LoginReference is a kind of objects that configs refer to.
-type LoginReference struct {
-	// To is an empty object of the kind, and Names returns the objects of the kind that a config refers to.
-	To    client.Object
-	Names func(from client.Object) []types.NamespacedName
+	Then []trigger.Then
 }
 
 // Logins returns the kinds whose objects wake those whose clients are made from them.
@@ -64,7 +57,7 @@ func (e *Engine) configKind(by *Connector) LoginKind {
 	}
 	empty, _ := by.Config.To.DeepCopyObject().(client.Object)
 	for _, kind := range e.referred(empty) {
-		k.Then = append(k.Then, LoginReference{To: metadataOf(kind), Names: func(from client.Object) []objectKey {
+		k.Then = append(k.Then, trigger.Then{To: metadataOf(kind), Names: func(from client.Object) []objectKey {
 			namespace := from.GetNamespace()
 			if namespace == "" {
 				namespace = by.SecretNamespace

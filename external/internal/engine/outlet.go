@@ -11,8 +11,8 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 )
 
-// annotate1 sets an annotation, and reports whether it had another value.
-func annotate1(is outlet, key, value string) bool {
+// setAnnotation sets an annotation, and reports whether it had another value.
+func setAnnotation(is outlet, key, value string) bool {
 	annotations := is.GetAnnotations()
 	if annotations[key] == value {
 		return false

@@ -83,10 +83,11 @@ func (h *handed) of() map[string][]byte {
 type publishing struct {
 	recording
 
-	// to is where they go; nil if nowhere. asked: the driver was asked for that in this pass.
+	// to is the destination; nil if the object wants no connection details, or if flaw says why it is not known. asked
+	// reports whether the driver was asked for it in this pass.
 	to    *destination
+	flaw  error
 	asked bool
-	lost  error // why that is not known
 	// details are those that were observed.
 	details map[string][]byte
 	// passwords are those that the resource is to have, once they are durable.
@@ -98,10 +99,10 @@ type publishing struct {
 // destination asks the driver where the connection details go; nil if nowhere.
 func (p *publishing) destination() (*destination, error) {
 	if p.e.driver.Connection != nil && !p.asked {
-		p.to, p.lost = p.askDestination()
-		p.asked = !isUnreturned(p.lost)
+		p.to, p.flaw = p.askDestination()
+		p.asked = !isUnreturned(p.flaw)
 	}
-	return p.to, p.lost
+	return p.to, p.flaw
 }
 
 // askDestination asks the driver.
@@ -199,8 +200,8 @@ type storing struct {
 	details map[string][]byte
 	// given: the resource has the passwords of this pass.
 	given bool
-	// before: the resource of the present incarnation is created next, or again.
-	before bool
+	// create reports whether the next call creates the resource of the present incarnation, for the first time or again.
+	create bool
 }
 
 // store makes details durable where users see them. It makes passwords that are missing.
@@ -275,8 +276,8 @@ func (p *publishing) storeOnce(ctx context.Context, to *destination, s storing) 
 
 // fill sets what is to be durable, and reports whether that changes anything.
 func (p *publishing) fill(to *destination, is outlet, s storing) (changed bool) {
-	if s.before && len(to.Once) > 0 { // what an earlier resource had is not that of the next one
-		if incarnation := strconv.FormatInt(p.incarnation(), 10); annotate1(is, api.AnnotationIncarnation, incarnation) {
+	if s.create && len(to.Once) > 0 { // what an earlier resource had is not that of the next one
+		if incarnation := strconv.FormatInt(p.incarnation(), 10); setAnnotation(is, api.AnnotationIncarnation, incarnation) {
 			changed = true
 			for _, key := range to.Once {
 				is.drop(key)
@@ -293,7 +294,7 @@ func (p *publishing) fill(to *destination, is outlet, s storing) (changed bool) 
 	}
 	if s.given && len(to.Passwords) > 0 {
 		seal := p.seal(p.passwords)
-		changed = annotate1(is, api.AnnotationPasswords, seal) || changed
+		changed = setAnnotation(is, api.AnnotationPasswords, seal) || changed
 		p.track.outputs.sealed = seal
 	}
 	return changed
@@ -350,7 +351,7 @@ func (p *publishing) stored(to *destination, is outlet) {
 // reserve makes sure, before a create or update, that the passwords are durable and, before a create, that there is a place
 // for what it returns.
 func (p *publishing) reserve(ctx context.Context, create bool) bool {
-	if err := p.store(ctx, storing{before: create}); err != nil {
+	if err := p.store(ctx, storing{create: create}); err != nil {
 		p.failedToPublish(err)
 		return false
 	}

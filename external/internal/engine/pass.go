@@ -131,6 +131,7 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 	case decide.ActionPublish:
 		if due := p.publish(ctx); len(due) > 0 {
 			p.changes = append(p.changes, due...)
+			p.traceDrift(due)
 			p.classify()
 		}
 		return nil

@@ -194,6 +194,7 @@ func (p *resource) recognise(ctx context.Context, from decide.Source) {
 	if p.seen.compared() && p.facts.Seen.Ours() && from != decide.SourceMemory && !p.facts.Deleting {
 		p.changes = append(p.changes, p.compareOutputs(ctx, p.seen.Details)...)
 	}
+	p.traceDrift(p.changes)
 	p.classify()
 	if !p.facts.Differs.Any() && (p.seen.Phase == decide.PhaseAvailable || p.seen.Phase == decide.PhaseDegraded) {
 		p.track.inSync(p.obj.GetGeneration(), from)
@@ -212,6 +213,15 @@ func (p *resource) classify() {
 		p.facts.Differs.Recreate = p.facts.Differs.Recreate || c.Effect == change.Recreate
 		p.facts.Differs.Unsupported = p.facts.Differs.Unsupported || c.Effect == change.Unsupported
 		p.facts.Differs.Ignored = p.facts.Differs.Ignored || c.Effect == change.Ignored
+	}
+}
+
+// traceDrift traces differences, each once.
+func (p *resource) traceDrift(changes change.List) {
+	if p.e.driver.Update == nil {
+		changes = changes.Promote()
+	}
+	for _, c := range changes {
 		have, want := c.Shown()
 		p.trace.Emit(trace.Drift{Path: c.Path, Want: want, Have: have, Effect: c.Effect.String()})
 	}
