@@ -70,6 +70,9 @@ func (w *wild) Compare(r external.CompareRequest[*thing.Thing, item]) external.C
 func (w *wild) Create(ctx context.Context, r external.CreateRequest[*thing.Thing, *cloudClient]) (external.CreateResponse[item], error) {
 	response, err := w.named.Create(ctx, r)
 	response.ID = r.ID
+	if w.method == "Poll" || w.method == "Cancel" {
+		response.Operation.ID = "op-1"
+	}
 	w.enters("Create") // the worst moment: it is made, and nothing is recorded
 	return response, err
 }
@@ -108,6 +111,18 @@ func (w *wild) Find(ctx context.Context, r external.FindRequest[*thing.Thing, *c
 	return external.FindResponse{Found: []external.Found{{ID: r.Object.Name, Mark: external.MarkOf(i.Tags)}}}, nil
 }
 
+func (w *wild) Poll(context.Context, external.PollRequest[*thing.Thing, *cloudClient]) (external.PollResponse[item], error) {
+	w.enters("Poll")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return external.PollResponse[item]{Done: w.tamed, After: time.Millisecond}, nil
+}
+
+func (w *wild) Cancel(context.Context, external.CancelRequest[*thing.Thing, *cloudClient]) (external.CancelResponse, error) {
+	w.enters("Cancel")
+	return external.CancelResponse{}, nil
+}
+
 func (w *wild) Connection(t *thing.Thing) external.Connection {
 	if t.Name != "" { // not while the controller is made
 		w.enters("Connection")
@@ -142,7 +157,7 @@ func (w *wild) Classify(error) external.Class {
 func methods(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, name := range []string{"driver.go", "connection.go"} {
+	for _, name := range []string{"driver.go", "connection.go", "operations.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +193,7 @@ func TestEveryMethod(t *testing.T) {
 // misbehave leads an object through its life, past the method that does what it should not.
 func misbehave(t *testing.T, d *wild) {
 	t.Helper()
-	w := newOperatorTest(t, d, func(o *options) { o.AssignedIDs = d.method == "Find" })
+	w := newOperatorTest(t, d, func(o *options) { o.AssignedIDs, o.OperationDeadline = d.method == "Find", time.Millisecond })
 	if d.method == "Classify" { // there is something to classify
 		w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, effect: true}))
 	}

@@ -59,6 +59,10 @@ type cloud struct {
 	fault func(method, name string) *answer
 	// token is what callers must log in with; empty asks for none.
 	token string
+	// operations are what the cloud was asked to do in operations, by id.
+	operations map[string]*operation
+	// shows: what is being created can be read meanwhile.
+	shows bool
 	// before is called before each call, without the lock.
 	before func(method, name string)
 	called chan struct{}
@@ -66,7 +70,7 @@ type cloud struct {
 
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
-	c := &cloud{items: map[string]*item{}, slow: map[string]bool{}, called: make(chan struct{}, 1)}
+	c := &cloud{items: map[string]*item{}, slow: map[string]bool{}, operations: map[string]*operation{}, called: make(chan struct{}, 1)}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
 	t.Cleanup(func() {
 		c.CloseClientConnections()
@@ -181,9 +185,14 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	code, out := 0, any(nil)
 	if body.key = r.Header.Get("Idempotency-Key"); a == nil || a.effect {
-		if name == "" {
+		switch id, is := strings.CutPrefix(name, "/operations/"); {
+		case is:
+			code, out = c.operation(r.Method, id)
+		case r.Header.Get("Prefer") == "respond-async" && r.Method != http.MethodGet:
+			code, out = c.begin(r.Method, name, body)
+		case name == "":
 			code, out = c.collection(r.Method, body)
-		} else {
+		default:
 			code, out = c.do(r.Method, name, body)
 		}
 	}
@@ -280,6 +289,8 @@ type cloudClient struct {
 	http *http.Client
 	// token is what it logs in with; empty for none.
 	token string
+	// async asks for operations.
+	async bool
 }
 
 func (a *cloudClient) call(ctx context.Context, method, name string, in, out *item) error {
@@ -295,9 +306,16 @@ func (a *cloudClient) send(ctx context.Context, method, name, key string, in *it
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+"/things/"+name, bytes.NewReader(body))
+	path := a.base + "/things/" + name
+	if strings.HasPrefix(name, "/") {
+		path = a.base + name
+	}
+	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	if a.async {
+		req.Header.Set("Prefer", "respond-async")
 	}
 	req.Header.Set("Idempotency-Key", key)
 	if a.token != "" {

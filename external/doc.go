@@ -16,6 +16,8 @@
 //   - Status. The conditions Ready, Creating, Updating, Deleting and Failed describe what is going
 //     on, and messages say what to do. A resource that works but does not match the current spec
 //     stays Ready with the observedGeneration of the spec that it last matched.
+//   - Operations. A change that takes minutes occupies no worker. Its [Operation] is recorded and
+//     followed across restarts, and the status says why it fails.
 //   - Explained decisions. What to do next is decided by a table of 32 rows. Traces name the row,
 //     as in "D-13"; docs/decisions.md describes each.
 //

@@ -50,6 +50,7 @@ func misfits[T Object, C, O any](d Driver[T, C, O]) error {
 		Required: reflect.TypeFor[Driver[T, C, O]](),
 		Optional: []reflect.Type{
 			reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](), reflect.TypeFor[Finder[T, C]](),
+			reflect.TypeFor[Poller[T, C, O]](), reflect.TypeFor[Canceler[T, C]](),
 			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Connectable[T]](), reflect.TypeFor[Classifier](),
 		},
 		Requests: true,
@@ -64,6 +65,11 @@ func newEngine[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *engine.E
 	if _, marks := any(d).(Marker[T, C]); o.MarkLater && (!marks || o.Unmarked) {
 		panic("external: Options.MarkLater needs a Driver that is a Marker, and no Options.Unmarked; " +
 			"give it Mark(context.Context, MarkRequest[T, C]) (MarkResponse, error) with the T and C of its other methods")
+	}
+	_, polls := any(d).(Poller[T, C, O])
+	if _, cancels := any(d).(Canceler[T, C]); cancels && !polls {
+		panic("external: a Driver that is a Canceler must be a Poller, which returns the operations that Cancel is to end; " +
+			"give it Poll(context.Context, PollRequest[T, C]) (PollResponse[O], error) with the T, C and O of its other methods")
 	}
 	return engine.New(untyped(d), o.untyped())
 }

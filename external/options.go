@@ -54,6 +54,10 @@ type Options[T Object, C any] struct {
 	// and this object is not called again until that call returns.
 	CallDeadline time.Duration
 
+	// OperationDeadline is how long an [Operation] may take before it is canceled, if the driver is a [Canceler],
+	// and the object fails with reason Timeout. It is asked about until it ends. Zero means 1 h, a negative value no limit.
+	OperationDeadline time.Duration
+
 	// CreateGrace is how long the API may fail to show a resource after its creation. During that
 	// time, absence proves nothing: nothing is created again (but see UniqueNames) and no finalizer
 	// is removed. The API may also show a resource for that long after a dependency took it along,

@@ -48,8 +48,8 @@ type CreateRequest[T client.Object, C any] struct {
 // CreateResponse is the answer to a create that the API accepted. The zero value means that
 // the external resource has the name of the request, and is created or will be.
 type CreateResponse[O any] struct {
-	// ID is the id that the API assigned. It is required with [Options.AssignedIDs], and must be empty or the
-	// name otherwise: another id is recorded and the resource is deleted with its object, but the object
+	// ID is the id that the API assigned. It is required with [Options.AssignedIDs], unless the Operation will have it, and
+	// must be empty or the name otherwise: another id is recorded and the resource is deleted with its object, but the object
 	// is not managed (reason UndeclaredID).
 	ID string
 	// Observed is the external resource as the API returned it in its answer, in the form that
@@ -59,6 +59,8 @@ type CreateResponse[O any] struct {
 	// Details are connection details that only this answer has; see [Connection.Once]. They are in the
 	// Secret before anything else happens.
 	Details map[string][]byte
+	// Operation is what the API has begun, if it can be asked about.
+	Operation Operation
 }
 
 // UpdateRequest asks to change an external resource in place.
@@ -85,8 +87,9 @@ type UpdateResponse[O any] struct {
 	// [CreateResponse.ID]. Empty means that the resource is the same. If the operator is killed before the id is
 	// recorded, the new resource is not found.
 	ID string
-	// Observed is as in [CreateResponse].
-	Observed *Observation[O]
+	// Observed and Operation are as in [CreateResponse].
+	Observed  *Observation[O]
+	Operation Operation
 }
 
 // DeleteRequest asks to delete an external resource.
@@ -105,6 +108,8 @@ type DeleteResponse struct {
 	// saves the read that would follow. If a read shows it nevertheless, later answers of this kind are
 	// checked by a read, and recreating is given up after three of them.
 	Gone bool
+	// Operation is as in [CreateResponse]. If there is one, Gone has no meaning.
+	Operation Operation
 }
 
 // MarkRequest asks to put the ownership mark on an external resource.

@@ -30,15 +30,16 @@ func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 			a, err := d.Create(ctx, CreateRequest[T, C]{
 				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords, Token: r.Token,
 			})
-			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Details: a.Details}, err
+			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Details: a.Details, Operation: engine.Operation(a.Operation)}, err
 		},
 		Delete: func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := d.Delete(ctx, DeleteRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
-			return engine.Response{Gone: a.Gone}, err
+			return engine.Response{Gone: a.Gone, Operation: engine.Operation(a.Operation)}, err
 		},
 		Errors: engine.Errors{Declared: declared},
 	}
 	addChanges(&u, d)
+	addOperations(&u, d)
 	addPure[T, O](&u, d)
 	return u
 }
@@ -51,7 +52,7 @@ func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation,
 				Have: as[O](r.Have), Changes: changesOf(r.Changes), Passwords: r.Passwords,
 			})
-			return engine.Response{ID: a.ID, Observed: inner(a.Observed)}, err
+			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Operation: engine.Operation(a.Operation)}, err
 		}
 	}
 	if marker, ok := any(d).(Marker[T, C]); ok {
@@ -154,7 +155,7 @@ func (r untypedRun[T]) Sharing(ctx context.Context, key string) ([]engine.Object
 // untyped are the options as the engine has them.
 func (o Options[T, C]) untyped() engine.Options {
 	u := engine.Options{
-		DriftInterval: o.DriftInterval, CallDeadline: o.CallDeadline, CreateGrace: o.CreateGrace,
+		DriftInterval: o.DriftInterval, CallDeadline: o.CallDeadline, CreateGrace: o.CreateGrace, OperationDeadline: o.OperationDeadline,
 		UniqueNames: o.UniqueNames, MarkLater: o.MarkLater, Unmarked: o.Unmarked,
 		AssignedIDs: o.AssignedIDs, Tokens: o.Tokens,
 		Limits: engine.Limits(o.Limits), DependencyKinds: o.DependencyKinds,

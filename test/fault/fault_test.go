@@ -78,6 +78,9 @@ func TestFolder(t *testing.T) {
 // TestCloud plays an API that takes two calls to make a thing.
 func TestCloud(t *testing.T) { explore(t, scenarios.Cloud(), usual()) }
 
+// TestOperated plays an API that makes every change in an operation.
+func TestOperated(t *testing.T) { explore(t, scenarios.Operated(), usual(fault.Hangs)) }
+
 // TestAssigned plays an API that assigns the ids.
 func TestAssigned(t *testing.T) { explore(t, scenarios.Assigned(), usual(fault.Hangs)) }
 

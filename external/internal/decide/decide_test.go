@@ -95,6 +95,7 @@ func remembered(f *Facts)  { f.Seen.Source = SourceMemory }
 func unconfirmed(f *Facts) { f.Unconfirmed = true }
 func cancellable(f *Facts) { f.Op.Cancellable = true }
 func polled(f *Facts)      { f.Op.Polled = true }
+func spent(f *Facts)       { f.Spent = true }
 func unclear(f *Facts)     { f.Policy.DeletionUnclear = true }
 func timeout(f *Facts)     { f.Last.Timeout = true }
 
@@ -177,9 +178,14 @@ func table() map[string]situated {
 		"D-06 the API is creating it":                            {"nothing is called while an operation runs", given(phase(PhaseCreating), inPlace), "D-06 wait Creating Creating -Ready +Creating -Updating -Failed poll"},
 		"D-06 an update is in progress":                          {"what is being changed is not Ready", given(phase(PhaseUpdating)), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
 		"D-06 a deletion is in progress, the driver can poll it": {"the API lets the driver follow the deletion too", given(deleting, op(OpRunning, ActionDelete)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
-		"D-07 overdue, the driver can cancel it":                 {"an overdue operation blocks everything else", given(op(OpOverdue, ActionCreate), cancellable), "D-07 cancel Failed Timeout -Ready +Creating -Updating +Failed"},
-		"D-07 overdue, the driver cannot cancel it":              {"waiting is all that is left", given(op(OpOverdue, ActionCreate)), "D-07 wait Failed Timeout -Ready +Creating -Updating +Failed backoff"},
-		"D-07 cancelled in this pass":                            {"each call is made at most once per pass", given(op(OpOverdue, ActionUpdate), cancellable, did(Did{Cancel: true})), "D-07 wait Failed Timeout -Ready -Creating +Updating +Failed backoff"},
+		"D-06 deleting, its create is in progress and has no id": {"nothing is left behind", given(deleting, unknownID, creation(CreationSettled), op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 deleting, its create has yet to show":              {"what is created after the finalizer is gone stays for ever", given(deleting, missing, creation(CreationSeen), accepted, op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 deleting, its create can be cancelled":             {"nobody wants it any more", given(deleting, missing, op(OpRunning, ActionCreate), polled, cancellable), "D-06 cancel Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 a deletion is in progress, it could be cancelled":  {"a deletion is wanted", given(deleting, op(OpRunning, ActionDelete), polled, cancellable), "D-06 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
+		"D-07 overdue":                              {"it may have ended", given(op(OpOverdue, ActionCreate), cancellable), "D-07 poll Failed Timeout -Ready +Creating -Updating +Failed"},
+		"D-07 overdue, the driver can cancel it":    {"an overdue operation blocks everything else", given(op(OpOverdue, ActionCreate), polled, cancellable), "D-07 cancel Failed Timeout -Ready +Creating -Updating +Failed"},
+		"D-07 overdue, the driver cannot cancel it": {"waiting is all that is left", given(op(OpOverdue, ActionCreate), polled), "D-07 wait Failed Timeout -Ready +Creating -Updating +Failed backoff"},
+		"D-07 cancelled in this pass":               {"each call is made at most once per pass", given(op(OpOverdue, ActionUpdate), polled, cancellable, did(Did{Cancel: true})), "D-07 wait Failed Timeout -Ready -Creating +Updating +Failed backoff"},
 
 		"D-00 an earlier observation shows no difference":                {"a drift check reads", given(remembered), "D-00 observe same Observing"},
 		"D-00 an earlier observation shows no resource":                  {"absence is proven by a read", given(missing, remembered), "D-00 observe same Observing"},
@@ -207,29 +213,31 @@ func table() map[string]situated {
 		"D-10 nothing identifies what may have been created":                   {"the operator never guesses", given(identity(IdentityNone), creation(CreationPossible), unknownID), "D-10 stop Failed CreateUnknown -Ready -Creating -Updating +Failed event"},
 		"D-10 the record cannot be read":                                       {"the operator never guesses", given(troubled(TroubleCorrupt), notObserved), "D-10 stop Failed RecordCorrupt -Ready -Creating -Updating +Failed event"},
 
-		"D-11 not visible since its create":                              {"reads may lag behind", given(missing, creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
-		"D-11 visible once, then not":                                    {"a read may lag behind", given(missing, since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
-		"D-11 created in this pass":                                      {"the API may not show it yet, even without a grace period", given(missing, creation(CreationCalled), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
-		"D-11 the observation shows an earlier resource":                 {"a stale read shows what had the name before", given(owner(OwnerNobody), creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
-		"D-11 being deleted, a create may still take effect":             {"a create may still take effect", given(deleting, missing, creation(CreationPossible), since(time.Second)), "D-11 wait Terminating Verifying -Ready -Creating -Updating +Deleting soon"},
-		"D-12 not permitted to create":                                   {"permissions limit what the operator does", given(missing, creation(CreationNone), allowed(false, true, true)), "D-12 stop Failed CreateNotPermitted -Ready -Creating -Updating +Failed drift"},
-		"D-12 not permitted to create it again":                          {"a recreation needs the same permission", given(missing, allowed(false, true, true)), "D-12 stop Failed CreateNotPermitted -Ready -Creating -Updating +Failed drift"},
-		"D-13 nothing is recorded":                                       {"the record precedes the effect", given(missing, creation(CreationNone), recorded(record.MarkerNone)), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
-		"D-13 the marker is recorded":                                    {"absence is proven and the marker is durable", given(missing, creation(CreationNone)), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-13 a create was refused, the marker is recorded":              {"the marker is still valid and need not be written again", given(missing, creation(CreationNone), recorded(record.MarkerPending)), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-11 the answer to a create was lost, names are not unique":     {"it may still appear, and the API allows duplicate names", given(missing, creation(CreationPossible), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
-		"D-13 the answer to a create was lost, the grace period is over": {"an earlier create would be visible by now", given(missing, creation(CreationPossible)), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-13 the answer to a create was lost, names are unique":         {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second), uniqueNames), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-13 the first record is written":                               {"no resource has the name", given(missing, creation(CreationUnrecorded)), "D-13 create Creating Creating -Ready +Creating -Updating"},
-		"D-13 the object may be a stale copy":                            {"after a restart the object may be gone", given(missing, creation(CreationPossible), notFresh), "D-13 confirm Creating Creating -Ready +Creating -Updating"},
-		"D-13 deleted by us for a recreation":                            {"a recreation continues in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
-		"D-13 the marker has expired":                                    {"the marker's age shows others when no create is in flight", given(missing, creation(CreationNone), expired), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
-		"D-13 the name is taken":                                         {"an earlier create may take effect late", given(missing, creation(CreationPossible), since(time.Second), uniqueNames, refusedNow(ClassConflict), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
-		"D-14 missing after a restart":                                   {"it is unknown whether it was lost or never created", given(missing, creation(CreationSettled)), "D-14 write marker Creating MissingAfterRestart -Ready +Creating -Updating"},
-		"D-14 it was seen, and is gone":                                  {"a new incarnation needs a marker", given(missing), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
-		"D-14 it was recorded as created, and is gone":                   {"the record says that it existed", given(missing, recorded(record.MarkerDone)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
-		"D-14 its content was lost":                                      {"a user must agree", given(missing, approval(ApprovalMissing)), "D-14 stop Failed ApprovalRequired -Ready -Creating -Updating +Failed event"},
-		"D-14 its content was lost, and the user agreed":                 {"the user has agreed to the loss of its contents", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-11 not visible since its create":                                  {"reads may lag behind", given(missing, creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 visible once, then not":                                        {"a read may lag behind", given(missing, since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 created in this pass":                                          {"the API may not show it yet, even without a grace period", given(missing, creation(CreationCalled), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 the observation shows an earlier resource":                     {"a stale read shows what had the name before", given(owner(OwnerNobody), creation(CreationCalled), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating -Failed soon"},
+		"D-11 being deleted, a create may still take effect":                 {"a create may still take effect", given(deleting, missing, creation(CreationPossible), since(time.Second)), "D-11 wait Terminating Verifying -Ready -Creating -Updating +Deleting soon"},
+		"D-12 not permitted to create":                                       {"permissions limit what the operator does", given(missing, creation(CreationNone), allowed(false, true, true)), "D-12 stop Failed CreateNotPermitted -Ready -Creating -Updating +Failed drift"},
+		"D-12 not permitted to create it again":                              {"a recreation needs the same permission", given(missing, allowed(false, true, true)), "D-12 stop Failed CreateNotPermitted -Ready -Creating -Updating +Failed drift"},
+		"D-13 nothing is recorded":                                           {"the record precedes the effect", given(missing, creation(CreationNone), recorded(record.MarkerNone)), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-13 the marker is recorded":                                        {"absence is proven and the marker is durable", given(missing, creation(CreationNone)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 a create was refused, the marker is recorded":                  {"the marker is still valid and need not be written again", given(missing, creation(CreationNone), recorded(record.MarkerPending)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-11 the answer to a create was lost, names are not unique":         {"it may still appear, and the API allows duplicate names", given(missing, creation(CreationPossible), since(time.Second)), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
+		"D-13 the answer to a create was lost, the grace period is over":     {"an earlier create would be visible by now", given(missing, creation(CreationPossible)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 the answer to a create was lost, names are unique":             {"a name cannot be taken twice", given(missing, creation(CreationPossible), since(time.Second), uniqueNames), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 the first record is written":                                   {"no resource has the name", given(missing, creation(CreationUnrecorded)), "D-13 create Creating Creating -Ready +Creating -Updating"},
+		"D-13 the object may be a stale copy":                                {"after a restart the object may be gone", given(missing, creation(CreationPossible), notFresh), "D-13 confirm Creating Creating -Ready +Creating -Updating"},
+		"D-13 deleted by us for a recreation":                                {"a recreation continues in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
+		"D-13 the marker has expired":                                        {"the marker's age shows others when no create is in flight", given(missing, creation(CreationNone), expired), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-13 the name is taken":                                             {"an earlier create may take effect late", given(missing, creation(CreationPossible), since(time.Second), uniqueNames, refusedNow(ClassConflict), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
+		"D-13 the operation that was to create it failed":                    {"its token is used up", given(missing, creation(CreationPossible), since(time.Minute), spent), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-13 the operation that was to create it failed, its id is unknown": {"its token would return the failure", given(unknownID, identity(IdentityToken), creation(CreationRefused), recorded(record.MarkerPending), spent), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
+		"D-14 missing after a restart":                                       {"it is unknown whether it was lost or never created", given(missing, creation(CreationSettled)), "D-14 write marker Creating MissingAfterRestart -Ready +Creating -Updating"},
+		"D-14 it was seen, and is gone":                                      {"a new incarnation needs a marker", given(missing), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-14 it was recorded as created, and is gone":                       {"the record says that it existed", given(missing, recorded(record.MarkerDone)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-14 its content was lost":                                          {"a user must agree", given(missing, approval(ApprovalMissing)), "D-14 stop Failed ApprovalRequired -Ready -Creating -Updating +Failed event"},
+		"D-14 its content was lost, and the user agreed":                     {"the user has agreed to the loss of its contents", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 
 		"D-15 no mark": {"not adopted by default", given(owner(OwnerNobody)), "D-15 stop Failed NotOurs -Ready -Creating -Updating +Failed event"},
 		"D-09 the mark was set several times and is gone again":             {"a user has to act", given(owner(OwnerRecorded), canMark, futileMarks(3, time.Minute)), "D-09 stop Failed NotConverging -Ready -Creating -Updating +Failed event"},
@@ -422,6 +430,9 @@ func violations(f Facts, d Decision) map[string]bool {
 		"repeats a call":                 d.Action == ActionCreate && f.Did.Create || d.Action == ActionUpdate && f.Did.Update || d.Action == ActionDelete && f.Did.Delete,
 		"changes from a stale copy":      called && !f.Fresh,
 		"creates without a marker":       d.Action == ActionCreate && f.Record.Marker == record.MarkerNone,
+		"creates with a used token":      d.Action == ActionCreate && f.Spent,
+		"changes during an operation":    (d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionDelete && !f.Deleting) && f.Op.State != OpNone,
+		"lets go during an operation":    d.Action == ActionRemoveFinalizer && d.Row != 26 && f.Op.State != OpNone,
 		"creates without permission":     d.Action == ActionCreate && !f.Policy.Create,
 		"updates without permission":     d.Action == ActionUpdate && !f.Policy.Update,
 		"deletes without permission":     d.Action == ActionDelete && (!f.Policy.Delete || !f.Deleting && !f.Policy.Create || f.Deleting && f.Policy.Orphan),
@@ -465,6 +476,7 @@ func randomFacts(rng *rand.Rand) Facts {
 		f.Dependencies, f.SinceUnready = DependenciesUnready, time.Duration(rng.IntN(20))*time.Second
 	}
 	if coin(8) {
+		f.Spent = coin(30)
 		f.Op = Op{State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}
 	}
 	if coin(5) {

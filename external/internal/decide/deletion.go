@@ -20,7 +20,7 @@ func decideDeletion(f Facts) Decision {
 		return decideOrphan(f)
 	case f.Record.Trouble == TroubleCorrupt:
 		return keepFinalizer(28, ReasonRecordCorrupt)
-	case neverCreated(f):
+	case f.Op.State == OpNone && neverCreated(f):
 		return removeFinalizer(27, ReasonNeverCreated)
 	}
 	if f.Record.Trouble == TroubleEndpoint {
@@ -32,7 +32,7 @@ func decideDeletion(f Facts) Decision {
 	if f.Last.Failed {
 		return decideFailedDeletion(f)
 	}
-	if f.Op.State != OpNone && f.Op.Of == ActionDelete {
+	if f.Op.State != OpNone && (f.Op.Of == ActionDelete || !f.Record.KnownID) {
 		return decideDeletionOp(f)
 	}
 	if !f.Record.KnownID {
@@ -175,7 +175,7 @@ func deletionFailed(f Facts) Decision {
 	return d
 }
 
-// decideDeletionOp is rows 6 and 7 for a delete that is running.
+// decideDeletionOp is rows 6 and 7 for an operation that deletes the resource, or that must end before it can be deleted.
 func decideDeletionOp(f Facts) Decision {
 	d := decideOp(f)
 	failed := d.Show.Failed
@@ -209,6 +209,8 @@ func decideDeletionUnknownID(f Facts) Decision {
 func decideDeletionSeen(f Facts) Decision {
 	missing := f.Seen.Phase == PhaseMissing
 	switch {
+	case f.Op.State != OpNone && (missing || !ownsForDeletion(f)): // it has yet to appear
+		return decideDeletionOp(f)
 	case f.givenUnseen() && (missing || f.Seen.Owner == OwnerNobody) && f.goneForGood():
 		return keepUnseenID()
 	case f.givenUnseen() && !missing && ownsForDeletion(f):

@@ -70,8 +70,11 @@ type Facts struct {
 	// NewSpec reports whether, as far as this process knows, this spec was never tried on a failed
 	// resource.
 	NewSpec bool
-	// Op is a long-running operation that the API lets the driver poll.
+	// Op is an operation that the API lets the driver poll.
 	Op Op
+	// Spent reports whether the API assigns ids, and the operation that was to create this incarnation has
+	// failed: another create needs a record of its own.
+	Spent bool
 	// Approval is whether a user must agree to losing what the resource holds.
 	Approval Approval
 	// Unpublished reports whether the connection details that users see are not those of the resource.
@@ -367,7 +370,7 @@ func (s Seen) Ours() bool {
 // Any reports whether there is a difference to act on.
 func (d Differs) Any() bool { return d.InPlace || d.Recreate || d.Unsupported }
 
-// Op is a long-running operation that the API lets the driver poll.
+// Op is a change that the API has accepted and goes on with, and that it lets the driver poll.
 type Op struct {
 	// State is the state of the operation.
 	State OpState
@@ -375,7 +378,7 @@ type Op struct {
 	Of Action
 	// Polled reports whether this pass has already polled the operation.
 	Polled bool
-	// Cancellable reports whether the driver can cancel the operation.
+	// Cancellable reports whether the driver can cancel the operation, which the API has not accepted yet.
 	Cancellable bool
 }
 

@@ -92,8 +92,10 @@ func failureReason(a Answer) Reason {
 
 func callName(a Action) Reason {
 	switch a {
-	case ActionObserve, ActionFindOwned, ActionPoll:
+	case ActionObserve, ActionFindOwned:
 		return "Observe"
+	case ActionPoll:
+		return "Poll"
 	case ActionCreate:
 		return "Create"
 	case ActionUpdate:

@@ -148,19 +148,19 @@ func decideUnready(f Facts) Decision {
 	return d
 }
 
-// decideOp is rows 6 and 7: an operation is running.
+// decideOp is rows 6 and 7: an operation is running. Nothing else is called until it ends, but to cancel it.
 func decideOp(f Facts) Decision {
 	d := inProgress(f.Op.Of)
 	if f.Op.State == OpOverdue {
 		d.Row, d.State, d.Reason, d.Wake = 7, StateFailed, ReasonTimeout, WakeBackoff
 		d.Show.Failed = ShowTrue
-		if f.Op.Cancellable && !f.Did.Cancel {
-			d.Action = ActionCancel
-		}
-		return d
 	}
-	if !f.Op.Polled {
+	unwanted := f.Op.State == OpOverdue || f.Deleting && f.Op.Of != ActionDelete
+	switch {
+	case !f.Op.Polled:
 		d.Action = ActionPoll
+	case unwanted && f.Op.Cancellable && !f.Did.Cancel:
+		d.Action = ActionCancel
 	}
 	return d
 }
@@ -186,7 +186,8 @@ func inProgress(a Action) Decision {
 // decideUnknownID decides for a resource whose identity is unknown, so that it cannot be observed.
 func decideUnknownID(f Facts) Decision {
 	searches := f.Identity == IdentityMark && f.Creation == CreationUnrecorded // an earlier record may be lost
-	if f.Record.Marker == record.MarkerNone || !f.Uncertain() && !searches {
+	failed := f.Spent && f.Identity != IdentityMark                            // so there is nothing that a token could return
+	if f.Record.Marker == record.MarkerNone || !f.Uncertain() && !searches || failed {
 		return decideMissing(f)
 	}
 	return decideLost(f)
@@ -213,7 +214,7 @@ func reissue(f Facts, d Decision) Decision {
 	case f.Did.Create:
 		d.Wake = WakeSoon
 		return d
-	case f.Record.Marker == record.MarkerNone:
+	case f.Record.Marker == record.MarkerNone, f.Spent:
 		return stopped(10, ReasonCreateUnknown)
 	case !f.Policy.Create:
 		return stopped(12, ReasonCreateNotPermitted)
@@ -305,12 +306,12 @@ func (f Facts) maybeTakenByUs() bool {
 // markThenCreate creates the resource, after writing the marker unless a recent one is durable
 // already. A new incarnation needs its own marker. So does a repeated create of a resource that is
 // found by its mark, or is marked later: a stale observation could show the result of an earlier
-// create and take it for this one's.
+// create and take it for this one's. After an operation that failed, its token is used up.
 func markThenCreate(f Facts, d Decision, lost bool) Decision {
 	d.Action, d.Incarnation = ActionCreate, f.Record.Incarnation
 	again := (f.Identity == IdentityMark || f.MarkLater) && f.Uncertain()
 	switch {
-	case f.Record.Marker == record.MarkerNone || lost || again:
+	case f.Record.Marker == record.MarkerNone || lost || again || f.Spent:
 		d.Action, d.Incarnation = ActionWriteMarker, f.Record.Incarnation+1
 	case f.Record.Expired:
 		d.Action = ActionWriteMarker

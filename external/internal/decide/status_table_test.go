@@ -60,6 +60,7 @@ func words(change ...func(*Texts)) Texts {
 	return t
 }
 
+func following(t *Texts)             { t.Operation, t.Limit = `operation "op-1"`, "1h" }
 func granting(g Grant) func(*Texts)  { return func(t *Texts) { t.Grant = g } }
 func called(s string) func(*Texts)   { return func(t *Texts) { t.Resource = s } }
 func saying(s string) func(*Texts)   { return func(t *Texts) { t.Error = s } }
@@ -124,8 +125,9 @@ func beginnings(nothing func(*Facts)) []situation {
 		{"the API assigned an id of its own", of(troubled(TroubleGiven)), words(func(t *Texts) { t.ID, t.Named = "i-0b1c", "orders" })},
 		{"a create request may still take effect", of(missing, creation(CreationPossible), since(time.Second)), words()},
 		{"created, and not visible yet", of(missing, creation(CreationCalled), since(time.Second)), words()},
-		{"an operation is in progress", of(op(OpRunning, ActionCreate), polled), words()},
-		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate)), words()},
+		{"an operation is in progress", of(op(OpRunning, ActionCreate), polled), words(following)},
+		{"the object is being deleted, and the API is still creating the resource", of(deleting, missing, op(OpRunning, ActionCreate), polled), words(following)},
+		{"the operation is past its deadline", of(op(OpOverdue, ActionCreate), polled), words(following)},
 		{"the operator was killed during a create: it observes by name", of(unsure, notObserved), words()},
 		{"the answer to a create was lost: it searches for the mark", of(byMark, unsure, unknownID), words()},
 		{"several resources carry the mark", of(byMark, unsure, unknownID, found(FoundMany)), words(func(t *Texts) { t.Found = `: "i-1" and "i-2"` })},

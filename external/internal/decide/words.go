@@ -20,6 +20,8 @@ type Texts struct {
 	// PublishError is why the connection details could not be published. Lost is where one is missing:
 	// `Secret shop/orders has no key "token"`.
 	PublishError, Lost string
+	// Operation names an operation that is running: `operation "op-1"`. Limit is how long it may take.
+	Operation, Limit string
 	// Found are the ids of several resources with the mark: `: "i-1" and "i-2"`.
 	Found string
 	// Shut is why the external API is not called for now.
@@ -246,9 +248,9 @@ func (t Texts) change(d Decision, f Facts) string {
 		}
 		return t.restless(f)
 	case ReasonUpdating:
-		return "updating " + t.Resource + t.listed()
+		return "updating " + t.Resource + t.by(d) + t.listed()
 	case ReasonRecreating:
-		return "recreating " + t.Resource + t.listed()
+		return "recreating " + t.Resource + t.by(d) + t.listed()
 	default:
 	}
 	if d.Row == 25 && t.Refusal != "" && f.Refused != ActionNone {
@@ -349,7 +351,7 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonObserving:
 		return "observing " + t.Resource
 	case ReasonCreating:
-		return "creating " + t.Resource
+		return "creating " + t.Resource + t.by(d)
 	case ReasonRecreatedAfterLoss:
 		return "recreating " + t.Resource + ", which was deleted outside the operator"
 	case ReasonMissingAfterRestart:
@@ -361,13 +363,16 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonVerifying:
 		return t.verifying(d, f)
 	case ReasonDeleting:
-		return "deleting " + t.Resource
+		if d.Row == 6 && f.Op.Of != ActionDelete {
+			return fmt.Sprintf("%s is deleted when its %s ends (%s)", t.Resource, nounOf(f.Op.Of), t.Operation)
+		}
+		return "deleting " + t.Resource + t.by(d)
 	case ReasonExternalDeletion:
 		return t.Resource + " is being deleted outside the operator; it will be recreated"
 	case ReasonExternalFailed, ReasonDegraded:
 		return t.unhealthy(d, f)
 	case ReasonTimeout:
-		return "an operation on " + t.Resource + " exceeded its deadline; retrying"
+		return fmt.Sprintf("the %s of %s takes longer than %s (%s); waiting until it ends", nounOf(f.Op.Of), t.Resource, t.Limit, t.Operation)
 	case ReasonOrphaned:
 		return t.Resource + " is kept, as the deletion policy or the permissions require"
 	case ReasonNeverCreated:
@@ -377,6 +382,26 @@ func (t Texts) progress(d Decision, f Facts) string {
 	default:
 	}
 	return ""
+}
+
+// nounOf is what an operation does.
+func nounOf(a Action) string {
+	switch a {
+	case ActionCreate:
+		return "creation"
+	case ActionDelete:
+		return "deletion"
+	default:
+	}
+	return a.String()
+}
+
+// by names the operation that is being followed.
+func (t Texts) by(d Decision) string {
+	if d.Row != 6 || t.Operation == "" {
+		return ""
+	}
+	return " (" + t.Operation + ")"
 }
 
 // verifying is about a resource of which nothing can be said yet.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -23,6 +24,8 @@ type caller struct {
 	refused string
 	// created reports whether this pass created the resource, or may have.
 	created bool
+	// pollAfter is when to ask about the operation that goes on, as the API suggests; 0 if it does not.
+	pollAfter time.Duration
 }
 
 // call makes one call of the external API and turns its answer into facts.
@@ -42,6 +45,10 @@ func (p *caller) call(ctx context.Context, d decide.Decision) {
 		p.unmark(ctx)
 	case decide.ActionFindOwned:
 		p.find(ctx)
+	case decide.ActionPoll:
+		p.poll(ctx)
+	case decide.ActionCancel:
+		p.cancel(ctx)
 	default:
 	}
 }
@@ -130,7 +137,7 @@ func endedCall(a decide.Action) answer {
 func (e *Engine) explain(err error, a decide.Action, secrets []string) answer {
 	c := classify(err, e.driver.Errors, a.Mutates())
 	c.text = hide(c.text, secrets)
-	if c.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark) {
+	if c.absent && (a == decide.ActionObserve || a == decide.ActionDelete || a == decide.ActionUnmark || a == decide.ActionPoll) {
 		return answer{absent: true}
 	}
 	if c.crash, _ = errors.AsType[*guard.PanicError](err); c.crash != nil && len(secrets) > 0 {
@@ -184,7 +191,7 @@ func answerKindOf(a decide.Action, failure *classification) answerKind {
 		return answerWorks
 	case decide.ClassUnknown, decide.ClassTransient, decide.ClassAmbiguous:
 	}
-	if a == decide.ActionObserve && failure.crash == nil {
+	if (a == decide.ActionObserve || a == decide.ActionPoll) && failure.crash == nil {
 		return answerUnreachable
 	}
 	return answerNothing
@@ -220,6 +227,10 @@ func methodOf(a decide.Action) string {
 		return "Unmark"
 	case decide.ActionFindOwned:
 		return "Find"
+	case decide.ActionPoll:
+		return "Poll"
+	case decide.ActionCancel:
+		return "Cancel"
 	default:
 		return a.String()
 	}
@@ -267,21 +278,21 @@ func (p *caller) create(ctx context.Context) {
 	}
 	brought := &handed{}
 	p.track.createBegins(time.Now())
-	given := &assigned{incarnation: p.record.Incarnation}
-	p.track.given = given
-	compare := p.comparer()
+	given, compare := p.expect(record.CallCreate), p.comparer()
 	var got returnedState
+	var after time.Duration
 	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Create(ctx, r)
-		if given.take(known, response.ID); err == nil {
-			err = p.e.fitAssigned(response.ID)
+		if given.take(known, response.ID); err != nil {
+			return err
 		}
-		if err == nil {
-			brought.take(response.Details)
-			got = returned(compare, obj, response.Observed)
+		brought.take(response.Details)
+		got, after = returned(compare, obj, response.Observed), response.Operation.After
+		if got.flaw = cmp.Or(p.e.accept(given, response.Operation), got.flaw); given.begins() {
+			return nil
 		}
-		return err
+		return p.e.fitAssigned(response.ID)
 	})
 	p.track.createAnswered(p.facts.Last.Failed, class, time.Now())
 	if p.facts.Last.Failed && decide.NoEffect(class) {
@@ -292,6 +303,7 @@ func (p *caller) create(ctx context.Context) {
 		p.handOver(ctx, true)
 	}
 	if !p.facts.Last.Failed { // an abandoned call may still write got
+		p.begun(after)
 		p.answered(ctx, got)
 	}
 }
@@ -302,23 +314,24 @@ func (p *caller) update(ctx context.Context) {
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
 	driver, r := &p.e.driver, p.request()
 	r.Have, r.Changes, r.Passwords = p.seen.Have, wanted, p.passwords
-	given := &assigned{incarnation: p.record.Incarnation}
-	p.track.given = given
-	compare := p.comparer()
+	given, compare := p.expect(record.CallUpdate), p.comparer()
 	var got returnedState
+	var after time.Duration
 	p.change(ctx, decide.ActionUpdate, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Update(ctx, r)
-		given.take(r.ID, response.ID)
-		if err == nil {
-			got = returned(compare, obj, response.Observed)
+		if given.take(r.ID, response.ID); err == nil {
+			got, after = returned(compare, obj, response.Observed), response.Operation.After
+			got.flaw = cmp.Or(p.e.accept(given, response.Operation), got.flaw)
 		}
 		return err
 	})
 	if p.facts.Last.Failed {
 		return
 	}
-	p.track.updateAnswered(p.obj.GetGeneration(), hash)
+	if p.track.followed.hash = hash; !p.begun(after) {
+		p.track.updateAnswered(p.obj.GetGeneration(), hash)
+	}
 	p.track.changing = wanted.With(change.InPlace).String()
 	p.repaired(wanted.With(change.InPlace))
 	p.track.wish = p.wanted
@@ -333,11 +346,16 @@ func (p *caller) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
 	wanted := p.changes
 	driver, r := &p.e.driver, p.request()
+	given := p.expect(record.CallDelete)
 	var got returnedState
+	var after time.Duration
 	p.change(ctx, decide.ActionDelete, func(ctx context.Context, obj Object) error {
 		r.Object = obj
 		response, err := driver.Delete(ctx, r)
-		if response.Gone && err == nil {
+		if err == nil {
+			got.flaw, after = p.e.accept(given, response.Operation), response.Operation.After
+		}
+		if response.Gone && err == nil && !given.begins() {
 			got.state = &state{Observation: missing()}
 		}
 		return err
@@ -350,6 +368,7 @@ func (p *caller) remove(ctx context.Context) {
 		if got.state != nil {
 			p.track.answeredGone()
 		}
+		p.begun(after)
 		p.answered(ctx, got)
 	}
 }
@@ -439,10 +458,10 @@ func (p *caller) note(ctx context.Context, a decide.Action) error {
 	switch a {
 	case decide.ActionObserve:
 		return p.pin(ctx)
-	case decide.ActionUpdate:
-		return p.keepGiven(ctx)
+	case decide.ActionUpdate, decide.ActionDelete, decide.ActionPoll:
+		return p.keepAssigned(ctx)
 	case decide.ActionCreate:
-		return errors.Join(p.keepGiven(ctx), p.withdraw(ctx))
+		return errors.Join(p.keepAssigned(ctx), p.withdraw(ctx))
 	default:
 		return nil
 	}

@@ -44,6 +44,8 @@ type Driver struct {
 	DependsOn    func(Object) []Dependency
 	Connection   func(Object) Connection
 	Find         func(context.Context, Request) ([]Found, error)
+	Poll         func(context.Context, Request) (Polled, error)
+	Cancel       func(context.Context, Request) error
 
 	Errors Errors
 }
@@ -57,7 +59,7 @@ type Errors struct {
 }
 
 // Request is the input of a call of the external API. Mark is set for Create, Mark and Find; Have and
-// Changes for Update; Passwords for Create and Update; Token for Create.
+// Changes for Update; Passwords for Create and Update; Token for Create; Operation for Poll and Cancel.
 type Request struct {
 	Client      any
 	Object      Object
@@ -68,6 +70,7 @@ type Request struct {
 	Changes     change.List
 	Passwords   map[string]string
 	Token       string
+	Operation   string
 }
 
 // Found is a resource that was found by its mark.
@@ -86,6 +89,8 @@ type Response struct {
 	Gone bool
 	// Details are connection details that only this answer has.
 	Details map[string][]byte
+	// Operation is what goes on after the answer.
+	Operation Operation
 }
 
 // Observation is what one read of an external resource showed.
@@ -124,6 +129,7 @@ type Options struct {
 	Connector *Connector
 
 	DriftInterval, CallDeadline, CreateGrace time.Duration
+	OperationDeadline                        time.Duration
 	UniqueNames, MarkLater, Unmarked         bool
 	AssignedIDs, Tokens                      bool
 	Limits                                   Limits

@@ -37,6 +37,7 @@ func (p *reporter) texts() decide.Texts {
 	if p.settings.pause != decide.PauseNone {
 		t.Paused = decide.PausedText(p.settings.pause, p.settings.until)
 	}
+	p.operationTexts(&t)
 	p.ownership(&t)
 	return t
 }

@@ -200,6 +200,8 @@ type storing struct {
 	details map[string][]byte
 	// given: the resource has the passwords of this pass.
 	given bool
+	// taken: the resource does not have them after all.
+	taken bool
 	// create reports whether the next call creates the resource of the present incarnation, for the first time or again.
 	create bool
 }
@@ -297,6 +299,9 @@ func (p *publishing) fill(to *destination, is outlet, s storing) (changed bool) 
 		changed = setAnnotation(is, api.AnnotationPasswords, seal) || changed
 		p.track.outputs.sealed = seal
 	}
+	if s.taken {
+		changed = setAnnotation(is, api.AnnotationPasswords, "") || changed
+	}
 	return changed
 }
 
@@ -392,6 +397,13 @@ func (p *publishing) handOverLate(ctx context.Context) {
 	}
 	if _, err := p.destination(); err == nil {
 		p.handOver(ctx, false)
+	}
+}
+
+// takeBackPasswords makes durable that the resource does not have the passwords that it was to get.
+func (p *publishing) takeBackPasswords(ctx context.Context) {
+	if err := p.store(ctx, storing{taken: true}); err != nil {
+		p.failedToPublish(err)
 	}
 }
 

@@ -89,7 +89,7 @@ func (p *pass) load(ctx context.Context) error {
 		p.track.meet(p.record, time.Now(), p.e.settled())
 	}
 	p.handOverLate(ctx)
-	if err := p.keepGiven(ctx); err != nil {
+	if err := p.keepAssigned(ctx); err != nil {
 		return err
 	}
 	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
@@ -119,7 +119,7 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 	case decide.ActionAdopt:
 		return p.adopt(ctx)
 	case decide.ActionObserve, decide.ActionCreate, decide.ActionUpdate, decide.ActionDelete, decide.ActionMark, decide.ActionUnmark,
-		decide.ActionFindOwned:
+		decide.ActionFindOwned, decide.ActionPoll, decide.ActionCancel:
 		if !p.admitted() || !p.connected(ctx) {
 			return nil
 		}
@@ -135,8 +135,7 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 			p.classify()
 		}
 		return nil
-	case decide.ActionPoll, decide.ActionCancel, decide.ActionPrepareDelete,
-		decide.ActionNone, decide.ActionRemoveFinalizer, decide.ActionStop:
+	case decide.ActionPrepareDelete, decide.ActionNone, decide.ActionRemoveFinalizer, decide.ActionStop:
 	}
 	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
 }

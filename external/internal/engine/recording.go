@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -58,20 +57,38 @@ func (p *recording) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// keepGiven makes durable the identity that the API assigned: it is the only way to find the
-// resource again.
-func (p *recording) keepGiven(ctx context.Context) error {
-	id := p.track.given.of()
-	if id == "" || p.record.Given == id || !p.record.Exists() || p.track.given.incarnation != p.record.Incarnation {
+// keepAssigned makes durable the identities that the API assigned: of the resource, the only way to find it again, and of
+// the operation that goes on. An operation that succeeded is dropped.
+func (p *recording) keepAssigned(ctx context.Context) error {
+	r, given := p.record, p.track.given
+	if !r.Exists() {
 		return nil
 	}
-	r := p.record
-	r.Given = id
-	if err := p.rewrite(ctx, r); err != nil {
-		return fmt.Errorf("record the id %q, which the API assigned: %w", id, err)
+	var begun *record.Operation
+	if given != nil && given.incarnation == r.Incarnation {
+		r.Given = cmp.Or(given.of(), r.Given)
+		if begun = given.operation.Load(); begun != nil {
+			r.Operation = *begun
+		}
 	}
-	if !p.e.options.AssignedIDs || p.facts.Seen.Source != decide.SourceAnswer { // otherwise it was returned with the id
-		p.facts.Seen = decide.Seen{}
+	f := &p.track.followed
+	if begun != nil && !f.ended.Is(*begun) {
+		f.failure = nil
+	}
+	if f.failure == nil && f.ended.Is(r.Operation) && !p.facts.Deleting {
+		r.Operation = record.Operation{}
+	}
+	if r != p.record {
+		known := p.record.Given
+		if err := p.rewrite(ctx, r); err != nil {
+			return fmt.Errorf("record what the API calls the resource (%q) and the operation (%q): %w", r.Given, r.Operation.ID, err)
+		}
+		if r.Given != known && (!p.e.options.AssignedIDs || p.facts.Seen.Source != decide.SourceAnswer) { // otherwise it was returned with the id
+			p.facts.Seen = decide.Seen{}
+		}
+	}
+	if begun != nil && !p.run.Vanished() { // nothing can be written to an object that is gone
+		given.operation.CompareAndSwap(begun, nil)
 	}
 	return nil
 }
@@ -148,27 +165,4 @@ func (p *recording) persist(ctx context.Context, value string) error {
 func (e *Engine) putBack(known record.Record) string {
 	return fmt.Sprintf("annotation %s was removed; without it the operator loses track of %s %q, so it was restored",
 		api.AnnotationExternal, strings.ToLower(e.kind), plain.Text(cmp.Or(known.Given, known.ID)))
-}
-
-// assigned is the identity that the API assigned in the answer to a create, or to an update that
-// replaced the resource, even if the answer comes after the call was abandoned.
-type assigned struct {
-	id atomic.Pointer[string]
-	// incarnation is the one that has it.
-	incarnation int64
-}
-
-// take notes the identity in the answer to a call about the external resource called name.
-func (a *assigned) take(name, id string) {
-	if id != "" && id != name {
-		a.id.Store(&id)
-	}
-}
-
-// of returns the identity that was assigned; empty if none was.
-func (a *assigned) of() string {
-	if a == nil || a.id.Load() == nil {
-		return ""
-	}
-	return *a.id.Load()
 }

@@ -34,7 +34,7 @@ func observed(id, word string, incarnation int64) *api.ExternalObservation {
 // nothing yet, and what ends the pass is in its report.
 func (p *reporter) announce(ctx context.Context, d decide.Decision) error {
 	reported := d.Action == decide.ActionNone || d.Action == decide.ActionStop
-	if d.State != "" && d.Action != decide.ActionObserve && d.Action != decide.ActionConfirm && !reported {
+	if d.State != "" && d.Action != decide.ActionObserve && d.Action != decide.ActionPoll && d.Action != decide.ActionConfirm && !reported {
 		t := p.texts()
 		p.run.SetState(string(d.State), t.Reason(d), t.Message(d, p.facts))
 	}
@@ -203,7 +203,7 @@ func (p *reporter) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 func (p *reporter) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
 	most := cmp.Or(p.e.DriftInterval(), mostPoll)
-	for _, hint := range []time.Duration{p.last.after(), p.seen.PollAfter} {
+	for _, hint := range []time.Duration{p.last.after(), p.pollAfter, p.seen.PollAfter} {
 		if hint > 0 {
 			least := soonest(p.track.polls)
 			return bounded(hint, least, max(most, least))

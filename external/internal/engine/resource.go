@@ -58,6 +58,7 @@ func (p *resource) gather() decide.Facts {
 	}
 	p.track.facts(f, now)
 	p.gatherRecord()
+	p.gatherOperation()
 	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
 	f.Unconfirmed = p.track.unconfirmed(p.obj.GetGeneration())
 	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.ToRemove().Hash())
@@ -111,7 +112,7 @@ func (p *resource) know(ctx context.Context, s state, from decide.Source) {
 // and logs what is wrong with it.
 func (p *resource) answered(ctx context.Context, a returnedState) {
 	if a.flaw != nil {
-		p.run.Log().Error(a.flaw, "Observed in the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
+		p.run.Log().Error(a.flaw, "a part of the driver's response cannot be used; the resource is observed instead", "driver", p.e.driver.Type)
 	}
 	if a.state == nil {
 		return

@@ -33,8 +33,10 @@ type track struct {
 	creation decide.Creation
 	// doubtful reports whether a create was refused for a reason other than a name conflict.
 	doubtful bool
-	// given is the identity that the API assigned in the last create or update; nil before any.
+	// given are the identities that the API assigned in the answer to the last change; nil before any.
 	given *assigned
+	// followed is what is known of operations.
+	followed followed
 	// called is when a create was, or may have been, called.
 	called time.Time
 	// doubt is when a create of unknown outcome was, or may have been, called, so that its effect
@@ -218,7 +220,7 @@ func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 // wroteMarker notes that m is durable for an incarnation.
 func (t *track) wroteMarker(m record.Marker, incarnation int64) {
 	if incarnation != t.incarnation {
-		t.creation, t.called, t.deleteAccepted, t.doubtful = decide.CreationNone, time.Time{}, false, false
+		t.creation, t.called, t.deleteAccepted, t.doubtful, t.followed = decide.CreationNone, time.Time{}, false, false, followed{}
 	}
 	t.marker, t.incarnation, t.fresh = m, incarnation, true
 }
@@ -276,6 +278,20 @@ func (t *track) createAnswered(failed bool, c decide.Class, now time.Time) {
 func (t *track) createHangs(now time.Time) {
 	t.createBegins(now)
 	t.before = nil
+}
+
+// createDone notes that the operation has succeeded that was to create the resource.
+func (t *track) createDone(now time.Time) {
+	t.creation, t.called, t.doubt, t.gone = max(t.creation, decide.CreationCalled), now, time.Time{}, false
+}
+
+// createFailed notes that the operation has failed that was to create the resource. Something may be left of it, unless
+// nothing shows.
+func (t *track) createFailed(now time.Time, nothing bool) {
+	t.creation, t.called, t.doubt, t.deleteAccepted, t.before = decide.CreationPossible, now, now, false, nil
+	if nothing {
+		t.creation, t.doubt = decide.CreationRefused, time.Time{}
+	}
 }
 
 // takeBack notes the outcome of a call that had been abandoned.
@@ -367,7 +383,7 @@ func (t *track) markAnswered(generation int64, now time.Time) {
 // inSync notes that the resource matches the spec of a generation, and forgets failed attempts to
 // get there.
 func (t *track) inSync(generation int64, from decide.Source) {
-	t.refusal, t.changing, t.tried = refusal{}, "", generation
+	t.refusal, t.changing, t.tried, t.followed.failure = refusal{}, "", generation, nil
 	if from == decide.SourceRead { // an answer may only echo the request
 		t.updates, t.futile = updateCount{}, futileCount{}
 	}

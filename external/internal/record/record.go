@@ -43,10 +43,39 @@ type Record struct {
 	// AdoptedUnmarked; empty if we created it. It grants nothing that the adoption policy would
 	// not grant now.
 	Adopted string `json:"adopted,omitempty"`
+	// Operation is the last change of the resource that the API has not done at once. It stays if it
+	// failed, until another change replaces it.
+	Operation Operation `json:"op,omitzero"`
 	// Where the record was written. A record that names another place arrived with a copy or a
 	// restore. Empty means that the place was not known then.
 	Place
 }
+
+// Operation is a change that the API has accepted and can be asked about. The zero value means that
+// there is none.
+type Operation struct {
+	// ID is what the API calls it.
+	ID string `json:"id"`
+	// Call is the kind of change.
+	Call Call `json:"call"`
+	// At is when the API accepted it.
+	At time.Time `json:"at"`
+	// Generation is the generation of the object for which it was asked.
+	Generation int64 `json:"gen"`
+}
+
+// Is reports whether o and other are the same operation.
+func (o Operation) Is(other Operation) bool { return o.ID == other.ID && o.At.Equal(other.At) }
+
+// Call is a kind of change of a resource.
+type Call string
+
+// The changes that may go on in an operation.
+const (
+	CallCreate Call = "create"
+	CallUpdate Call = "update"
+	CallDelete Call = "delete"
+)
 
 // Place is where a record was written.
 type Place struct {
@@ -95,11 +124,11 @@ func AdoptedFrom(found map[string]string) string {
 	return AdoptedUnmarked
 }
 
-// longestRecord bounds the annotation; an id is the only part that can grow.
-const longestRecord = 4096
+// longestRecord bounds the annotation; ids are the only parts that can grow.
+const longestRecord = 8192
 
-// LongestID bounds the identity in it.
-const LongestID = longestRecord / 2
+// LongestID bounds the identity in it, and that of an operation, which some APIs call by a signed URL.
+const LongestID = longestRecord / 4
 
 // Exists reports whether a create was ever prepared.
 func (r Record) Exists() bool { return r.Incarnation > 0 }
@@ -139,7 +168,7 @@ func (r Record) Encode() (string, error) {
 	if err := r.check(); err != nil {
 		return "", fmt.Errorf("encode the record of an external resource: %w", err)
 	}
-	r.Create.At, r.Since, r.Done = r.Create.At.UTC(), r.Since.UTC(), r.Done.UTC()
+	r.Create.At, r.Since, r.Done, r.Operation.At = r.Create.At.UTC(), r.Since.UTC(), r.Done.UTC(), r.Operation.At.UTC()
 	b, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("encode the record of an external resource: %w", err)
@@ -220,11 +249,28 @@ func (r Record) check() error {
 		return errors.New("it does not say who prepared the creation")
 	case !utf8.ValidString(r.ID) || len(r.ID) > LongestID:
 		return errors.New("its id is no usable text")
-	case !utf8.ValidString(r.Given) || len(r.Given) > longestRecord/4:
+	case !utf8.ValidString(r.Given) || len(r.Given) > LongestID/2:
 		return errors.New("its given id is no usable text")
+	}
+	return r.Operation.check()
+}
+
+func (o Operation) check() error {
+	switch {
+	case o == Operation{}:
+		return nil
+	case o.ID == "" || !FitsOperation(o.ID):
+		return errors.New("the id of its operation is no usable text")
+	case o.Call != CallCreate && o.Call != CallUpdate && o.Call != CallDelete:
+		return fmt.Errorf("its operation is a %q, not a create, update or delete", o.Call)
+	case o.At.IsZero():
+		return errors.New("it does not say when its operation began")
 	}
 	return nil
 }
+
+// FitsOperation reports whether a record can have an operation that the API calls id.
+func FitsOperation(id string) bool { return utf8.ValidString(id) && len(id) <= LongestID }
 
 // Recorded is how far a creation is recorded.
 type Recorded uint8

@@ -36,25 +36,41 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+func withOperation(call, id, at string) string {
+	return strings.TrimSuffix(encoded, "}") + `,"op":{"id":"` + id + `","call":"` + call + `","at":"` + at + `","gen":1}}`
+}
+
+func TestRecordWithOperation(t *testing.T) {
+	r := aRecord()
+	r.Operation = Operation{ID: "op-1", Call: CallUpdate, At: time.Date(2026, 1, 5, 10, 11, 12, 0, time.UTC), Generation: 3}
+	back, value, err := Settle(r)
+	if err != nil || back != r {
+		t.Errorf("%s was read back as %+v, %v", value, back, err)
+	}
+}
+
 func TestCorruptRecords(t *testing.T) {
 	tests := map[string]struct{ why, value, says string }{
-		"cut off":          {"", encoded[:40], "cut off"},
-		"no JSON":          {"", "{inc:1}", "no JSON at byte"},
-		"two":              {"", encoded + encoded, "something follows"},
-		"unknown field":    {"written by a newer version", strings.Replace(encoded, `"id"`, `"x":1,"id"`, 1), "not as trimtab writes it"},
-		"no incarnation":   {"", strings.Replace(encoded, `"inc":1`, `"inc":0`, 1), "less than 1"},
-		"negative":         {"", strings.Replace(encoded, `"inc":1`, `"inc":-3`, 1), "less than 1"},
-		"no uid":           {"", strings.Replace(encoded, `"u1"`, `""`, 1), "names no object"},
-		"no time":          {"", strings.Replace(encoded, "2026-01-05T10:11:12.131415Z", "0001-01-01T00:00:00Z", 1), "when the creation"},
-		"not a time":       {"", strings.Replace(encoded, "2026-01-05", "soon", 1), "not as trimtab writes it"},
-		"nobody":           {"", strings.Replace(encoded, `"pod"`, `""`, 1), "who prepared"},
-		"text for number":  {"", strings.Replace(encoded, `"inc":1`, `"inc":"1"`, 1), `field "inc"`},
-		"a list":           {"", `[]`, "holds a array"},
-		"null":             {"", `null`, "less than 1"},
-		"blanks":           {"edited by hand", " " + encoded, "not as trimtab writes it"},
-		"upper-case field": {"JSON in Go is not particular", strings.Replace(encoded, `"uid"`, `"UID"`, 1), "not as trimtab writes it"},
-		"field twice":      {"which one holds?", strings.Replace(encoded, `"inc":1`, `"inc":1,"inc":2`, 1), "not as trimtab writes it"},
-		"huge":             {"", strings.Replace(encoded, "orders", strings.Repeat("x", 5000), 1), "longer than"},
+		"cut off":           {"", encoded[:40], "cut off"},
+		"no JSON":           {"", "{inc:1}", "no JSON at byte"},
+		"two":               {"", encoded + encoded, "something follows"},
+		"unknown field":     {"written by a newer version", strings.Replace(encoded, `"id"`, `"x":1,"id"`, 1), "not as trimtab writes it"},
+		"no incarnation":    {"", strings.Replace(encoded, `"inc":1`, `"inc":0`, 1), "less than 1"},
+		"negative":          {"", strings.Replace(encoded, `"inc":1`, `"inc":-3`, 1), "less than 1"},
+		"no uid":            {"", strings.Replace(encoded, `"u1"`, `""`, 1), "names no object"},
+		"no time":           {"", strings.Replace(encoded, "2026-01-05T10:11:12.131415Z", "0001-01-01T00:00:00Z", 1), "when the creation"},
+		"not a time":        {"", strings.Replace(encoded, "2026-01-05", "soon", 1), "not as trimtab writes it"},
+		"nobody":            {"", strings.Replace(encoded, `"pod"`, `""`, 1), "who prepared"},
+		"text for number":   {"", strings.Replace(encoded, `"inc":1`, `"inc":"1"`, 1), `field "inc"`},
+		"a list":            {"", `[]`, "holds a array"},
+		"null":              {"", `null`, "less than 1"},
+		"blanks":            {"edited by hand", " " + encoded, "not as trimtab writes it"},
+		"upper-case field":  {"JSON in Go is not particular", strings.Replace(encoded, `"uid"`, `"UID"`, 1), "not as trimtab writes it"},
+		"field twice":       {"which one holds?", strings.Replace(encoded, `"inc":1`, `"inc":1,"inc":2`, 1), "not as trimtab writes it"},
+		"huge":              {"", strings.Replace(encoded, "orders", strings.Repeat("x", 9000), 1), "longer than"},
+		"operation of what": {"", withOperation("merge", "op-1", "2026-01-05T10:11:12Z"), "not a create, update or delete"},
+		"operation without": {"an id", withOperation("create", "", "2026-01-05T10:11:12Z"), "the id of its operation"},
+		"operation since":   {"", withOperation("create", "op-1", "0001-01-01T00:00:00Z"), "when its operation began"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]

@@ -65,6 +65,9 @@ type Cloud struct {
 	// lets deletions be accepted and do nothing.
 	slow            time.Duration
 	terse, stubborn bool
+	// operations are those of all time, in the order in which they began; takes is how long they take.
+	operations []Operation
+	takes      time.Duration
 	// belongs is the object that all marked items are for; empty if their marks name it.
 	belongs string
 }
@@ -81,7 +84,7 @@ func (c *Cloud) Clone() fault.ExternalAPI {
 	// The tags of an item are replaced, never changed.
 	return &Cloud{
 		items: maps.Clone(c.items), made: maps.Clone(c.made), until: c.until, answer: c.answer, after: c.after, patience: c.patience, banned: c.banned,
-		slow: c.slow, terse: c.terse, stubborn: c.stubborn, belongs: c.belongs,
+		operations: slices.Clone(c.operations), takes: c.takes, slow: c.slow, terse: c.terse, stubborn: c.stubborn, belongs: c.belongs,
 	}
 }
 
@@ -90,6 +93,7 @@ func (c *Cloud) Clone() fault.ExternalAPI {
 func (c *Cloud) Resources() []fault.Resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.work()
 	var all []fault.Resource
 	for name := range c.items {
 		if i, exists := c.item(name); exists {
@@ -205,7 +209,8 @@ func (c *Cloud) Leave(lasts time.Duration, patience int) {
 }
 
 // Handler serves GET, POST, PUT and DELETE of /items/NAME, and PUT of /items/NAME/tags. A POST of /items/ gets a new id,
-// unless there is an item of the same idempotency key; a GET of /items/ lists all items.
+// unless there is an item of the same idempotency key; a GET of /items/ lists all items. After [Cloud.WorkSlowly], changes
+// of items are answered with an [Operation], which GET of /operations/ID returns.
 func (c *Cloud) Handler() http.Handler { return http.HandlerFunc(c.serve) }
 
 func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
@@ -216,6 +221,7 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.work()
 	if time.Now().Before(c.until) {
 		c.patience--
 		c.banned = c.banned || c.patience < 0
@@ -226,6 +232,9 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body.madeFor, body.token = r.Header.Get(MadeFor), r.Header.Get(Token)
+	if c.answerOperation(w, r, body) {
+		return
+	}
 	if r.URL.Path == "/items/" {
 		c.collection(w, r.Method, body)
 		return

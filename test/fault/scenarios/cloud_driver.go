@@ -2,11 +2,13 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -103,7 +105,8 @@ func (c *cloudClient) send(ctx context.Context, method, path string, header http
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://cloud/items/"+c.account+path, bytes.NewReader(body))
+	path = cmp.Or(rooted(path), "/items/"+c.account+path)
+	request, err := http.NewRequestWithContext(ctx, method, "http://cloud"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -121,6 +124,14 @@ func (c *cloudClient) send(ctx context.Context, method, path string, header http
 		return nil
 	}
 	return json.NewDecoder(response.Body).Decode(out)
+}
+
+// rooted is a path that begins at the root; empty if it begins at the items.
+func rooted(path string) string {
+	if strings.HasPrefix(path, "/operations/") {
+		return path
+	}
+	return ""
 }
 
 // cloudError is the cloud's refusal.

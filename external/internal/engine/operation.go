@@ -1,0 +1,343 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+)
+
+// Operation is a change that goes on after its call was answered.
+type Operation struct {
+	// ID is what the API calls it; empty if there is none.
+	ID string
+	// After is when to ask about it first; 0 if the API does not say.
+	After time.Duration
+}
+
+// Polled is what the API says about an operation.
+type Polled struct {
+	// Done reports whether it has ended, Err why it failed.
+	Done bool
+	Err  error
+	// ID is the identity that the API assigned to the resource, as in [Response].
+	ID       string
+	Observed *Observation
+	Details  map[string][]byte
+	// After is when to ask again; 0 if the API does not say.
+	After time.Duration
+}
+
+// assigned are the identities that an answer has: of the resource, and of the operation that goes on. The answer may come
+// after the call was abandoned.
+type assigned struct {
+	id atomic.Pointer[string]
+	// operation is that of an accepted change, the zero value if the API has done it; nil before it is accepted, and
+	// once it is recorded.
+	operation atomic.Pointer[record.Operation]
+	// incarnation is the one that has them; generation is the one that the change is for.
+	incarnation, generation int64
+	call                    record.Call
+}
+
+// expect returns what takes in the identities of the answer to a call.
+func (p *recording) expect(call record.Call) *assigned {
+	p.track.given = &assigned{incarnation: p.record.Incarnation, generation: p.obj.GetGeneration(), call: call}
+	return p.track.given
+}
+
+// take notes the identity in the answer to a call about the external resource called name.
+func (a *assigned) take(name, id string) {
+	if id != "" && id != name {
+		a.id.Store(&id)
+	}
+}
+
+// of returns the identity that was assigned; empty if none was.
+func (a *assigned) of() string {
+	if a == nil || a.id.Load() == nil {
+		return ""
+	}
+	return *a.id.Load()
+}
+
+// accept notes that the API accepted the change. An operation that cannot be followed counts as none, so that the resource
+// is observed; the error says why.
+func (e *Engine) accept(a *assigned, o Operation) error {
+	var flaw error
+	switch {
+	case o.ID == "":
+	case e.driver.Poll == nil:
+		flaw = fmt.Errorf("the driver returned an operation, but has no method Poll; this is a bug in %s", e.driver.Type)
+	case !record.FitsOperation(o.ID):
+		flaw = fmt.Errorf("the driver returned an operation whose id has %d bytes, more than the %d that can be recorded, or is no text", len(o.ID), record.LongestID)
+	default:
+		a.operation.Store(&record.Operation{ID: o.ID, Call: a.call, At: time.Now().UTC(), Generation: a.generation})
+		return nil
+	}
+	a.operation.Store(&record.Operation{})
+	return flaw
+}
+
+// followed is what this process knows of operations on one resource.
+type followed struct {
+	// ended is the last one that has ended, and failure why it failed; nil if it did not.
+	ended   record.Operation
+	failure *classification
+	// canceled is the last one that the API has agreed to cancel.
+	canceled record.Operation
+	// hash identifies the differences that an update in progress is to remove.
+	hash string
+	// spent reports whether the creation of the present incarnation failed after it had been accepted, and the API
+	// assigns ids.
+	spent bool
+}
+
+// running is the operation that goes on; the zero value if none does.
+func (p *recording) running() record.Operation {
+	if op := p.record.Operation; op.ID != "" && p.e.driver.Poll != nil && !p.track.followed.ended.Is(op) {
+		return op
+	}
+	return record.Operation{}
+}
+
+// gatherOperation gathers the facts about the operation that goes on.
+func (p *recording) gatherOperation() {
+	op, f := p.running(), &p.facts.Op
+	f.State, f.Of = decide.OpNone, callOf(op.Call)
+	f.Cancellable = p.e.driver.Cancel != nil && !p.track.followed.canceled.Is(op)
+	p.facts.Spent = p.track.followed.spent
+	if op.ID == "" {
+		return
+	}
+	f.State = decide.OpRunning
+	if limit := p.e.operationLimit(); limit > 0 && time.Since(op.At) > limit {
+		f.State = decide.OpOverdue
+	}
+}
+
+func callOf(c record.Call) decide.Action {
+	switch c {
+	case record.CallCreate:
+		return decide.ActionCreate
+	case record.CallUpdate:
+		return decide.ActionUpdate
+	case record.CallDelete:
+		return decide.ActionDelete
+	}
+	return decide.ActionNone
+}
+
+// operationLimit is how long an operation may take; 0 means for ever.
+func (e *Engine) operationLimit() time.Duration {
+	switch d := e.options.OperationDeadline; {
+	case d < 0:
+		return 0
+	case d == 0:
+		return time.Hour
+	default:
+		return d
+	}
+}
+
+// begins reports whether the answer began an operation.
+func (a *assigned) begins() bool {
+	op := a.operation.Load()
+	return op != nil && op.ID != ""
+}
+
+// begun takes in that an answer of this pass began an operation, if it did. Its result is not asked for at once.
+func (p *caller) begun(after time.Duration) bool {
+	if !p.track.given.begins() {
+		return false
+	}
+	p.facts.Op.Polled, p.pollAfter = true, after
+	return true
+}
+
+// poll asks about the operation that goes on.
+func (p *caller) poll(ctx context.Context) {
+	p.facts.Op.Polled = true
+	op := p.running()
+	var got Polled
+	var state returnedState
+	compare := p.comparer()
+	driver, r := &p.e.driver, p.request()
+	r.Operation = op.ID
+	p.ask(ctx, decide.ActionPoll, func(ctx context.Context, obj Object) (string, error) {
+		r.Object = obj
+		polled, err := driver.Poll(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		if got = polled; polled.Done && polled.Err == nil && op.Call != record.CallDelete {
+			state = returned(compare, obj, polled.Observed)
+		}
+		return polled.word(), nil
+	})
+	switch {
+	case p.facts.Last.Failed: // an abandoned call may still write to got
+	case p.last.absent:
+		p.lostSight(op)
+	case got.Err != nil:
+		p.takeID(got.ID)
+		p.failed(ctx, op, got.Err)
+	case got.Done:
+		p.takeID(got.ID)
+		p.done(ctx, op, got.Details, state)
+	default:
+		p.pollAfter = got.After
+	}
+}
+
+// word says how the operation is, for traces.
+func (g Polled) word() string {
+	switch {
+	case g.Err != nil:
+		return "failed"
+	case g.Done:
+		return "done"
+	}
+	return "running"
+}
+
+// takeID takes in the identity of the resource in the answer to a poll.
+func (p *caller) takeID(id string) {
+	if p.track.given == nil || p.track.given.incarnation != p.record.Incarnation {
+		p.expect("")
+	}
+	p.track.given.take(p.id, id)
+}
+
+// ended notes that an operation has ended. What it did is not done again in this pass: a read may lag behind.
+func (p *caller) ended(op record.Operation, why *classification) {
+	p.facts.Seen = decide.Seen{}
+	p.track.followed.ended, p.track.followed.failure = op, why
+	switch op.Call {
+	case record.CallCreate:
+		p.facts.Did.Create = true
+	case record.CallUpdate:
+		p.facts.Did.Update = true
+	case record.CallDelete:
+		p.facts.Did.Delete = true
+	}
+}
+
+// lostSight is about an operation that the API does not know any more: only an observation shows what it did.
+func (p *caller) lostSight(op record.Operation) {
+	p.ended(op, nil)
+	if op.Call == record.CallCreate {
+		p.track.createHangs(time.Now())
+	}
+}
+
+// done is about an operation that succeeded.
+func (p *caller) done(ctx context.Context, op record.Operation, details map[string][]byte, now returnedState) {
+	p.ended(op, nil)
+	switch op.Call {
+	case record.CallCreate:
+		p.track.createDone(time.Now())
+		if err := p.e.fitAssigned(p.track.given.of()); err != nil && p.id == "" {
+			p.run.Log().Error(err, "the operation is done, but its resource is not known")
+		}
+	case record.CallUpdate:
+		if hash := p.track.followed.hash; hash != "" && op.Generation == p.obj.GetGeneration() {
+			p.track.updateAnswered(op.Generation, hash)
+		}
+	case record.CallDelete:
+		p.track.deleteAnswered(false)
+	}
+	if _, err := p.destination(); len(details) > 0 && err == nil {
+		brought := &handed{}
+		brought.take(details)
+		p.track.outputs.handed = brought
+		p.handOver(ctx, false)
+	}
+	p.answered(ctx, now)
+}
+
+// failed is about an operation that failed: its call counts as failed, and the resource may be in any state.
+func (p *caller) failed(ctx context.Context, op record.Operation, cause error) {
+	c := classify(cause, p.e.driver.Errors, false)
+	c.text = hide(c.text, p.secrets())
+	for _, crash := range c.broken {
+		p.logPanic(crash)
+	}
+	if c.class == decide.ClassAmbiguous { // an operation that has ended is not
+		c.class = decide.ClassTransient
+	}
+	p.ended(op, &c)
+	of := callOf(op.Call)
+	if c.class == decide.ClassInvalid || c.class == decide.ClassTerminal {
+		b := p.basis()
+		b.generation = op.Generation
+		p.track.refuse(of, b, c.class, errors.New(c.text))
+	}
+	answer := decide.Answer{Of: of, Failed: true, Class: c.class}
+	if op.Call == record.CallCreate { // what is left of it is observed first
+		p.facts.Create, p.refused = answer, c.text
+		p.createFailed()
+		return
+	}
+	p.facts.Last, p.last.failure = answer, &c
+	if op.Call == record.CallDelete {
+		p.track.deleteAccepted = false
+	} else if p.hasPasswords() {
+		p.takeBackPasswords(ctx)
+	}
+}
+
+// createFailed notes that the operation failed that was to create the resource. Something may be left of it.
+func (p *caller) createFailed() {
+	assigned := p.e.options.AssignedIDs
+	unknown := assigned && p.id == "" && p.track.given.of() == "" && p.e.identity() != decide.IdentityMark
+	p.track.createFailed(time.Now(), unknown) // nothing could find what has no id
+	p.track.followed.spent = assigned
+}
+
+// cancel asks the API to end the operation that goes on.
+func (p *caller) cancel(ctx context.Context) {
+	p.facts.Did.Cancel = true
+	op := p.running()
+	driver, r := &p.e.driver, p.request()
+	r.Operation = op.ID
+	p.ask(ctx, decide.ActionCancel, func(ctx context.Context, obj Object) (string, error) {
+		r.Object = obj
+		return "ok", driver.Cancel(ctx, r)
+	})
+	if !p.facts.Last.Failed {
+		p.track.followed.canceled = op
+	}
+}
+
+// operationTexts are the texts about the operation that goes on.
+func (p *caller) operationTexts(t *decide.Texts) {
+	if op := p.running(); op.ID != "" {
+		t.Operation = fmt.Sprintf("operation %q", plain.Clip(plain.Text(op.ID), longestShownOperation))
+	}
+	t.Limit = shortDuration(p.e.operationLimit())
+	if p.track.followed.failure != nil && t.External == "" {
+		t.External = p.track.followed.failure.text
+	}
+}
+
+// longestShownOperation bounds, in bytes, the id of an operation in messages: some APIs call them by URLs.
+const longestShownOperation = 60
+
+// shortDuration is d without what is zero at its end.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
