@@ -67,6 +67,10 @@ const (
 	// chose "orphan".
 	AnnotationDeletion = "trimtab.dev/deletion"
 
+	// AnnotationInterval is how often the external resource is compared with the spec, give or take
+	// 10 %, instead of the interval of its kind: a duration of at least 1 s, such as "90s" or "12h".
+	AnnotationInterval = "trimtab.dev/interval"
+
 	// AnnotationEndpoint, set to the endpoint that the operator uses now, abandons an
 	// external resource that was created at another endpoint: it stays there, and a new one
 	// is created at this endpoint.

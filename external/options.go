@@ -46,7 +46,8 @@ type Options[T Object, C any] struct {
 	Endpoint func(ctx context.Context, client C) (string, error)
 
 	// DriftInterval is how often a resource that matches the spec is compared again, give or take
-	// 10 %. Zero means 10 minutes. A negative value means only after events.
+	// 10 %. Zero means 10 minutes. A negative value means only after events. Annotation
+	// trimtab.dev/interval overrides it for one object.
 	DriftInterval time.Duration
 
 	// CallDeadline is the time limit of one call of the external API. Zero means 30 s. A call that

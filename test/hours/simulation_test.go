@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -48,14 +51,84 @@ type simulation struct {
 	vendor *vendor
 	client client.Client
 	name   string // of the controller, in metrics
+	// uncached: the operator reads objects from the API server.
+	uncached bool
 
 	mu     sync.Mutex
 	traced []trace.Record
 	logged []string // lines at the level of errors
+	// breaks are requests of the operator that fail with 500; nil are none. writes are its writes, as METHOD path.
+	breaks func(*http.Request) bool
+	writes []string
+}
+
+// trip breaks requests, and notes writes.
+func (w *simulation) trip(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) {
+		w.mu.Lock()
+		broken := w.breaks != nil && w.breaks(r)
+		if r.Method != http.MethodGet {
+			w.writes = append(w.writes, r.Method+" "+r.URL.Path)
+		}
+		w.mu.Unlock()
+		if !broken {
+			return next.RoundTrip(r)
+		}
+		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcd is away"}`
+		return &http.Response{
+			StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(body)), Request: r,
+		}, nil
+	})
+}
+
+// uncached makes a client that reads single objects from the API server.
+func uncached(cfg *rest.Config, o client.Options) (client.Client, error) {
+	cached, err := client.New(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Cache = nil
+	live, err := client.New(cfg, o)
+	return liveGets{cached, live}, err
+}
+
+type liveGets struct {
+	client.Client
+
+	live client.Client
+}
+
+func (c liveGets) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	return c.live.Get(ctx, key, obj)
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// breaking lets requests of the operator fail; nil ends that.
+func (w *simulation) breaking(f func(*http.Request) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.breaks, w.writes = f, nil
+}
+
+// wrote are the operator's writes since breaking.
+func (w *simulation) wrote() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.writes), func(s string) bool { return strings.Contains(s, "/events") })
 }
 
 // inHours runs a test in a bubble of simulated time.
 func inHours(t *testing.T, change func(*options), f func(*simulation)) {
+	t.Helper()
+	inHoursOf(t, change, f, false)
+}
+
+// inHoursOf is inHours, with an operator that may have no cache.
+func inHoursOf(t *testing.T, change func(*options), f func(*simulation), uncached bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cluster := kubesim.New(t, kubesim.Options{CRDs: os.DirFS("../../samples/folder/crds")})
@@ -64,7 +137,7 @@ func inHours(t *testing.T, change func(*options), f func(*simulation)) {
 		must(t, eventsv1.AddToScheme(scheme))
 		k, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
 		must(t, err)
-		w := &simulation{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name())}
+		w := &simulation{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name()), uncached: uncached}
 		w.start(cluster, scheme, change)
 		f(w)
 	})
@@ -79,8 +152,15 @@ func controllerName(test string) string {
 
 // start runs the operator until the test ends.
 func (w *simulation) start(cluster *kubesim.Cluster, scheme *runtime.Scheme, change func(*options)) {
-	mgr, err := ctrl.NewManager(cluster.Config(), ctrl.Options{
-		Scheme: scheme, Logger: funcr.New(w.log, funcr.Options{}),
+	cfg := cluster.Config()
+	cfg.Wrap(w.trip)
+	var newClient client.NewClientFunc
+	if w.uncached {
+		newClient = uncached
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		NewClient: newClient,
+		Scheme:    scheme, Logger: funcr.New(w.log, funcr.Options{}),
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		Controller:              config.Controller{SkipNameValidation: new(true)},
 		GracefulShutdownTimeout: new(time.Duration),

@@ -40,6 +40,11 @@ func InvalidDeletion(value string) string {
 	return invalid(api.AnnotationDeletion, value, `"delete" or "orphan"`, "the external resource is neither deleted nor kept")
 }
 
+// InvalidInterval is the problem of a value of [api.AnnotationInterval] that is not valid.
+func InvalidInterval(value string) string {
+	return invalid(api.AnnotationInterval, value, `a duration of at least 1 s, such as "90s" or "12h"`, "the interval of the kind applies")
+}
+
 func invalid(annotation, value, allowed, instead string) string {
 	return fmt.Sprintf("annotation %s: %q is not %s; %s until it is corrected", annotation, value, allowed, instead)
 }

@@ -19,6 +19,8 @@ type settings struct {
 	policy decide.Policy
 	// from is the UID of the owner from which to adopt; empty if none is named.
 	from string
+	// interval is how often the resource is observed; 0 leaves that to the kind.
+	interval time.Duration
 	// limits are the most that the annotations may ask for.
 	limits limits
 	// problems say which annotations are invalid, and what holds instead.
@@ -33,6 +35,7 @@ func readSettings(annotations map[string]string, now time.Time, l limits) settin
 	s.readAccess(annotations[api.AnnotationAccess])
 	s.readAdoption(annotations[api.AnnotationAdoption])
 	s.readDeletion(annotations[api.AnnotationDeletion])
+	s.readInterval(annotations[api.AnnotationInterval])
 	return s
 }
 
@@ -130,6 +133,21 @@ func (s *settings) readDeletion(value string) {
 		s.policy.DeletionUnclear = true
 		s.problem(decide.InvalidDeletion(value))
 	}
+}
+
+// shortestInterval bounds what an object may cost.
+const shortestInterval = time.Second
+
+func (s *settings) readInterval(value string) {
+	if value == "" {
+		return
+	}
+	interval, err := time.ParseDuration(strings.TrimSpace(value))
+	if err != nil || interval < shortestInterval {
+		s.problem(decide.InvalidInterval(value))
+		return
+	}
+	s.interval = interval
 }
 
 // beyond notes a problem: an annotation asks for more than it may.

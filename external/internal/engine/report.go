@@ -138,7 +138,7 @@ func (p *reporter) outcome(d decide.Decision) loop.Outcome {
 		p.track.rest()
 	}
 	if p.unreflected != nil && (d.Wake == decide.WakeEvent || d.Wake == decide.WakeDependency || d.Wake == decide.WakeDrift) {
-		return loop.AgainAfter(p.track.poll(d.Row, cmp.Or(p.e.DriftInterval(), mostPoll)))
+		return loop.AgainAfter(p.track.poll(d.Row, cmp.Or(p.interval(), mostPoll)))
 	}
 	switch d.Wake {
 	case decide.WakeEvent:
@@ -172,11 +172,14 @@ func (p *reporter) settled(d decide.Decision) loop.Outcome {
 		return loop.AgainAfter(max(time.Second, min(time.Until(p.settings.until), 10*time.Minute)))
 	case d.Row == 1:
 		return loop.WaitFor(string(d.Reason))
-	case p.e.DriftInterval() == 0:
+	case p.interval() == 0:
 		return loop.Done()
 	}
-	return loop.After(p.around(p.e.DriftInterval())).LowPriority()
+	return loop.After(p.around(p.interval())).LowPriority()
 }
+
+// interval is how often the resource is observed; 0 means only after events.
+func (p *reporter) interval() time.Duration { return cmp.Or(p.settings.interval, p.e.DriftInterval()) }
 
 // cleanupOutcome returns to the loop when the next pass over an object that is being deleted is
 // due.
@@ -202,7 +205,7 @@ func (p *reporter) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 // s.
 func (p *reporter) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
-	most := cmp.Or(p.e.DriftInterval(), mostPoll)
+	most := cmp.Or(p.interval(), mostPoll)
 	for _, hint := range []time.Duration{p.last.after(), p.pollAfter, p.seen.PollAfter} {
 		if hint > 0 {
 			least := soonest(p.track.polls)
