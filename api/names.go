@@ -71,11 +71,20 @@ const (
 	// 10 %, instead of the interval of its kind: a duration of at least 1 s, such as "90s" or "12h".
 	AnnotationInterval = "trimtab.dev/interval"
 
+	// AnnotationLateInit, if "true", lets the operator complete the spec: fields that are unset get
+	// the value that the API has chosen, each once. It has no effect on kinds whose author does not
+	// provide for it.
+	AnnotationLateInit = "trimtab.dev/late-init"
+
 	// AnnotationEndpoint, set to the endpoint that the operator uses now, abandons an
 	// external resource that was created at another endpoint: it stays there, and a new one
 	// is created at this endpoint.
 	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
+
+// AnnotationLateInitialized lists the fields that the operator has filled in, because of [AnnotationLateInit], separated by
+// commas. They are not filled in again, also if they are removed from the spec.
+const AnnotationLateInitialized = "trimtab.dev/late-initialized"
 
 // AnnotationIncarnation is on the Secret with the connection details of an external resource. It says for which of the
 // resources that were created for the object it has the values that only a create returns.

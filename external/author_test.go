@@ -140,6 +140,8 @@ func (w *wild) Reflect(r external.ReflectRequest[*thing.Thing, item]) {
 	w.named.Reflect(r)
 }
 
+func (w *wild) LateInit(external.LateInitRequest[*thing.Thing, item]) { w.enters("LateInit") }
+
 func (w *wild) DependsOn(t *thing.Thing) []external.Dependency {
 	if t.Name != "" { // not while the controller is made
 		w.enters("DependsOn")
@@ -203,7 +205,7 @@ func misbehave(t *testing.T, d *wild) {
 		w.cloud.put("a", item{Size: 1, State: "ONLINE"})
 	}
 	history := w.follow("a") // a message stands only until the next pass
-	obj := w.create(annotated(api.AnnotationAdoption, "always"))
+	obj := w.create(annotated(api.AnnotationAdoption, "always"), annotated(api.AnnotationLateInit, "true"))
 	told := func() {
 		t.Helper()
 		if !w.until(func() bool { return d.times() > 0 }) {

@@ -69,6 +69,16 @@ type Reflector[T client.Object, O any] interface {
 	Reflect(r ReflectRequest[T, O])
 }
 
+// LateInitializer is a [Driver] that completes specs with what the API has chosen. That is done only for objects whose users
+// ask for it, by annotation trimtab.dev/late-init, and only for fields that are unset, each once: whoever removes such a
+// field again leaves the choice to the API. Whoever applies the spec from elsewhere, such as GitOps tools, should know these
+// fields or ignore them.
+type LateInitializer[T client.Object, O any] interface {
+	// LateInit sets fields in the spec of r.Object that are unset. It changes nothing else, and is pure. It is called after
+	// observations of a resource that is ours and matches the spec.
+	LateInit(r LateInitRequest[T, O])
+}
+
 // Namer is a [Driver] that chooses the names of external resources. Without it, a resource is named
 // <kind>-<uid of the object> in lower case.
 type Namer[T client.Object] interface {

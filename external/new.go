@@ -51,7 +51,7 @@ func misfits[T Object, C, O any](d Driver[T, C, O]) error {
 		Optional: []reflect.Type{
 			reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](), reflect.TypeFor[Finder[T, C]](),
 			reflect.TypeFor[Poller[T, C, O]](), reflect.TypeFor[Canceler[T, C]](),
-			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Connectable[T]](), reflect.TypeFor[Classifier](),
+			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[LateInitializer[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Connectable[T]](), reflect.TypeFor[Classifier](),
 		},
 		Requests: true,
 	}.Check(d)

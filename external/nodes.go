@@ -22,7 +22,7 @@ import (
 //   - Objects that a [Dependent] names do not wake the component. They are checked every ten seconds.
 //   - A change of what [Config] or [Authenticator] refer to does not wake the component: it is noticed at its next
 //     pass. A Config is not kept from being deleted.
-//   - A driver that is a [Connectable] cannot be used.
+//   - A driver that is a [Connectable] cannot be used, and a [LateInitializer] is not asked.
 //   - The status of a T is stored in the status of the component, so it must not contain secrets.
 //   - Options.Loop is not used.
 //

@@ -169,3 +169,11 @@ type ReflectRequest[T client.Object, O any] struct {
 	// Have is [Observation.Have].
 	Have O
 }
+
+// LateInitRequest asks to complete the spec of an object.
+type LateInitRequest[T client.Object, O any] struct {
+	// Object is a copy of the custom resource. Its spec may be changed.
+	Object T
+	// Have is [Observation.Have].
+	Have O
+}

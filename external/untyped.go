@@ -91,6 +91,11 @@ func addPure[T Object, O any](u *engine.Driver, d any) {
 			reflector.Reflect(ReflectRequest[T, O]{Object: as[T](obj), Have: as[O](have)})
 		}
 	}
+	if initializer, ok := d.(LateInitializer[T, O]); ok {
+		u.LateInit = func(obj engine.Object, have any) {
+			initializer.LateInit(LateInitRequest[T, O]{Object: as[T](obj), Have: as[O](have)})
+		}
+	}
 	if dependent, ok := d.(Dependent[T]); ok {
 		u.DependsOn = func(obj engine.Object) []engine.Dependency {
 			named := dependent.DependsOn(as[T](obj))

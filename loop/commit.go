@@ -3,7 +3,9 @@ package loop
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -31,6 +34,38 @@ func (p *pass[T]) persist(ctx context.Context) error {
 		return err
 	}
 	p.run.Obj.SetResourceVersion(p.base.GetResourceVersion())
+	return nil
+}
+
+// completeSpec is [Run.CompleteSpec].
+func (p *pass[T]) completeSpec(ctx context.Context, spec map[string]any) error {
+	if p.vanished != nil {
+		return nil
+	}
+	p.budget++
+	metadata := map[string]any{"resourceVersion": p.base.GetResourceVersion()}
+	if changed := mapPatch(p.base.GetAnnotations(), p.run.Obj.GetAnnotations()); len(changed) > 0 {
+		metadata["annotations"] = changed
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("compute the patch of the spec: %w", err)
+	}
+	target := p.copy()
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	err = p.c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), p.c.fieldOwner())
+	p.wrote("patch", "", []string{"spec"}, target.GetResourceVersion(), err)
+	switch {
+	case apierrors.IsConflict(err):
+		return Outdated(err)
+	case err != nil:
+		return fmt.Errorf("write the spec: %w", err)
+	}
+	target.SetManagedFields(nil)
+	target.GetObjectKind().SetGroupVersionKind(p.c.gvk)
+	p.base = target
+	p.run.Obj = p.copy()
 	return nil
 }
 

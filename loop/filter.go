@@ -19,7 +19,7 @@ import (
 // is not among them: the loop itself writes it.
 var ownAnnotations = []string{
 	api.AnnotationPaused, api.AnnotationReconcile, api.AnnotationAccess,
-	api.AnnotationAdoption, api.AnnotationDeletion, api.AnnotationEndpoint, api.AnnotationInterval,
+	api.AnnotationAdoption, api.AnnotationDeletion, api.AnnotationEndpoint, api.AnnotationInterval, api.AnnotationLateInit,
 }
 
 // newsFilter drops updates of the object itself that call for no pass. The loop writes status, its

@@ -75,3 +75,11 @@ func (r *Run[T]) Certain(ctx context.Context) error { return r.pass.certain(ctx)
 // to find an external resource again must be stored before the resource is created. If the object has
 // changed in the meantime, the error is [Outdated]: return it in [Fail].
 func (r *Run[T]) Persist(ctx context.Context) error { return r.pass.persist(ctx) }
+
+// CompleteSpec adds fields to the spec, with the changes of annotations of r.Obj, in one write now. r.Obj is then the object
+// as the API server has it, with its new generation. It is for fields that the user left unset and whose value was chosen
+// elsewhere, on objects whose users ask for that: no pass may change the spec otherwise. If the object has changed in the
+// meantime, the error is [Outdated]: return it in [Fail].
+func (r *Run[T]) CompleteSpec(ctx context.Context, fields map[string]any) error {
+	return r.pass.completeSpec(ctx, fields)
+}

@@ -114,6 +114,8 @@ const (
 	ActionAdopt
 	// ActionPublish brings the connection details that users see up to date.
 	ActionPublish
+	// ActionComplete writes to the spec what the API has chosen.
+	ActionComplete
 	// ActionPrepareDelete lets the driver do what must precede a deletion.
 	ActionPrepareDelete
 	// ActionMark puts our mark on an existing resource that is ours.
@@ -133,7 +135,7 @@ const (
 func (a Action) String() string {
 	names := [...]string{
 		"wait", "observe", "write marker", "create", "update", "delete", "poll", "cancel",
-		"find owned", "adopt", "publish", "prepare delete", "mark", "unmark", "remove finalizer", "confirm",
+		"find owned", "adopt", "publish", "complete spec", "prepare delete", "mark", "unmark", "remove finalizer", "confirm",
 		"stop",
 	}
 	if int(a) >= len(names) {

@@ -83,6 +83,8 @@ type Facts struct {
 	Incomplete bool
 	// Publish is the answer to this pass's attempt to bring them up to date, if that failed.
 	Publish Answer
+	// Uncompleted reports whether the API has chosen what the spec leaves unset, and the user wants it there.
+	Uncompleted bool
 	// Unprepared reports whether the driver still has to do something before a deletion.
 	Unprepared bool
 	// CanMark and CanUnmark report whether the driver can set, or remove, the ownership mark
@@ -408,7 +410,7 @@ const (
 
 // Did is what a pass has already called. Each is called at most once per pass.
 type Did struct {
-	Create, Update, Delete, Cancel, Mark, Unmark bool
+	Create, Update, Delete, Cancel, Mark, Unmark, Complete bool
 }
 
 // Answer is the outcome of a call.

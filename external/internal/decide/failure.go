@@ -61,7 +61,7 @@ func (a Action) Mutates() bool {
 	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionMark, ActionUnmark:
 		return true
 	case ActionNone, ActionObserve, ActionWriteMarker, ActionPoll, ActionFindOwned,
-		ActionAdopt, ActionPublish, ActionRemoveFinalizer, ActionConfirm, ActionStop:
+		ActionAdopt, ActionPublish, ActionComplete, ActionRemoveFinalizer, ActionConfirm, ActionStop:
 	}
 	return false
 }
@@ -110,7 +110,7 @@ func callName(a Action) Reason {
 		return "Mark"
 	case ActionUnmark:
 		return "Unmark"
-	case ActionNone, ActionWriteMarker, ActionAdopt, ActionRemoveFinalizer, ActionConfirm, ActionStop:
+	case ActionNone, ActionWriteMarker, ActionAdopt, ActionComplete, ActionRemoveFinalizer, ActionConfirm, ActionStop:
 	}
 	return "Reconcile"
 }

@@ -16,6 +16,9 @@ func decideInSync(f Facts) Decision {
 	if f.Publish.Failed {
 		return unpublishable(f)
 	}
+	if f.Uncompleted && !f.Did.Complete {
+		d.Row, d.Action, d.State, d.Reason, d.Wake = 16, ActionComplete, StateCompleting, ReasonCompleting, WakeNow
+	}
 	return d
 }
 

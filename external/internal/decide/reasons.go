@@ -31,7 +31,7 @@ func meanings() []meaning {
 		{ReasonDeleting, routine, "The resource is being deleted.", ""},
 		{ReasonVerifying, routine, "The operator checks what happened to the resource.", ""},
 		{ReasonAdopting, routine, "An adopted resource gets the ownership mark of the object.", ""},
-		{ReasonCompleting, routine, "The connection details are being published.", ""},
+		{ReasonCompleting, routine, "The connection details are being published, or the spec is being completed.", ""},
 		{ReasonAbsent, routine, "The resource is gone; the finalizer is removed.", ""},
 		{ReasonOrphaned, routine, "The resource is kept, as the policy requires; the finalizer is removed.", ""},
 		{ReasonNeverCreated, routine, "No resource was ever created for the object; the finalizer is removed.", ""},

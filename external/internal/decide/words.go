@@ -30,6 +30,8 @@ type Texts struct {
 	Hangs string
 	// Unreflected is why status does not show all that was observed.
 	Unreflected string
+	// Uncompleted is why the spec is not completed.
+	Uncompleted string
 	// Connect is why there is no client.
 	Connect string
 	// Refusal is the error of a call that was permanently refused.
@@ -88,6 +90,9 @@ func (t Texts) Message(d Decision, f Facts) string {
 	text := t.sentence(d, f)
 	if t.Unreflected != "" {
 		text += "; status does not show all of it: " + t.Unreflected
+	}
+	if t.Uncompleted != "" {
+		text += "; the spec is not completed: " + t.Uncompleted
 	}
 	if t.Problems != "" && d.Reason != ReasonPolicyInvalid && !strings.HasSuffix(text, t.Problems) {
 		text += "; " + t.Problems
@@ -357,6 +362,9 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonMissingAfterRestart:
 		return "creating " + t.Resource + ", which an earlier run of the operator may have created and which does not exist"
 	case ReasonCompleting:
+		if d.Action == ActionComplete {
+			return "completing the spec with what the API has chosen for " + t.Resource
+		}
 		return "publishing the connection details of " + t.Resource
 	case ReasonConnectionLost:
 		return t.Lost + ", which the API shows only when it creates the resource; add it there, or delete the object and create it again"

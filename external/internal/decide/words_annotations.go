@@ -45,6 +45,11 @@ func InvalidInterval(value string) string {
 	return invalid(api.AnnotationInterval, value, `a duration of at least 1 s, such as "90s" or "12h"`, "the interval of the kind applies")
 }
 
+// InvalidLateInit is the problem of a value of [api.AnnotationLateInit] that is not valid.
+func InvalidLateInit(value string) string {
+	return invalid(api.AnnotationLateInit, value, `"true" or "false"`, "the spec is not completed")
+}
+
 func invalid(annotation, value, allowed, instead string) string {
 	return fmt.Sprintf("annotation %s: %q is not %s; %s until it is corrected", annotation, value, allowed, instead)
 }

@@ -41,6 +41,7 @@ type Driver struct {
 	Unmark       func(context.Context, Request) error
 	ExternalName func(Object) (string, error)
 	Reflect      func(obj Object, have any)
+	LateInit     func(obj Object, have any)
 	DependsOn    func(Object) []Dependency
 	Connection   func(Object) Connection
 	Find         func(context.Context, Request) ([]Found, error)
@@ -154,6 +155,8 @@ type runObject interface {
 	SetObject(obj Object)
 	// Persist makes the annotations of the object durable.
 	Persist(ctx context.Context) error
+	// CompleteSpec adds fields to the spec, with the annotations of the object.
+	CompleteSpec(ctx context.Context, fields map[string]any) error
 	// Certain makes sure that the object is no old copy.
 	Certain(ctx context.Context) error
 	Vanished() bool

@@ -31,6 +31,7 @@ func (p *reporter) texts() decide.Texts {
 	}
 	t.Shut = plain.Text(p.shut)
 	t.Hangs, t.Unreflected = plain.Error(p.hangs), plain.Error(p.unreflected)
+	t.Uncompleted = plain.Error(p.uncompleted)
 	if p.seen.Reason != "" {
 		t.ExternalReason = plain.Reason(p.seen.Reason)
 	}

@@ -42,7 +42,7 @@ var (
 // NewNodes returns the driver of an engine, which must not be used for anything else. problem is why it cannot
 // be used; nil if it can.
 func NewNodes(e *Engine, problem error) *Nodes {
-	e.unlocked = true
+	e.unlocked, e.driver.LateInit = true, nil
 	n := &Nodes{engine: e, problem: problem, known: map[types.UID]knownNode{}, owners: map[objectKey]map[types.NamespacedName]bool{}}
 	e.clients.wake = n.woken
 	e.abandoned.returned = func(key objectKey) { n.woken(key, 0) }

@@ -128,6 +128,8 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 		}
 		p.call(ctx, d)
 		return p.note(ctx, d.Action)
+	case decide.ActionComplete:
+		return p.complete(ctx)
 	case decide.ActionPublish:
 		if due := p.publish(ctx); len(due) > 0 {
 			p.changes = append(p.changes, due...)

@@ -21,6 +21,8 @@ type settings struct {
 	from string
 	// interval is how often the resource is observed; 0 leaves that to the kind.
 	interval time.Duration
+	// lateInit: the spec is to be completed.
+	lateInit bool
 	// limits are the most that the annotations may ask for.
 	limits limits
 	// problems say which annotations are invalid, and what holds instead.
@@ -36,6 +38,7 @@ func readSettings(annotations map[string]string, now time.Time, l limits) settin
 	s.readAdoption(annotations[api.AnnotationAdoption])
 	s.readDeletion(annotations[api.AnnotationDeletion])
 	s.readInterval(annotations[api.AnnotationInterval])
+	s.readLateInit(annotations[api.AnnotationLateInit])
 	return s
 }
 
@@ -148,6 +151,16 @@ func (s *settings) readInterval(value string) {
 		return
 	}
 	s.interval = interval
+}
+
+func (s *settings) readLateInit(value string) {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "", "false":
+	case "true":
+		s.lateInit = true
+	default:
+		s.problem(decide.InvalidLateInit(value))
+	}
 }
 
 // beyond notes a problem: an annotation asks for more than it may.

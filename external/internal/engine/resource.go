@@ -32,6 +32,9 @@ type resource struct {
 	rememberedAt string
 	// unreflected is why status does not show what was observed.
 	unreflected error
+	// completion is what the spec lacks; uncompleted is why that is not known.
+	completion  completion
+	uncompleted error
 	// found are the resources that were found by the mark.
 	found []Found
 	// shown reports whether the status of obj describes what this pass observed.
@@ -59,6 +62,7 @@ func (p *resource) gather() decide.Facts {
 	p.track.facts(f, now)
 	p.gatherRecord()
 	p.gatherOperation()
+	f.Uncompleted = len(p.completion.fields) > 0
 	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
 	f.Unconfirmed = p.track.unconfirmed(p.obj.GetGeneration())
 	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.ToRemove().Hash())
@@ -77,7 +81,7 @@ type state struct {
 // forget drops what is known about the state of the resource.
 func (p *resource) forget() {
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation{}, nil, decide.Seen{}, decide.Differs{}
-	p.facts.Unpublished, p.facts.Incomplete = false, false
+	p.facts.Unpublished, p.facts.Incomplete, p.completion = false, false, completion{}
 }
 
 // know records the state of the resource.
@@ -200,6 +204,9 @@ func (p *resource) recognise(ctx context.Context, from decide.Source) {
 	if !p.facts.Differs.Any() && (p.seen.Phase == decide.PhaseAvailable || p.seen.Phase == decide.PhaseDegraded) {
 		p.track.inSync(p.obj.GetGeneration(), from)
 		p.wished()
+		if from != decide.SourceMemory && p.facts.Seen.Ours() && !p.facts.Deleting {
+			p.lateInit()
+		}
 	}
 }
 

@@ -208,6 +208,11 @@ func (v *virtual) Object() Object { return v.obj }
 // SetObject implements [Run].
 func (v *virtual) SetObject(obj Object) { v.obj = obj }
 
+// CompleteSpec implements [Run]. No driver of dependents has a LateInit.
+func (v *virtual) CompleteSpec(context.Context, map[string]any) error {
+	return errors.New("the spec of a dependent belongs to its component")
+}
+
 // Persist implements [Run]. It ends the pass: the component writes the record, and begins another. The record
 // must not be replaced because of an old copy of the component.
 func (v *virtual) Persist(ctx context.Context) error {

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCompleted(t *testing.T) {
+	tests := map[string]struct{ why, before, after, done, want, paths, set string }{
+		"nothing":        {"", `{"a":1}`, `{"a":1}`, "", `null`, "", ""},
+		"unset":          {"", `{"a":1}`, `{"a":1,"b":9007199254740993}`, "", `{"b":9007199254740993}`, "spec.b", ""},
+		"no spec":        {"", `null`, `{"b":{"c":"x"}}`, "", `{"b":{"c":"x"}}`, "spec.b", ""},
+		"nested":         {"only what is new is written", `{"a":{"b":1}}`, `{"a":{"b":1,"c":2}}`, "", `{"a":{"c":2}}`, "spec.a.c", ""},
+		"done":           {"whoever removed it meant it", `{"a":{"b":1}}`, `{"a":{"b":1,"c":2},"d":3}`, "spec.a.c", `{"d":3}`, "spec.d", ""},
+		"set":            {"", `{"a":1}`, `{"a":2,"b":3}`, "", `null`, "", "spec.a"},
+		"set and nested": {"", `{"a":{"b":1}}`, `{"a":{"b":2}}`, "", `null`, "", "spec.a.b"},
+		"removed":        {"", `{"a":1,"b":2}`, `{"b":2}`, "", `null`, "", "spec.a"},
+		"list":           {"a list that is set is one value", `{"a":[1]}`, `{"a":[1,2]}`, "", `null`, "", "spec.a"},
+		"other type":     {"", `{"a":{"b":1}}`, `{"a":"x"}`, "", `null`, "", "spec.a"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			c, set := completed(parseFields(t, test.before), parseFields(t, test.after), strings.Split(test.done, ","))
+			if set != "" {
+				c = completion{}
+			}
+			got, err := json.Marshal(c.fields)
+			if diff := cmp.Diff([]string{test.want, test.paths, test.set}, []string{string(got), strings.Join(c.paths, ","), set}); diff != "" || err != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", test.why, err, diff)
+			}
+		})
+	}
+}
+
+func parseFields(t *testing.T, text string) (fields map[string]any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
