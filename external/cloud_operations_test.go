@@ -1,10 +1,13 @@
 package external_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +22,8 @@ type operation struct {
 	Error  string `json:"error,omitempty"`
 	Thing  string `json:"thing,omitempty"`
 	Cancel bool   `json:"cancel,omitempty"`
+	// Made is what it made.
+	Made *item `json:"made,omitempty"`
 
 	key string
 	do  func() (int, any)
@@ -81,12 +86,21 @@ func (c *cloud) end(id, failure string) {
 			}
 			return
 		}
-		if _, made := o.do(); o.Thing == "" {
-			if i, is := made.(item); is {
-				o.Thing = i.ID
-			}
+		_, result := o.do()
+		if made, is := result.(item); is {
+			o.Thing, o.Made = cmp.Or(o.Thing, made.ID), &made
 		}
 	})
+}
+
+// endAll ends all operations.
+func (c *cloud) endAll() {
+	c.mu.Lock()
+	ids := slices.Collect(maps.Keys(c.operations))
+	c.mu.Unlock()
+	for _, id := range ids {
+		c.end(id, "")
+	}
 }
 
 // operated are things whose API works in operations.

@@ -28,8 +28,8 @@ type Poller[T client.Object, C, O any] interface {
 	Poll(ctx context.Context, r PollRequest[T, C]) (PollResponse[O], error)
 }
 
-// Canceler is a [Poller] that can cancel an operation. That is asked for if the operation takes longer than
-// [Options.OperationDeadline], or if it creates a resource whose object is being deleted and that cannot be deleted yet.
+// Canceler is a [Poller] that can cancel the creation or the update of a resource. That is asked for once if the operation
+// takes longer than [Options.OperationDeadline], or if the object is being deleted and its resource cannot be deleted yet.
 type Canceler[T client.Object, C any] interface {
 	// Cancel asks the API to end the operation. Whether it does is seen by Poll.
 	Cancel(ctx context.Context, r CancelRequest[T, C]) (CancelResponse, error)
@@ -52,7 +52,8 @@ type PollResponse[O any] struct {
 	// Done means that it has ended.
 	Done bool
 	// Err means that it has failed, and why. It counts as an error of the call that began the operation: its class
-	// decides whether and when that is repeated. Ambiguous counts as Transient.
+	// decides whether and when that is repeated. Ambiguous and Throttled count as Transient. If the spec has changed since,
+	// it only means that the operation has ended.
 	Err error
 	// ID is the id that the API assigned, as in [CreateResponse.ID], if the answer to the create did not have it. If
 	// something is left of a create that failed, the id is required as well.

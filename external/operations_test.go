@@ -322,12 +322,12 @@ func unfollowedOperation(t *testing.T) {
 	w.ready()
 }
 
-// TestManyOperations: E1-15.
+// TestManyOperations: operations that take for ever keep nobody waiting.
 func TestManyOperations(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	w := newOperatorTest(t, operated{}, func(o *options) { o.Loop.Workers = 1 })
-	t.Run("E1-15 nothing blocks the only worker", func(t *testing.T) {
+	t.Run("nothing blocks the only worker", func(t *testing.T) {
 		w.createMany(n)
 		w.awaitCalls(http.MethodPost, n)
 		var took time.Duration
@@ -340,6 +340,30 @@ func TestManyOperations(t *testing.T) {
 		}
 		if visit := took / time.Duration(len(passes)); visit > time.Second {
 			t.Errorf("a visit takes %s", visit)
+		}
+	})
+	t.Run("E0-02 each has an id of its own, by which it is read", func(t *testing.T) {
+		w.cloud.endAll()
+		w.allReadyOf(n)
+		created, reads := map[string]int{}, 0
+		for _, call := range others(w.cloud.calls(true)) {
+			method, id, _ := strings.Cut(call, " ")
+			switch {
+			case method == http.MethodPost:
+				created[id]++
+			case method == http.MethodGet && created[id] > 0:
+				reads++
+			case method == http.MethodGet && len(created) == n:
+				t.Errorf("read by %q, which was not created", id)
+			}
+		}
+		for id, times := range created {
+			if times != 1 {
+				t.Errorf("%q was created %d times", id, times)
+			}
+		}
+		if len(created) != n || reads < n {
+			t.Errorf("%d ids for %d objects, %d reads by them", len(created), n, reads)
 		}
 	})
 }

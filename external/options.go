@@ -57,6 +57,7 @@ type Options[T Object, C any] struct {
 
 	// OperationDeadline is how long an [Operation] may take before it is canceled, if the driver is a [Canceler],
 	// and the object fails with reason Timeout. It is asked about until it ends. Zero means 1 h, a negative value no limit.
+	// It is also how long a create whose answer was lost may go on unseen, unless CreateGrace is set.
 	OperationDeadline time.Duration
 
 	// CreateGrace is how long the API may fail to show a resource after its creation. During that
@@ -64,7 +65,7 @@ type Options[T Object, C any] struct {
 	// is removed. The API may also show a resource for that long after a dependency took it along,
 	// so an observation made during that time is repeated.
 	//
-	// Zero means 10 s. A negative value means that reads are never behind writes. Then what the API
+	// Zero means 10 s, but see OperationDeadline. A negative value means that reads are never behind writes. Then what the API
 	// returned less than 10 s ago with an answer (and less than CallDeadline ago) is not read again
 	// before an update or a deletion that the user asks for.
 	CreateGrace time.Duration

@@ -126,6 +126,25 @@ func TestOrphan(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("E0-80 retained, or deleted; what does not exist is deleted", func(t *testing.T) {
+		for name, policy := range map[string]string{"kept": "orphan", "deleted": "delete", "lost": "delete"} {
+			w.createAs(name, annotated(api.AnnotationDeletion, policy))
+			w.readyAs(name)
+			if name == "lost" {
+				w.cloud.with(func() { delete(w.cloud.items, name) })
+			}
+			history := w.follow(name)
+			w.remove(name)
+			for _, o := range history.untilGone() {
+				if is(o, "Failed", "True") {
+					t.Errorf("%s: conditions %+v", name, o.Status.Conditions)
+				}
+			}
+			if left := w.cloud.get(name) != nil; left != (policy == "orphan") {
+				t.Errorf("%s: there is a thing: %t", name, left)
+			}
+		}
+	})
 	t.Run("D-31 an unclear policy deletes nothing and leaves nothing", func(t *testing.T) {
 		w.createAs("b", annotated(api.AnnotationDeletion, "orphna"))
 		w.awaitAs("b", "ready", func(o *thing.Thing) bool { return is(o, "Ready", "True") })

@@ -1,6 +1,7 @@
 package hours
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -302,4 +306,84 @@ func TestUnhandledErrors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// things is a driver of Things, whose API is the same vendor.
+type things struct{}
+
+func (things) Observe(_ context.Context, r external.ObserveRequest[*thing.Thing, *vendor]) (o external.Observation[bool], err error) {
+	err = r.Client.do("observe thing", r.ID, func() error {
+		if i, there := r.Client.items[r.ID]; there {
+			o = external.Available(i.readOnly, i.mark)
+		} else {
+			o = external.Missing[bool]()
+		}
+		return nil
+	})
+	return o, err
+}
+
+func (things) Compare(external.CompareRequest[*thing.Thing, bool]) external.Changes { return nil }
+
+func (things) Create(_ context.Context, r external.CreateRequest[*thing.Thing, *vendor]) (external.CreateResponse[bool], error) {
+	return external.CreateResponse[bool]{}, r.Client.do("create thing", r.ID, func() error {
+		r.Client.items[r.ID] = &item{mark: r.Mark}
+		return nil
+	})
+}
+
+func (things) Delete(_ context.Context, r external.DeleteRequest[*thing.Thing, *vendor]) (external.DeleteResponse, error) {
+	return external.DeleteResponse{}, r.Client.do("delete thing", r.ID, func() error {
+		delete(r.Client.items, r.ID)
+		return nil
+	})
+}
+
+// TestTwoKinds: each kind has its own interval in one manager, whose SyncPeriod is unset.
+func TestTwoKinds(t *testing.T) {
+	t.Run("E0-35 a second and a minute", func(t *testing.T) {
+		inHoursOf(t, func(o *options) { o.DriftInterval = time.Second }, func(w *simulation) {
+			w.create("a", "")
+			must(w.t, w.client.Create(w.t.Context(), &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			w.pass(time.Minute)
+			began := time.Now()
+			w.pass(time.Hour)
+			if n := len(w.vendor.had("observe", began)); n < 3300 || n > 4000 {
+				t.Errorf("%d observations of one kind in an hour, want about 3600", n)
+			}
+			if n := len(w.vendor.had("observe thing", began)); n < 54 || n > 67 {
+				t.Errorf("%d observations of the other kind in an hour, want about 60", n)
+			}
+		}, false, func(w *simulation, m manager.Manager) error {
+			o := external.Options[*thing.Thing, *vendor]{DriftInterval: time.Minute, Connect: func(context.Context) (*vendor, error) { return w.vendor, nil }}
+			return external.New(things{}, o).SetupWithManager(m)
+		})
+	})
+}
+
+// TestLevelTriggered: nothing depends on any single event.
+func TestLevelTriggered(t *testing.T) {
+	t.Run("E1-02 no event arrives for a minute", func(t *testing.T) {
+		inHours(t, nil, func(w *simulation) {
+			w.create("a", "")
+			w.pass(time.Minute)
+			w.deaf(true)
+			w.setReadOnly("a")
+			w.create("b", "")
+			must(w.t, w.client.Delete(w.t.Context(), w.get("b")))
+			w.create("c", "")
+			w.pass(time.Minute)
+			if _, there := w.vendor.items["c"]; there {
+				t.Fatal("an event arrived nevertheless")
+			}
+			w.deaf(false)
+			w.pass(time.Minute)
+			if a, c := w.get("a"), w.get("c"); !is(a, api.ConditionReady) || a.Status.AppliedGeneration != 2 || !is(c, api.ConditionReady) {
+				t.Errorf("status %+v and %+v", a.Status, c.Status)
+			}
+			if !w.vendor.items["a"].readOnly || len(w.vendor.items) != 2 {
+				t.Errorf("items %v", w.vendor.items)
+			}
+		})
+	})
 }

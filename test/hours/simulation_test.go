@@ -32,6 +32,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/kubesim"
 	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -51,6 +52,8 @@ type simulation struct {
 	vendor *vendor
 	client client.Client
 	name   string // of the controller, in metrics
+	// more adds controllers of Things to the operator.
+	more func(manager.Manager) error
 	// uncached: the operator reads objects from the API server.
 	uncached bool
 
@@ -60,6 +63,8 @@ type simulation struct {
 	// breaks are requests of the operator that fail with 500; nil are none. writes are its writes, as METHOD path.
 	breaks func(*http.Request) bool
 	writes []string
+	// hears is closed when watches hear again; nil if they do.
+	hears chan struct{}
 }
 
 // trip breaks requests, and notes writes.
@@ -72,7 +77,11 @@ func (w *simulation) trip(next http.RoundTripper) http.RoundTripper {
 		}
 		w.mu.Unlock()
 		if !broken {
-			return next.RoundTrip(r)
+			response, err := next.RoundTrip(r)
+			if err == nil && r.URL.Query().Get("watch") != "" {
+				response.Body = &ear{ReadCloser: response.Body, of: w}
+			}
+			return response, err
 		}
 		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcd is away"}`
 		return &http.Response{
@@ -103,6 +112,37 @@ func (c liveGets) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 	return c.live.Get(ctx, key, obj)
 }
 
+// ear is a watch that hears nothing while the operator is deaf, and ends with that.
+type ear struct {
+	io.ReadCloser
+
+	of *simulation
+}
+
+func (e *ear) Read(p []byte) (int, error) {
+	n, err := e.ReadCloser.Read(p)
+	e.of.mu.Lock()
+	hears := e.of.hears
+	e.of.mu.Unlock()
+	if hears == nil {
+		return n, err
+	}
+	<-hears
+	return 0, io.EOF
+}
+
+// deaf drops all events of watches, or ends that.
+func (w *simulation) deaf(is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if is {
+		w.hears = make(chan struct{})
+		return
+	}
+	close(w.hears)
+	w.hears = nil
+}
+
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -127,17 +167,21 @@ func inHours(t *testing.T, change func(*options), f func(*simulation)) {
 	inHoursOf(t, change, f, false)
 }
 
-// inHoursOf is inHours, with an operator that may have no cache.
-func inHoursOf(t *testing.T, change func(*options), f func(*simulation), uncached bool) {
+// inHoursOf is inHours, with an operator that may have no cache, or more controllers.
+func inHoursOf(t *testing.T, change func(*options), f func(*simulation), uncached bool, more ...func(*simulation, manager.Manager) error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		cluster := kubesim.New(t, kubesim.Options{CRDs: os.DirFS("../../samples/folder/crds")})
+		cluster := kubesim.New(t, kubesim.Options{CRDs: definitions(t, os.DirFS("../../samples/folder/crds"), thing.CRDs)})
 		scheme := runtime.NewScheme()
 		must(t, v1.AddToScheme(scheme))
 		must(t, eventsv1.AddToScheme(scheme))
+		must(t, thing.AddToScheme(scheme))
 		k, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
 		must(t, err)
 		w := &simulation{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name()), uncached: uncached}
+		for _, add := range more {
+			w.more = func(m manager.Manager) error { return add(w, m) }
+		}
 		w.start(cluster, scheme, change)
 		f(w)
 	})
@@ -172,6 +216,9 @@ func (w *simulation) start(cluster *kubesim.Cluster, scheme *runtime.Scheme, cha
 		change(&o)
 	}
 	must(w.t, external.New(driver{}, o).SetupWithManager(cold{mgr}))
+	if w.more != nil {
+		must(w.t, w.more(cold{mgr}))
+	}
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -96,6 +96,8 @@ func remembered(f *Facts)  { f.Seen.Source = SourceMemory }
 func unconfirmed(f *Facts) { f.Unconfirmed = true }
 func cancellable(f *Facts) { f.Op.Cancellable = true }
 func polled(f *Facts)      { f.Op.Polled = true }
+func blocks(f *Facts)      { f.Op.Blocks = true }
+func hidden(f *Facts)      { f.SinceLost, f.LostGrace = time.Minute, time.Hour }
 func spent(f *Facts)       { f.Spent = true }
 func unclear(f *Facts)     { f.Policy.DeletionUnclear = true }
 func timeout(f *Facts)     { f.Last.Timeout = true }
@@ -173,20 +175,22 @@ func table() map[string]situated {
 		"D-05 the resource is gone":                       {"there is nothing left to observe", given(unreadyNow, missing), "D-04 wait Pending DependenciesNotReady -Ready -Creating -Updating -Failed dependency"},
 		"D-05 a call failed":                              {"the dependency may be its cause", given(unready, failed(ActionObserve, ClassTransient)), "D-05 wait Pending DependenciesNotReady -Creating -Updating -Failed poll"},
 
-		"D-06 a create is in progress, the driver can poll it":   {"the API lets the driver follow the operation", given(op(OpRunning, ActionCreate)), "D-06 poll Creating Creating -Ready +Creating -Updating -Failed"},
-		"D-06 an update is in progress, polled in this pass":     {"one poll per pass is enough", given(op(OpRunning, ActionUpdate), polled), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
-		"D-06 the resource is being deleted for a recreation":    {"the deletion of a resource whose object stays is part of a recreation", given(op(OpRunning, ActionDelete), polled), "D-06 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
-		"D-06 the API is creating it":                            {"nothing is called while an operation runs", given(phase(PhaseCreating), inPlace), "D-06 wait Creating Creating -Ready +Creating -Updating -Failed poll"},
-		"D-06 an update is in progress":                          {"what is being changed is not Ready", given(phase(PhaseUpdating)), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
-		"D-06 a deletion is in progress, the driver can poll it": {"the API lets the driver follow the deletion too", given(deleting, op(OpRunning, ActionDelete)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
-		"D-06 deleting, its create is in progress and has no id": {"nothing is left behind", given(deleting, unknownID, creation(CreationSettled), op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
-		"D-06 deleting, its create has yet to show":              {"what is created after the finalizer is gone stays for ever", given(deleting, missing, creation(CreationSeen), accepted, op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
-		"D-06 deleting, its create can be cancelled":             {"nobody wants it any more", given(deleting, missing, op(OpRunning, ActionCreate), polled, cancellable), "D-06 cancel Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
-		"D-06 a deletion is in progress, it could be cancelled":  {"a deletion is wanted", given(deleting, op(OpRunning, ActionDelete), polled, cancellable), "D-06 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
-		"D-07 overdue":                              {"it may have ended", given(op(OpOverdue, ActionCreate), cancellable), "D-07 poll Failed Timeout -Ready +Creating -Updating +Failed"},
-		"D-07 overdue, the driver can cancel it":    {"an overdue operation blocks everything else", given(op(OpOverdue, ActionCreate), polled, cancellable), "D-07 cancel Failed Timeout -Ready +Creating -Updating +Failed"},
-		"D-07 overdue, the driver cannot cancel it": {"waiting is all that is left", given(op(OpOverdue, ActionCreate), polled), "D-07 wait Failed Timeout -Ready +Creating -Updating +Failed backoff"},
-		"D-07 cancelled in this pass":               {"each call is made at most once per pass", given(op(OpOverdue, ActionUpdate), polled, cancellable, did(Did{Cancel: true})), "D-07 wait Failed Timeout -Ready -Creating +Updating +Failed backoff"},
+		"D-06 a create is in progress, the driver can poll it":       {"the API lets the driver follow the operation", given(op(OpRunning, ActionCreate)), "D-06 poll Creating Creating -Ready +Creating -Updating -Failed"},
+		"D-06 an update is in progress, polled in this pass":         {"one poll per pass is enough", given(op(OpRunning, ActionUpdate), polled), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
+		"D-06 the resource is being deleted for a recreation":        {"the deletion of a resource whose object stays is part of a recreation", given(op(OpRunning, ActionDelete), polled), "D-06 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
+		"D-06 the API is creating it":                                {"nothing is called while an operation runs", given(phase(PhaseCreating), inPlace), "D-06 wait Creating Creating -Ready +Creating -Updating -Failed poll"},
+		"D-06 an update is in progress":                              {"what is being changed is not Ready", given(phase(PhaseUpdating)), "D-06 wait Updating Updating -Ready -Creating +Updating -Failed poll"},
+		"D-06 a deletion is in progress, the driver can poll it":     {"the API lets the driver follow the deletion too", given(deleting, op(OpRunning, ActionDelete)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 deleting, its create is in progress and has no id":     {"nothing is left behind", given(deleting, unknownID, creation(CreationSettled), op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 deleting, its create has yet to show":                  {"what is created after the finalizer is gone stays for ever", given(deleting, missing, creation(CreationSeen), accepted, op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 deleting, which the API refuses until its create ends": {"a deletion that is refused is not asked for again and again", given(deleting, phase(PhaseCreating), op(OpRunning, ActionCreate), blocks), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 deleting, its create can be cancelled":                 {"nobody wants it any more", given(deleting, missing, op(OpRunning, ActionCreate), polled, cancellable), "D-06 cancel Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 a deletion is in progress, it could be cancelled":      {"a deletion is wanted", given(deleting, op(OpRunning, ActionDelete), polled, cancellable), "D-06 wait Terminating Deleting -Ready -Creating -Updating +Deleting -Failed poll"},
+		"D-07 overdue, it deletes the resource":                      {"a deletion is wanted, however long it takes", given(deleting, op(OpOverdue, ActionDelete), polled, cancellable), "D-07 wait Terminating Timeout -Ready -Creating -Updating +Deleting +Failed poll"},
+		"D-07 overdue":                                               {"it may have ended", given(op(OpOverdue, ActionCreate), cancellable), "D-07 poll Failed Timeout -Ready +Creating -Updating +Failed"},
+		"D-07 overdue, the driver can cancel it":                     {"an overdue operation blocks everything else", given(op(OpOverdue, ActionCreate), polled, cancellable), "D-07 cancel Failed Timeout -Ready +Creating -Updating +Failed"},
+		"D-07 overdue, the driver cannot cancel it":                  {"waiting is all that is left", given(op(OpOverdue, ActionCreate), polled), "D-07 wait Failed Timeout -Ready +Creating -Updating +Failed poll"},
+		"D-07 cancelled in this pass":                                {"each call is made at most once per pass", given(op(OpOverdue, ActionUpdate), polled, cancellable, did(Did{Cancel: true})), "D-07 wait Failed Timeout -Ready -Creating +Updating +Failed poll"},
 
 		"D-00 an earlier observation shows no difference":                {"a drift check reads", given(remembered), "D-00 observe same Observing"},
 		"D-00 an earlier observation shows no resource":                  {"absence is proven by a read", given(missing, remembered), "D-00 observe same Observing"},
@@ -232,6 +236,9 @@ func table() map[string]situated {
 		"D-13 deleted by us for a recreation":                                {"a recreation continues in the same pass", given(missing, accepted, since(time.Second)), "D-13 write marker Recreating Recreating -Ready +Creating -Updating"},
 		"D-13 the marker has expired":                                        {"the marker's age shows others when no create is in flight", given(missing, creation(CreationNone), expired), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
 		"D-13 the name is taken":                                             {"an earlier create may take effect late", given(missing, creation(CreationPossible), since(time.Second), uniqueNames, refusedNow(ClassConflict), did(Did{Create: true})), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
+		"D-11 a create whose answer was lost may go on in an operation":      {"nothing may show of it yet", given(missing, creation(CreationPossible), since(time.Minute), hidden), "D-11 wait Verifying Verifying -Ready +Creating -Updating soon"},
+		"D-11 deleting, a create whose answer was lost may go on":            {"its resource would stay", given(deleting, missing, creation(CreationPossible), since(time.Minute), hidden), "D-11 wait Terminating Verifying -Ready -Creating -Updating +Deleting soon"},
+		"D-13 a create whose answer was lost may go on, names are unique":    {"the API refuses a second one", given(missing, creation(CreationPossible), since(time.Minute), hidden, uniqueNames), "D-13 create Creating Creating -Ready +Creating -Updating"},
 		"D-13 the operation that was to create it failed":                    {"its token is used up", given(missing, creation(CreationPossible), since(time.Minute), spent), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
 		"D-13 the operation that was to create it failed, its id is unknown": {"its token would return the failure", given(unknownID, identity(IdentityToken), creation(CreationRefused), recorded(record.MarkerPending), spent), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
 		"D-14 missing after a restart":                                       {"it is unknown whether it was lost or never created", given(missing, creation(CreationSettled)), "D-14 write marker Creating MissingAfterRestart -Ready +Creating -Updating"},
@@ -294,6 +301,9 @@ func table() map[string]situated {
 		"D-25 failed for good":                           {"a retry cannot help", given(phase(PhaseFailed)), "D-25 stop Failed ExternalFailed -Ready -Creating -Updating +Failed event"},
 		"D-25 failed for good, old spec":                 {"the same change did not help before", given(phase(PhaseFailed), recreate), "D-25 stop Failed ExternalFailed -Ready -Creating -Updating +Failed event"},
 		"D-25 failed for good, new spec":                 {"the new spec may help", given(phase(PhaseFailed), recreate, newSpec), "D-21 delete Recreating Recreating -Ready -Creating +Updating +Failed"},
+		"D-25 cannot follow an operation":                {"it ends by itself, whatever the API says meanwhile", given(failed(ActionPoll, ClassInvalid)), "D-25 wait Failed PollInvalid +Failed poll"},
+		"D-25 cannot cancel an operation":                {"it ends by itself, whatever the API says meanwhile", given(failed(ActionCancel, ClassTerminal)), "D-25 wait Failed CancelRefused +Failed poll"},
+		"D-31 cannot follow an operation":                {"it ends by itself, whatever the API says meanwhile", given(deleting, failed(ActionPoll, ClassTerminal)), "D-31 wait Terminating PollRefused -Ready -Creating -Updating +Deleting +Failed poll"},
 		"D-25 cannot observe":                            {"Ready is kept", given(failed(ActionObserve, ClassTransient)), "D-25 wait Failed ObserveFailed +Failed backoff"},
 		"D-25 update failed":                             {"Updating and Failed are both true", given(failed(ActionUpdate, ClassTransient)), "D-25 wait Failed UpdateFailed +Updating +Failed backoff"},
 		"D-25 create failed":                             {"a failure is retried", given(failed(ActionCreate, ClassTransient)), "D-25 wait Failed CreateFailed -Ready -Creating -Updating +Failed backoff"},
@@ -435,6 +445,7 @@ func violations(f Facts, d Decision) map[string]bool {
 		"creates without a marker":       d.Action == ActionCreate && f.Record.Marker == record.MarkerNone,
 		"creates with a used token":      d.Action == ActionCreate && f.Spent,
 		"changes during an operation":    (d.Action == ActionCreate || d.Action == ActionUpdate || d.Action == ActionDelete && !f.Deleting) && f.Op.State != OpNone,
+		"lets go of what may be hidden":  d.Action == ActionRemoveFinalizer && d.Row == 30 && d.Reason == ReasonAbsent && f.Seen.Observed && f.SinceLost < f.LostGrace && (f.Creation == CreationPossible || f.Creation == CreationSettled),
 		"lets go during an operation":    d.Action == ActionRemoveFinalizer && d.Row != 26 && f.Op.State != OpNone,
 		"creates without permission":     d.Action == ActionCreate && !f.Policy.Create,
 		"updates without permission":     d.Action == ActionUpdate && !f.Policy.Update,
@@ -459,7 +470,7 @@ func violations(f Facts, d Decision) map[string]bool {
 func randomFacts(rng *rand.Rand) Facts {
 	coin := func(percent int) bool { return rng.IntN(100) < percent }
 	phases := []Phase{PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting, PhaseAvailable, PhaseDegraded, PhaseFailed}
-	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark}
+	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark, ActionPoll, ActionCancel}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
 		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, SinceDelete: time.Duration(rng.IntN(20)) * time.Minute, Grace: 10 * time.Second,
@@ -480,7 +491,8 @@ func randomFacts(rng *rand.Rand) Facts {
 	}
 	if coin(8) {
 		f.Spent = coin(30)
-		f.Op = Op{State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}
+		f.SinceLost, f.LostGrace = time.Duration(rng.IntN(20))*time.Minute, 10*time.Minute
+		f.Op = Op{Blocks: coin(30), State: OpState(rng.IntN(3)), Of: []Action{ActionCreate, ActionUpdate, ActionDelete}[rng.IntN(3)], Polled: coin(50), Cancellable: coin(50)}
 	}
 	if coin(5) {
 		f.Record.Trouble = Trouble(rng.IntN(6))

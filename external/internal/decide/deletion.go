@@ -32,7 +32,7 @@ func decideDeletion(f Facts) Decision {
 	if f.Last.Failed {
 		return decideFailedDeletion(f)
 	}
-	if f.Op.State != OpNone && (f.Op.Of == ActionDelete || !f.Record.KnownID) {
+	if f.Op.State != OpNone && (f.Op.Of == ActionDelete || !f.Record.KnownID || f.Op.Blocks) {
 		return decideDeletionOp(f)
 	}
 	if !f.Record.KnownID {
@@ -171,6 +171,9 @@ func decideFailedDeletion(f Facts) Decision {
 // deletionFailed is row 31.
 func deletionFailed(f Facts) Decision {
 	d := Terminating(Decision{Row: 31, Reason: failureReason(f.Last), Wake: WakeBackoff})
+	if f.Last.follows() {
+		d.Wake = WakePoll
+	}
 	d.Show.Failed = ShowTrue
 	return d
 }
@@ -256,11 +259,15 @@ func keepUnseenID() Decision {
 // creates.
 func (f Facts) goneForGood() bool {
 	switch f.Creation {
-	case CreationNone, CreationRefused, CreationUnrecorded, CreationSettled:
+	case CreationSettled:
+		return !f.maybeHidden()
+	case CreationNone, CreationRefused, CreationUnrecorded:
 		return true
 	case CreationSeen:
 		return f.DeleteAccepted || f.SinceCreate >= f.Grace
-	case CreationPossible, CreationCalled:
+	case CreationPossible:
+		return f.SinceCreate >= f.Grace && !f.maybeHidden()
+	case CreationCalled:
 		return f.SinceCreate >= f.Grace
 	}
 	return false

@@ -39,6 +39,9 @@ type Facts struct {
 	Record RecordFacts
 	// SinceCreate is the time since the last create that was, or may have been, called.
 	SinceCreate time.Duration
+	// SinceLost is the time since the last create that may have been accepted and whose answer is not known. For as long
+	// as LostGrace, it may go on in an operation that nothing shows.
+	SinceLost, LostGrace time.Duration
 	// Grace is how long after a create the API may not show the resource yet, and how long after a
 	// loss it may still show it.
 	Grace time.Duration
@@ -380,6 +383,8 @@ type Op struct {
 	Of Action
 	// Polled reports whether this pass has already polled the operation.
 	Polled bool
+	// Blocks reports whether the API has refused to delete the resource while the operation runs.
+	Blocks bool
 	// Cancellable reports whether the driver can cancel the operation, which the API has not accepted yet.
 	Cancellable bool
 }
@@ -422,4 +427,6 @@ type Answer struct {
 	Of Action
 	// Timeout reports whether the call exceeded its deadline.
 	Timeout bool
+	// Late reports whether the API had accepted the call, and its operation failed.
+	Late bool
 }

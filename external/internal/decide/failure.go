@@ -21,6 +21,10 @@ func isPermanent(c Class) bool { return c == ClassInvalid || c == ClassTerminal 
 func failedCall(a Answer) Decision {
 	d := Decision{Row: 25, State: StateFailed, Reason: failureReason(a), Wake: WakeBackoff}
 	d.Show = failedShow(a.Of)
+	if a.follows() && a.Class != ClassThrottled { // however it fails, the operation ends by itself
+		d.Wake = WakePoll
+		return d
+	}
 	switch a.Class {
 	case ClassInvalid, ClassTerminal:
 		d.Action, d.Wake = ActionStop, WakeEvent
@@ -33,6 +37,9 @@ func failedCall(a Answer) Decision {
 	}
 	return d
 }
+
+// follows reports whether the call was about an operation that goes on.
+func (a Answer) follows() bool { return a.Of == ActionPoll || a.Of == ActionCancel }
 
 // decideUnclear is row 32: it is unknown whether a change took effect, so only an observation
 // helps.

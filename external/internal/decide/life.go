@@ -152,13 +152,15 @@ func decideUnready(f Facts) Decision {
 func decideOp(f Facts) Decision {
 	d := inProgress(f.Op.Of)
 	if f.Op.State == OpOverdue {
-		d.Row, d.State, d.Reason, d.Wake = 7, StateFailed, ReasonTimeout, WakeBackoff
+		d.Row, d.State, d.Reason, d.Wake = 7, StateFailed, ReasonTimeout, WakePoll
 		d.Show.Failed = ShowTrue
 	}
-	unwanted := f.Op.State == OpOverdue || f.Deleting && f.Op.Of != ActionDelete
+	unwanted := f.Op.Of != ActionDelete && (f.Op.State == OpOverdue || f.Deleting)
 	switch {
 	case !f.Op.Polled:
 		d.Action = ActionPoll
+	case f.Publish.Failed:
+		return unpublishable(f)
 	case unwanted && f.Op.Cancellable && !f.Did.Cancel:
 		d.Action = ActionCancel
 	}
@@ -300,7 +302,7 @@ func (f Facts) createdRecently() bool {
 // maybeTakenByUs reports whether a create was refused because the name is taken, possibly by an earlier
 // create that the API does not show yet.
 func (f Facts) maybeTakenByUs() bool {
-	return f.Create.Class == ClassConflict && f.Creation == CreationPossible && f.SinceCreate < f.Grace
+	return f.Create.Class == ClassConflict && !f.Create.Late && f.Creation == CreationPossible && f.SinceCreate < f.Grace
 }
 
 // markThenCreate creates the resource, after writing the marker unless a recent one is durable
@@ -330,10 +332,12 @@ func (f Facts) absenceProven() bool {
 	}
 	recent := f.SinceCreate < f.Grace
 	switch f.Creation {
-	case CreationNone, CreationRefused, CreationUnrecorded, CreationSettled:
+	case CreationSettled:
+		return !f.maybeHidden() || f.UniqueNames && !f.MarkLater
+	case CreationNone, CreationRefused, CreationUnrecorded:
 		return true
 	case CreationPossible:
-		return !recent || f.UniqueNames && !f.MarkLater
+		return !recent && !f.maybeHidden() || f.UniqueNames && !f.MarkLater
 	case CreationCalled:
 		return !recent
 	case CreationSeen:
@@ -341,6 +345,9 @@ func (f Facts) absenceProven() bool {
 	}
 	return false
 }
+
+// maybeHidden reports whether a create whose answer was lost may go on in an operation of which nothing can be seen.
+func (f Facts) maybeHidden() bool { return f.SinceLost < f.LostGrace }
 
 // decideExisting is rows 15 and 24 and the rows that depend on the resource's phase.
 func decideExisting(f Facts) Decision {

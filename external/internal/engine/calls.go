@@ -360,6 +360,9 @@ func (p *caller) remove(ctx context.Context) {
 		}
 		return err
 	})
+	if c := p.facts.Last.Class; p.facts.Last.Failed && (c == decide.ClassConflict || c == decide.ClassNotReady) {
+		p.track.followed.blocks = p.running()
+	}
 	p.track.deleteAnswered(p.facts.Last.Failed || p.last.absent)
 	if !p.facts.Last.Failed {
 		p.track.recreating(p.obj.GetGeneration(), p.record.Incarnation, wanted.With(change.Recreate).Hash())
@@ -457,10 +460,10 @@ func (p *caller) located(endpoint string) bool {
 func (p *caller) note(ctx context.Context, a decide.Action) error {
 	switch a {
 	case decide.ActionObserve:
-		return p.pin(ctx)
-	case decide.ActionUpdate, decide.ActionDelete, decide.ActionPoll:
+		return errors.Join(p.pin(ctx), p.keepAssigned(ctx))
+	case decide.ActionUpdate, decide.ActionDelete:
 		return p.keepAssigned(ctx)
-	case decide.ActionCreate:
+	case decide.ActionCreate, decide.ActionPoll:
 		return errors.Join(p.keepAssigned(ctx), p.withdraw(ctx))
 	default:
 		return nil

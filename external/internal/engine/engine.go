@@ -299,7 +299,7 @@ func (e *Engine) grace() time.Duration {
 // settled returns the age from which on a record cannot belong to a create that is still in flight
 // or not visible yet.
 func (e *Engine) settled() time.Duration {
-	return record.MarkerLife + e.callDeadline() + e.grace() + record.ClockSkew
+	return record.MarkerLife + e.callDeadline() + max(e.grace(), e.lostGrace()) + record.ClockSkew
 }
 
 // observesFirst reports whether the first record is written only after an observation that found

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,8 +91,9 @@ type followed struct {
 	// ended is the last one that has ended, and failure why it failed; nil if it did not.
 	ended   record.Operation
 	failure *classification
-	// canceled is the last one that the API has agreed to cancel.
-	canceled record.Operation
+	// canceled is the last one that the API was asked to cancel. blocks is the last one during which the API refused to
+	// delete the resource.
+	canceled, blocks record.Operation
 	// hash identifies the differences that an update in progress is to remove.
 	hash string
 	// spent reports whether the creation of the present incarnation failed after it had been accepted, and the API
@@ -99,9 +101,22 @@ type followed struct {
 	spent bool
 }
 
-// running is the operation that goes on; the zero value if none does.
+// refused reports whether the record has yet to say that the operation failed that was to create the resource.
+func (f *followed) refused(r record.Record) bool {
+	return f.failure != nil && f.ended.Call == record.CallCreate && f.ended.Is(r.Operation) && r.Progress() == record.MarkerPending
+}
+
+// running is the operation that goes on; the zero value if none does. An object that was restored from a backup goes on with
+// the one that it had. The operation of an object without a record is remembered at least.
 func (p *recording) running() record.Operation {
-	if op := p.record.Operation; op.ID != "" && p.e.driver.Poll != nil && !p.track.followed.ended.Is(op) {
+	op := p.record.Operation
+	if !p.record.Exists() && p.inherited != nil {
+		op = p.inherited.Operation
+	}
+	if given := p.track.given; !p.record.Exists() && given != nil && given.incarnation == 0 && given.operation.Load() != nil {
+		op = *given.operation.Load()
+	}
+	if op.ID != "" && p.e.driver.Poll != nil && !p.track.followed.ended.Is(op) {
 		return op
 	}
 	return record.Operation{}
@@ -113,9 +128,11 @@ func (p *recording) gatherOperation() {
 	f.State, f.Of = decide.OpNone, callOf(op.Call)
 	f.Cancellable = p.e.driver.Cancel != nil && !p.track.followed.canceled.Is(op)
 	p.facts.Spent = p.track.followed.spent
-	if op.ID == "" {
+	p.facts.SinceLost, p.facts.LostGrace = time.Since(p.track.doubt), p.e.lostGrace()
+	if f.Blocks = false; op.ID == "" {
 		return
 	}
+	f.Blocks = p.track.followed.blocks.Is(op)
 	f.State = decide.OpRunning
 	if limit := p.e.operationLimit(); limit > 0 && time.Since(op.At) > limit {
 		f.State = decide.OpOverdue
@@ -146,6 +163,15 @@ func (e *Engine) operationLimit() time.Duration {
 	}
 }
 
+// lostGrace is how long an operation may go on of which neither its id is known, because the answer was lost, nor anything can be
+// seen. It is not known for APIs whose author has said nothing about how soon they show what they create.
+func (e *Engine) lostGrace() time.Duration {
+	if e.driver.Poll == nil || e.options.CreateGrace != 0 {
+		return 0
+	}
+	return cmp.Or(e.operationLimit(), time.Hour)
+}
+
 // begins reports whether the answer began an operation.
 func (a *assigned) begins() bool {
 	op := a.operation.Load()
@@ -165,6 +191,10 @@ func (p *caller) begun(after time.Duration) bool {
 func (p *caller) poll(ctx context.Context) {
 	p.facts.Op.Polled = true
 	op := p.running()
+	if err := p.readPasswords(ctx); err != nil { // they must not be shown
+		p.take(decide.ActionPoll, answer{failure: &classification{class: decide.ClassTransient, text: plain.Error(err)}})
+		return
+	}
 	var got Polled
 	var state returnedState
 	compare := p.comparer()
@@ -184,7 +214,7 @@ func (p *caller) poll(ctx context.Context) {
 	switch {
 	case p.facts.Last.Failed: // an abandoned call may still write to got
 	case p.last.absent:
-		p.lostSight(op)
+		p.lostSight(ctx, op)
 	case got.Err != nil:
 		p.takeID(got.ID)
 		p.failed(ctx, op, got.Err)
@@ -230,7 +260,10 @@ func (p *caller) ended(op record.Operation, why *classification) {
 }
 
 // lostSight is about an operation that the API does not know any more: only an observation shows what it did.
-func (p *caller) lostSight(op record.Operation) {
+func (p *caller) lostSight(ctx context.Context, op record.Operation) {
+	if op.Call == record.CallUpdate && !p.takeBackPasswords(ctx) {
+		return // it is asked about again
+	}
 	p.ended(op, nil)
 	if op.Call == record.CallCreate {
 		p.track.createHangs(time.Now())
@@ -239,6 +272,9 @@ func (p *caller) lostSight(op record.Operation) {
 
 // done is about an operation that succeeded.
 func (p *caller) done(ctx context.Context, op record.Operation, details map[string][]byte, now returnedState) {
+	if !p.keepDetails(ctx, details) {
+		return // it is asked about again
+	}
 	p.ended(op, nil)
 	switch op.Call {
 	case record.CallCreate:
@@ -253,13 +289,22 @@ func (p *caller) done(ctx context.Context, op record.Operation, details map[stri
 	case record.CallDelete:
 		p.track.deleteAnswered(false)
 	}
-	if _, err := p.destination(); len(details) > 0 && err == nil {
-		brought := &handed{}
-		brought.take(details)
-		p.track.outputs.handed = brought
+	p.answered(ctx, now)
+}
+
+// keepDetails makes durable what only the answer to a poll has, and reports whether it is.
+func (p *caller) keepDetails(ctx context.Context, details map[string][]byte) bool {
+	if len(details) == 0 || p.e.driver.Connection == nil {
+		return true
+	}
+	p.track.outputs.handed = &handed{}
+	p.track.outputs.handed.take(details)
+	if to, err := p.destination(); err != nil {
+		p.failedToPublish(err)
+	} else if to != nil {
 		p.handOver(ctx, false)
 	}
-	p.answered(ctx, now)
+	return !p.facts.Publish.Failed
 }
 
 // failed is about an operation that failed: its call counts as failed, and the resource may be in any state.
@@ -269,8 +314,11 @@ func (p *caller) failed(ctx context.Context, op record.Operation, cause error) {
 	for _, crash := range c.broken {
 		p.logPanic(crash)
 	}
-	if c.class == decide.ClassAmbiguous { // an operation that has ended is not
+	if c.class == decide.ClassAmbiguous || c.class == decide.ClassThrottled { // an operation that has ended is not
 		c.class = decide.ClassTransient
+	}
+	if op.Call == record.CallUpdate && !p.takeBackPasswords(ctx) {
+		return // it is asked about again
 	}
 	p.ended(op, &c)
 	of := callOf(op.Call)
@@ -279,25 +327,32 @@ func (p *caller) failed(ctx context.Context, op record.Operation, cause error) {
 		b.generation = op.Generation
 		p.track.refuse(of, b, c.class, errors.New(c.text))
 	}
-	answer := decide.Answer{Of: of, Failed: true, Class: c.class}
-	if op.Call == record.CallCreate { // what is left of it is observed first
-		p.facts.Create, p.refused = answer, c.text
-		p.createFailed()
+	answer, present := decide.Answer{Of: of, Failed: true, Class: c.class, Late: true}, op.Generation == p.obj.GetGeneration()
+	switch op.Call {
+	case record.CallCreate:
+		p.createFailed(c.class)
+		if present { // what is left of it is observed first
+			p.facts.Create, p.refused = answer, c.text
+		}
 		return
+	case record.CallDelete:
+		p.track.deleteAccepted, present = false, true
+	case record.CallUpdate:
 	}
-	p.facts.Last, p.last.failure = answer, &c
-	if op.Call == record.CallDelete {
-		p.track.deleteAccepted = false
-	} else if p.hasPasswords() {
-		p.takeBackPasswords(ctx)
+	if present { // otherwise the user has changed the spec since
+		p.facts.Last, p.last.failure = answer, &c
+	} else {
+		p.facts.Did.Update = false
 	}
 }
 
 // createFailed notes that the operation failed that was to create the resource. Something may be left of it.
-func (p *caller) createFailed() {
+func (p *caller) createFailed(c decide.Class) {
 	assigned := p.e.options.AssignedIDs
 	unknown := assigned && p.id == "" && p.track.given.of() == "" && p.e.identity() != decide.IdentityMark
-	p.track.createFailed(time.Now(), unknown) // nothing could find what has no id
+	// Nothing could find what has no id, or show later whose it is.
+	p.track.createFailed(time.Now(), unknown || p.e.observesFirst())
+	p.track.doubtful = p.track.doubtful || p.e.observesFirst() && c != decide.ClassConflict
 	p.track.followed.spent = assigned
 }
 
@@ -311,8 +366,8 @@ func (p *caller) cancel(ctx context.Context) {
 		r.Object = obj
 		return "ok", driver.Cancel(ctx, r)
 	})
-	if !p.facts.Last.Failed {
-		p.track.followed.canceled = op
+	if !p.facts.Last.Failed || decide.NoEffect(p.facts.Last.Class) && p.facts.Last.Class != decide.ClassThrottled {
+		p.track.followed.canceled = op // it is not asked again what it refuses
 	}
 }
 

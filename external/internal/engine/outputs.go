@@ -400,11 +400,37 @@ func (p *publishing) handOverLate(ctx context.Context) {
 	}
 }
 
-// takeBackPasswords makes durable that the resource does not have the passwords that it was to get.
-func (p *publishing) takeBackPasswords(ctx context.Context) {
-	if err := p.store(ctx, storing{taken: true}); err != nil {
+// takeBackPasswords makes durable that the resource may not have the passwords that it was to get, and reports whether it
+// is.
+func (p *publishing) takeBackPasswords(ctx context.Context) bool {
+	to, err := p.destination()
+	if err == nil && (to == nil || len(to.Passwords) == 0) {
+		return true
+	}
+	if err == nil {
+		err = p.store(ctx, storing{taken: true})
+	}
+	if err != nil {
 		p.failedToPublish(err)
 	}
+	return err == nil
+}
+
+// readPasswords reads the passwords that the resource has or is to have, so that they are known in messages.
+func (p *publishing) readPasswords(ctx context.Context) error {
+	to, err := p.destination()
+	if err != nil || to == nil || len(to.Passwords) == 0 || p.passwords != nil {
+		return nil //nolint:nilerr // it has its place in the status
+	}
+	is := newOutlet(to.kind)
+	if err := p.run.Live().Get(ctx, to.key, is.Object); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read %s: %w", to, err)
+	}
+	p.passwords = map[string]string{}
+	for _, key := range to.Passwords {
+		p.passwords[key] = string(is.get(key))
+	}
+	return nil
 }
 
 // hasPasswords reports whether there are passwords that the resource is to have.

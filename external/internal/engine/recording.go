@@ -46,7 +46,7 @@ func (p *recording) writeMarker(ctx context.Context, incarnation int64) error {
 // withdraw makes durable that a create was certainly refused, if no mark could show later that the
 // resource with that name is not ours.
 func (p *recording) withdraw(ctx context.Context) error {
-	if !p.e.observesFirst() || !p.track.withdraws(p.record) {
+	if !p.e.observesFirst() || !p.track.withdraws(p.record) && !p.track.followed.refused(p.record) {
 		return nil
 	}
 	r := p.record
