@@ -93,7 +93,7 @@ func ownershipMutants() []mutant {
 		},
 		{
 			what: "a resource that is not visible yet counts as deleted",
-			file: "external/internal/decide/deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible, CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
+			file: "external/internal/decide/deletion.go", old: "	case CreationSeen:\n		return f.DeleteAccepted || f.SinceCreate >= f.Grace\n	case CreationPossible:\n		return f.SinceCreate >= f.Grace && !f.maybeHidden()\n	case CreationCalled:\n		return f.SinceCreate >= f.Grace\n",
 			mutated:  "	case CreationSeen, CreationPossible, CreationCalled:\n		return true\n",
 			scenario: "nats-late", invariants: []string{"I2"}, token: "race@5(0)", telling: true,
 		},

@@ -149,17 +149,23 @@ type Run interface {
 
 // runObject is the object of a pass.
 type runObject interface {
+	runWrites
+
 	// Object returns the private copy that the pass works on, and SetObject replaces it by another one of
 	// the same type.
 	Object() Object
 	SetObject(obj Object)
+	// Certain makes sure that the object is no old copy.
+	Certain(ctx context.Context) error
+	Vanished() bool
+}
+
+// runWrites are writes of the object within a pass.
+type runWrites interface {
 	// Persist makes the annotations of the object durable.
 	Persist(ctx context.Context) error
 	// CompleteSpec adds fields to the spec, with the annotations of the object.
 	CompleteSpec(ctx context.Context, fields map[string]any) error
-	// Certain makes sure that the object is no old copy.
-	Certain(ctx context.Context) error
-	Vanished() bool
 }
 
 // runCluster is how a pass reads the cluster.
