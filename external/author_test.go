@@ -140,6 +140,11 @@ func (w *wild) Reflect(r external.ReflectRequest[*thing.Thing, item]) {
 	w.named.Reflect(r)
 }
 
+func (w *wild) Finish(context.Context, external.FinishRequest[*thing.Thing, item]) (external.FinishResponse, error) {
+	w.enters("Finish")
+	return external.FinishResponse{}, nil
+}
+
 func (w *wild) LateInit(external.LateInitRequest[*thing.Thing, item]) { w.enters("LateInit") }
 
 func (w *wild) DependsOn(t *thing.Thing) []external.Dependency {

@@ -20,7 +20,7 @@ import (
 // TestReasonOfEachCall: each kind of call that fails has its own reason, and the message contains the error.
 func TestReasonOfEachCall(t *testing.T) {
 	t.Parallel()
-	t.Run("E0-39 each failing call has its own reason", func(t *testing.T) {
+	t.Run("E0-39 E0-68 each failing call has its own reason", func(t *testing.T) {
 		t.Parallel()
 		broken := answer{code: http.StatusInternalServerError, body: "disk full"}
 		reasons := map[string]string{}

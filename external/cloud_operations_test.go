@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -91,16 +89,6 @@ func (c *cloud) end(id, failure string) {
 			o.Thing, o.Made = cmp.Or(o.Thing, made.ID), &made
 		}
 	})
-}
-
-// endAll ends all operations.
-func (c *cloud) endAll() {
-	c.mu.Lock()
-	ids := slices.Collect(maps.Keys(c.operations))
-	c.mu.Unlock()
-	for _, id := range ids {
-		c.end(id, "")
-	}
 }
 
 // operated are things whose API works in operations.

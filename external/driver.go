@@ -79,6 +79,18 @@ type LateInitializer[T client.Object, O any] interface {
 	LateInit(r LateInitRequest[T, O])
 }
 
+// Finisher is a [Driver] that has something left to do in the cluster when its resource matches the spec: create a Job that
+// fills a database, or a ConfigMap that others read. It is the only method with a client of the cluster, and
+// corresponds to the success handler of Operatify. The permissions that it needs belong to Options.Loop.Needs.
+type Finisher[T client.Object, O any] interface {
+	// Finish is called in every pass that finds a resource of ours that matches the spec, and must do nothing if nothing is
+	// missing. So it runs at least once for each spec, and repairs what somebody has deleted: at the next
+	// observation, or at once with a source in Options.Loop.Sources. The object is Ready when it has succeeded. If it
+	// fails, the object fails with reason FinishFailed, and it is tried again. It is not called for objects that are
+	// being deleted: what it creates should have an owner reference.
+	Finish(ctx context.Context, r FinishRequest[T, O]) (FinishResponse, error)
+}
+
 // Namer is a [Driver] that chooses the names of external resources. Without it, a resource is named
 // <kind>-<uid of the object> in lower case.
 type Namer[T client.Object] interface {

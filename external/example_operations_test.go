@@ -28,7 +28,7 @@ func (o orderedBuckets) Poll(_ context.Context, r external.PollRequest[*Bucket, 
 	case "done":
 		return external.PollResponse[bucket]{Done: true}, nil
 	default:
-		return external.PollResponse[bucket]{Err: external.Invalid(errors.New(state), "spec.quota")}, nil
+		return external.PollResponse[bucket]{Err: external.Invalid(errors.New(state))}, nil
 	}
 }
 

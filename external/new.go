@@ -44,6 +44,15 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	return loop.New(reconciler[T]{e}, options)
 }
 
+// NewReconciler returns what the controller that [New] returns calls for each object. It is for tests of a driver with package
+// looptest, without an API server, and with a client of the external API that is a fake: Options.Connect returns it. The
+// client of the cluster must hold the object and the namespace kube-system, by whose UID marks name the cluster.
+//
+// Options.Loop has no effect, and nothing wakes objects.
+func NewReconciler[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) loop.Reconciler[T] {
+	return reconciler[T]{newEngine(d, o)}
+}
+
 // misfits are the methods of a driver that would never be called.
 func misfits[T Object, C, O any](d Driver[T, C, O]) error {
 	return capability.Interfaces{
@@ -51,7 +60,7 @@ func misfits[T Object, C, O any](d Driver[T, C, O]) error {
 		Optional: []reflect.Type{
 			reflect.TypeFor[Updater[T, C, O]](), reflect.TypeFor[Marker[T, C]](), reflect.TypeFor[Unmarker[T, C]](), reflect.TypeFor[Finder[T, C]](),
 			reflect.TypeFor[Poller[T, C, O]](), reflect.TypeFor[Canceler[T, C]](),
-			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[LateInitializer[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Connectable[T]](), reflect.TypeFor[Classifier](),
+			reflect.TypeFor[Namer[T]](), reflect.TypeFor[Reflector[T, O]](), reflect.TypeFor[LateInitializer[T, O]](), reflect.TypeFor[Finisher[T, O]](), reflect.TypeFor[Dependent[T]](), reflect.TypeFor[Connectable[T]](), reflect.TypeFor[Classifier](),
 		},
 		Requests: true,
 	}.Check(d)

@@ -22,13 +22,16 @@ import (
 //   - Objects that a [Dependent] names do not wake the component. They are checked every ten seconds.
 //   - A change of what [Config] or [Authenticator] refer to does not wake the component: it is noticed at its next
 //     pass. A Config is not kept from being deleted.
-//   - A driver that is a [Connectable] cannot be used, and a [LateInitializer] is not asked.
+//   - A driver that is a [Connectable] or a [Finisher] cannot be used, and a [LateInitializer] is not asked.
 //   - The status of a T is stored in the status of the component, so it must not contain secrets.
 //   - Options.Loop is not used.
 //
 // Nodes panics as [New] does.
 func Nodes[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) node.Driver {
 	problem := misfits[T, C, O](d)
+	if _, finishes := any(d).(Finisher[T, O]); finishes && problem == nil {
+		problem = fmt.Errorf("%T is an external.Finisher, which cannot manage dependents of components; let the component render what Finish creates", d)
+	}
 	if _, publishes := any(d).(Connectable[T]); publishes && problem == nil {
 		problem = fmt.Errorf("%T is an external.Connectable, which cannot manage dependents of components; leave its method Connection out", d)
 	}

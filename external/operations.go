@@ -85,7 +85,7 @@ func addOperations[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	if poller, ok := any(d).(Poller[T, C, O]); ok {
 		u.Poll = func(ctx context.Context, r engine.Request) (engine.Polled, error) {
 			a, err := poller.Poll(ctx, PollRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Operation: r.Operation,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Operation: r.Key,
 			})
 			return engine.Polled{Done: a.Done, Err: a.Err, ID: a.ID, Observed: inner(a.Observed), Details: a.Details, After: a.After}, err
 		}
@@ -93,7 +93,7 @@ func addOperations[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	if canceler, ok := any(d).(Canceler[T, C]); ok {
 		u.Cancel = func(ctx context.Context, r engine.Request) error {
 			_, err := canceler.Cancel(ctx, CancelRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Operation: r.Operation,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Operation: r.Key,
 			})
 			return err
 		}

@@ -312,7 +312,7 @@ func TestOperationsGoOn(t *testing.T) {
 			})
 			w.create()
 			history.until(reason, func(o *thing.Thing) bool { return condition(o, "Failed").Reason == reason })
-			w.polled("op-1", 5)
+			w.polled("op-1", 3)
 			w.cloud.faulty(nil)
 			w.cloud.end("op-1", "")
 			w.ready()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/thing"
-	"github.com/trimtab-dev/trimtab/trace"
 )
 
 // polls counts the calls about an operation.
@@ -320,50 +319,4 @@ func unfollowedOperation(t *testing.T) {
 	w.await("Creating", func(o *thing.Thing) bool { return is(o, "Creating", "True") })
 	w.cloud.end("op-1", "")
 	w.ready()
-}
-
-// TestManyOperations: operations that take for ever keep nobody waiting.
-func TestManyOperations(t *testing.T) {
-	t.Parallel()
-	const n = 1000
-	w := newOperatorTest(t, operated{}, func(o *options) { o.Loop.Workers = 1 })
-	t.Run("nothing blocks the only worker", func(t *testing.T) {
-		w.createMany(n)
-		w.awaitCalls(http.MethodPost, n)
-		var took time.Duration
-		passes := events[trace.End](w.trace, "")
-		for _, p := range passes {
-			took += p.Took
-		}
-		if live := w.cloud.live(); len(live) > 0 {
-			t.Errorf("%d are there although no operation has ended", len(live))
-		}
-		if visit := took / time.Duration(len(passes)); visit > time.Second {
-			t.Errorf("a visit takes %s", visit)
-		}
-	})
-	t.Run("E0-02 each has an id of its own, by which it is read", func(t *testing.T) {
-		w.cloud.endAll()
-		w.allReadyOf(n)
-		created, reads := map[string]int{}, 0
-		for _, call := range others(w.cloud.calls(true)) {
-			method, id, _ := strings.Cut(call, " ")
-			switch {
-			case method == http.MethodPost:
-				created[id]++
-			case method == http.MethodGet && created[id] > 0:
-				reads++
-			case method == http.MethodGet && len(created) == n:
-				t.Errorf("read by %q, which was not created", id)
-			}
-		}
-		for id, times := range created {
-			if times != 1 {
-				t.Errorf("%q was created %d times", id, times)
-			}
-		}
-		if len(created) != n || reads < n {
-			t.Errorf("%d ids for %d objects, %d reads by them", len(created), n, reads)
-		}
-	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external"
@@ -25,11 +24,11 @@ func TestOrder(t *testing.T) {
 		do   func(*operatorTest)
 		want []string
 	}{
-		"E0-60 retrieve, connect, no deletion, sync": {
+		"E0-60 E0-72 retrieve, connect, no deletion, sync": {
 			func(w *operatorTest) { w.resize(2) },
 			[]string{"retrieve", "connect", "observe", "decide to update", "update", "observe", "write status", "return"},
 		},
-		"E0-60 E0-64 retrieve, connect, deletion, delete, status": {
+		"E0-60 E0-64 E0-72 retrieve, connect, deletion, delete, status": {
 			func(w *operatorTest) { w.cloud.with(func() { w.cloud.slow["DELETE"] = true }); w.delete() },
 			[]string{"retrieve to delete", "connect", "observe", "decide to delete", "delete", "write status", "return"},
 		},
@@ -195,25 +194,5 @@ func TestIdentities(t *testing.T) {
 				t.Errorf("left behind: %v", live)
 			}
 		})
-	}
-}
-
-// allReadyOf waits until n objects are Ready.
-func (w *operatorTest) allReadyOf(n int) {
-	w.t.Helper()
-	var list thing.ThingList
-	if !w.until(func() bool {
-		if err := w.admin.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
-			w.t.Fatal(err)
-		}
-		ready := 0
-		for _, o := range list.Items {
-			if is(&o, "Ready", "True") {
-				ready++
-			}
-		}
-		return ready == n
-	}) {
-		w.t.Fatalf("not all of %d objects are Ready", len(list.Items))
 	}
 }

@@ -177,3 +177,16 @@ type LateInitRequest[T client.Object, O any] struct {
 	// Have is [Observation.Have].
 	Have O
 }
+
+// FinishRequest asks to do what follows from a resource that matches the spec.
+type FinishRequest[T client.Object, O any] struct {
+	// Cluster reads from the cache of the operator and writes to the API server.
+	Cluster client.Client
+	// Object is a copy of the custom resource. It must not be written.
+	Object T
+	// Have is [Observation.Have].
+	Have O
+}
+
+// FinishResponse is the answer of a driver that has finished.
+type FinishResponse struct{}

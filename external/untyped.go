@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/trimtab-dev/trimtab/external/internal/change"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/external/internal/engine"
@@ -28,7 +30,7 @@ func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 		},
 		Create: func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := d.Create(ctx, CreateRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords, Token: r.Token,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords, Token: r.Key,
 			})
 			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Details: a.Details, Operation: engine.Operation(a.Operation)}, err
 		},
@@ -94,6 +96,12 @@ func addPure[T Object, O any](u *engine.Driver, d any) {
 	if initializer, ok := d.(LateInitializer[T, O]); ok {
 		u.LateInit = func(obj engine.Object, have any) {
 			initializer.LateInit(LateInitRequest[T, O]{Object: as[T](obj), Have: as[O](have)})
+		}
+	}
+	if finisher, ok := d.(Finisher[T, O]); ok {
+		u.Finish = func(ctx context.Context, cluster client.Client, obj engine.Object, have any) error {
+			_, err := finisher.Finish(ctx, FinishRequest[T, O]{Cluster: cluster, Object: as[T](obj), Have: as[O](have)})
+			return err
 		}
 	}
 	if dependent, ok := d.(Dependent[T]); ok {

@@ -60,10 +60,10 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestSequences plays random sequences, always the same ones: 500, or with TRIMTAB_DEEP=1
+// TestSequences plays random sequences, always the same ones: 150, or with TRIMTAB_DEEP=1
 // 10,000. One in four also has owners and every propagation.
 func TestSequences(t *testing.T) {
-	n := 500
+	n := 150
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		n = 10_000
 	}

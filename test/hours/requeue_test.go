@@ -267,7 +267,7 @@ func TestUnhandledErrors(t *testing.T) {
 			if now := w.vendor.ops(); w.errors() != errs || now != calls {
 				t.Errorf("%v unhandled errors, calls %s; before %s", w.errors()-errs, now, calls)
 			}
-		}, true)
+		}, func(w *simulation) { w.uncached = true })
 	})
 	t.Run("E0-40 a status that cannot be written is counted, and nothing else is written", func(t *testing.T) {
 		inHours(t, exact, func(w *simulation) {
@@ -354,9 +354,11 @@ func TestTwoKinds(t *testing.T) {
 			if n := len(w.vendor.had("observe thing", began)); n < 54 || n > 67 {
 				t.Errorf("%d observations of the other kind in an hour, want about 60", n)
 			}
-		}, false, func(w *simulation, m manager.Manager) error {
-			o := external.Options[*thing.Thing, *vendor]{DriftInterval: time.Minute, Connect: func(context.Context) (*vendor, error) { return w.vendor, nil }}
-			return external.New(things{}, o).SetupWithManager(m)
+		}, func(w *simulation) {
+			w.more = func(m manager.Manager) error {
+				o := external.Options[*thing.Thing, *vendor]{DriftInterval: time.Minute, Connect: func(context.Context) (*vendor, error) { return w.vendor, nil }}
+				return external.New(things{}, o).SetupWithManager(m)
+			}
 		})
 	})
 }

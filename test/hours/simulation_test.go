@@ -52,6 +52,8 @@ type simulation struct {
 	vendor *vendor
 	client client.Client
 	name   string // of the controller, in metrics
+	// drives manages folders; nil is driver.
+	drives external.Driver[*v1.Folder, *vendor, bool]
 	// more adds controllers of Things to the operator.
 	more func(manager.Manager) error
 	// uncached: the operator reads objects from the API server.
@@ -164,11 +166,11 @@ func (w *simulation) wrote() []string {
 // inHours runs a test in a bubble of simulated time.
 func inHours(t *testing.T, change func(*options), f func(*simulation)) {
 	t.Helper()
-	inHoursOf(t, change, f, false)
+	inHoursOf(t, change, f, func(*simulation) {})
 }
 
-// inHoursOf is inHours, with an operator that may have no cache, or more controllers.
-func inHoursOf(t *testing.T, change func(*options), f func(*simulation), uncached bool, more ...func(*simulation, manager.Manager) error) {
+// inHoursOf is inHours, with another operator.
+func inHoursOf(t *testing.T, change func(*options), f, operator func(*simulation)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cluster := kubesim.New(t, kubesim.Options{CRDs: definitions(t, os.DirFS("../../samples/folder/crds"), thing.CRDs)})
@@ -178,10 +180,8 @@ func inHoursOf(t *testing.T, change func(*options), f func(*simulation), uncache
 		must(t, thing.AddToScheme(scheme))
 		k, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
 		must(t, err)
-		w := &simulation{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name()), uncached: uncached}
-		for _, add := range more {
-			w.more = func(m manager.Manager) error { return add(w, m) }
-		}
+		w := &simulation{t: t, client: k, vendor: &vendor{items: map[string]*item{}}, name: controllerName(t.Name())}
+		operator(w)
 		w.start(cluster, scheme, change)
 		f(w)
 	})
@@ -215,7 +215,10 @@ func (w *simulation) start(cluster *kubesim.Cluster, scheme *runtime.Scheme, cha
 	if change != nil {
 		change(&o)
 	}
-	must(w.t, external.New(driver{}, o).SetupWithManager(cold{mgr}))
+	if w.drives == nil {
+		w.drives = driver{}
+	}
+	must(w.t, external.New(w.drives, o).SetupWithManager(cold{mgr}))
 	if w.more != nil {
 		must(w.t, w.more(cold{mgr}))
 	}

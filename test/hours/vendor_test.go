@@ -16,8 +16,9 @@ type vendor struct {
 	mu    sync.Mutex
 	items map[string]*item
 	calls []call
-	takes time.Duration // to create or update a thing
-	away  bool          // answers nothing but errors
+	begun map[string]*item // what operations create
+	takes time.Duration    // to create or update a thing
+	away  bool             // answers nothing but errors
 	// meets is what a call comes to before anything else; nil is nothing.
 	meets func(op, name string) error
 	// answers: it returns what it made or changed; repeats: instead of updating, it returns what

@@ -116,6 +116,8 @@ const (
 	ActionPublish
 	// ActionComplete writes to the spec what the API has chosen.
 	ActionComplete
+	// ActionFinish lets the driver do in the cluster what follows from a resource that matches the spec.
+	ActionFinish
 	// ActionPrepareDelete lets the driver do what must precede a deletion.
 	ActionPrepareDelete
 	// ActionMark puts our mark on an existing resource that is ours.
@@ -135,7 +137,7 @@ const (
 func (a Action) String() string {
 	names := [...]string{
 		"wait", "observe", "write marker", "create", "update", "delete", "poll", "cancel",
-		"find owned", "adopt", "publish", "complete spec", "prepare delete", "mark", "unmark", "remove finalizer", "confirm",
+		"find owned", "adopt", "publish", "complete spec", "finish", "prepare delete", "mark", "unmark", "remove finalizer", "confirm",
 		"stop",
 	}
 	if int(a) >= len(names) {

@@ -85,6 +85,11 @@ func everReady(f *Facts)   { f.ReadyFor = 1 }
 func unpublishing(c Class) func(*Facts) {
 	return func(f *Facts) { f.Unpublished, f.Publish = true, Answer{Of: ActionPublish, Failed: true, Class: c} }
 }
+func finishes(f *Facts) { f.Finishes, f.Generation = true, 2 }
+func finished(f *Facts) { f.Finishes, f.Did.Finish = true, true }
+func unfinished(c Class) func(*Facts) {
+	return func(f *Facts) { finished(f); f.Finish = Answer{Of: ActionFinish, Failed: true, Class: c} }
+}
 func uncompleted(f *Facts) { f.Uncompleted = true }
 func unprepared(f *Facts)  { f.Unprepared = true }
 func recoverable(f *Facts) { f.Seen.Recoverable = true }
@@ -260,6 +265,11 @@ func table() map[string]situated {
 		"D-15 the object was restored from a backup":                        {"backup and mark agree", given(owner(OwnerRestored), recorded(record.MarkerNone), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
 		"D-15 adoption if-identical, it does not differ":                    {"adopting it would change nothing", given(owner(OwnerNobody), adoption(AdoptIfIdentical), creation(CreationNone)), "D-09 adopt Verifying Verifying"},
 		"D-15 adoption always":                                              {"the policy allows it despite any difference", given(owner(OwnerNobody), adoption(AdoptAlways), inPlace, creation(CreationNone)), "D-09 adopt Verifying Verifying"},
+		"D-16 the driver has something left to do":                          {"the object is not Ready before", given(finishes), "D-16 finish Completing Completing +Ready -Creating -Updating -Failed"},
+		"D-16 it has done so before":                                        {"it is checked, which is no transition", given(finishes, func(f *Facts) { f.ReadyFor = 2 }), "D-16 finish same Completing +Ready -Creating -Updating -Failed"},
+		"D-16 it cannot do so":                                              {"users wait for it", given(unfinished(ClassTransient)), "D-16 wait Failed FinishFailed -Ready -Creating -Updating +Failed backoff"},
+		"D-16 it cannot do so any more":                                     {"what it did before is still there", given(everReady, unfinished(ClassTransient)), "D-16 wait Failed FinishFailed -Creating -Updating +Failed backoff"},
+		"D-17 the driver has done what was left":                            {"nothing is left", given(finished), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
 		"D-16 the API has chosen what the spec leaves unset":                {"the user asked for it", given(uncompleted), "D-16 complete spec Completing Completing +Ready -Creating -Updating -Failed"},
 		"D-16 completed in this pass":                                       {"once per pass is enough", given(uncompleted, did(Did{Complete: true})), "D-17 wait Succeeded Available +Ready -Creating -Updating -Failed drift"},
 		"D-16 connection details are out of date":                           {"users need them before the object is Ready", given(unpublished), "D-16 publish Completing Completing -Creating -Updating -Failed"},
@@ -475,7 +485,7 @@ func randomFacts(rng *rand.Rand) Facts {
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},
 		Identity: Identity(rng.IntN(4)), Creation: Creation(rng.IntN(7)), UniqueNames: coin(50), SinceCreate: time.Duration(rng.IntN(20)) * time.Second, SinceMet: time.Duration(rng.IntN(20)) * time.Second, SinceDelete: time.Duration(rng.IntN(20)) * time.Minute, Grace: 10 * time.Second,
 		Found: Found(rng.IntN(4)), Fresh: coin(70), DeleteAccepted: coin(20), SameUpdates: rng.IntN(5), FutileMarks: rng.IntN(5), SinceMark: time.Duration(rng.IntN(20)) * time.Second, NewSpec: coin(20),
-		Uncompleted: coin(10), Unpublished: coin(20), Incomplete: coin(5), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
+		Uncompleted: coin(10), Finishes: coin(10), Unpublished: coin(20), Incomplete: coin(5), Unprepared: coin(20), CanMark: coin(50), CanUnmark: coin(50),
 		Differs: Differs{InPlace: coin(30), Recreate: coin(15), Unsupported: coin(10)},
 		Did:     Did{Create: coin(15), Update: coin(15), Delete: coin(15), Cancel: coin(15), Mark: coin(15), Unmark: coin(15)},
 		Record:  RecordFacts{KnownID: coin(70), Incarnation: int64(rng.IntN(3)), Marker: record.Recorded(rng.IntN(3)), Expired: coin(30), Doubtful: coin(10)},

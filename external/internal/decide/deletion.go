@@ -199,7 +199,7 @@ func decideDeletionUnknownID(f Facts) Decision {
 		return keepFinalizer(28, d.Reason)
 	}
 	if f.Identity == IdentityMark && f.Found == FoundNothing {
-		if f.SinceCreate >= f.Grace {
+		if f.SinceCreate >= f.Grace && !f.maybeHidden() {
 			return removeFinalizer(30, ReasonAbsent)
 		}
 		return Terminating(Decision{Row: 28, Reason: ReasonVerifying, Wake: WakeSoon})

@@ -86,6 +86,10 @@ type Facts struct {
 	Incomplete bool
 	// Publish is the answer to this pass's attempt to bring them up to date, if that failed.
 	Publish Answer
+	// Finishes reports whether the driver has something left to do in the cluster when the resource matches the spec.
+	Finishes bool
+	// Finish is the answer to this pass's attempt to do it, if that failed.
+	Finish Answer
 	// Uncompleted reports whether the API has chosen what the spec leaves unset, and the user wants it there.
 	Uncompleted bool
 	// Unprepared reports whether the driver still has to do something before a deletion.
@@ -390,7 +394,7 @@ type Op struct {
 }
 
 // OpState is the state of an operation.
-type OpState int
+type OpState uint8
 
 const (
 	// OpNone means that there is no operation, or that it has ended.
@@ -415,7 +419,7 @@ const (
 
 // Did is what a pass has already called. Each is called at most once per pass.
 type Did struct {
-	Create, Update, Delete, Cancel, Mark, Unmark, Complete bool
+	Create, Update, Delete, Cancel, Mark, Unmark, Complete, Finish bool
 }
 
 // Answer is the outcome of a call.

@@ -68,7 +68,7 @@ func (a Action) Mutates() bool {
 	case ActionCreate, ActionUpdate, ActionDelete, ActionCancel, ActionPrepareDelete, ActionMark, ActionUnmark:
 		return true
 	case ActionNone, ActionObserve, ActionWriteMarker, ActionPoll, ActionFindOwned,
-		ActionAdopt, ActionPublish, ActionComplete, ActionRemoveFinalizer, ActionConfirm, ActionStop:
+		ActionAdopt, ActionPublish, ActionComplete, ActionFinish, ActionRemoveFinalizer, ActionConfirm, ActionStop:
 	}
 	return false
 }
@@ -111,6 +111,8 @@ func callName(a Action) Reason {
 		return "Delete"
 	case ActionPublish:
 		return "Publish"
+	case ActionFinish:
+		return "Finish"
 	case ActionCancel:
 		return "Cancel"
 	case ActionMark:

@@ -14,7 +14,17 @@ func decideInSync(f Facts) Decision {
 		return stopped(16, ReasonConnectionLost)
 	}
 	if f.Publish.Failed {
-		return unpublishable(f)
+		return leftUndone(f, f.Publish)
+	}
+	if f.Finish.Failed {
+		return leftUndone(f, f.Finish)
+	}
+	if f.Finishes && !f.Did.Finish {
+		d.Row, d.Action, d.Reason, d.Wake = 16, ActionFinish, ReasonCompleting, WakeNow
+		if d.State = StateCompleting; f.ReadyFor == f.Generation {
+			d.State = ""
+		}
+		return d
 	}
 	if f.Uncompleted && !f.Did.Complete {
 		d.Row, d.Action, d.State, d.Reason, d.Wake = 16, ActionComplete, StateCompleting, ReasonCompleting, WakeNow
@@ -32,9 +42,9 @@ func publish(f Facts) Decision {
 	return d
 }
 
-// unpublishable is row 16 after a failure. A resource whose connection details were published before stays Ready.
-func unpublishable(f Facts) Decision {
-	d := failedCall(f.Publish)
+// leftUndone is row 16 after a failure a. A resource that was complete before stays Ready.
+func leftUndone(f Facts, a Answer) Decision {
+	d := failedCall(a)
 	d.Row, d.Show.Creating, d.Show.Updating = 16, ShowFalse, ShowFalse
 	if f.ReadyFor == 0 || f.Seen.Phase == PhaseMissing {
 		d.Show.Ready = ShowFalse

@@ -160,7 +160,7 @@ func decideOp(f Facts) Decision {
 	case !f.Op.Polled:
 		d.Action = ActionPoll
 	case f.Publish.Failed:
-		return unpublishable(f)
+		return leftUndone(f, f.Publish)
 	case unwanted && f.Op.Cancellable && !f.Did.Cancel:
 		d.Action = ActionCancel
 	}
@@ -256,7 +256,7 @@ func decideMissing(f Facts) Decision {
 	case f.Create.Failed && !f.maybeTakenByUs():
 		return failedCall(f.Create)
 	case f.Publish.Failed:
-		return unpublishable(f)
+		return leftUndone(f, f.Publish)
 	case !f.absenceProven():
 		d = unseen()
 		if f.Creation == CreationPossible { // the answer to the last create still stands

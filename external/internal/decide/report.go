@@ -173,7 +173,7 @@ func (b *reportBuilder) ready() {
 	generation, known := b.f.ReadyAfter(b.d)
 	switch {
 	case generation > 0 && b.d.Show.Ready == ShowTrue && !b.f.Differs.Any():
-		b.add(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), b.t.matches(), generation)
+		b.add(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), b.matches(), generation)
 	case generation > 0:
 		b.add(api.ConditionReady, metav1.ConditionTrue, string(ReasonAvailable), b.t.matched(b.f, generation), generation)
 	case known:
@@ -181,6 +181,14 @@ func (b *reportBuilder) ready() {
 	default:
 		b.add(api.ConditionReady, metav1.ConditionUnknown, b.reason, b.message, 0)
 	}
+}
+
+// matches is [Texts.matches], which mostly is the message.
+func (b *reportBuilder) matches() string {
+	if b.d.Reason == ReasonAvailable && b.t.Unreflected == "" && b.t.Uncompleted == "" && b.t.Problems == "" {
+		return b.message
+	}
+	return b.t.matches()
 }
 
 // ReadyAfter returns the generation for which the resource is ready after d, 0 if none. If known

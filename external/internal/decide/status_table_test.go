@@ -442,7 +442,7 @@ func TestReasonsAreRegistered(t *testing.T) {
 		}
 		known[m.reason] = m.severity
 	}
-	for _, a := range []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark, ActionPublish, ActionPoll, ActionCancel} {
+	for _, a := range []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark, ActionPublish, ActionFinish, ActionPoll, ActionCancel} {
 		for _, m := range failureMeanings() {
 			known[callName(a)+m.reason] = m.severity
 		}

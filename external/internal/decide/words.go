@@ -20,6 +20,8 @@ type Texts struct {
 	// PublishError is why the connection details could not be published. Lost is where one is missing:
 	// `Secret shop/orders has no key "token"`.
 	PublishError, Lost string
+	// FinishError is why the driver could not finish.
+	FinishError string
 	// Operation names an operation that is running: `operation "op-1"`. Limit is how long it may take.
 	Operation, Limit string
 	// Found are the ids of several resources with the mark: `: "i-1" and "i-2"`.
@@ -108,6 +110,8 @@ func (t Texts) sentence(d Decision, f Facts) string {
 		return t.failure(d, f, f.Create, t.CreateError)
 	case f.Publish.Failed && d.Reason == failureReason(f.Publish):
 		return t.failure(d, f, f.Publish, t.PublishError)
+	case f.Finish.Failed && d.Reason == failureReason(f.Finish):
+		return t.failure(d, f, f.Finish, t.FinishError)
 	case f.repeatsFailure(d):
 		return t.Failed
 	}
@@ -364,6 +368,9 @@ func (t Texts) progress(d Decision, f Facts) string {
 	case ReasonCompleting:
 		if d.Action == ActionComplete {
 			return "completing the spec with what the API has chosen for " + t.Resource
+		}
+		if d.Action == ActionFinish {
+			return "finishing " + t.Resource
 		}
 		return "publishing the connection details of " + t.Resource
 	case ReasonConnectionLost:

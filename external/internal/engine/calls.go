@@ -49,6 +49,8 @@ func (p *caller) call(ctx context.Context, d decide.Decision) {
 		p.poll(ctx)
 	case decide.ActionCancel:
 		p.cancel(ctx)
+	case decide.ActionFinish:
+		p.finish(ctx)
 	default:
 	}
 }
@@ -166,6 +168,9 @@ func (p *caller) abandon(a decide.Action, late <-chan answer) answer {
 // learn passes on to the other users of the client what an answer shows about it and about the
 // API.
 func (p *caller) learn(a decide.Action, began time.Time, got answer) {
+	if a == decide.ActionFinish { // it calls the cluster
+		return
+	}
 	p.client.answered(got.failure)
 	kind, away := answerKindOf(a, got.failure), ""
 	if p.hangs != nil { // the driver hangs, not the API
@@ -231,6 +236,8 @@ func methodOf(a decide.Action) string {
 		return "Poll"
 	case decide.ActionCancel:
 		return "Cancel"
+	case decide.ActionFinish:
+		return "Finish"
 	default:
 		return a.String()
 	}
@@ -271,7 +278,7 @@ func (p *caller) observe(ctx context.Context) {
 func (p *caller) create(ctx context.Context) {
 	p.facts.Did.Create = true
 	driver, r := &p.e.driver, p.request()
-	r.Mark, r.Passwords, r.Token = p.mark().Labels(), p.passwords, p.token()
+	r.Mark, r.Passwords, r.Key = p.mark().Labels(), p.passwords, p.token()
 	known := r.ID
 	if p.e.options.AssignedIDs {
 		known, r.ID = "", p.named

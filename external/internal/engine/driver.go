@@ -45,8 +45,10 @@ type Driver struct {
 	DependsOn    func(Object) []Dependency
 	Connection   func(Object) Connection
 	Find         func(context.Context, Request) ([]Found, error)
-	Poll         func(context.Context, Request) (Polled, error)
-	Cancel       func(context.Context, Request) error
+	// Finish gets a client of the cluster.
+	Finish func(ctx context.Context, cluster client.Client, obj Object, have any) error
+	Poll   func(context.Context, Request) (Polled, error)
+	Cancel func(context.Context, Request) error
 
 	Errors Errors
 }
@@ -60,7 +62,8 @@ type Errors struct {
 }
 
 // Request is the input of a call of the external API. Mark is set for Create, Mark and Find; Have and
-// Changes for Update; Passwords for Create and Update; Token for Create; Operation for Poll and Cancel.
+// Changes for Update; Passwords for Create and Update. Key is the idempotency token
+// for Create, and the id of the operation for Poll and Cancel.
 type Request struct {
 	Client      any
 	Object      Object
@@ -70,8 +73,7 @@ type Request struct {
 	Have        any
 	Changes     change.List
 	Passwords   map[string]string
-	Token       string
-	Operation   string
+	Key         string
 }
 
 // Found is a resource that was found by its mark.

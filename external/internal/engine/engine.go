@@ -29,6 +29,7 @@ type Engine struct {
 	// self distinguishes this process's markers from those of others.
 	self      string
 	kind      string
+	noun      string // the kind in lower case
 	clients   clients
 	tracks    tracks
 	memory    memory
@@ -48,7 +49,7 @@ type Engine struct {
 
 // New returns the engine of a driver.
 func New(d Driver, o Options) *Engine {
-	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, calls: newCallsTotal()}
+	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, noun: strings.ToLower(d.Kind), calls: newCallsTotal()}
 	left := newLeftBehind().WithLabelValues(e.kind)
 	e.abandoned.changed = func(by int) { left.Add(float64(by)) }
 	if e.clients.connector = o.Connector; o.Connector == nil {
@@ -201,7 +202,7 @@ func (e *Engine) Cleanup(ctx context.Context, r Run) loop.CleanupOutcome {
 // An error for which [unasked] is true says nothing about the spec.
 func (e *Engine) name(who subject, lend func() Object) (string, error) {
 	if e.driver.ExternalName == nil {
-		return strings.ToLower(e.kind) + "-" + string(who.uid), nil
+		return e.noun + "-" + string(who.uid), nil
 	}
 	obj := lend()
 	name, err := pure(&e.abandoned, who, "ExternalName", func() (string, error) {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -232,10 +231,9 @@ func (p *identity) markOf(obj Object, incarnation int64) record.Mark {
 
 // what names the resource for users.
 func (p *identity) what() string {
-	kind := strings.ToLower(p.e.kind)
 	name := cmp.Or(p.id, p.named)
 	if name == "" {
-		return "the " + kind
+		return "the " + p.e.noun
 	}
-	return fmt.Sprintf("%s %q", kind, plain.Text(name))
+	return fmt.Sprintf("%s %q", p.e.noun, plain.Text(name))
 }

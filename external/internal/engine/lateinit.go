@@ -19,11 +19,13 @@ type completion struct {
 	// fields is a part of a spec, paths the paths in it.
 	fields map[string]any
 	paths  []string
+	// unknown is why they are not known.
+	unknown error
 }
 
 // lateInit finds out what the API has chosen where the spec says nothing. A field that was filled once is not filled again.
 func (p *resource) lateInit() {
-	p.completion, p.uncompleted = completion{}, nil
+	p.completion = nil
 	if p.e.driver.LateInit == nil || !p.settings.lateInit || p.facts.Did.Complete {
 		return
 	}
@@ -34,15 +36,14 @@ func (p *resource) lateInit() {
 	})
 	if err != nil {
 		p.run.Log().Error(err, "LateInit did not come to its end; the spec is not completed")
-		p.uncompleted, p.hangs = err, p.e.abandoned.stuck(p.uid())
+		p.completion, p.hangs = &completion{unknown: err}, p.e.abandoned.stuck(p.uid())
 		return
 	}
 	c, set := completed(before, after, strings.Split(p.obj.GetAnnotations()[api.AnnotationLateInitialized], ","))
 	if set != "" {
-		p.uncompleted = fmt.Errorf("LateInit changed %s, which the user has set; this is a bug in %s", set, p.e.driver.Type)
-		return
+		c = completion{unknown: fmt.Errorf("LateInit changed %s, which the user has set; this is a bug in %s", set, p.e.driver.Type)}
 	}
-	p.completion = c
+	p.completion = &c
 }
 
 // fieldsOf returns the fields of a spec that are set. Numbers keep all their digits.

@@ -24,14 +24,17 @@ func (p *reporter) texts() decide.Texts {
 		Ignored: p.changes.NotEnforced(), Remedy: p.changes.Remedy(), Changing: p.track.changing,
 		Waiting: waitingFor(p.waiting), Problems: strings.Join(p.settings.problems, "; "),
 		FailedReason: p.track.lastReport.FailedReason, Failed: p.track.lastReport.FailedText,
-		GaveUp: "change the object to try again", PublishError: p.unpublished, Lost: p.missingOutput(), Found: foundIDs(p.found),
+		GaveUp: "change the object to try again", PublishError: p.undone, Lost: p.missingOutput(), Found: foundIDs(p.found),
 	}
 	if n := p.run.Retry().Attempt; n > 0 {
 		t.GaveUp = fmt.Sprintf("gave up after %d retries, %s", n, t.GaveUp)
 	}
 	t.Shut = plain.Text(p.shut)
 	t.Hangs, t.Unreflected = plain.Error(p.hangs), plain.Error(p.unreflected)
-	t.Uncompleted = plain.Error(p.uncompleted)
+	t.FinishError = p.undone
+	if p.completion != nil {
+		t.Uncompleted = plain.Error(p.completion.unknown)
+	}
 	if p.seen.Reason != "" {
 		t.ExternalReason = plain.Reason(p.seen.Reason)
 	}

@@ -163,8 +163,8 @@ func (e *Engine) operationLimit() time.Duration {
 	}
 }
 
-// lostGrace is how long an operation may go on of which neither its id is known, because the answer was lost, nor anything can be
-// seen. It is not known for APIs whose author has said nothing about how soon they show what they create.
+// lostGrace is for how long a create whose answer was lost may go on in an operation of which nothing can be seen. It is 0 if
+// the author has said how soon the API shows what it creates.
 func (e *Engine) lostGrace() time.Duration {
 	if e.driver.Poll == nil || e.options.CreateGrace != 0 {
 		return 0
@@ -199,7 +199,7 @@ func (p *caller) poll(ctx context.Context) {
 	var state returnedState
 	compare := p.comparer()
 	driver, r := &p.e.driver, p.request()
-	r.Operation = op.ID
+	r.Key = op.ID
 	p.ask(ctx, decide.ActionPoll, func(ctx context.Context, obj Object) (string, error) {
 		r.Object = obj
 		polled, err := driver.Poll(ctx, r)
@@ -361,7 +361,7 @@ func (p *caller) cancel(ctx context.Context) {
 	p.facts.Did.Cancel = true
 	op := p.running()
 	driver, r := &p.e.driver, p.request()
-	r.Operation = op.ID
+	r.Key = op.ID
 	p.ask(ctx, decide.ActionCancel, func(ctx context.Context, obj Object) (string, error) {
 		r.Object = obj
 		return "ok", driver.Cancel(ctx, r)
@@ -375,8 +375,8 @@ func (p *caller) cancel(ctx context.Context) {
 func (p *caller) operationTexts(t *decide.Texts) {
 	if op := p.running(); op.ID != "" {
 		t.Operation = fmt.Sprintf("operation %q", plain.Clip(plain.Text(op.ID), longestShownOperation))
+		t.Limit = shortDuration(p.e.operationLimit())
 	}
-	t.Limit = shortDuration(p.e.operationLimit())
 	if p.track.followed.failure != nil && t.External == "" {
 		t.External = p.track.followed.failure.text
 	}

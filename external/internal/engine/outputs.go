@@ -92,8 +92,8 @@ type publishing struct {
 	details map[string][]byte
 	// passwords are those that the resource is to have, once they are durable.
 	passwords map[string]string
-	// unpublished is why publishing failed.
-	unpublished string
+	// undone is why publishing, or what the driver has left to do, failed.
+	undone string
 }
 
 // destination asks the driver where the connection details go; nil if nowhere.
@@ -152,9 +152,9 @@ func (p *publishing) failedToPublish(err error) {
 	if e, ok := errors.AsType[*outputError](err); ok {
 		class = e.class
 	}
-	p.unpublished = plain.Error(err)
+	p.undone = plain.Error(err)
 	p.facts.Publish = decide.Answer{Of: decide.ActionPublish, Failed: true, Class: class}
-	p.trace.Emit(trace.Call{Op: "publish", Err: p.unpublished})
+	p.trace.Emit(trace.Call{Op: "publish", Err: p.undone})
 }
 
 // compareOutputs finds out, from the cache, whether users see the connection details of the resource. It returns how

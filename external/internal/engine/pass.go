@@ -119,7 +119,7 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 	case decide.ActionAdopt:
 		return p.adopt(ctx)
 	case decide.ActionObserve, decide.ActionCreate, decide.ActionUpdate, decide.ActionDelete, decide.ActionMark, decide.ActionUnmark,
-		decide.ActionFindOwned, decide.ActionPoll, decide.ActionCancel:
+		decide.ActionFindOwned, decide.ActionPoll, decide.ActionCancel, decide.ActionFinish:
 		if !p.admitted() || !p.connected(ctx) {
 			return nil
 		}

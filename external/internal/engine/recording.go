@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -164,5 +163,5 @@ func (p *recording) persist(ctx context.Context, value string) error {
 // putBack is the text of the event about a restored record.
 func (e *Engine) putBack(known record.Record) string {
 	return fmt.Sprintf("annotation %s was removed; without it the operator loses track of %s %q, so it was restored",
-		api.AnnotationExternal, strings.ToLower(e.kind), plain.Text(cmp.Or(known.Given, known.ID)))
+		api.AnnotationExternal, e.noun, plain.Text(cmp.Or(known.Given, known.ID)))
 }

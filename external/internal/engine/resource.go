@@ -32,9 +32,8 @@ type resource struct {
 	rememberedAt string
 	// unreflected is why status does not show what was observed.
 	unreflected error
-	// completion is what the spec lacks; uncompleted is why that is not known.
-	completion  completion
-	uncompleted error
+	// completion is what the spec lacks; nil if it lacks nothing.
+	completion *completion
 	// found are the resources that were found by the mark.
 	found []Found
 	// shown reports whether the status of obj describes what this pass observed.
@@ -62,7 +61,8 @@ func (p *resource) gather() decide.Facts {
 	p.track.facts(f, now)
 	p.gatherRecord()
 	p.gatherOperation()
-	f.Uncompleted = len(p.completion.fields) > 0
+	f.Finishes = p.e.driver.Finish != nil
+	f.Uncompleted = p.completion != nil && len(p.completion.fields) > 0
 	f.Refused, f.RefusedAs = p.track.refused(p.basis()), p.track.refusal.class
 	f.Unconfirmed = p.track.unconfirmed(p.obj.GetGeneration())
 	f.SameUpdates = p.track.sameUpdates(p.obj.GetGeneration(), p.changes.ToRemove().Hash())
@@ -81,7 +81,7 @@ type state struct {
 // forget drops what is known about the state of the resource.
 func (p *resource) forget() {
 	p.seen, p.changes, p.facts.Seen, p.facts.Differs = Observation{}, nil, decide.Seen{}, decide.Differs{}
-	p.facts.Unpublished, p.facts.Incomplete, p.completion = false, false, completion{}
+	p.facts.Unpublished, p.facts.Incomplete, p.completion = false, false, nil
 }
 
 // know records the state of the resource.
