@@ -75,7 +75,8 @@ type Reflector[T client.Object, O any] interface {
 // fields or ignore them.
 type LateInitializer[T client.Object, O any] interface {
 	// LateInit sets fields in the spec of r.Object that are unset. It changes nothing else, and is pure. It is called after
-	// observations of a resource that is ours and matches the spec.
+	// observations of a resource that is ours and matches the spec. A field that is encoded although it is unset, such as an
+	// int without omitempty, counts as set.
 	LateInit(r LateInitRequest[T, O])
 }
 

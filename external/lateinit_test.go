@@ -29,6 +29,13 @@ type greedy struct{ named }
 
 func (greedy) LateInit(r external.LateInitRequest[*thing.Thing, item]) { r.Object.Spec.Size = 7 }
 
+// verbose are things whose API chooses more than an object can hold.
+type verbose struct{ named }
+
+func (verbose) LateInit(r external.LateInitRequest[*thing.Thing, item]) {
+	r.Object.Spec.Tier = strings.Repeat("x", 4<<20)
+}
+
 // chooses lets the cloud choose a tier at once, and a version with the first update.
 func (c *cloud) chooses() {
 	c.with(func() {
@@ -115,6 +122,30 @@ func TestLateInit(t *testing.T) {
 		if got.Spec.Size != 1 || !is(got, "Ready", "True") || len(w.specWrites()) > 0 {
 			t.Errorf("spec %+v, conditions %+v", got.Spec, got.Status.Conditions)
 		}
+	})
+	t.Run("what is set to nothing stays", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, defaulted{})
+		w.cloud.chooses()
+		w.create()
+		w.ready()
+		w.patch(`{"spec":{"tier":""},"metadata":{"annotations":{"` + api.AnnotationLateInit + `":"true"}}}`)
+		w.resize(2)
+		w.await("the version", func(o *thing.Thing) bool { return o.Spec.Version == "v2" })
+		w.ready()
+		if diff := cmp.Diff([]string{`{"version":"v2"}`}, w.specWrites()); diff != "" {
+			t.Errorf("writes of the spec (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("what the API server refuses keeps nothing from being Ready", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, verbose{})
+		w.create(annotated(api.AnnotationLateInit, "true"))
+		got := w.ready()
+		if !strings.Contains(got.Status.Message, "the spec is not completed: complete spec.tier: ") {
+			t.Errorf("message %q", got.Status.Message)
+		}
+		w.quiet(200 * time.Millisecond)
 	})
 	t.Run("a word that means nothing", func(t *testing.T) {
 		t.Parallel()

@@ -216,6 +216,27 @@ func TestOperationsAndSecrets(t *testing.T) {
 	})
 }
 
+// TestDeletionNeedsNoSecret: what an operation brings is not in the way of a deletion.
+func TestDeletionNeedsNoSecret(t *testing.T) {
+	t.Parallel()
+	w := newOperatorTest(t, private{})
+	w.create(connected)
+	w.polled("op-1", 1)
+	w.delete()
+	w.await("to wait", func(o *thing.Thing) bool { return is(o, "Deleting", "True") })
+	if err := w.admin.Delete(t.Context(), w.details()); err != nil {
+		t.Fatal(err)
+	}
+	w.make(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "conn"}})
+	w.cloud.end("op-1", "")
+	w.polled("op-2", 1)
+	w.cloud.end("op-2", "")
+	w.gone()
+	if live := w.cloud.live(); len(live) > 0 {
+		t.Errorf("left behind: %v", live)
+	}
+}
+
 // TestOperationsOfOthers: what an operation proves about who owns a thing.
 func TestOperationsOfOthers(t *testing.T) {
 	t.Parallel()
@@ -287,6 +308,16 @@ func TestOperationsGoOn(t *testing.T) {
 		history.until("the reason", func(o *thing.Thing) bool {
 			return strings.Contains(condition(o, "Failed").Message, "no network in that zone")
 		})
+	})
+	t.Run("a create that failed is repeated soon, though nothing says how soon things show", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, operated{}, func(o *options) { o.CreateGrace = 0 })
+		w.create()
+		w.polled("op-1", 1)
+		w.cloud.end("op-1", "no capacity")
+		w.polled("op-2", 1)
+		w.cloud.end("op-2", "")
+		w.ready()
 	})
 	t.Run("a quota is told", func(t *testing.T) {
 		t.Parallel()

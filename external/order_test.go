@@ -160,7 +160,7 @@ func TestIdentities(t *testing.T) {
 		"derived from the UID": {things{}, func(*options) {}, func(o *thing.Thing) []string { return []string{name(o), name(o)} }},
 		"assigned by the API":  {numbered{}, assigns(true), nil},
 	} {
-		t.Run("E0-03 "+name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newOperatorTest(t, test.driver, test.change, drifting(50*time.Millisecond))
 			w.create()

@@ -130,8 +130,8 @@ func TestOrphan(t *testing.T) {
 		for name, policy := range map[string]string{"kept": "orphan", "deleted": "delete", "lost": "delete"} {
 			w.createAs(name, annotated(api.AnnotationDeletion, policy))
 			w.readyAs(name)
-			if name == "lost" {
-				w.cloud.with(func() { delete(w.cloud.items, name) })
+			if name == "lost" { // between the last look and the deletion
+				w.cloud.faulty(always("DELETE", answer{code: 404, effect: true}))
 			}
 			history := w.follow(name)
 			w.remove(name)
@@ -140,6 +140,7 @@ func TestOrphan(t *testing.T) {
 					t.Errorf("%s: conditions %+v", name, o.Status.Conditions)
 				}
 			}
+			w.cloud.faulty(nil)
 			if left := w.cloud.get(name) != nil; left != (policy == "orphan") {
 				t.Errorf("%s: there is a thing: %t", name, left)
 			}

@@ -151,7 +151,11 @@ func TestSuccessfulPasses(t *testing.T) {
 			w.vendor.takes, w.vendor.hint = 10*time.Minute, time.Minute
 			w.create("a", "")
 			w.pass(9 * time.Minute)
-			for _, gap := range gaps(w.vendor.had("observe", time.Time{}))[1:] {
+			minutes := gaps(w.vendor.had("observe", time.Time{}))[1:]
+			if len(minutes) < 7 {
+				t.Errorf("%d observations in nine minutes", len(minutes))
+			}
+			for _, gap := range minutes {
 				if gap != time.Minute {
 					t.Errorf("%s between two observations, want a minute", gap)
 				}
@@ -183,7 +187,11 @@ func TestSuccessfulPasses(t *testing.T) {
 				w.vendor.takes, w.vendor.hint = 5*time.Minute, delays[0]
 				w.create("a", "")
 				w.pass(5 * time.Minute)
-				for _, gap := range gaps(w.vendor.had("observe", time.Time{}))[1:] {
+				soon := gaps(w.vendor.had("observe", time.Time{}))[1:]
+				if least := int(5*time.Minute/delays[0]) - 2; len(soon) < least {
+					t.Errorf("%d observations while it is created, want at least %d", len(soon), least)
+				}
+				for _, gap := range soon {
 					if gap != delays[0] {
 						t.Errorf("%s between two observations while it is created, want %s", gap, delays[0])
 					}
@@ -191,7 +199,11 @@ func TestSuccessfulPasses(t *testing.T) {
 				w.pass(time.Minute)
 				began := time.Now()
 				w.pass(10 * delays[1])
-				for _, gap := range gaps(w.vendor.had("observe", began)) {
+				rarely := gaps(w.vendor.had("observe", began))
+				if len(rarely) < 8 || len(rarely) > 11 {
+					t.Errorf("%d observations of one in sync, want about 10", len(rarely)+1)
+				}
+				for _, gap := range rarely {
 					if gap < delays[1]*9/10 || gap > delays[1]*11/10 {
 						t.Errorf("%s between two observations of one in sync, want about %s", gap, delays[1])
 					}

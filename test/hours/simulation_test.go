@@ -65,6 +65,8 @@ type simulation struct {
 	// breaks are requests of the operator that fail with 500; nil are none. writes are its writes, as METHOD path.
 	breaks func(*http.Request) bool
 	writes []string
+	// relists: until then, no watch may go on where it was.
+	relists time.Time
 	// hears is closed when watches hear again; nil if they do.
 	hears chan struct{}
 }
@@ -74,10 +76,14 @@ func (w *simulation) trip(next http.RoundTripper) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) {
 		w.mu.Lock()
 		broken := w.breaks != nil && w.breaks(r)
+		expired := r.URL.Query().Get("watch") != "" && time.Now().Before(w.relists)
 		if r.Method != http.MethodGet {
 			w.writes = append(w.writes, r.Method+" "+r.URL.Path)
 		}
 		w.mu.Unlock()
+		if expired {
+			return refusal(r, http.StatusGone, "Expired"), nil
+		}
 		if !broken {
 			response, err := next.RoundTrip(r)
 			if err == nil && r.URL.Query().Get("watch") != "" {
@@ -85,12 +91,16 @@ func (w *simulation) trip(next http.RoundTripper) http.RoundTripper {
 			}
 			return response, err
 		}
-		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcd is away"}`
-		return &http.Response{
-			StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: io.NopCloser(strings.NewReader(body)), Request: r,
-		}, nil
+		return refusal(r, http.StatusInternalServerError, "InternalError"), nil
 	})
+}
+
+// refusal is an answer of an API server that refuses a request.
+func refusal(r *http.Request, code int, reason string) *http.Response {
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"etcd is away"}`, reason, code)
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}
 }
 
 // uncached makes a client that reads single objects from the API server.
@@ -142,7 +152,7 @@ func (w *simulation) deaf(is bool) {
 		return
 	}
 	close(w.hears)
-	w.hears = nil
+	w.hears, w.relists = nil, time.Now().Add(100*time.Millisecond)
 }
 
 type tripper func(*http.Request) (*http.Response, error)
@@ -160,7 +170,7 @@ func (w *simulation) breaking(f func(*http.Request) bool) {
 func (w *simulation) wrote() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(w.writes), func(s string) bool { return strings.Contains(s, "/events") })
+	return slices.Clone(w.writes)
 }
 
 // inHours runs a test in a bubble of simulated time.

@@ -20,7 +20,7 @@ func decideLife(f Facts) Decision {
 	if f.Dependencies == DependenciesUnready {
 		return decideUnready(f)
 	}
-	if f.Last.Failed {
+	if f.Last.Failed && !f.cancelsUnseen() {
 		return decideFailedCall(f)
 	}
 	if f.Op.State != OpNone {
@@ -165,6 +165,11 @@ func decideOp(f Facts) Decision {
 		d.Action = ActionCancel
 	}
 	return d
+}
+
+// cancelsUnseen reports whether an operation that takes too long, and cannot be followed, is canceled.
+func (f Facts) cancelsUnseen() bool {
+	return f.Last.Of == ActionPoll && f.Op.State == OpOverdue && f.Op.Of != ActionDelete && f.Op.Cancellable && !f.Did.Cancel && !f.Publish.Failed
 }
 
 // inProgress is row 6 for an operation that a call of kind a started.

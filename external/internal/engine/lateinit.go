@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
@@ -26,7 +31,7 @@ type completion struct {
 // lateInit finds out what the API has chosen where the spec says nothing. A field that was filled once is not filled again.
 func (p *resource) lateInit() {
 	p.completion = nil
-	if p.e.driver.LateInit == nil || !p.settings.lateInit || p.facts.Did.Complete {
+	if p.e.driver.LateInit == nil || !p.settings.lateInit || p.facts.Did.Complete || p.track.uncompleted == p.obj.GetGeneration() {
 		return
 	}
 	before, obj, have, driver := fieldsOf(p.obj), copyOf(p.obj), p.seen.Have, &p.e.driver
@@ -39,12 +44,14 @@ func (p *resource) lateInit() {
 		p.completion, p.hangs = &completion{unknown: err}, p.e.abandoned.stuck(p.uid())
 		return
 	}
-	c, set := completed(before, after, strings.Split(p.obj.GetAnnotations()[api.AnnotationLateInitialized], ","))
+	c, set := completed(before, after, strings.FieldsFunc(p.obj.GetAnnotations()[api.AnnotationLateInitialized], isSeparator))
 	if set != "" {
 		c = completion{unknown: fmt.Errorf("LateInit changed %s, which the user has set; this is a bug in %s", set, p.e.driver.Type)}
 	}
 	p.completion = &c
 }
+
+func isSeparator(r rune) bool { return r == ',' || r == ' ' }
 
 // fieldsOf returns the fields of a spec that are set. Numbers keep all their digits.
 func fieldsOf(obj Object) map[string]any {
@@ -66,21 +73,21 @@ func completed(before, after map[string]any, done []string) (c completion, set s
 	return c, set
 }
 
-// added returns what is adds to was.
+// added returns what is adds to was. A list is one value, and null is unset.
 func (c *completion) added(path string, was, is map[string]any, done []string) (fields map[string]any, set string) {
-	for key := range was {
-		if _, kept := is[key]; !kept {
+	for key, x := range was {
+		if _, kept := is[key]; !kept && x != nil {
 			return nil, path + "." + key
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
-		at := path + "." + key
-		x, had := was[key]
-		value := is[key]
-		before, nested := x.(map[string]any)
-		after, stays := value.(map[string]any)
+		at, x, value := path+"."+key, was[key], is[key]
+		before, _ := x.(map[string]any)
+		after, nested := value.(map[string]any)
 		switch {
-		case had && nested && stays:
+		case x != nil && reflect.DeepEqual(x, value), value == nil && x == nil, strings.ContainsFunc(key, isSeparator):
+			continue
+		case nested && (x == nil || before != nil):
 			inner, changed := c.added(at, before, after, done)
 			if changed != "" {
 				return nil, changed
@@ -88,10 +95,10 @@ func (c *completion) added(path string, was, is map[string]any, done []string) (
 			if value = inner; len(inner) == 0 {
 				continue
 			}
-		case had && reflect.DeepEqual(x, value), !had && slices.Contains(done, at):
-			continue
-		case had:
+		case x != nil:
 			return nil, at
+		case slices.Contains(done, at):
+			continue
 		default:
 			c.paths = append(c.paths, at)
 		}
@@ -103,9 +110,66 @@ func (c *completion) added(path string, was, is map[string]any, done []string) (
 	return fields, ""
 }
 
+// without removes what the user has set from fields, also if it is set to what Go takes for unset.
+func without(fields, spec map[string]any) {
+	for key, value := range fields {
+		inner, nested := value.(map[string]any)
+		there, deeper := spec[key].(map[string]any)
+		switch {
+		case spec[key] == nil:
+		case nested && deeper:
+			if without(inner, there); len(inner) == 0 {
+				delete(fields, key)
+			}
+		default:
+			delete(fields, key)
+		}
+	}
+}
+
+// pathsOf are the paths of the values in fields.
+func pathsOf(path string, fields map[string]any) (paths []string) {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if inner, nested := fields[key].(map[string]any); nested {
+			paths = append(paths, pathsOf(path+"."+key, inner)...)
+		} else {
+			paths = append(paths, path+"."+key)
+		}
+	}
+	return paths
+}
+
+// refusedForGood reports whether the API server will refuse the same write again.
+func refusedForGood(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// confirmUnset removes from the completion what the object on the API server has.
+func (p *resource) confirmUnset(ctx context.Context) error {
+	kind, err := p.run.Client().GroupVersionKindFor(p.obj)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	if err := p.run.Live().Get(ctx, client.ObjectKeyFromObject(p.obj), u); err != nil {
+		return fmt.Errorf("read what the spec leaves unset: %w", err)
+	}
+	if u.GetResourceVersion() != p.obj.GetResourceVersion() {
+		return p.outdated(errors.New("the copy at hand is older than the object"))
+	}
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	without(p.completion.fields, spec)
+	p.completion.paths = pathsOf("spec", p.completion.fields)
+	return nil
+}
+
 // complete writes what the API has chosen to the spec.
 func (p *resource) complete(ctx context.Context) error {
 	p.facts.Did.Complete = true
+	if err := p.confirmUnset(ctx); err != nil || len(p.completion.fields) == 0 {
+		return err
+	}
 	filled := strings.Join(p.completion.paths, ",")
 	annotations := maps.Clone(p.obj.GetAnnotations())
 	if before := annotations[api.AnnotationLateInitialized]; before != "" {
@@ -116,7 +180,12 @@ func (p *resource) complete(ctx context.Context) error {
 	p.obj.SetAnnotations(annotations)
 	if err := p.run.CompleteSpec(ctx, p.completion.fields); err != nil {
 		p.obj.SetAnnotations(before)
-		return fmt.Errorf("complete %s: %w", strings.Join(p.completion.paths, " and "), err)
+		err = fmt.Errorf("complete %s: %w", strings.Join(p.completion.paths, " and "), err)
+		if !refusedForGood(err) {
+			return err
+		}
+		p.completion, p.track.uncompleted = &completion{unknown: err}, p.obj.GetGeneration()
+		return nil
 	}
 	now := p.run.Object()
 	carryStatus(p.obj, now)

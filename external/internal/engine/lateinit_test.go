@@ -13,8 +13,11 @@ import (
 func TestCompleted(t *testing.T) {
 	tests := map[string]struct{ why, before, after, done, want, paths, set string }{
 		"nothing":        {"", `{"a":1}`, `{"a":1}`, "", `null`, "", ""},
+		"null":           {"null is unset", `{"a":null}`, `{"a":1}`, "", `{"a":1}`, "spec.a", ""},
+		"part is done":   {"whoever removed all of it meant it", `{}`, `{"a":{"b":1,"c":2}}`, "spec.a.b", `{"a":{"c":2}}`, "spec.a.c", ""},
+		"done with more": {"a blank is no part of a path", `{}`, `{"a":1,"b":2}`, "spec.b, spec.a", `null`, "", ""},
 		"unset":          {"", `{"a":1}`, `{"a":1,"b":9007199254740993}`, "", `{"b":9007199254740993}`, "spec.b", ""},
-		"no spec":        {"", `null`, `{"b":{"c":"x"}}`, "", `{"b":{"c":"x"}}`, "spec.b", ""},
+		"no spec":        {"", `null`, `{"b":{"c":"x"}}`, "", `{"b":{"c":"x"}}`, "spec.b.c", ""},
 		"nested":         {"only what is new is written", `{"a":{"b":1}}`, `{"a":{"b":1,"c":2}}`, "", `{"a":{"c":2}}`, "spec.a.c", ""},
 		"done":           {"whoever removed it meant it", `{"a":{"b":1}}`, `{"a":{"b":1,"c":2},"d":3}`, "spec.a.c", `{"d":3}`, "spec.d", ""},
 		"set":            {"", `{"a":1}`, `{"a":2,"b":3}`, "", `null`, "", "spec.a"},
@@ -26,7 +29,7 @@ func TestCompleted(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			c, set := completed(parseFields(t, test.before), parseFields(t, test.after), strings.Split(test.done, ","))
+			c, set := completed(parseFields(t, test.before), parseFields(t, test.after), strings.FieldsFunc(test.done, isSeparator))
 			if set != "" {
 				c = completion{}
 			}

@@ -267,6 +267,7 @@ func (p *caller) lostSight(ctx context.Context, op record.Operation) {
 	p.ended(op, nil)
 	if op.Call == record.CallCreate {
 		p.track.createHangs(time.Now())
+		p.track.doubt = time.Time{} // an API forgets what has ended
 	}
 }
 
@@ -294,7 +295,7 @@ func (p *caller) done(ctx context.Context, op record.Operation, details map[stri
 
 // keepDetails makes durable what only the answer to a poll has, and reports whether it is.
 func (p *caller) keepDetails(ctx context.Context, details map[string][]byte) bool {
-	if len(details) == 0 || p.e.driver.Connection == nil {
+	if len(details) == 0 || p.e.driver.Connection == nil || p.facts.Deleting { // nobody needs them any more
 		return true
 	}
 	p.track.outputs.handed = &handed{}
@@ -366,7 +367,7 @@ func (p *caller) cancel(ctx context.Context) {
 		r.Object = obj
 		return "ok", driver.Cancel(ctx, r)
 	})
-	if !p.facts.Last.Failed || decide.NoEffect(p.facts.Last.Class) && p.facts.Last.Class != decide.ClassThrottled {
+	if c := p.facts.Last.Class; !p.facts.Last.Failed || c == decide.ClassInvalid || c == decide.ClassTerminal {
 		p.track.followed.canceled = op // it is not asked again what it refuses
 	}
 }

@@ -404,7 +404,7 @@ func (p *publishing) handOverLate(ctx context.Context) {
 // is.
 func (p *publishing) takeBackPasswords(ctx context.Context) bool {
 	to, err := p.destination()
-	if err == nil && (to == nil || len(to.Passwords) == 0) {
+	if p.facts.Deleting || err == nil && (to == nil || len(to.Passwords) == 0) {
 		return true
 	}
 	if err == nil {

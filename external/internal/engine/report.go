@@ -205,7 +205,7 @@ func (p *reporter) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
 // s.
 func (p *reporter) pollDelay(d decide.Decision) time.Duration {
 	grown := p.track.poll(d.Row, 30*time.Second)
-	most := cmp.Or(p.interval(), mostPoll)
+	most := cmp.Or(p.e.DriftInterval(), mostPoll)
 	for _, hint := range []time.Duration{p.last.after(), p.pollAfter, p.seen.PollAfter} {
 		if hint > 0 {
 			least := soonest(p.track.polls)

@@ -35,6 +35,8 @@ type track struct {
 	doubtful bool
 	// given are the identities that the API assigned in the answer to the last change; nil before any.
 	given *assigned
+	// uncompleted is the generation whose spec the API server refuses to have completed; 0: none.
+	uncompleted int64
 	// followed is what is known of operations.
 	followed followed
 	// called is when a create was, or may have been, called.
@@ -288,9 +290,9 @@ func (t *track) createDone(now time.Time) {
 // createFailed notes that the operation has failed that was to create the resource. Something may be left of it, unless
 // nothing shows.
 func (t *track) createFailed(now time.Time, nothing bool) {
-	t.creation, t.called, t.doubt, t.deleteAccepted, t.before = decide.CreationPossible, now, now, false, nil
+	t.creation, t.called, t.doubt, t.deleteAccepted, t.before = decide.CreationPossible, now, time.Time{}, false, nil
 	if nothing {
-		t.creation, t.doubt = decide.CreationRefused, time.Time{}
+		t.creation = decide.CreationRefused
 	}
 }
 
