@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,7 +90,6 @@ func TestFinish(t *testing.T) {
 		w.create()
 		w.ready()
 		w.announcement("size 1", func(m *corev1.ConfigMap) bool { return m.Data["size"] == "x" })
-		w.quiet(200 * time.Millisecond)
 		w.resize(3)
 		w.ready()
 		before := w.announcement("size 3", func(m *corev1.ConfigMap) bool { return m.Data["size"] == "xxx" })
