@@ -32,6 +32,13 @@ func (w *operatorTest) polled(id string, n int) {
 	}
 }
 
+// endNext ends an operation after it was asked about once more.
+func (w *operatorTest) endNext(id, failure string) {
+	w.t.Helper()
+	w.polled(id, 1)
+	w.cloud.end(id, failure)
+}
+
 // others are the calls that are not about operations.
 func others(calls []string) []string {
 	var out []string
@@ -110,8 +117,7 @@ func reasonInOperation(t *testing.T) {
 			w := newOperatorTest(t, operated{})
 			w.cloud.with(func() { w.cloud.shows = test.shows })
 			w.create()
-			w.polled("op-1", 1)
-			w.cloud.end("op-1", test.why)
+			w.endNext("op-1", test.why)
 			told := func(o *thing.Thing) bool {
 				f := condition(o, "Failed")
 				return f.Status == "True" && strings.Contains(f.Message, "no capacity in zone b") && is(o, "Creating", "False") && is(o, "Stalled", "True")
@@ -136,32 +142,27 @@ func operatedUpdateFails(t *testing.T) {
 	t.Parallel()
 	w := newOperatorTest(t, operated{})
 	w.create()
-	w.polled("op-1", 1)
-	w.cloud.end("op-1", "")
+	w.endNext("op-1", "")
 	w.ready()
 	history := w.follow("a")
 	w.resize(2)
 	for _, id := range []string{"op-2", "op-3", "op-4", "op-5"} {
-		w.polled(id, 1)
-		w.cloud.end(id, "the disk is full")
+		w.endNext(id, "the disk is full")
 		history.until("UpdateFailed by "+id, func(o *thing.Thing) bool {
 			f := condition(o, "Failed")
 			return f.Status == "True" && f.Reason == "UpdateFailed" && strings.Contains(f.Message, "the disk is full") && is(o, "Updating", "True")
 		})
 	}
-	w.polled("op-6", 1)
-	w.cloud.end("op-6", "invalid: size 2 is not for sale")
+	w.endNext("op-6", "invalid: size 2 is not for sale")
 	w.failing("UpdateInvalid")
 	w.poke("1") // asks for another try
-	w.polled("op-7", 1)
-	w.cloud.end("op-7", "invalid: size 2 is not for sale")
+	w.endNext("op-7", "invalid: size 2 is not for sale")
 	w.await("to be refused", func(o *thing.Thing) bool {
 		return o.Status.HandledReconcile == "1" && condition(o, "Failed").Reason == "UpdateInvalid"
 	})
 	w.quiet(200 * time.Millisecond)
 	w.resize(3)
-	w.polled("op-8", 1)
-	w.cloud.end("op-8", "")
+	w.endNext("op-8", "")
 	w.ready()
 }
 
@@ -182,8 +183,7 @@ func forgottenOperation(t *testing.T) {
 				delete(w.cloud.operations, "op-1")
 			})
 			if !done {
-				w.polled("op-2", 1)
-				w.cloud.end("op-2", "")
+				w.endNext("op-2", "")
 			}
 			w.ready()
 			if got, want := w.cloud.count(http.MethodPost), map[bool]int{true: 1, false: 2}[done]; got != want {
@@ -227,8 +227,7 @@ func overdueOperation(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	w.cloud.end("op-1", "canceled")
-	w.polled("op-2", 1)
-	w.cloud.end("op-2", "")
+	w.endNext("op-2", "")
 	w.ready()
 }
 
@@ -255,8 +254,7 @@ func deletedDuringCreate(t *testing.T) {
 				w.polled("op-1", 3)
 				want := []string{"POST a", "DELETE /operations/op-1"}
 				if w.cloud.end("op-1", failure); failure == "" {
-					w.polled("op-2", 1)
-					w.cloud.end("op-2", "")
+					w.endNext("op-2", "")
 					want = append(want, "DELETE a")
 				}
 				w.gone()
@@ -276,8 +274,7 @@ func deletedWhileShown(t *testing.T) {
 	w.create()
 	w.polled("op-1", 1)
 	w.delete()
-	w.polled("op-2", 1)
-	w.cloud.end("op-2", "")
+	w.endNext("op-2", "")
 	w.gone()
 	if diff := cmp.Diff([]string{"POST a", "DELETE a"}, w.cloud.calls(false)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
@@ -293,20 +290,17 @@ func assignedByOperation(t *testing.T) {
 	w.polled("op-1", 1)
 	w.stop()
 	w.start()
-	w.polled("op-1", 1)
-	w.cloud.end("op-1", "no capacity")
+	w.endNext("op-1", "no capacity")
 	w.polled("op-2", 1)
 	w.stop()
 	w.start()
-	w.polled("op-2", 1)
-	w.cloud.end("op-2", "")
+	w.endNext("op-2", "")
 	got := w.ready()
 	if live := w.cloud.live(); len(live) != 1 || got.Status.External.ID != live[0] || w.cloud.count(http.MethodPost) != 3 {
 		t.Errorf("things %v, the object has %+v; calls %v", live, got.Status.External, w.cloud.calls(false))
 	}
 	w.delete()
-	w.polled("op-3", 1)
-	w.cloud.end("op-3", "")
+	w.endNext("op-3", "")
 	w.gone()
 }
 

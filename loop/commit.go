@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -43,19 +42,13 @@ func (p *pass[T]) completeSpec(ctx context.Context, spec map[string]any) error {
 		return nil
 	}
 	p.budget++
-	metadata := map[string]any{"resourceVersion": p.base.GetResourceVersion()}
-	if changed := mapPatch(p.base.GetAnnotations(), p.run.Obj.GetAnnotations()); len(changed) > 0 {
-		metadata["annotations"] = changed
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
+	patch, err := json.Marshal(map[string]any{"metadata": changedMetadata(p.base, p.run.Obj), "spec": spec})
 	if err != nil {
 		return fmt.Errorf("compute the patch of the spec: %w", err)
 	}
-	target := p.copy()
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	err = p.c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), p.c.fieldOwner())
-	p.wrote("patch", "", []string{"spec"}, target.GetResourceVersion(), err)
+	target, err := p.patch(ctx, patch, []string{"spec"})
 	switch {
 	case apierrors.IsConflict(err):
 		return Outdated(err)

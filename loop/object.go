@@ -60,11 +60,9 @@ func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
 	if err != nil {
 		return fmt.Errorf("compute the metadata patch: %w", err)
 	}
-	target := o.copy()
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	err = o.c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), o.c.fieldOwner())
-	o.wrote("patch", "", fields, target.GetResourceVersion(), err)
+	target, err := o.patch(ctx, patch, fields)
 	if apierrors.IsConflict(err) {
 		target, err = o.patchDespiteStatus(ctx, want, fields, err)
 	}
@@ -73,6 +71,14 @@ func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
 	}
 	o.base = target
 	return nil
+}
+
+// patch sends a merge patch of some fields.
+func (o *object[T]) patch(ctx context.Context, patch []byte, fields []string) (T, error) {
+	target := o.copy()
+	err := o.c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), o.c.fieldOwner())
+	o.wrote("patch", "", fields, target.GetResourceVersion(), err)
+	return target, err
 }
 
 // metadataChanges returns the paths at which the metadata of two objects differ that a pass may change.
@@ -97,6 +103,10 @@ func metadataChanges(a, b client.Object) []string {
 // change it, locked to the resourceVersion of base. To compute it from the whole objects costs several
 // times as much.
 func metadataPatch(base, want client.Object) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": changedMetadata(base, want)})
+}
+
+func changedMetadata(base, want client.Object) map[string]any {
 	metadata := map[string]any{"resourceVersion": base.GetResourceVersion()}
 	for key, of := range map[string]func(client.Object) map[string]string{
 		"labels": client.Object.GetLabels, "annotations": client.Object.GetAnnotations,
@@ -111,7 +121,7 @@ func metadataPatch(base, want client.Object) ([]byte, error) {
 	if finalizers := want.GetFinalizers(); !slices.Equal(base.GetFinalizers(), finalizers) {
 		metadata["finalizers"] = finalizers
 	}
-	return json.Marshal(map[string]any{"metadata": metadata})
+	return metadata
 }
 
 // mapPatch returns what differs between two maps; nil removes a key.

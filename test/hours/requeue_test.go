@@ -146,7 +146,7 @@ func TestSuccessfulPasses(t *testing.T) {
 			}
 		})
 	})
-	t.Run("E0-54 after a minute, and failures begin to count anew", func(t *testing.T) {
+	t.Run("E0-54 after a minute, and the back-off starts again", func(t *testing.T) {
 		inHours(t, func(o *options) { exact(o); o.DriftInterval = time.Minute }, func(w *simulation) {
 			w.vendor.takes, w.vendor.hint = 10*time.Minute, time.Minute
 			w.create("a", "")

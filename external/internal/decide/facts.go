@@ -389,7 +389,7 @@ type Op struct {
 	Polled bool
 	// Blocks reports whether the API has refused to delete the resource while the operation runs.
 	Blocks bool
-	// Cancellable reports whether the driver can cancel the operation, which the API has not accepted yet.
+	// Cancellable reports whether the driver can cancel the operation, and has not been asked to yet.
 	Cancellable bool
 }
 

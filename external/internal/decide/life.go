@@ -20,7 +20,7 @@ func decideLife(f Facts) Decision {
 	if f.Dependencies == DependenciesUnready {
 		return decideUnready(f)
 	}
-	if f.Last.Failed && !f.cancelsUnseen() {
+	if f.Last.Failed && !(f.Last.Of == ActionPoll && f.cancels()) {
 		return decideFailedCall(f)
 	}
 	if f.Op.State != OpNone {
@@ -155,21 +155,22 @@ func decideOp(f Facts) Decision {
 		d.Row, d.State, d.Reason, d.Wake = 7, StateFailed, ReasonTimeout, WakePoll
 		d.Show.Failed = ShowTrue
 	}
-	unwanted := f.Op.Of != ActionDelete && (f.Op.State == OpOverdue || f.Deleting)
 	switch {
 	case !f.Op.Polled:
 		d.Action = ActionPoll
 	case f.Publish.Failed:
 		return leftUndone(f, f.Publish)
-	case unwanted && f.Op.Cancellable && !f.Did.Cancel:
+	case f.cancels():
 		d.Action = ActionCancel
 	}
 	return d
 }
 
-// cancelsUnseen reports whether an operation that takes too long, and cannot be followed, is canceled.
-func (f Facts) cancelsUnseen() bool {
-	return f.Last.Of == ActionPoll && f.Op.State == OpOverdue && f.Op.Of != ActionDelete && f.Op.Cancellable && !f.Did.Cancel && !f.Publish.Failed
+// cancels reports whether the operation is to be canceled, also if it cannot be followed: nobody wants it any more, or it takes
+// too long. A deletion is always wanted.
+func (f Facts) cancels() bool {
+	unwanted := f.Op.State == OpOverdue || f.Op.State == OpRunning && f.Deleting
+	return unwanted && f.Op.Of != ActionDelete && f.Op.Cancellable && !f.Did.Cancel && !f.Publish.Failed
 }
 
 // inProgress is row 6 for an operation that a call of kind a started.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,10 +20,9 @@ import (
 
 // completion are fields of the spec that the user left unset and that the API has chosen. The zero value has none.
 type completion struct {
-	// fields is a part of a spec, paths the paths in it.
+	// fields is a part of a spec.
 	fields map[string]any
-	paths  []string
-	// unknown is why they are not known.
+	// unknown is why they are not known, or cannot be written.
 	unknown error
 }
 
@@ -34,47 +32,29 @@ func (p *resource) lateInit() {
 	if p.e.driver.LateInit == nil || !p.settings.lateInit || p.facts.Did.Complete || p.track.uncompleted == p.obj.GetGeneration() {
 		return
 	}
-	before, obj, have, driver := fieldsOf(p.obj), copyOf(p.obj), p.seen.Have, &p.e.driver
+	before, obj, have, driver := specOf(p.obj), copyOf(p.obj), p.seen.Have, &p.e.driver
 	after, err := pure(&p.e.abandoned, subjectOf(p.obj), "LateInit", func() (map[string]any, error) {
 		driver.LateInit(obj, have)
-		return fieldsOf(obj), nil
+		return specOf(obj), nil
 	})
 	if err != nil {
 		p.run.Log().Error(err, "LateInit did not come to its end; the spec is not completed")
 		p.completion, p.hangs = &completion{unknown: err}, p.e.abandoned.stuck(p.uid())
 		return
 	}
-	c, set := completed(before, after, strings.FieldsFunc(p.obj.GetAnnotations()[api.AnnotationLateInitialized], isSeparator))
+	done := strings.FieldsFunc(p.obj.GetAnnotations()[api.AnnotationLateInitialized], isSeparator)
+	fields, set := added("spec", before, after, done)
+	p.completion = &completion{fields: fields}
 	if set != "" {
-		c = completion{unknown: fmt.Errorf("LateInit changed %s, which the user has set; this is a bug in %s", set, p.e.driver.Type)}
+		p.completion.unknown = fmt.Errorf("LateInit changed %s, which the user has set; this is a bug in %s", set, p.e.driver.Type)
 	}
-	p.completion = &c
 }
 
 func isSeparator(r rune) bool { return r == ',' || r == ' ' }
 
-// fieldsOf returns the fields of a spec that are set. Numbers keep all their digits.
-func fieldsOf(obj Object) map[string]any {
-	var fields struct {
-		Spec map[string]any `json:"spec"`
-	}
-	if data, err := json.Marshal(obj); err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.UseNumber()
-		_ = d.Decode(&fields) // it was written a moment ago
-	}
-	return fields.Spec
-}
-
-// completed returns what after adds to before, except at the paths in done, and the first path at which it changes what was
-// set; empty if it does not.
-func completed(before, after map[string]any, done []string) (c completion, set string) {
-	c.fields, set = c.added("spec", before, after, done)
-	return c, set
-}
-
-// added returns what is adds to was. A list is one value, and null is unset.
-func (c *completion) added(path string, was, is map[string]any, done []string) (fields map[string]any, set string) {
+// added returns what is adds to was, except at the paths in done, and the first path at which it changes what was set; empty
+// if it does not. A list is one value, and null is unset.
+func added(path string, was, is map[string]any, done []string) (fields map[string]any, set string) {
 	for key, x := range was {
 		if _, kept := is[key]; !kept && x != nil {
 			return nil, path + "." + key
@@ -88,7 +68,7 @@ func (c *completion) added(path string, was, is map[string]any, done []string) (
 		case x != nil && reflect.DeepEqual(x, value), value == nil && x == nil, strings.ContainsFunc(key, isSeparator):
 			continue
 		case nested && (x == nil || before != nil):
-			inner, changed := c.added(at, before, after, done)
+			inner, changed := added(at, before, after, done)
 			if changed != "" {
 				return nil, changed
 			}
@@ -99,8 +79,6 @@ func (c *completion) added(path string, was, is map[string]any, done []string) (
 			return nil, at
 		case slices.Contains(done, at):
 			continue
-		default:
-			c.paths = append(c.paths, at)
 		}
 		if fields == nil {
 			fields = map[string]any{}
@@ -160,17 +138,21 @@ func (p *resource) confirmUnset(ctx context.Context) error {
 	}
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	without(p.completion.fields, spec)
-	p.completion.paths = pathsOf("spec", p.completion.fields)
 	return nil
 }
 
 // complete writes what the API has chosen to the spec.
 func (p *resource) complete(ctx context.Context) error {
 	p.facts.Did.Complete = true
-	if err := p.confirmUnset(ctx); err != nil || len(p.completion.fields) == 0 {
+	if err := p.confirmUnset(ctx); err != nil {
 		return err
 	}
-	filled := strings.Join(p.completion.paths, ",")
+	paths := pathsOf("spec", p.completion.fields)
+	if len(paths) == 0 { // all of it is set to what Go takes for unset
+		p.track.uncompleted = p.obj.GetGeneration()
+		return nil
+	}
+	filled := strings.Join(paths, ",")
 	annotations := maps.Clone(p.obj.GetAnnotations())
 	if before := annotations[api.AnnotationLateInitialized]; before != "" {
 		filled = before + "," + filled
@@ -180,7 +162,7 @@ func (p *resource) complete(ctx context.Context) error {
 	p.obj.SetAnnotations(annotations)
 	if err := p.run.CompleteSpec(ctx, p.completion.fields); err != nil {
 		p.obj.SetAnnotations(before)
-		err = fmt.Errorf("complete %s: %w", strings.Join(p.completion.paths, " and "), err)
+		err = fmt.Errorf("complete %s: %w", strings.Join(paths, " and "), err)
 		if !refusedForGood(err) {
 			return err
 		}

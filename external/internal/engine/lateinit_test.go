@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCompleted(t *testing.T) {
+func TestAdded(t *testing.T) {
 	tests := map[string]struct{ why, before, after, done, want, paths, set string }{
 		"nothing":        {"", `{"a":1}`, `{"a":1}`, "", `null`, "", ""},
 		"null":           {"null is unset", `{"a":null}`, `{"a":1}`, "", `{"a":1}`, "spec.a", ""},
@@ -29,12 +29,9 @@ func TestCompleted(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
-			c, set := completed(parseFields(t, test.before), parseFields(t, test.after), strings.FieldsFunc(test.done, isSeparator))
-			if set != "" {
-				c = completion{}
-			}
-			got, err := json.Marshal(c.fields)
-			if diff := cmp.Diff([]string{test.want, test.paths, test.set}, []string{string(got), strings.Join(c.paths, ","), set}); diff != "" || err != nil {
+			fields, set := added("spec", parseFields(t, test.before), parseFields(t, test.after), strings.FieldsFunc(test.done, isSeparator))
+			got, err := json.Marshal(fields)
+			if diff := cmp.Diff([]string{test.want, test.paths, test.set}, []string{string(got), strings.Join(pathsOf("spec", fields), ","), set}); diff != "" || err != nil {
 				t.Errorf("%s: %v (-want +got):\n%s", test.why, err, diff)
 			}
 		})

@@ -84,7 +84,7 @@ type publishing struct {
 	recording
 
 	// to is the destination; nil if the object wants no connection details, or if flaw says why it is not known. asked
-	// reports whether the driver was asked for it in this pass.
+	// reports whether the driver has been asked for it in this pass.
 	to    *destination
 	flaw  error
 	asked bool

@@ -35,7 +35,7 @@ type track struct {
 	doubtful bool
 	// given are the identities that the API assigned in the answer to the last change; nil before any.
 	given *assigned
-	// uncompleted is the generation whose spec the API server refuses to have completed; 0: none.
+	// uncompleted is the generation whose spec cannot be completed, or need not be; 0: none.
 	uncompleted int64
 	// followed is what is known of operations.
 	followed followed

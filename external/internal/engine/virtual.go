@@ -94,12 +94,15 @@ func sameSpec(a, b Object) bool {
 	return reflect.DeepEqual(specOf(a), specOf(b))
 }
 
-func specOf(obj Object) any {
+// specOf returns the fields of a spec that are set. Numbers keep all their digits.
+func specOf(obj Object) map[string]any {
 	var fields struct {
-		Spec any `json:"spec"`
+		Spec map[string]any `json:"spec"`
 	}
 	if data, err := json.Marshal(obj); err == nil {
-		_ = json.Unmarshal(data, &fields)
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		_ = d.Decode(&fields) // it was encoded a moment ago
 	}
 	return fields.Spec
 }

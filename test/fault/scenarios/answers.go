@@ -44,16 +44,11 @@ func answersScenario(name string, sure bool, steps []fault.Step, prepare func(*c
 	if sure {
 		grace, lag = -1, 0
 	}
-	options := func(env *fault.Env) operator.Options {
-		return operator.Options{
-			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
-			Controllers: func() ([]operator.Controller, error) {
-				return []operator.Controller{external.New(answering{items{env: env}}, external.Options[*thing.Thing, *cloudClient]{
-					Connector: accounts{env}, CreateGrace: grace, UniqueNames: true,
-				})}, nil
-			},
-		}
-	}
+	options := cloudOperator(func(env *fault.Env) operator.Controller {
+		return external.New(answering{items{env: env}}, external.Options[*thing.Thing, *cloudClient]{
+			Connector: accounts{env}, CreateGrace: grace, UniqueNames: true,
+		})
+	})
 	return fault.Scenario{
 		Name: name, Operator: simulated(options),
 		ExternalAPI: func() fault.ExternalAPI {

@@ -20,18 +20,12 @@ func Assigned() []fault.Scenario {
 }
 
 func assignedScenario(name string, tokens bool) fault.Scenario {
-	options := func(env *fault.Env) operator.Options {
-		return operator.Options{
-			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
-			Controllers: func() ([]operator.Controller, error) {
-				o := external.Options[*thing.Thing, *cloudClient]{
-					Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
-					CreateGrace: time.Second, AssignedIDs: true, Tokens: tokens,
-				}
-				return []operator.Controller{external.New(assigned{items{env: env}, tokens}, o)}, nil
-			},
-		}
-	}
+	options := cloudOperator(func(env *fault.Env) operator.Controller {
+		return external.New(assigned{items{env: env}, tokens}, external.Options[*thing.Thing, *cloudClient]{
+			Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
+			CreateGrace: time.Second, AssignedIDs: true, Tokens: tokens,
+		})
+	})
 	return fault.Scenario{
 		Name: name, Operator: simulated(options),
 		ExternalAPI: func() fault.ExternalAPI { return cloudfake.New() },

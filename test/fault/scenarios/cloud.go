@@ -30,18 +30,23 @@ func Outages() []fault.Scenario {
 	return []fault.Scenario{cloudScenario("cloud-outage", false, outage())}
 }
 
-func cloudScenario(name string, later bool, steps []fault.Step) fault.Scenario {
-	options := func(env *fault.Env) operator.Options {
+// cloudOperator is the operator of things in the cloud, with one controller.
+func cloudOperator(controller func(*fault.Env) operator.Controller) func(*fault.Env) operator.Options {
+	return func(env *fault.Env) operator.Options {
 		return operator.Options{
 			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
-			Controllers: func() ([]operator.Controller, error) {
-				return []operator.Controller{external.New(items{later: later, env: env}, external.Options[*thing.Thing, *cloudClient]{
-					Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
-					CreateGrace: time.Second, UniqueNames: true, MarkLater: later,
-				})}, nil
-			},
+			Controllers: func() ([]operator.Controller, error) { return []operator.Controller{controller(env)}, nil },
 		}
 	}
+}
+
+func cloudScenario(name string, later bool, steps []fault.Step) fault.Scenario {
+	options := cloudOperator(func(env *fault.Env) operator.Controller {
+		return external.New(items{later: later, env: env}, external.Options[*thing.Thing, *cloudClient]{
+			Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
+			CreateGrace: time.Second, UniqueNames: true, MarkLater: later,
+		})
+	})
 	return fault.Scenario{
 		Name: name, Operator: simulated(options),
 		ExternalAPI: func() fault.ExternalAPI { return cloudfake.New() },

@@ -15,18 +15,12 @@ import (
 
 // Operated returns the scenario of an API that makes every change in an operation, of which nothing can be seen until it ends.
 func Operated() []fault.Scenario {
-	options := func(env *fault.Env) operator.Options {
-		return operator.Options{
-			Name: "cloud", AddToScheme: thing.AddToScheme, CRDs: thing.CRDs,
-			Controllers: func() ([]operator.Controller, error) {
-				o := external.Options[*thing.Thing, *cloudClient]{
-					Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
-					CreateGrace: 30 * time.Second, UniqueNames: true,
-				}
-				return []operator.Controller{external.New(operated{items{env: env}}, o)}, nil
-			},
-		}
-	}
+	options := cloudOperator(func(env *fault.Env) operator.Controller {
+		return external.New(operated{items{env: env}}, external.Options[*thing.Thing, *cloudClient]{
+			Connect:     func(context.Context) (*cloudClient, error) { return newCloudClient(env), nil },
+			CreateGrace: 30 * time.Second, UniqueNames: true,
+		})
+	})
 	a := item("a")
 	return []fault.Scenario{{
 		Name: "cloud-operations", Operator: simulated(options),
