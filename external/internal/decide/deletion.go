@@ -29,7 +29,7 @@ func decideDeletion(f Facts) Decision {
 	if d, stop := decideDeletionScope(f); stop {
 		return d
 	}
-	if f.Last.Failed && !(f.Last.Of == ActionPoll && f.cancels()) {
+	if f.Last.Failed && (f.Last.Of != ActionPoll || !f.cancels()) {
 		return decideFailedDeletion(f)
 	}
 	if f.Op.State != OpNone && (f.Op.Of == ActionDelete || !f.Record.KnownID || f.Op.Blocks) {

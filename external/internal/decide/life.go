@@ -20,7 +20,7 @@ func decideLife(f Facts) Decision {
 	if f.Dependencies == DependenciesUnready {
 		return decideUnready(f)
 	}
-	if f.Last.Failed && !(f.Last.Of == ActionPoll && f.cancels()) {
+	if f.Last.Failed && (f.Last.Of != ActionPoll || !f.cancels()) {
 		return decideFailedCall(f)
 	}
 	if f.Op.State != OpNone {
