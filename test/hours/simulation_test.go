@@ -293,9 +293,14 @@ func (w *simulation) pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// folder is the object of that name, as far as that is known without a look.
+func (w *simulation) folder(name string) *v1.Folder {
+	return &v1.Folder{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
 func (w *simulation) create(name, needs string) {
 	w.t.Helper()
-	f := &v1.Folder{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	f := w.folder(name)
 	if needs != "" {
 		f.Annotations = map[string]string{annotationNeeds: needs}
 	}
