@@ -82,6 +82,10 @@ const (
 	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
 
+// AnnotationLastApplied is what the external resource was last given: the spec as JSON, with digests in place of secrets and
+// long values. It is empty while that is not known. It is the operator's.
+const AnnotationLastApplied = "trimtab.dev/last-applied-spec"
+
 // AnnotationLateInitialized lists the fields that the operator has filled in, because of [AnnotationLateInit], separated by
 // commas. They are not filled in again, also if they are removed from the spec.
 const AnnotationLateInitialized = "trimtab.dev/late-initialized"

@@ -64,8 +64,8 @@ type Finder[T client.Object, C any] interface {
 // Reflector is a [Driver] that shows the external resource in the status of the object.
 type Reflector[T client.Object, O any] interface {
 	// Reflect sets fields in the status of r.Object, and changes nothing else. It is pure. It is called
-	// after each observation of a resource that is ours. If the resource is gone or not ours, the
-	// status fields of the kind are cleared.
+	// after each observation of a resource that is ours and exists, or that is in [PhaseInProgress] and has a Have. If the
+	// resource is gone or not ours, the status fields of the kind are cleared.
 	Reflect(r ReflectRequest[T, O])
 }
 
@@ -121,12 +121,16 @@ type Classifier interface{ Classify(err error) Class }
 //     complete, a ConfigMap must exist. Nothing waits for the address of an Ingress or a load balancer.
 //     Objects of kinds that are not part of Kubernetes must have a status.
 type Dependency struct {
-	// Role distinguishes the dependencies of one object, for example "stream".
+	// Role distinguishes the dependencies of one object, for example "stream". Empty means the kind in lower case.
 	Role string
 	// To is an empty object of the kind.
 	To client.Object
 	// Namespace and Name identify the object. An empty Namespace means that of the dependent object.
 	Namespace, Name string
+	// Owner makes the object that is depended on the owner of the dependent one, in addition to other owners: if it is
+	// deleted, Kubernetes deletes the dependent object, and so its resource. It must be in the same namespace, or
+	// cluster-scoped. At most one dependency may be the owner.
+	Owner bool
 	// Ready replaces the default rules. It reports whether to, which exists and is not being deleted,
 	// is ready. If not, why completes a sentence about it, as in "has no key tls.crt"; it must not
 	// contain secrets, and empty means "is not ready". Ready is pure. With it, every update of an

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/trimtab-dev/trimtab/external/internal/engine"
@@ -23,6 +24,7 @@ import (
 //   - A change of what [Config] or [Authenticator] refer to does not wake the component: it is noticed at its next
 //     pass. A Config is not kept from being deleted.
 //   - A driver that is a [Connectable] or a [Finisher] cannot be used, and a [LateInitializer] is not asked.
+//   - Options.LastApplied cannot be used, and [Dependency.Owner] has no meaning.
 //   - The status of a T is stored in the status of the component, so it must not contain secrets.
 //   - Options.Loop is not used.
 //
@@ -34,6 +36,9 @@ func Nodes[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) node.Driver {
 	}
 	if _, publishes := any(d).(Connectable[T]); publishes && problem == nil {
 		problem = fmt.Errorf("%T is an external.Connectable, which cannot manage dependents of components; leave its method Connection out", d)
+	}
+	if o.LastApplied && problem == nil {
+		problem = errors.New("external.Options.LastApplied cannot be used for dependents of components; leave it false")
 	}
 	return engine.NewNodes(newEngine(d, o), problem)
 }

@@ -17,6 +17,8 @@ const (
 	PhaseCreating Phase = "Creating"
 	PhaseUpdating Phase = "Updating"
 	PhaseDeleting Phase = "Deleting"
+	// PhaseInProgress: the API is working on it, and does not say whether it is creating or updating it.
+	PhaseInProgress Phase = "InProgress"
 	// PhaseAvailable: it can be used.
 	PhaseAvailable Phase = "Available"
 	// PhaseDegraded: it exists and can be changed, but is not fully usable.
@@ -41,7 +43,7 @@ type Observation[O any] struct {
 	// External is the API's own name of the state, which the status shows. Empty means that the API has
 	// none.
 	External string
-	// Reason, a CamelCase word, and Message explain PhaseDegraded and PhaseFailed. Both may be empty.
+	// Reason, a CamelCase word, and Message explain PhaseDegraded and PhaseFailed; Message also explains PhaseInProgress. Both may be empty.
 	Reason, Message string
 	// Recoverable means, for PhaseFailed, that another attempt may succeed.
 	Recoverable bool

@@ -37,12 +37,13 @@ type Canceler[T client.Object, C any] interface {
 
 // PollRequest asks for the state of an operation.
 type PollRequest[T client.Object, C any] struct {
-	// Client, Object and Incarnation are as in [ObserveRequest]. ID is, too, but it is empty as long as the API has not
+	// Client, Object, Incarnation and Dependencies are as in [ObserveRequest]. ID is, too, but it is empty as long as the API has not
 	// assigned one.
-	Client      C
-	Object      T
-	ID          string
-	Incarnation int64
+	Client       C
+	Object       T
+	ID           string
+	Incarnation  int64
+	Dependencies map[string]client.Object
 	// Operation is [Operation.ID].
 	Operation string
 }
@@ -70,11 +71,12 @@ type PollResponse[O any] struct {
 // CancelRequest asks to cancel an operation.
 type CancelRequest[T client.Object, C any] struct {
 	// All fields are as in [PollRequest].
-	Client      C
-	Object      T
-	ID          string
-	Incarnation int64
-	Operation   string
+	Client       C
+	Object       T
+	ID           string
+	Incarnation  int64
+	Dependencies map[string]client.Object
+	Operation    string
 }
 
 // CancelResponse is the answer to a cancellation that the API accepted.
@@ -85,7 +87,7 @@ func addOperations[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	if poller, ok := any(d).(Poller[T, C, O]); ok {
 		u.Poll = func(ctx context.Context, r engine.Request) (engine.Polled, error) {
 			a, err := poller.Poll(ctx, PollRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Operation: r.Key,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies, Operation: r.Key,
 			})
 			return engine.Polled{Done: a.Done, Err: a.Err, ID: a.ID, Observed: inner(a.Observed), Details: a.Details, After: a.After}, err
 		}
@@ -93,7 +95,7 @@ func addOperations[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	if canceler, ok := any(d).(Canceler[T, C]); ok {
 		u.Cancel = func(ctx context.Context, r engine.Request) error {
 			_, err := canceler.Cancel(ctx, CancelRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Operation: r.Key,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies, Operation: r.Key,
 			})
 			return err
 		}

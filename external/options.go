@@ -102,6 +102,11 @@ type Options[T Object, C any] struct {
 	// because an existing resource must be detected before the first create.
 	Unmarked bool
 
+	// LastApplied keeps what the resource was last given by Create or Update in annotation
+	// trimtab.dev/last-applied-spec, for fields that the API does not show; see [WriteOnly]. Secrets and long values are
+	// kept as digests. It costs a write of the object for each create and two for each update.
+	LastApplied bool
+
 	// Limits restricts what annotations on objects may ask for.
 	Limits Limits
 

@@ -13,6 +13,9 @@ type ObserveRequest[T client.Object, C any] struct {
 	ID string
 	// Incarnation counts the creations for this object, from 1.
 	Incarnation int64
+	// Dependencies has the objects that [Dependent.DependsOn] returned, by role, as far as they exist: all of them, and all
+	// ready, if the resource may be created or changed. They are copies, which may be kept but not changed.
+	Dependencies map[string]client.Object
 }
 
 // CompareRequest asks how an external resource differs from the spec.
@@ -25,9 +28,10 @@ type CompareRequest[T client.Object, O any] struct {
 
 // CreateRequest asks to create an external resource.
 type CreateRequest[T client.Object, C any] struct {
-	// Client and Object are as in [ObserveRequest].
-	Client C
-	Object T
+	// Client, Object and Dependencies are as in [ObserveRequest].
+	Client       C
+	Object       T
+	Dependencies map[string]client.Object
 	// ID is the name under which to create the resource. It is deterministic, and recorded durably
 	// before Create is called. It is never empty. With [Options.AssignedIDs], it is a name for people.
 	ID string
@@ -65,11 +69,12 @@ type CreateResponse[O any] struct {
 
 // UpdateRequest asks to change an external resource in place.
 type UpdateRequest[T client.Object, C, O any] struct {
-	// Client, Object, ID and Incarnation are as in [ObserveRequest].
-	Client      C
-	Object      T
-	ID          string
-	Incarnation int64
+	// Client, Object, ID, Incarnation and Dependencies are as in [ObserveRequest].
+	Client       C
+	Object       T
+	ID           string
+	Incarnation  int64
+	Dependencies map[string]client.Object
 	// Have is the external resource as it was last observed.
 	Have O
 	// Changes are all differences between Have and the spec, including those that Update must
@@ -94,11 +99,12 @@ type UpdateResponse[O any] struct {
 
 // DeleteRequest asks to delete an external resource.
 type DeleteRequest[T client.Object, C any] struct {
-	// Client, Object, ID and Incarnation are as in [ObserveRequest].
-	Client      C
-	Object      T
-	ID          string
-	Incarnation int64
+	// All fields are as in [ObserveRequest].
+	Client       C
+	Object       T
+	ID           string
+	Incarnation  int64
+	Dependencies map[string]client.Object
 }
 
 // DeleteResponse is the answer to a deletion that the API accepted. The zero value means that
@@ -114,11 +120,12 @@ type DeleteResponse struct {
 
 // MarkRequest asks to put the ownership mark on an external resource.
 type MarkRequest[T client.Object, C any] struct {
-	// Client, Object, ID and Incarnation are as in [ObserveRequest].
-	Client      C
-	Object      T
-	ID          string
-	Incarnation int64
+	// Client, Object, ID, Incarnation and Dependencies are as in [ObserveRequest].
+	Client       C
+	Object       T
+	ID           string
+	Incarnation  int64
+	Dependencies map[string]client.Object
 	// Mark is the mark that the external resource must have. It is never empty.
 	Mark Mark
 }
@@ -128,10 +135,11 @@ type MarkResponse struct{}
 
 // FindRequest asks for the resources that bear an ownership mark.
 type FindRequest[T client.Object, C any] struct {
-	// Client, Object and Incarnation are as in [ObserveRequest].
-	Client      C
-	Object      T
-	Incarnation int64
+	// Client, Object, Incarnation and Dependencies are as in [ObserveRequest].
+	Client       C
+	Object       T
+	Incarnation  int64
+	Dependencies map[string]client.Object
 	// Mark is the mark that Create sets.
 	Mark Mark
 }
@@ -152,11 +160,12 @@ type Found struct {
 
 // UnmarkRequest asks to remove the ownership mark from an external resource.
 type UnmarkRequest[T client.Object, C any] struct {
-	// Client, Object, ID and Incarnation are as in [ObserveRequest].
-	Client      C
-	Object      T
-	ID          string
-	Incarnation int64
+	// All fields are as in [ObserveRequest].
+	Client       C
+	Object       T
+	ID           string
+	Incarnation  int64
+	Dependencies map[string]client.Object
 }
 
 // UnmarkResponse is the answer to an unmark that the API accepted.

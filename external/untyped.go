@@ -19,10 +19,10 @@ import (
 // guarantee, the engine keeps: it hands back nothing but what it got from here.
 func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 	u := engine.Driver{
-		Type: fmt.Sprintf("%T", d), Kind: reflect.TypeFor[T]().Elem().Name(),
+		Type: typeOf(d), Kind: reflect.TypeFor[T]().Elem().Name(),
 		New: func() engine.Object { return as[T](reflect.New(reflect.TypeFor[T]().Elem()).Interface()) },
 		Observe: func(ctx context.Context, r engine.Request) (engine.Observation, error) {
-			o, err := d.Observe(ctx, ObserveRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
+			o, err := d.Observe(ctx, ObserveRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies})
 			return o.inner(), err
 		},
 		Compare: func(obj engine.Object, have any) change.List {
@@ -30,12 +30,12 @@ func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 		},
 		Create: func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := d.Create(ctx, CreateRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark, Passwords: r.Passwords, Token: r.Key,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies, Mark: r.Mark, Passwords: r.Passwords, Token: r.Key,
 			})
 			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Details: a.Details, Operation: engine.Operation(a.Operation)}, err
 		},
 		Delete: func(ctx context.Context, r engine.Request) (engine.Response, error) {
-			a, err := d.Delete(ctx, DeleteRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
+			a, err := d.Delete(ctx, DeleteRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies})
 			return engine.Response{Gone: a.Gone, Operation: engine.Operation(a.Operation)}, err
 		},
 		Errors: engine.Errors{Declared: declared},
@@ -46,12 +46,20 @@ func untyped[T Object, C, O any](d Driver[T, C, O]) engine.Driver {
 	return u
 }
 
+// typeOf returns the type that messages about a mistake in the driver name.
+func typeOf(d any) string {
+	if named, ok := d.(engine.Named); ok {
+		return named.DriverType()
+	}
+	return fmt.Sprintf("%T", d)
+}
+
 // addChanges adds the optional methods that call the external API.
 func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	if updater, ok := any(d).(Updater[T, C, O]); ok {
 		u.Update = func(ctx context.Context, r engine.Request) (engine.Response, error) {
 			a, err := updater.Update(ctx, UpdateRequest[T, C, O]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies,
 				Have: as[O](r.Have), Changes: changesOf(r.Changes), Passwords: r.Passwords,
 			})
 			return engine.Response{ID: a.ID, Observed: inner(a.Observed), Operation: engine.Operation(a.Operation)}, err
@@ -60,14 +68,14 @@ func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	if marker, ok := any(d).(Marker[T, C]); ok {
 		u.Mark = func(ctx context.Context, r engine.Request) error {
 			_, err := marker.Mark(ctx, MarkRequest[T, C]{
-				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Mark: r.Mark,
+				Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies, Mark: r.Mark,
 			})
 			return err
 		}
 	}
 	if finder, ok := any(d).(Finder[T, C]); ok {
 		u.Find = func(ctx context.Context, r engine.Request) ([]engine.Found, error) {
-			a, err := finder.Find(ctx, FindRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), Incarnation: r.Incarnation, Mark: r.Mark})
+			a, err := finder.Find(ctx, FindRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), Incarnation: r.Incarnation, Dependencies: r.Dependencies, Mark: r.Mark})
 			out := make([]engine.Found, len(a.Found))
 			for i, f := range a.Found {
 				out[i] = engine.Found{ID: f.ID, Mark: f.Mark}
@@ -77,7 +85,7 @@ func addChanges[T Object, C, O any](u *engine.Driver, d Driver[T, C, O]) {
 	}
 	if unmarker, ok := any(d).(Unmarker[T, C]); ok {
 		u.Unmark = func(ctx context.Context, r engine.Request) error {
-			_, err := unmarker.Unmark(ctx, UnmarkRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation})
+			_, err := unmarker.Unmark(ctx, UnmarkRequest[T, C]{Client: as[C](r.Client), Object: as[T](r.Object), ID: r.ID, Incarnation: r.Incarnation, Dependencies: r.Dependencies})
 			return err
 		}
 	}
@@ -170,7 +178,7 @@ func (o Options[T, C]) untyped() engine.Options {
 	u := engine.Options{
 		DriftInterval: o.DriftInterval, CallDeadline: o.CallDeadline, CreateGrace: o.CreateGrace, OperationDeadline: o.OperationDeadline,
 		UniqueNames: o.UniqueNames, MarkLater: o.MarkLater, Unmarked: o.Unmarked,
-		AssignedIDs: o.AssignedIDs, Tokens: o.Tokens,
+		AssignedIDs: o.AssignedIDs, Tokens: o.Tokens, LastApplied: o.LastApplied,
 		Limits: engine.Limits(o.Limits), DependencyKinds: o.DependencyKinds,
 	}
 	if o.Connect != nil {

@@ -140,7 +140,7 @@ func lifeMutants() []mutant {
 		},
 		{
 			what: "dependencies are not waited for",
-			file: "external/internal/engine/dependencies.go", old: "	if e.driver.DependsOn == nil {\n		return nil, nil\n	}\n	named, err :=", mutated: "	if true {\n		return nil, nil\n	}\n	named, err :=",
+			file: "external/internal/engine/dependencies.go", old: "	if e.driver.DependsOn == nil {\n		return n, nil\n	}\n", mutated: "	if true {\n		return n, nil\n	}\n",
 			scenario: "nats-life", invariants: []string{"I1"},
 		},
 		{

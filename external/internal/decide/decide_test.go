@@ -188,6 +188,9 @@ func table() map[string]situated {
 		"D-06 a deletion is in progress, the driver can poll it":     {"the API lets the driver follow the deletion too", given(deleting, op(OpRunning, ActionDelete)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-06 deleting, its create is in progress and has no id":     {"nothing is left behind", given(deleting, unknownID, creation(CreationSettled), op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-06 deleting, its create has yet to show":                  {"what is created after the finalizer is gone stays for ever", given(deleting, missing, creation(CreationSeen), accepted, op(OpRunning, ActionCreate)), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
+		"D-06 the API does not say what it does":                     {"until it was Ready, it is being created", given(phase(PhaseInProgress)), "D-06 wait Verifying Verifying -Ready +Creating -Updating -Failed poll"},
+		"D-06 the same, of what was Ready":                           {"later, it is being updated", given(phase(PhaseInProgress), everReady), "D-06 wait Verifying Verifying -Ready -Creating +Updating -Failed poll"},
+		"D-06 the same, after a delete in order to recreate":         {"it may still be the old one", given(phase(PhaseInProgress), accepted), "D-06 wait Recreating Recreating -Ready -Creating +Updating -Failed poll"},
 		"D-06 deleting, which the API refuses until its create ends": {"a deletion that is refused is not asked for again and again", given(deleting, phase(PhaseCreating), op(OpRunning, ActionCreate), blocks), "D-06 poll Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-06 deleting, its create can be cancelled":                 {"nobody wants it any more", given(deleting, missing, op(OpRunning, ActionCreate), polled, cancellable), "D-06 cancel Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
 		"D-06 deleting, its create cannot be followed":               {"nobody wants it any more", given(deleting, failed(ActionPoll, ClassTransient), missing, op(OpRunning, ActionCreate), polled, cancellable), "D-06 cancel Terminating Deleting -Ready -Creating -Updating +Deleting -Failed"},
@@ -481,7 +484,7 @@ func violations(f Facts, d Decision) map[string]bool {
 
 func randomFacts(rng *rand.Rand) Facts {
 	coin := func(percent int) bool { return rng.IntN(100) < percent }
-	phases := []Phase{PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting, PhaseAvailable, PhaseDegraded, PhaseFailed}
+	phases := []Phase{PhaseMissing, PhaseCreating, PhaseUpdating, PhaseDeleting, PhaseInProgress, PhaseAvailable, PhaseDegraded, PhaseFailed}
 	calls := []Action{ActionObserve, ActionCreate, ActionUpdate, ActionDelete, ActionMark, ActionUnmark, ActionPoll, ActionCancel}
 	f := Facts{
 		Deleting: coin(40), Policy: Policy{Create: coin(80), Update: coin(80), Delete: coin(80), Adoption: Adoption(rng.IntN(4)), Orphan: coin(10), DeletionUnclear: coin(3)},

@@ -51,3 +51,16 @@ func leftUndone(f Facts, a Answer) Decision {
 	}
 	return d
 }
+
+// decideInProgress is row 6 for an API that does not say what it does: it creates the resource until that was Ready once.
+func decideInProgress(f Facts) Decision {
+	d := inProgress(ActionCreate)
+	d.State, d.Reason = StateVerifying, ReasonVerifying
+	if f.ReadyFor > 0 || f.DeleteAccepted {
+		d.Show.Creating, d.Show.Updating = ShowFalse, ShowTrue
+	}
+	if f.DeleteAccepted {
+		d.State, d.Reason = StateRecreating, ReasonRecreating
+	}
+	return d
+}

@@ -374,6 +374,8 @@ func decideExisting(f Facts) Decision {
 		return inProgress(ActionCreate)
 	case PhaseUpdating:
 		return inProgress(ActionUpdate)
+	case PhaseInProgress:
+		return decideInProgress(f)
 	case PhaseDeleting:
 		return decideVanishing(f)
 	case PhaseFailed:

@@ -11,6 +11,8 @@ const (
 	PhaseCreating Phase = "Creating"
 	PhaseUpdating Phase = "Updating"
 	PhaseDeleting Phase = "Deleting"
+	// PhaseInProgress means that the external system is working on the resource, and does not say what it does.
+	PhaseInProgress Phase = "InProgress"
 	// PhaseAvailable means that the resource can be used.
 	PhaseAvailable Phase = "Available"
 	// PhaseDegraded means that the resource exists and can be changed, but is not fully usable.

@@ -152,6 +152,7 @@ func settledOnes() []situation {
 		{"in sync, but an annotation is not valid", of(), words(func(t *Texts) {
 			t.Problems = InvalidAdoption("yes")
 		})},
+		{"the API works on it and does not say what it does", of(phase(PhaseInProgress)), words(external("", "40 % of the data are copied"))},
 		{"degraded", of(phase(PhaseDegraded)), words(external("MirrorFails", `cannot copy from stream "nowhere": not found`))},
 		{"a new spec is applied", of(inPlace, readyFor(2)), words(wants(bigger))},
 		{"the update was accepted but is not visible yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},

@@ -245,7 +245,7 @@ func methodOf(a decide.Action) string {
 
 // request returns the request of a call; the caller fills in the object.
 func (p *caller) request() Request {
-	return Request{Client: p.client.client, ID: p.id, Incarnation: p.incarnation()}
+	return Request{Client: p.client.client, ID: p.id, Incarnation: p.incarnation(), Dependencies: p.needs}
 }
 
 // observe reads the external resource.
@@ -285,7 +285,8 @@ func (p *caller) create(ctx context.Context) {
 	}
 	brought := &handed{}
 	p.track.createBegins(time.Now())
-	given, compare := p.expect(record.CallCreate), p.comparer()
+	applied := p.toApply()
+	given, compare := p.expect(record.CallCreate), p.comparerAfter(applied)
 	var got returnedState
 	var after time.Duration
 	class := p.change(ctx, decide.ActionCreate, func(ctx context.Context, obj Object) error {
@@ -310,7 +311,9 @@ func (p *caller) create(ctx context.Context) {
 		p.handOver(ctx, true)
 	}
 	if !p.facts.Last.Failed { // an abandoned call may still write got
-		p.begun(after)
+		if p.track.followed.applied = applied; !p.begun(after) {
+			p.wasGiven(applied)
+		}
 		p.answered(ctx, got)
 	}
 }
@@ -321,7 +324,8 @@ func (p *caller) update(ctx context.Context) {
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
 	driver, r := &p.e.driver, p.request()
 	r.Have, r.Changes, r.Passwords = p.seen.Have, wanted, p.passwords
-	given, compare := p.expect(record.CallUpdate), p.comparer()
+	applied := p.toApply()
+	given, compare := p.expect(record.CallUpdate), p.comparerAfter(applied)
 	var got returnedState
 	var after time.Duration
 	p.change(ctx, decide.ActionUpdate, func(ctx context.Context, obj Object) error {
@@ -336,8 +340,9 @@ func (p *caller) update(ctx context.Context) {
 	if p.facts.Last.Failed {
 		return
 	}
-	if p.track.followed.hash = hash; !p.begun(after) {
+	if p.track.followed.hash, p.track.followed.applied = hash, applied; !p.begun(after) {
 		p.track.updateAnswered(p.obj.GetGeneration(), hash)
+		p.wasGiven(applied)
 	}
 	p.track.changing = wanted.With(change.InPlace).String()
 	p.repaired(wanted.With(change.InPlace))

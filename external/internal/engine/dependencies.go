@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
@@ -109,58 +111,104 @@ func (d Dependency) key(of client.Object) objectKey {
 	return objectKey{Namespace: d.Namespace, Name: d.Name}
 }
 
-// unready lists the dependencies that an object must wait for. It reads only the cache.
-func (e *Engine) unready(ctx context.Context, r Run, obj Object) ([]loop.Dep, error) {
+// needs are the dependencies of an object.
+type needs struct {
+	// found has those that exist, ready or not, by role.
+	found map[string]client.Object
+	// waiting are those that the object must wait for.
+	waiting []loop.Dep
+	// owner is the one that owns the object; nil if none does, or it does not exist.
+	owner client.Object
+}
+
+// needsOf looks for what an object needs. It reads only the cache.
+func (e *Engine) needsOf(ctx context.Context, r Run, obj Object) (needs, error) {
+	var n needs
 	if e.driver.DependsOn == nil {
-		return nil, nil
+		return n, nil
 	}
 	named, err := e.dependsOn(obj)
 	if err != nil {
-		return nil, err
+		return n, err
 	}
-	var waiting []loop.Dep
+	n.found = make(map[string]client.Object, len(named))
 	for _, d := range named {
 		key := d.key(obj)
 		if namespaced, err := r.Client().IsObjectNamespaced(d.To); err == nil && !namespaced {
 			key.Namespace = ""
 		}
-		why, err := e.lacking(ctx, r, obj, d, key)
+		to, why, err := e.look(ctx, r, obj, d, key)
 		if err != nil {
-			return nil, err
+			return n, err
 		}
+		kind := kindOf(r.Client(), d.To)
 		if why != "" {
-			waiting = append(waiting, loop.Dep{Kind: kindOf(r.Client(), d.To), Namespace: key.Namespace, Name: key.Name, Why: why})
+			n.waiting = append(n.waiting, loop.Dep{Kind: kind, Namespace: key.Namespace, Name: key.Name, Why: why})
+		}
+		if to == nil {
+			continue
+		}
+		role := cmp.Or(d.Role, strings.ToLower(kind))
+		if _, taken := n.found[role]; taken {
+			return n, fmt.Errorf("%s.DependsOn returns two dependencies with the role %q; give each its own Role", e.driver.Type, role)
+		}
+		n.found[role] = to
+		switch {
+		case d.Owner && n.owner != nil:
+			return n, fmt.Errorf("%s.DependsOn returns two owners, %s and %s; an object can have one", e.driver.Type, n.owner.GetName(), to.GetName())
+		case d.Owner && to.GetDeletionTimestamp().IsZero():
+			n.owner = to
 		}
 	}
-	return waiting, nil
+	return n, nil
 }
 
-// lacking says what a dependency lacks; empty if it is ready.
-func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, key objectKey) (string, error) {
+// own makes the object belong to owner, so that it is deleted with it. That becomes durable with the next write of the pass.
+func (e *Engine) own(k client.Client, obj Object, owner client.Object) error {
+	if owner == nil || e.unlocked { // the objects of nodes belong to their component
+		return nil
+	}
+	if err := controllerutil.SetOwnerReference(owner, obj, k.Scheme()); err != nil {
+		return fmt.Errorf("make %s %s the owner, which %s.DependsOn asks for: %w", kindOf(k, owner), client.ObjectKeyFromObject(owner), e.driver.Type, err)
+	}
+	return nil
+}
+
+// look returns a dependency, nil if it does not exist, and what it lacks; empty if it is ready.
+func (e *Engine) look(ctx context.Context, r Run, obj Object, d Dependency, key objectKey) (to client.Object, lacks string, err error) {
 	i := slices.IndexFunc(e.dependencies, func(kind dependencyKind) bool { return kind.is(d.To) })
 	switch {
 	case i < 0:
-		return "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
+		return nil, "", fmt.Errorf("%T depends on a %T, which is not watched; add it to Options.DependencyKinds", obj, d.To)
 	case d.Name == "":
-		return "is not named", nil
+		return nil, "is not named", nil
 	case !r.Terms().Watches(key.Namespace): // reading it from the cache would fail
-		return fmt.Sprintf("is in namespace %[1]s, which this operator does not watch; add %[1]s to --watch-namespaces", key.Namespace), nil
+		return nil, fmt.Sprintf("is in namespace %[1]s, which this operator does not watch; add %[1]s to --watch-namespaces", key.Namespace), nil
 	}
 	gvk, err := r.Client().GroupVersionKindFor(d.To)
 	if err != nil {
-		return "", fmt.Errorf("tell the kind of a %T: %w", d.To, err)
+		return nil, "", fmt.Errorf("tell the kind of a %T: %w", d.To, err)
 	}
 	e.dependencies[i].facts.learn(d, gvk)
-	to, _ := d.To.DeepCopyObject().(client.Object)
+	to, _ = d.To.DeepCopyObject().(client.Object)
 	err = r.Client().Get(ctx, key, to)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "does not exist", nil
+		return nil, "does not exist", nil
 	case err != nil:
-		return "", fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
+		return nil, "", fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
 	case !to.GetDeletionTimestamp().IsZero():
-		return "is being deleted", nil
-	case d.Ready != nil:
+		return to, "is being deleted", nil
+	case !obj.GetDeletionTimestamp().IsZero(): // whether it is ready does not matter any more
+		return to, "", nil
+	}
+	lacks, err = e.lacking(ctx, r, obj, d, to, gvk)
+	return to, lacks, err
+}
+
+// lacking says what an existing dependency lacks; empty if it is ready.
+func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, to client.Object, gvk schema.GroupVersionKind) (string, error) {
+	if d.Ready != nil {
 		return e.judged(obj, d, to)
 	}
 	why := health.Lacking(to, gvk)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -53,6 +54,12 @@ type Driver struct {
 	Errors Errors
 }
 
+// Named is a driver that another package made of its author's type.
+type Named interface {
+	// DriverType returns that type.
+	DriverType() string
+}
+
 // Errors classifies errors. The zero value leaves all of them to the default rules.
 type Errors struct {
 	// Declared returns the class that the error itself carries, and whether it carries one.
@@ -74,6 +81,8 @@ type Request struct {
 	Changes     change.List
 	Passwords   map[string]string
 	Key         string
+	// Dependencies are those that exist, by role.
+	Dependencies map[string]client.Object
 }
 
 // Found is a resource that was found by its mark.
@@ -112,6 +121,11 @@ func (o Observation) compared() bool {
 	return o.Phase == decide.PhaseAvailable || o.Phase == decide.PhaseDegraded || o.Phase == decide.PhaseFailed
 }
 
+// shows reports whether the API shows the resource that it is working on.
+func (o Observation) shows() bool {
+	return o.Phase == decide.PhaseInProgress && o.Have != nil && !reflect.ValueOf(o.Have).IsZero()
+}
+
 // missing is the observation of an absent resource.
 func missing() Observation { return Observation{Phase: decide.PhaseMissing} }
 
@@ -120,6 +134,7 @@ type Dependency struct {
 	Role            string
 	To              client.Object
 	Namespace, Name string
+	Owner           bool
 	Ready           func(to client.Object) (ready bool, why string)
 }
 
@@ -135,6 +150,7 @@ type Options struct {
 	OperationDeadline                        time.Duration
 	UniqueNames, MarkLater, Unmarked         bool
 	AssignedIDs, Tokens                      bool
+	LastApplied                              bool
 	Limits                                   Limits
 	DependencyKinds                          []client.Object
 }

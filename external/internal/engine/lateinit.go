@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/applied"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
@@ -32,10 +33,10 @@ func (p *resource) lateInit() {
 	if p.e.driver.LateInit == nil || !p.settings.lateInit || p.facts.Did.Complete || p.track.uncompleted == p.obj.GetGeneration() {
 		return
 	}
-	before, obj, have, driver := specOf(p.obj), copyOf(p.obj), p.seen.Have, &p.e.driver
+	before, obj, have, driver := applied.SpecOf(p.obj), copyOf(p.obj), p.seen.Have, &p.e.driver
 	after, err := pure(&p.e.abandoned, subjectOf(p.obj), "LateInit", func() (map[string]any, error) {
 		driver.LateInit(obj, have)
-		return specOf(obj), nil
+		return applied.SpecOf(obj), nil
 	})
 	if err != nil {
 		p.run.Log().Error(err, "LateInit did not come to its end; the spec is not completed")

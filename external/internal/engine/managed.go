@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
@@ -30,8 +31,9 @@ type managed struct {
 	// if that is why.
 	hangs     error
 	abandoned *abandonedCall
-	// waiting are the dependencies that are not ready.
+	// waiting are the dependencies that are not ready, and needs those that exist, by role.
 	waiting []loop.Dep
+	needs   map[string]client.Object
 
 	facts decide.Facts
 	last  answer // to the last call

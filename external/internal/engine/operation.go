@@ -94,8 +94,8 @@ type followed struct {
 	// canceled is the last one that the API was asked to cancel. blocks is the last one during which the API refused to
 	// delete the resource.
 	canceled, blocks record.Operation
-	// hash identifies the differences that an update in progress is to remove.
-	hash string
+	// hash identifies the differences that an update in progress is to remove, and applied is what it is to be given.
+	hash, applied string
 	// spent reports whether the creation of the present incarnation failed after it had been accepted, and the API
 	// assigns ids.
 	spent bool
@@ -197,7 +197,7 @@ func (p *caller) poll(ctx context.Context) {
 	}
 	var got Polled
 	var state returnedState
-	compare := p.comparer()
+	compare := p.comparerAfter(p.track.followed.applied)
 	driver, r := &p.e.driver, p.request()
 	r.Key = op.ID
 	p.ask(ctx, decide.ActionPoll, func(ctx context.Context, obj Object) (string, error) {
@@ -277,6 +277,7 @@ func (p *caller) done(ctx context.Context, op record.Operation, details map[stri
 		return // it is asked about again
 	}
 	p.ended(op, nil)
+	p.wasGiven(p.track.followed.applied)
 	switch op.Call {
 	case record.CallCreate:
 		p.track.createDone(time.Now())

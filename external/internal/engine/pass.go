@@ -77,6 +77,7 @@ func (p *pass) load(ctx context.Context) error {
 	if err := p.readRecord(); err != nil {
 		return err
 	}
+	p.readApplied()
 	p.findScope(ctx)
 	if err := p.putBack(ctx); err != nil {
 		return err
@@ -92,19 +93,40 @@ func (p *pass) load(ctx context.Context) error {
 	if err := p.keepAssigned(ctx); err != nil {
 		return err
 	}
-	if p.obj.GetDeletionTimestamp().IsZero() && p.hangs == nil {
-		if err := p.withdraw(ctx); err != nil { // the attempt after the create failed
-			return err
-		}
-		if p.waiting, err = p.e.unready(ctx, p.run, p.lend()); err != nil {
-			return err
-		}
-		if p.login != nil && p.login.unkept != nil {
-			p.waiting = append(p.waiting, *p.login.unkept)
-		}
-		p.track.waits(p.waiting, time.Now())
+	if err := p.lookAround(ctx); err != nil {
+		return err
 	}
 	p.recall(ctx)
+	return nil
+}
+
+// lookAround looks for the objects that this one needs. What is missing does not hold back a deletion.
+func (p *pass) lookAround(ctx context.Context) error {
+	if p.hangs != nil {
+		return nil
+	}
+	if !p.obj.GetDeletionTimestamp().IsZero() {
+		found, err := p.e.needsOf(ctx, p.run, p.lend())
+		if p.needs = found.found; err != nil {
+			p.run.Log().Error(err, "the driver gets only some of the dependencies of an object that is being deleted")
+		}
+		return nil
+	}
+	if err := p.withdraw(ctx); err != nil { // the attempt after the create failed
+		return err
+	}
+	found, err := p.e.needsOf(ctx, p.run, p.lend())
+	if err != nil {
+		return err
+	}
+	if err := p.e.own(p.run.Client(), p.obj, found.owner); err != nil {
+		return err
+	}
+	p.needs, p.waiting = found.found, found.waiting
+	if p.login != nil && p.login.unkept != nil {
+		p.waiting = append(p.waiting, *p.login.unkept)
+	}
+	p.track.waits(p.waiting, time.Now())
 	return nil
 }
 
@@ -125,6 +147,9 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 		}
 		if !p.prepared(ctx, d.Action) {
 			return nil
+		}
+		if err := p.doubtApplied(ctx, d.Action); err != nil {
+			return err
 		}
 		p.call(ctx, d)
 		return p.note(ctx, d.Action)

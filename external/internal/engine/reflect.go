@@ -17,7 +17,7 @@ func (p *resource) reflect() {
 		return
 	}
 	p.obj.TrimtabExternal().External = p.observed()
-	if p.e.driver.Reflect == nil || !p.seen.compared() {
+	if p.e.driver.Reflect == nil || !p.seen.compared() && !p.seen.shows() {
 		return
 	}
 	before, shown := p.lend(), p.obj // the first time, the lent copy serves as the earlier state

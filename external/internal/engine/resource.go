@@ -166,7 +166,7 @@ func returned(compare func(Object, Observation) (state, error), obj Object, o *O
 // mistake of the driver is a failed observation.
 func (e *Engine) understand(obj Object, o Observation) (change.List, error) {
 	switch o.Phase {
-	case decide.PhaseMissing, decide.PhaseCreating, decide.PhaseUpdating, decide.PhaseDeleting:
+	case decide.PhaseMissing, decide.PhaseCreating, decide.PhaseUpdating, decide.PhaseDeleting, decide.PhaseInProgress:
 		return nil, nil
 	case decide.PhaseAvailable, decide.PhaseDegraded, decide.PhaseFailed:
 		return guarded("Compare", func() (change.List, error) {

@@ -37,6 +37,8 @@ type track struct {
 	given *assigned
 	// uncompleted is the generation whose spec cannot be completed, or need not be; 0: none.
 	uncompleted int64
+	// applied is what is to be written down that the resource was given; empty: nothing.
+	applied string
 	// followed is what is known of operations.
 	followed followed
 	// called is when a create was, or may have been, called.

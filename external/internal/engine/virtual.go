@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/external/internal/applied"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/node"
 )
@@ -81,7 +82,9 @@ func (e *Engine) fromManifest(manifest map[string]any) (Object, error) {
 }
 
 // engineAnnotations are those that only the passes set.
-func engineAnnotations() []string { return []string{api.AnnotationExternal, api.AnnotationReconcile} }
+func engineAnnotations() []string {
+	return []string{api.AnnotationExternal, api.AnnotationReconcile, api.AnnotationLastApplied}
+}
 
 // uidOf returns the UID of a node's object. It is always the same for the same component and node.
 func uidOf(r node.Request) types.UID {
@@ -91,20 +94,7 @@ func uidOf(r node.Request) types.UID {
 
 // sameSpec reports whether two objects have the same spec.
 func sameSpec(a, b Object) bool {
-	return reflect.DeepEqual(specOf(a), specOf(b))
-}
-
-// specOf returns the fields of a spec that are set. Numbers keep all their digits.
-func specOf(obj Object) map[string]any {
-	var fields struct {
-		Spec map[string]any `json:"spec"`
-	}
-	if data, err := json.Marshal(obj); err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.UseNumber()
-		_ = d.Decode(&fields) // it was encoded a moment ago
-	}
-	return fields.Spec
+	return reflect.DeepEqual(applied.SpecOf(a), applied.SpecOf(b))
 }
 
 // carry takes over what a manifest does not say.

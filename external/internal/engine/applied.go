@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/external/internal/applied"
+	"github.com/trimtab-dev/trimtab/external/internal/decide"
+)
+
+// readApplied makes sure that the object says what its resource was last given: what this process knows, and nothing if the
+// object is a copy or was restored.
+func (p *recording) readApplied() {
+	written, found := p.obj.GetAnnotations()[api.AnnotationLastApplied]
+	switch {
+	case !p.e.options.LastApplied:
+	case p.track.applied != "":
+		p.writeDown(p.track.applied)
+	case found && written != "" && !p.record.Exists():
+		p.writeDown("")
+	}
+}
+
+// doubtApplied makes durable, before a create or an update, that it will not be known what the resource was given.
+func (p *recording) doubtApplied(ctx context.Context, a decide.Action) error {
+	if !p.e.options.LastApplied || a != decide.ActionCreate && a != decide.ActionUpdate {
+		return nil
+	}
+	p.track.applied = ""
+	if p.obj.GetAnnotations()[api.AnnotationLastApplied] == "" {
+		return nil
+	}
+	p.writeDown("")
+	if err := p.run.Persist(ctx); err != nil {
+		return fmt.Errorf("write down that the resource is about to be changed: %w", err)
+	}
+	return nil
+}
+
+// toApply is what a create or an update is about to give to the resource; empty if that is not written down.
+func (p *recording) toApply() string {
+	if !p.e.options.LastApplied {
+		return ""
+	}
+	text, err := applied.Of(p.uid(), applied.SpecOf(p.obj))
+	if err != nil {
+		p.run.Log().Error(err, "cannot write down what the resource is given")
+	}
+	return text
+}
+
+// wasGiven notes what the resource was given. It becomes durable with the next write of the pass.
+func (p *recording) wasGiven(spec string) {
+	if spec != "" {
+		p.track.applied = spec
+		p.writeDown(spec)
+	}
+}
+
+func (p *recording) writeDown(spec string) {
+	annotations := maps.Clone(p.obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationLastApplied] = spec
+	p.obj.SetAnnotations(annotations)
+	p.copy = nil
+}
+
+// comparerAfter is [resource.comparer] for what a call returns that gives spec to the resource.
+func (p *resource) comparerAfter(spec string) func(obj Object, o Observation) (state, error) {
+	compare := p.comparer()
+	if spec == "" {
+		return compare
+	}
+	return func(obj Object, o Observation) (state, error) {
+		given := copyOf(obj)
+		annotations := maps.Clone(given.GetAnnotations())
+		annotations[api.AnnotationLastApplied] = spec
+		given.SetAnnotations(annotations)
+		return compare(given, o)
+	}
+}
