@@ -87,7 +87,8 @@ type Finisher[T client.Object, O any] interface {
 	// Finish is called in every pass that finds a resource of ours that matches the spec, and must do nothing if nothing is
 	// missing. So it runs at least once for each spec, and repairs what somebody has deleted: at the next
 	// observation, or at once with a source in Options.Loop.Sources. The object is Ready when it has succeeded. If it
-	// fails, the object fails with reason FinishFailed, and it is tried again. It is not called for objects that are
+	// fails, the object fails with reason FinishFailed, and it is tried again; [NotReady] is no failure, but means that
+	// something that it began goes on. It is not called for objects that are
 	// being deleted: what it creates should have an owner reference.
 	Finish(ctx context.Context, r FinishRequest[T, O]) (FinishResponse, error)
 }
@@ -131,6 +132,10 @@ type Dependency struct {
 	// deleted, Kubernetes deletes the dependent object, and so its resource. It must be in the same namespace, or
 	// cluster-scoped. At most one dependency may be the owner.
 	Owner bool
+	// Current requires more of an object of a trimtab kind: that it matches its own current spec, and that nothing about it
+	// has failed. Without it, an object whose change is going on, or fails, is ready as long as its resource works. With
+	// it, every update of an object of the kind triggers the objects that depend on it.
+	Current bool
 	// Ready replaces the default rules. It reports whether to, which exists and is not being deleted,
 	// is ready. If not, why completes a sentence about it, as in "has no key tls.crt"; it must not
 	// contain secrets, and empty means "is not ready". Ready is pure. With it, every update of an

@@ -145,7 +145,7 @@ type ThingList struct {
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Thing{}, &ThingList{}, &Provider{}, &ProviderList{}, &ClusterProvider{}, &ClusterProviderList{})
+	s.AddKnownTypes(GroupVersion, &Thing{}, &ThingList{}, &Provider{}, &ProviderList{}, &ClusterProvider{}, &ClusterProviderList{}, &Gadget{}, &GadgetList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

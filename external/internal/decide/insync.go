@@ -46,6 +46,9 @@ func publish(f Facts) Decision {
 func leftUndone(f Facts, a Answer) Decision {
 	d := failedCall(a)
 	d.Row, d.Show.Creating, d.Show.Updating = 16, ShowFalse, ShowFalse
+	if a.Class == ClassNotReady {
+		d.State = StateCompleting
+	}
 	if f.ReadyFor == 0 || f.Seen.Phase == PhaseMissing {
 		d.Show.Ready = ShowFalse
 	}

@@ -153,6 +153,7 @@ func settledOnes() []situation {
 			t.Problems = InvalidAdoption("yes")
 		})},
 		{"the API works on it and does not say what it does", of(phase(PhaseInProgress)), words(external("", "40 % of the data are copied"))},
+		{"what follows from it takes its time", of(unfinished(ClassNotReady)), words(func(t *Texts) { t.FinishError = "Job shop/import is running" })},
 		{"degraded", of(phase(PhaseDegraded)), words(external("MirrorFails", `cannot copy from stream "nowhere": not found`))},
 		{"a new spec is applied", of(inPlace, readyFor(2)), words(wants(bigger))},
 		{"the update was accepted but is not visible yet", of(inPlace, did(Did{Update: true}), readyFor(2)), words(wants(bigger))},

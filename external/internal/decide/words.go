@@ -182,7 +182,8 @@ func (t Texts) trouble(d Decision, f Facts) string {
 	case ReasonDependenciesNotReady:
 		return t.waiting()
 	case ReasonNotReady:
-		return fmt.Sprintf("cannot %s %s yet: %s; retrying", verb(f.Last.Of), t.Resource, t.Error)
+		of, said := t.unready(f)
+		return fmt.Sprintf("cannot %s %s yet: %s; retrying", verb(of), t.Resource, said)
 	case ReasonRecordCorrupt, ReasonInvalidName:
 		return t.Trouble
 	case ReasonUndeclaredID:

@@ -123,3 +123,18 @@ func (t Texts) matched(f Facts, generation int64) string {
 	}
 	return fmt.Sprintf("%s matched the spec of generation %d when it was last observed", t.Resource, generation)
 }
+
+// unready returns the call that needs something that does not exist yet, and what the call said.
+func (t Texts) unready(f Facts) (of Action, said string) {
+	switch {
+	case f.Last.Failed:
+		return f.Last.Of, t.Error
+	case f.Create.Failed:
+		return f.Create.Of, t.CreateError
+	case f.Publish.Failed:
+		return f.Publish.Of, t.PublishError
+	case f.Finish.Failed:
+		return f.Finish.Of, t.FinishError
+	}
+	return f.Last.Of, t.Error
+}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,7 +40,7 @@ type dependencyKind struct {
 type kindFacts struct {
 	// gvk is the kind's name; nil until an object is read.
 	gvk atomic.Pointer[schema.GroupVersionKind]
-	// judged reports whether some objects are judged by a Dependency.Ready function.
+	// judged reports whether some objects are judged by more than what package health says of them.
 	judged atomic.Bool
 }
 
@@ -211,6 +212,9 @@ func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, t
 	if d.Ready != nil {
 		return e.judged(obj, d, to)
 	}
+	if o, ours := to.(statusObject); ours && d.Current && !isCurrent(o) {
+		return health.NotReady, nil
+	}
 	why := health.Lacking(to, gvk)
 	if why != "" && ownRecord(obj).Progress() != record.MarkerNone { // an existing resource does not depend on the newest spec of another object
 		why = health.Lacking(health.AsReported(to), gvk)
@@ -222,6 +226,13 @@ func (e *Engine) lacking(ctx context.Context, r Run, obj Object, d Dependency, t
 		return decide.Unverified, err
 	}
 	return "", nil
+}
+
+// isCurrent reports whether an object matches its own current spec, and nothing about it has failed.
+func isCurrent(o statusObject) bool {
+	ready := meta.FindStatusCondition(o.TrimtabStatus().Conditions, api.ConditionReady)
+	return ready != nil && ready.ObservedGeneration == o.GetGeneration() &&
+		!meta.IsStatusConditionTrue(o.TrimtabStatus().Conditions, api.ConditionFailed)
 }
 
 // judged asks the driver what a dependency lacks.
@@ -240,7 +251,7 @@ func (a *kindFacts) learn(d Dependency, gvk schema.GroupVersionKind) {
 	if a.gvk.Load() == nil {
 		a.gvk.Store(&gvk)
 	}
-	if d.Ready != nil {
+	if d.Ready != nil || d.Current {
 		a.judged.Store(true)
 	}
 }

@@ -134,7 +134,7 @@ type Dependency struct {
 	Role            string
 	To              client.Object
 	Namespace, Name string
-	Owner           bool
+	Owner, Current  bool
 	Ready           func(to client.Object) (ready bool, why string)
 }
 
