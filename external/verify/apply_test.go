@@ -65,7 +65,9 @@ func TestApply(t *testing.T) {
 						w.create(name)
 					}
 					w.calls(method, name, 1)
-					got := w.says(name, test.want, test.says)
+					got := w.await(name, fmt.Sprintf("%s and %q", test.want, test.says), func(g *gadget) bool {
+						return verify.StateOf(g) == test.want && strings.Contains(g.Status.Message, test.says) && g.Status.ObservedGeneration == g.Generation
+					})
 					if is := test.want == verify.Succeeded; is != (ready(got) == "True" && got.Status.AppliedGeneration == got.Generation) {
 						t.Errorf("conditions %+v", got.Status.Conditions)
 					}

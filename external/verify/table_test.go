@@ -60,8 +60,8 @@ func (w *operatorTest) reach(s *scripted, state string, names []string) {
 			continue
 		case "V":
 			s.set(name, func(c shelf.Call) *shelf.Answer {
-				if c.Method == "Verify" && len(w.api.Calls("Create", name)) > 0 {
-					return &shelf.Answer{Verify: verify.VerifyResponse{Result: inProgress}}
+				if c.Method == "Create" {
+					return &shelf.Answer{Apply: verify.ApplyResponse{Result: verify.ApplyResultAwaitingVerification}, After: true}
 				}
 				return nil
 			})

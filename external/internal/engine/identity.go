@@ -208,7 +208,7 @@ func (p *identity) incarnation() int64 { return max(1, p.record.Incarnation) }
 func (p *identity) claimant() decide.Claimant {
 	c := decide.Claimant{
 		Mark: p.mark(), Record: p.record, Unmarked: p.e.options.Unmarked, Late: p.e.options.MarkLater,
-		Untried: p.facts.Creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
+		Untried: p.track.creation <= decide.CreationRefused, Adoption: p.settings.policy.Adoption, From: p.settings.from,
 	}
 	if p.inherited != nil {
 		c.Inherited = *p.inherited
