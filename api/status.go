@@ -76,6 +76,11 @@ type ExternalObservation struct {
 	// each time the resource is created again.
 	// +optional
 	Incarnation int64 `json:"incarnation,omitempty"`
+
+	// LastObservedTime is when the resource was last observed, if later attempts failed or were not possible. It is
+	// unset if the status describes the present.
+	// +optional
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
 
 // ExternalObject is a kind that has an [ExternalStatus].

@@ -160,7 +160,7 @@ func (d *driver[T]) Delete(ctx context.Context, r external.DeleteRequest[T, none
 	case err != nil:
 	case got == DeleteResultAlreadyDeleted, got == DeleteResultSucceeded, got == DeleteResultAwaitingVerification:
 	case got == DeleteResultError:
-		err = errors.New("Delete returned Error, and no error that says why") //nolint:staticcheck // it begins with the name of a method
+		err = errors.New("Delete returned Error, and no error that says why")
 	default:
 		err = fmt.Errorf("invalid DeleteResult: Delete returned %q, which is not one of %q", got,
 			[]DeleteResult{DeleteResultAlreadyDeleted, DeleteResultSucceeded, DeleteResultAwaitingVerification, DeleteResultError})

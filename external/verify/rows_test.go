@@ -405,10 +405,10 @@ func TestLastApplied(t *testing.T) {
 		}
 		w := newOperatorTest(t, &shelf.API{}, func(o *options) { o.RequeueAfterSuccess = 20 * time.Millisecond })
 		w.api.On(func(c shelf.Call) *shelf.Answer {
-			switch {
-			case c.Method == "Create":
+			switch c.Method {
+			case "Create":
 				return &shelf.Answer{Apply: verify.ApplyResponse{Result: verify.ApplyResultAwaitingVerification, Payload: at("Create")}, After: true}
-			case c.Method == "Update":
+			case "Update":
 				return &shelf.Answer{Apply: verify.ApplyResponse{Result: verify.ApplyResultSucceeded, Payload: at("Update")}, After: true}
 			}
 			return nil

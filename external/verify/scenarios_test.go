@@ -40,8 +40,6 @@ func failing(method, name, why string) func(shelf.Call) *shelf.Answer {
 	}
 }
 
-func resized(g *gadget) { g.Spec.Size = 2 }
-
 // TestScenarios plays what Operatify's own suite of 19 tests plays, under its names.
 func TestScenarios(t *testing.T) {
 	t.Parallel()

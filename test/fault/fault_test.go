@@ -81,6 +81,9 @@ func TestCloud(t *testing.T) { explore(t, scenarios.Cloud(), usual()) }
 // TestOperated plays an API that makes every change in an operation.
 func TestOperated(t *testing.T) { explore(t, scenarios.Operated(), usual(fault.Hangs)) }
 
+// TestVerified plays a ResourceManager of package verify, whose API does not show what it is given.
+func TestVerified(t *testing.T) { explore(t, scenarios.Verified(), usual(fault.Hangs)) }
+
 // TestAssigned plays an API that assigns the ids.
 func TestAssigned(t *testing.T) { explore(t, scenarios.Assigned(), usual(fault.Hangs)) }
 

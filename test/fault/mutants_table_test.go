@@ -339,7 +339,7 @@ func vendorMutants() []mutant {
 		},
 		{
 			what: "after a crash, a created but unmarked resource is not ours",
-			file: "external/internal/engine/identity.go", old: "Untried: p.facts.Creation <= decide.CreationRefused,", mutated: "Untried: p.facts.Creation < decide.CreationCalled,",
+			file: "external/internal/engine/identity.go", old: "Untried: p.track.creation <= decide.CreationRefused,", mutated: "Untried: p.track.creation < decide.CreationCalled,",
 			scenario: "cloud-later", invariants: []string{"I1"}, token: "crash-after@5+until@1",
 		},
 		{

@@ -104,7 +104,7 @@ func isDigest(value any) bool {
 // at returns the value at path, or the digest of what it is in.
 func at(spec map[string]any, path string) any {
 	var value any = spec
-	for _, field := range strings.Split(strings.TrimPrefix(path, "spec."), ".") {
+	for field := range strings.SplitSeq(strings.TrimPrefix(path, "spec."), ".") {
 		fields, nested := value.(map[string]any)
 		if !nested {
 			return value

@@ -110,7 +110,7 @@ func (p *pass) lookAround(ctx context.Context) error {
 		if p.needs = found.found; err != nil {
 			p.run.Log().Error(err, "the driver gets only some of the dependencies of an object that is being deleted")
 		}
-		return nil
+		return nil //nolint:nilerr // it is logged
 	}
 	if err := p.withdraw(ctx); err != nil { // the attempt after the create failed
 		return err

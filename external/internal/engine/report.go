@@ -57,11 +57,21 @@ func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 			return err
 		}
 	}
+	p.showAge()
 	r := decide.Report(d, p.facts, p.texts())
 	p.reason, p.message = r.Reason, r.Message
 	p.track.reported(r, d, p.facts)
 	p.run.Report(r)
 	return nil
+}
+
+// showAge shows in status from when what it says of the resource is, if this pass could not observe it.
+func (p *reporter) showAge() {
+	shown := p.obj.TrimtabExternal().External
+	if p.facts.Seen.Observed || shown == nil || shown.LastObservedTime != nil || p.track.observed.IsZero() {
+		return
+	}
+	shown.LastObservedTime = new(metav1.NewTime(p.track.observed.Truncate(time.Second)))
 }
 
 // broken reports a pass that came to no decision.

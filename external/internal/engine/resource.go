@@ -88,6 +88,7 @@ func (p *resource) forget() {
 func (p *resource) know(ctx context.Context, s state, from decide.Source) {
 	p.forget()
 	p.seen, p.changes, p.wanted = s.Observation, s.changes, s.wanted
+	p.track.observed = p.observedAt
 	p.facts.Seen = decide.Seen{Observed: true, Phase: s.Phase, Source: from, Recoverable: s.Recoverable}
 	if s.Phase == decide.PhaseMissing {
 		p.track.sawNothing()

@@ -79,6 +79,8 @@ type track struct {
 	recalled   bool
 	// wish is what was wanted when the resource last matched the spec.
 	wish wish
+	// observed is when the resource was last observed; zero: not by this process.
+	observed time.Time
 	// begun is when this process first reconciled the object.
 	begun time.Time
 	// released reports whether the finalizer was removed.
@@ -203,7 +205,7 @@ func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	quiet := t.called.IsZero() || now.Sub(t.called) >= settled
 	*t = track{
 		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, futile: t.futile, refusal: t.refusal,
-		begun: t.begun, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
+		begun: t.begun, observed: t.observed, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
 		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish, login: t.login, outputs: t.outputs,
 	}
 	switch r.Progress() {

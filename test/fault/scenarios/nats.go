@@ -18,7 +18,7 @@ import (
 
 // All returns every scenario that needs no disk.
 func All() []fault.Scenario {
-	return slices.Concat(NATS(), Loop(), Cloud(), Assigned(), Operated(), Answers(), Component(), Hooks(), Orders(), Handover(), Nodes(), Kept(), Outages())
+	return slices.Concat(NATS(), Loop(), Cloud(), Assigned(), Operated(), Verified(), Answers(), Component(), Hooks(), Orders(), Handover(), Nodes(), Kept(), Outages())
 }
 
 // drift is how long it takes until a change behind the operator's back is certainly noticed:
