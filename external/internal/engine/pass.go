@@ -93,8 +93,10 @@ func (p *pass) load(ctx context.Context) error {
 	if err := p.keepAssigned(ctx); err != nil {
 		return err
 	}
-	if err := p.lookAround(ctx); err != nil {
-		return err
+	if p.hangs == nil {
+		if err := p.lookAround(ctx); err != nil {
+			return err
+		}
 	}
 	p.recall(ctx)
 	return nil
@@ -102,15 +104,12 @@ func (p *pass) load(ctx context.Context) error {
 
 // lookAround looks for the objects that this one needs. What is missing does not hold back a deletion.
 func (p *pass) lookAround(ctx context.Context) error {
-	if p.hangs != nil {
-		return nil
-	}
 	if !p.obj.GetDeletionTimestamp().IsZero() {
 		found, err := p.e.needsOf(ctx, p.run, p.lend())
 		if p.needs = found.found; err != nil {
 			p.run.Log().Error(err, "the driver gets only some of the dependencies of an object that is being deleted")
 		}
-		return nil //nolint:nilerr // it is logged
+		return nil
 	}
 	if err := p.withdraw(ctx); err != nil { // the attempt after the create failed
 		return err
