@@ -100,20 +100,6 @@ func (b bench[T, O]) delete(t *testing.T, obj T) error {
 	return err
 }
 
-func (b bench[T, O]) mark(t *testing.T, obj T, mark external.Mark) error {
-	t.Helper()
-	_, err := b.driver.Mark(t.Context(), external.MarkRequest[T, *nats.Client]{
-		Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1, Mark: mark,
-	})
-	return err
-}
-
-func (b bench[T, O]) unmark(t *testing.T, obj T) error {
-	t.Helper()
-	_, err := b.driver.Unmark(t.Context(), external.UnmarkRequest[T, *nats.Client]{Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1})
-	return err
-}
-
 func (b bench[T, O]) tryObserve(t *testing.T, obj T) (external.Observation[O], error) {
 	t.Helper()
 	return b.driver.Observe(t.Context(), external.ObserveRequest[T, *nats.Client]{Client: b.client, Object: obj, ID: b.id(t, obj), Incarnation: 1})
