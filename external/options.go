@@ -89,6 +89,9 @@ type Options[T Object, C any] struct {
 
 	// Tokens means that the API creates nothing if a create has the same [CreateRequest.Token] as an earlier
 	// one, however long ago, and returns the resource of that one.
+	//
+	// Do not send the token as header Idempotency-Key to an API that ignores it: net/http repeats a request with that
+	// header if the connection breaks.
 	Tokens bool
 
 	// MarkLater means that Create cannot set the ownership mark because the API needs a second call

@@ -341,14 +341,14 @@ func (k *kit[T, C, O]) unmark(ctx context.Context) error {
 	if _, err := unmarker.Unmark(ctx, k.unmarkRequest()); err != nil {
 		return found("Unmark: %w", err)
 	}
-	o, err := k.observe(ctx, k.obj, k.id)
+	o, err := k.await(ctx, k.obj, k.id, "the mark to be gone", func(o external.Observation[O]) bool {
+		return isMissing(o) || len(external.MarkOf(o.Mark)) == 0
+	})
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("after Unmark: %w", err)
 	case isMissing(o):
 		return found("Unmark removed the resource")
-	case len(external.MarkOf(o.Mark)) > 0:
-		return fmt.Errorf("after Unmark, the resource still has the mark %v", o.Mark)
 	}
 	if changes := acted(k.compare(k.obj, o)); len(changes) > 0 {
 		return found("Unmark changed the resource: %s", changes)

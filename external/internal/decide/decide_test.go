@@ -254,6 +254,8 @@ func table() map[string]situated {
 		"D-14 missing after a restart":                                       {"it is unknown whether it was lost or never created", given(missing, creation(CreationSettled)), "D-14 write marker Creating MissingAfterRestart -Ready +Creating -Updating"},
 		"D-14 it was seen, and is gone":                                      {"a new incarnation needs a marker", given(missing), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 		"D-14 it was recorded as created, and is gone":                       {"the record says that it existed", given(missing, recorded(record.MarkerDone)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-14 the API assigned its id, and it is gone":                       {"the token of that create returns the old one", given(missing, identity(IdentityToken), creation(CreationPossible)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
+		"D-13 its id is that of a create that failed":                        {"the new incarnation is no loss", given(missing, identity(IdentityToken), creation(CreationRefused), spent), "D-13 write marker Creating Creating -Ready +Creating -Updating"},
 		"D-14 its content was lost":                                          {"a user must agree", given(missing, approval(ApprovalMissing)), "D-14 stop Failed ApprovalRequired -Ready -Creating -Updating +Failed event"},
 		"D-14 its content was lost, and the user agreed":                     {"the user has agreed to the loss of its contents", given(missing, approval(ApprovalGiven)), "D-14 write marker Creating RecreatedAfterExternalDeletion -Ready +Creating -Updating"},
 

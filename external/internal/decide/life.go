@@ -253,7 +253,7 @@ func decideFound(f Facts, d Decision) Decision {
 
 // decideMissing is rows 11 to 14: the resource does not exist.
 func decideMissing(f Facts) Decision {
-	lost := f.Creation == CreationSeen || f.Creation == CreationSettled || f.Record.Marker == record.MarkerDone
+	lost := f.Creation == CreationSeen || f.Creation == CreationSettled || f.Record.Marker == record.MarkerDone || f.assigned()
 	d := Decision{
 		Row: 13, State: StateCreating, Reason: ReasonCreating,
 		Show: Show{Ready: ShowFalse, Creating: ShowTrue, Updating: ShowFalse, DependenciesReady: ShowTrue},
@@ -289,6 +289,12 @@ func decideMissing(f Facts) Decision {
 		d.State, d.Reason = StateRecreating, ReasonRecreating
 	}
 	return markThenCreate(f, d, lost)
+}
+
+// assigned reports whether the API has assigned the identity of the resource, so that its create has succeeded: the token of
+// that create returns this resource for ever.
+func (f Facts) assigned() bool {
+	return f.Identity != IdentityDeterministic && f.Record.KnownID && !f.Spent
 }
 
 // unseen is row 11: what this process has just created is not visible yet.
