@@ -82,8 +82,8 @@ const (
 	AnnotationEndpoint = "trimtab.dev/endpoint"
 )
 
-// AnnotationLastApplied is what the external resource was last given: the spec as JSON, with digests in place of secrets and
-// long values. It is empty while that is not known. It is the operator's.
+// AnnotationLastApplied is what the external resource was last given: the spec as JSON, with digests in place of long
+// values and of what is in a field named like a secret. It is empty while that is not known. It is the operator's.
 const AnnotationLastApplied = "trimtab.dev/last-applied-spec"
 
 // AnnotationLateInitialized lists the fields that the operator has filled in, because of [AnnotationLateInit], separated by

@@ -77,8 +77,12 @@ type ExternalObservation struct {
 	// +optional
 	Incarnation int64 `json:"incarnation,omitempty"`
 
-	// LastObservedTime is when the resource was last observed, if later attempts failed or were not possible. It is
-	// unset if the status describes the present.
+	// LastApplied stands for what annotation trimtab.dev/last-applied-spec had when this status was written.
+	// +optional
+	LastApplied string `json:"lastApplied,omitempty"`
+
+	// LastObservedTime is when the resource was last observed, or later than that by at most the time since the status was
+	// written, if later attempts failed or were not possible. It is unset if the status describes the present.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }

@@ -1,10 +1,17 @@
 package external_test
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
@@ -16,6 +23,44 @@ func (w *operatorTest) pending(name, on string) *thing.Thing {
 	return w.awaitAs(name, "pending for "+on, func(o *thing.Thing) bool {
 		return o.Status.State == "Pending" && strings.Contains(condition(o, "DependenciesReady").Message, on)
 	})
+}
+
+// roleTest are things that need several others.
+type roleTest struct {
+	named
+
+	mu    sync.Mutex
+	found map[string]client.Object
+}
+
+func (r *roleTest) DependsOn(t *thing.Thing) []external.Dependency {
+	all := []external.Dependency{{Role: "other", To: &thing.Thing{}, Name: t.Spec.Needs}}
+	switch {
+	case t.Spec.Needs == "" && t.Name != "":
+		return nil
+	case t.Name == "twice":
+		return append(all, all...)
+	}
+	return append(all, external.Dependency{To: &thing.Thing{}, Name: "b"}, external.Dependency{To: &thing.Thing{}, Name: "c"})
+}
+
+func (r *roleTest) Observe(ctx context.Context, q external.ObserveRequest[*thing.Thing, *cloudClient]) (observation, error) {
+	if q.Object.Name == "a" {
+		r.mu.Lock()
+		r.found = q.Dependencies
+		r.mu.Unlock()
+	}
+	return r.named.Observe(ctx, q)
+}
+
+func (r *roleTest) seen() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, role := range slices.Sorted(maps.Keys(r.found)) {
+		all = append(all, role+"="+r.found[role].GetName())
+	}
+	return strings.Join(all, ", ")
 }
 
 func TestDependencies(t *testing.T) {
@@ -62,6 +107,21 @@ func TestDependencies(t *testing.T) {
 		if got := w.cloud.get("a").Size; got != 9 {
 			t.Errorf("size %d", got)
 		}
+	})
+	t.Run("several of one kind, told apart by role or by name", func(t *testing.T) {
+		roles := &roleTest{}
+		w := newOperatorTest(t, roles)
+		w.createAs("b")
+		w.createAs("c")
+		w.createAs("a", needs("b"))
+		w.ready()
+		if got := roles.seen(); got != "other=b, thing/b=b, thing/c=c" {
+			t.Errorf("dependencies %s", got)
+		}
+		w.createAs("twice", needs("b"))
+		w.awaitAs("twice", "a sentence about roles", func(o *thing.Thing) bool {
+			return strings.Contains(o.Status.Message, `returns several dependencies with the role "other"; give each its own Role`)
+		})
 	})
 	t.Run("deleted while waiting", func(t *testing.T) {
 		w.createAs("c", needs("nobody"))

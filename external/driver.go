@@ -64,7 +64,7 @@ type Finder[T client.Object, C any] interface {
 // Reflector is a [Driver] that shows the external resource in the status of the object.
 type Reflector[T client.Object, O any] interface {
 	// Reflect sets fields in the status of r.Object, and changes nothing else. It is pure. It is called
-	// after each observation of a resource that is ours and exists, or that is in [PhaseInProgress] and has a Have. If the
+	// after each observation of a resource that is ours and exists, or that is in [PhaseInProgress] or [PhaseDeleting] and has a Have. If the
 	// resource is gone or not ours, the status fields of the kind are cleared.
 	Reflect(r ReflectRequest[T, O])
 }
@@ -122,15 +122,16 @@ type Classifier interface{ Classify(err error) Class }
 //     complete, a ConfigMap must exist. Nothing waits for the address of an Ingress or a load balancer.
 //     Objects of kinds that are not part of Kubernetes must have a status.
 type Dependency struct {
-	// Role distinguishes the dependencies of one object, for example "stream". Empty means the kind in lower case.
+	// Role distinguishes the dependencies of one object, for example "stream". Empty means the kind in lower case, followed
+	// by a slash and Name if several dependencies of that kind have no role.
 	Role string
 	// To is an empty object of the kind.
 	To client.Object
 	// Namespace and Name identify the object. An empty Namespace means that of the dependent object.
 	Namespace, Name string
-	// Owner makes the object that is depended on the owner of the dependent one, in addition to other owners: if it is
-	// deleted, Kubernetes deletes the dependent object, and so its resource. It must be in the same namespace, or
-	// cluster-scoped. At most one dependency may be the owner.
+	// Owner makes the object that is depended on an owner of the dependent one. Kubernetes deletes the dependent object, and
+	// so its resource, when all its owners are deleted; owners that it had before, such as a former owner, stay owners. The
+	// owner must be in the same namespace, or cluster-scoped. At most one dependency may be the owner.
 	Owner bool
 	// Current requires more of an object of a trimtab kind: that it matches its own current spec, and that nothing about it
 	// has failed. Without it, an object whose change is going on, or fails, is ready as long as its resource works. With

@@ -106,8 +106,8 @@ type Options[T Object, C any] struct {
 	Unmarked bool
 
 	// LastApplied keeps what the resource was last given by Create or Update in annotation
-	// trimtab.dev/last-applied-spec, for fields that the API does not show; see [WriteOnly]. Secrets and long values are
-	// kept as digests. It costs a write of the object for each create and two for each update.
+	// trimtab.dev/last-applied-spec, for fields that the API does not show; see [WriteOnly]. Digests stand for
+	// what is in a field named like a secret, such as password or token, and for long values. It costs a write of the object for each create and two for each update.
 	LastApplied bool
 
 	// Limits restricts what annotations on objects may ask for.

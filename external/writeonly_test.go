@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,5 +104,43 @@ func TestWriteOnly(t *testing.T) {
 	written("what was updated after the crash", `{"account":"second","size":1}`)
 	if more, _ := q.updates(); len(more) != len(given)+1 {
 		t.Errorf("updates %q, then %q", given, more)
+	}
+}
+
+// slowly are things that change in operations, and whose API does not show their account.
+type slowly struct {
+	quietly
+
+	done atomic.Bool
+}
+
+func (s *slowly) Update(ctx context.Context, r external.UpdateRequest[*thing.Thing, *cloudClient, item]) (external.UpdateResponse[item], error) {
+	response, err := s.quietly.Update(ctx, r)
+	response.Operation = external.Operation{ID: "op-1", After: time.Millisecond}
+	return response, err
+}
+
+func (s *slowly) Poll(context.Context, external.PollRequest[*thing.Thing, *cloudClient]) (external.PollResponse[item], error) {
+	return external.PollResponse[item]{Done: s.done.Load(), After: time.Millisecond}, nil
+}
+
+func TestWriteOnlyInOperations(t *testing.T) {
+	t.Parallel()
+	s := &slowly{}
+	w := prepareOperatorTest(t, s, func(o *options) { o.LastApplied = true })
+	s.w = w
+	w.start()
+	w.create(func(o *thing.Thing) { o.Spec.Account = "first" })
+	w.ready()
+	w.patch(`{"spec":{"account":"second"}}`)
+	got := w.await("an update", func(o *thing.Thing) bool { return o.Status.State == "Updating" })
+	if written := got.Annotations[lastApplied]; written != "" {
+		t.Errorf("written while the operation goes on: %s", written)
+	}
+	s.done.Store(true)
+	w.ready()
+	w.await("what was updated", func(o *thing.Thing) bool { return o.Annotations[lastApplied] == `{"account":"second","size":1}` })
+	if given, _ := s.updates(); !slices.Equal(given, []string{"second"}) {
+		t.Errorf("updates %q", given)
 	}
 }

@@ -91,7 +91,7 @@ func Start(t testing.TB, o Options) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self) //nolint:gosec // the test binary
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self)
 	cmd.Env, cmd.Stderr = append(os.Environ(), asCloud+"="+string(data)), os.Stderr
 	stdin, err := cmd.StdinPipe() // which ends with this process, however it ends
 	if err != nil {

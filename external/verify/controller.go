@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/external/internal/engine"
+	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -23,7 +24,7 @@ type Options[T external.Object] struct {
 	// means never: only after events.
 	RequeueAfterSuccess time.Duration
 	// RequeueAfterFailure is when to try again after a failure. Zero means 1 s, growing to 10 minutes. A negative value
-	// means never: a failed object waits until it is changed.
+	// means never: a failed object waits until it is changed. Deletions are always tried again.
 	RequeueAfterFailure time.Duration
 
 	// OnSuccess is called when the resource is Ready, before the object is Succeeded; see [external.Finisher]. Nil means that
@@ -67,10 +68,28 @@ func New[T external.Object](m ResourceManager[T], d DefinitionManager[T], o Opti
 	case o.RequeueAfter < 0:
 		return nil, errors.New("verify: Options.RequeueAfter is negative; a resource in progress must be verified again")
 	}
+	if err := checkDefinition(d); err != nil {
+		return nil, err
+	}
 	if err := engine.Limits(o.Limits).Check(); err != nil {
 		return nil, fmt.Errorf("verify: Options.Limits: %w", err)
 	}
 	return o.controller(&driver[T]{manager: m, definition: d, options: o}), nil
+}
+
+// checkDefinition asks for the dependencies of an empty object. If there is no answer, it is asked again by package external.
+func checkDefinition[T external.Object](d DefinitionManager[T]) error {
+	empty, _ := reflect.TypeAssert[T](reflect.New(reflect.TypeFor[T]().Elem()))
+	all, err := guard.Call("the DefinitionManager", "Dependencies", func() (DependencyDefinitions, error) { return d.Dependencies(empty), nil })
+	if err != nil {
+		return nil //nolint:nilerr // Options.DependencyKinds may name the kinds
+	}
+	for _, one := range all.list() {
+		if one.To == nil {
+			return fmt.Errorf("verify: %T returns a Dependency without To; set it to an empty object of the kind", d)
+		}
+	}
+	return nil
 }
 
 // isNil reports whether there is no value in an interface, not even that of a nil pointer.

@@ -16,8 +16,8 @@ type DefinitionManager[T external.Object] interface {
 
 // DependencyDefinitions are the objects that one object needs. The zero value has none.
 type DependencyDefinitions struct {
-	// Owner is a dependency that also becomes an owner of the object: if it is deleted, so is the object. An empty Role
-	// means "owner". Nil means that there is none.
+	// Owner is a dependency that also becomes an owner of the object; see [external.Dependency]. An empty Role means "owner".
+	// Nil means that there is none.
 	Owner *external.Dependency
 	// Dependencies are the others.
 	Dependencies []external.Dependency

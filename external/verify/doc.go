@@ -32,7 +32,7 @@
 //   - A failed call is repeated with growing delays, and Missing is not believed in the first seconds after a create, nor
 //     are more than three updates made that change nothing.
 //   - While Verify returns InProgress or Deleting, the state is Verifying, and Ready is False.
-//   - The annotation last-applied-spec has digests instead of secrets and long values.
+//   - The annotation last-applied-spec has digests instead of long values and of what is in a field named like a secret.
 //   - Dependencies are found by role, not by name, and Delete gets them, too.
 //   - The durations in [Options] are durations; zero means the default, and a negative value means never.
 package verify

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ type seen struct {
 	changes external.Changes
 	// payload is what to store; nil for what is stored.
 	payload json.RawMessage
+	mark    external.Mark
 }
 
 // driver is the [external.Driver] of a ResourceManager.
@@ -48,7 +50,7 @@ func (d *driver[T]) Observe(ctx context.Context, r external.ObserveRequest[T, no
 // observation is what an answer of Verify means.
 func (d *driver[T]) observation(obj T, got VerifyResponse) (external.Observation[seen], error) {
 	o := external.Observation[seen]{
-		Have: seen{result: got.Result, changes: got.Changes}, Mark: got.Mark, External: string(got.Result), Message: got.Message,
+		Have: seen{result: got.Result, changes: got.Changes, mark: got.Mark}, Mark: got.Mark, External: string(got.Result), Message: got.Message,
 	}
 	switch got.Result {
 	case VerifyResultMissing:
@@ -67,9 +69,12 @@ func (d *driver[T]) observation(obj T, got VerifyResponse) (external.Observation
 			VerifyResultError, VerifyResultDeleting,
 		})
 	}
-	var err error
-	o.Have.payload, err = encode(obj, got.Payload)
-	return o, err
+	payload, err := encode(obj, got.Payload)
+	if err != nil && o.Phase == external.PhaseAvailable && obj.GetDeletionTimestamp().IsZero() { // it is no reason to keep what is to be deleted
+		o.Phase, o.Reason, o.Message = external.PhaseDegraded, "PayloadRefused", "its payload cannot be stored: "+err.Error()
+	}
+	o.Have.payload = payload
+	return o, nil
 }
 
 // Compare implements [external.Driver].
@@ -95,10 +100,11 @@ func (d *driver[T]) Compare(r external.CompareRequest[T, seen]) external.Changes
 	return external.Diff(out)
 }
 
-// sinceApplied is how the spec differs from what the resource was last given, or says that it was changed otherwise.
+// sinceApplied says which fields of the spec are not what the resource was last given, or that it was changed otherwise. The
+// values are not shown: nobody has said which ones are secrets.
 func sinceApplied(obj external.Object) (changes external.Changes) {
 	for _, c := range applied.Changes(obj.GetUID(), applied.SpecOf(obj), obj.GetAnnotations()[api.AnnotationLastApplied]) {
-		changes = append(changes, external.Change{Path: c.Path, Want: c.Want, Have: c.Have, Sensitive: c.Hidden})
+		changes = append(changes, external.Change{Path: c.Path, Want: c.Want, Have: c.Have, Sensitive: true})
 	}
 	if len(changes) == 0 {
 		changes = external.Changes{{Path: "spec", Want: fmt.Sprintf("generation %d", obj.GetGeneration()), Have: "different"}}
@@ -120,10 +126,7 @@ func (d *driver[T]) Create(ctx context.Context, r external.CreateRequest[T, none
 // Update implements [external.Updater].
 func (d *driver[T]) Update(ctx context.Context, r external.UpdateRequest[T, none, seen]) (external.UpdateResponse[seen], error) {
 	got, err := d.manager.Update(ctx, ResourceSpec[T]{Instance: r.Object, Dependencies: r.Dependencies, ID: r.ID})
-	if d.options.Marked && err == nil && valid(got.Result) { // only Verify shows the mark
-		return external.UpdateResponse[seen]{}, nil
-	}
-	o, err := d.answer("Update", r.Object, nil, got, err)
+	o, err := d.answer("Update", r.Object, r.Have.mark, got, err)
 	return external.UpdateResponse[seen]{Observed: o}, err
 }
 
@@ -147,10 +150,7 @@ func (d *driver[T]) answer(method string, obj T, mark external.Mark, got ApplyRe
 		shown.Result = VerifyResultInProgress
 	}
 	o, err := d.observation(obj, shown)
-	if err != nil { // which does not undo the change
-		o.Phase, o.Reason, o.Message = external.PhaseDegraded, "PayloadRefused", "the answer of "+method+" cannot be stored: "+err.Error()
-	}
-	return &o, nil
+	return &o, err
 }
 
 // Delete implements [external.Driver].
@@ -208,6 +208,8 @@ func encode(obj external.Object, payload any) (json.RawMessage, error) {
 	}
 	data, err := json.Marshal(payload)
 	switch {
+	case string(data) == "null":
+		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("encode the payload: %w", err)
 	case len(data) > mostPayload:
@@ -218,8 +220,17 @@ func encode(obj external.Object, payload any) (json.RawMessage, error) {
 
 // sameJSON reports whether two values are the same, however they are written.
 func sameJSON(a, b []byte) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+	x, y := decode(a), decode(b)
+	return x != nil && reflect.DeepEqual(x, y)
+}
+
+func decode(data []byte) (value any) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return nil
+	}
+	return value
 }
 
 // dependent is a driver whose objects need others.

@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -195,6 +196,30 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("deletes %+v", calls)
 		}
 	})
+	t.Run("an object cannot need itself", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, &shelf.API{})
+		w.create("a", func(g *gadget) { g.Spec.Owner = "a" })
+		got := w.says("a", verify.Pending, "it is this object, which cannot depend on itself")
+		if len(got.OwnerReferences) > 0 {
+			t.Errorf("owners %+v", got.OwnerReferences)
+		}
+	})
+	t.Run("a reference to the owner stays as somebody else has written it, and a paused object gets none", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, &shelf.API{})
+		o := w.create("o")
+		want := metav1.OwnerReference{APIVersion: "things.trimtab.dev/v1", Kind: "Gadget", Name: "o", UID: o.UID, Controller: new(true), BlockOwnerDeletion: new(true)}
+		w.create("a", func(g *gadget) { g.Spec.Owner, g.OwnerReferences = "o", []metav1.OwnerReference{want} })
+		if got := w.is("a", verify.Succeeded); len(got.OwnerReferences) != 1 || !reflect.DeepEqual(got.OwnerReferences[0], want) {
+			t.Errorf("owners %+v", got.OwnerReferences)
+		}
+		w.create("b", annotated("trimtab.dev/paused", "true"), func(g *gadget) { g.Spec.Owner = "o" })
+		got := w.await("b", "its condition Paused", func(g *gadget) bool { return apimeta.IsStatusConditionTrue(g.Status.Conditions, "Paused") })
+		if len(got.OwnerReferences) > 0 {
+			t.Errorf("owners %+v", got.OwnerReferences)
+		}
+	})
 	t.Run("E1-72 who deletes the owner deletes what it owns", func(t *testing.T) {
 		t.Parallel()
 		w := newOperatorTest(t, &shelf.API{Async: map[string]int{"Delete": 1}})
@@ -281,6 +306,13 @@ func TestAuthor(t *testing.T) {
 	})
 }
 
+// nowhere forgets what its objects depend on.
+type nowhere struct{}
+
+func (nowhere) Dependencies(*gadget) verify.DependencyDefinitions {
+	return verify.DependencyDefinitions{Dependencies: []external.Dependency{{Name: "a"}}}
+}
+
 func missingParts(t *testing.T) {
 	t.Parallel()
 	api, none := &shelf.API{}, verify.NoDependencies[*gadget]{}
@@ -293,6 +325,7 @@ func missingParts(t *testing.T) {
 		"no ResourceManager":        {nil, none, options{}, "New needs a ResourceManager"},
 		"a nil pointer":             {(*shelf.API)(nil), none, options{}, "New needs a ResourceManager"},
 		"no DefinitionManager":      {api, nil, options{}, "New needs a DefinitionManager; pass verify.NoDependencies[*thing.Gadget]{}"},
+		"a dependency on nothing":   {api, nowhere{}, options{}, "verify_test.nowhere returns a Dependency without To"},
 		"limits that are not valid": {api, none, options{Limits: external.Limits{Access: "all of it"}}, `Options.Limits: access "all of it" is not`},
 		"never asked again":         {api, none, options{RequeueAfter: -1}, "Options.RequeueAfter is negative"},
 	} {
@@ -381,7 +414,7 @@ func TestLastApplied(t *testing.T) {
 			t.Errorf("%d updates after a restart", n)
 		}
 		g := w.get("a")
-		if kept := g.Annotations[lastApplied]; !strings.Contains(kept, `"password":"sha256:`) || strings.Contains(kept, "word-") {
+		if kept := g.Annotations[lastApplied]; !strings.Contains(kept, `"password":"sha256:`) || strings.Contains(kept, "-word") {
 			t.Errorf("kept %s", kept)
 		}
 		for _, e := range w.events("a") {
@@ -389,6 +422,37 @@ func TestLastApplied(t *testing.T) {
 				t.Errorf("event %s", e)
 			}
 		}
+	})
+	t.Run("E1-41 what was not given is given", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, &shelf.API{Marked: true}, func(o *options) { o.Marked = true })
+		given := func(name, why, want string) {
+			t.Helper()
+			w.until(why, func() bool { i := w.api.Get(name); return i != nil && i.Password == want })
+			w.is(name, verify.Succeeded)
+		}
+		// An annotation that came with the object says nothing about a resource that was there before.
+		w.api.Put("a", &shelf.Item{Size: 1, Password: "theirs-0"})
+		w.create("a", adopting, annotated(lastApplied, `{"size":1}`), func(g *gadget) { g.Spec.Password = "mine-1" })
+		given("a", "the adopted resource to be given the password", "mine-1")
+		// Nor does it if somebody puts another resource in its place.
+		w.create("b", adopting, func(g *gadget) { g.Spec.Password = "mine-1" })
+		given("b", "the password of what was created", "mine-1")
+		w.api.Put("b", &shelf.Item{Size: 1, Password: "theirs-1"})
+		w.poke("b", "1")
+		given("b", "the resource that was adopted later to be given the password", "mine-1")
+		// Nor if an older manifest brings it back.
+		before := w.get("a")
+		w.patch("a", `{"spec":{"password":"mine-2"}}`)
+		given("a", "the next password", "mine-2")
+		w.stop()
+		now := w.get("a")
+		now.Spec, now.Annotations[lastApplied] = before.Spec, before.Annotations[lastApplied]
+		if err := w.admin.Update(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		given("a", "the first password again", "mine-1")
 	})
 	t.Run("E1-42 nested data in the payload survive a restart", func(t *testing.T) {
 		t.Parallel()
@@ -452,7 +516,37 @@ func TestLastApplied(t *testing.T) {
 				return &shelf.Answer{Verify: verify.VerifyResponse{Result: isReady, Payload: payload}}
 			})
 			w.poke("a", what)
-			w.says("a", verify.Failed, "the payload")
+			w.says("a", verify.Verifying, "its payload cannot be stored")
+		}
+		w.delete("a") // which a payload does not hold back
+		w.calls("Delete", "a", 1)
+		w.api.On(nil)
+		w.gone("a")
+	})
+	t.Run("E1-42 with marks, and nil pointers", func(t *testing.T) {
+		t.Parallel()
+		w := newOperatorTest(t, &shelf.API{Marked: true}, func(o *options) { o.Marked, o.RequeueAfterSuccess = true, 20*time.Millisecond })
+		w.create("a")
+		w.is("a", verify.Succeeded)
+		w.api.On(func(c shelf.Call) *shelf.Answer {
+			if c.Method == "Update" {
+				return &shelf.Answer{Apply: verify.ApplyResponse{Result: verify.ApplyResultSucceeded, Payload: "from Update"}, After: true}
+			}
+			return nil
+		})
+		w.patch("a", `{"spec":{"size":2}}`)
+		w.await("a", "the payload", func(g *gadget) bool { return string(g.Status.Payload.Raw) == `"from Update"` })
+		w.is("a", verify.Succeeded)
+		mark := w.api.Get("a").Mark
+		w.api.On(func(shelf.Call) *shelf.Answer {
+			return &shelf.Answer{Verify: verify.VerifyResponse{Result: isReady, Payload: (*string)(nil), Mark: mark}}
+		})
+		n := len(w.api.Calls("Verify", "a"))
+		w.calls("Verify", "a", n+3)
+		writes := len(w.requests.Writes("gadgets", w.namespace, "a"))
+		w.calls("Verify", "a", n+8)
+		for _, r := range w.requests.Writes("gadgets", w.namespace, "a")[writes:] {
+			t.Errorf("a write while nothing changed: %s %s", r, r.Body)
 		}
 	})
 }

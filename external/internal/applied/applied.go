@@ -50,29 +50,39 @@ func Of(uid types.UID, spec map[string]any) (string, error) {
 // Differs reports whether the value at path in spec is set and is not certainly the one that was written down. Path is one
 // of fields, as in "spec.auth.pin". What stands for the value is returned, too.
 func Differs(uid types.UID, spec map[string]any, written, path string) (now any, differs bool) {
-	var before, present map[string]any
-	_ = json.Unmarshal([]byte(written), &before) // if it cannot be read, nothing is known
-	// Both went through JSON, so that equal values are of the same type.
-	if err := json.Unmarshal(encode(redact(uid, spec)), &present); err != nil {
-		return nil, true
-	}
+	before, present := parse([]byte(written)), parse(encode(redact(uid, spec))) // so that equal values are of the same type
 	now = at(present, path)
 	return now, now != nil && (before == nil || !reflect.DeepEqual(at(before, path), now))
+}
+
+// parse returns what was written down with all digits of its numbers; nil if it cannot be read, so that nothing is known.
+func parse(data []byte) (fields map[string]any) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		return nil
+	}
+	return fields
 }
 
 // Change is a field of a spec that is not as it was written down.
 type Change struct {
 	Path       string
 	Want, Have any
-	// Hidden: the values are digests.
-	Hidden bool
+}
+
+// Version returns a short text that stands for what was written down for an object; empty if that is nothing. It is no secret.
+func Version(uid types.UID, written string) string {
+	if written == "" {
+		return ""
+	}
+	return digest(uid, "", written)[len(marks):][:12]
 }
 
 // Changes returns how a spec differs from what was written down, by path; nothing if that is not known.
 func Changes(uid types.UID, spec map[string]any, written string) []Change {
-	var before, now map[string]any
-	_ = json.Unmarshal([]byte(written), &before)
-	if err := json.Unmarshal(encode(redact(uid, spec)), &now); err != nil || before == nil {
+	before, now := parse([]byte(written)), parse(encode(redact(uid, spec)))
+	if before == nil {
 		return nil
 	}
 	return changes("spec", before, now)
@@ -90,15 +100,10 @@ func changes(path string, before, now map[string]any) (out []Change) {
 		case wasNested && isNested:
 			out = append(out, changes(at, was, is)...)
 		default:
-			out = append(out, Change{Path: at, Want: has, Have: had, Hidden: isDigest(had) || isDigest(has)})
+			out = append(out, Change{Path: at, Want: has, Have: had})
 		}
 	}
 	return out
-}
-
-func isDigest(value any) bool {
-	text, is := value.(string)
-	return is && strings.HasPrefix(text, marks)
 }
 
 // at returns the value at path, or the digest of what it is in.
@@ -115,7 +120,7 @@ func at(spec map[string]any, path string) any {
 }
 
 func redact(uid types.UID, spec map[string]any) map[string]any {
-	out, _ := hide(uid, "spec", spec).(map[string]any)
+	out, _ := hide(uid, "spec", spec, false).(map[string]any)
 	if len(encode(out)) <= longest {
 		return out
 	}
@@ -125,29 +130,31 @@ func redact(uid types.UID, spec map[string]any) map[string]any {
 	return out
 }
 
-// hide returns a copy of a value in which digests stand for secrets and for what is long.
-func hide(uid types.UID, path string, value any) any {
+// hide returns a copy of a value in which digests stand for secrets and for what is long. Everything is secret that is in a
+// field named like one.
+func hide(uid types.UID, path string, value any, secret bool) any {
+	secret = secret || plain.NamesSecret(path) || plain.NamesSecret(strings.TrimSuffix(path, "s"))
 	switch v := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for field, inner := range v {
-			out[field] = hide(uid, path+"."+field, inner)
+			out[field] = hide(uid, path+"."+field, inner, secret)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, inner := range v {
-			out[i] = hide(uid, path, inner)
+			out[i] = hide(uid, path, inner, secret)
 		}
 		if len(encode(out)) <= longestValue {
 			return out
 		}
-	case string:
-		if !plain.NamesSecret(path) && len(v) <= longestValue {
+	case nil:
+		return nil
+	default:
+		if !secret && len(encode(v)) <= longestValue {
 			return v
 		}
-	default:
-		return v
 	}
 	return digest(uid, path, value)
 }

@@ -1,7 +1,6 @@
 package applied
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,9 +8,9 @@ import (
 
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
-	var spec map[string]any
-	if err := json.Unmarshal([]byte(text), &spec); err != nil {
-		t.Fatal(err)
+	spec := parse([]byte(text))
+	if spec == nil {
+		t.Fatal(text)
 	}
 	return spec
 }
@@ -27,6 +26,9 @@ func TestOf(t *testing.T) {
 		"as it is":     {`{"size":3,"tags":["b","a"],"on":false}`, `{"on":false,"size":3,"tags":["b","a"]}`},
 		"nothing":      {`{}`, `{}`},
 		"a password":   {`{"auth":{"password":"hunter2","user":"a"}}`, `{"auth":{"password":"sha256:`},
+		"a number":     {`{"password":12345678}`, `{"password":"sha256:`},
+		"several":      {`{"passwords":["hunter2"]}`, `{"passwords":["sha256:`},
+		"below":        {`{"password":{"value":"hunter2"}}`, `{"password":{"value":"sha256:`},
 		"in a list":    {`{"users":[{"name":"a","password":"hunter2"}]}`, `{"users":[{"name":"a","password":"sha256:`},
 		"a long list":  {`{"names":["` + long + `"]}`, `{"names":["sha256:`},
 		"a long value": {`{"script":"` + long + `"}`, `{"script":"sha256:`},
@@ -47,7 +49,7 @@ func TestOf(t *testing.T) {
 
 func TestDiffers(t *testing.T) {
 	t.Parallel()
-	const spec = `{"pin":"1234","auth":{"password":"hunter2","user":"a"},"size":3}`
+	const spec = `{"pin":"1234","auth":{"password":"hunter2","user":"a"},"size":9007199254740993}`
 	for name, test := range map[string]struct {
 		before, path string
 		want         bool
@@ -58,6 +60,7 @@ func TestDiffers(t *testing.T) {
 		"another":               {`{"pin":"4321","size":3}`, "spec.pin", true},
 		"another password":      {`{"auth":{"password":"hunter3","user":"a"}}`, "spec.auth.password", true},
 		"of another's password": {`{"auth":{"password":"hunter3","user":"a"}}`, "spec.auth.user", false},
+		"a long number":         {`{"size":9007199254740992}`, "spec.size", true},
 		"it was not set":        {`{}`, "spec.pin", true},
 		"it is not set":         {`{"gone":1}`, "spec.gone", false},
 		"within what is text":   {spec, "spec.pin.first", false},

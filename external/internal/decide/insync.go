@@ -59,7 +59,8 @@ func leftUndone(f Facts, a Answer) Decision {
 func decideInProgress(f Facts) Decision {
 	d := inProgress(ActionCreate)
 	d.State, d.Reason = StateVerifying, ReasonVerifying
-	if f.ReadyFor > 0 || f.DeleteAccepted {
+	made := !f.Did.Create && !f.LastReport.Creating
+	if made && (f.ReadyFor > 0 || f.LastReport.Updating) || f.DeleteAccepted {
 		d.Show.Creating, d.Show.Updating = ShowFalse, ShowTrue
 	}
 	if f.DeleteAccepted {

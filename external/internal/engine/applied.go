@@ -10,15 +10,32 @@ import (
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 )
 
-// readApplied makes sure that the object says what its resource was last given: what this process knows, and nothing if the
-// object is a copy or was restored.
+// readApplied makes sure that the object says what its resource was last given. What this process has not written is believed
+// only if the status, which a copy, a restore or an older manifest does not bring along, says the same.
 func (p *recording) readApplied() {
-	written, found := p.obj.GetAnnotations()[api.AnnotationLastApplied]
-	switch {
+	written := p.obj.GetAnnotations()[api.AnnotationLastApplied]
+	switch shown := p.obj.TrimtabExternal().External; {
 	case !p.e.options.LastApplied:
+	case p.track.applied != "" && written == p.track.applied, p.track.applied == "" && written == "":
 	case p.track.applied != "":
 		p.writeDown(p.track.applied)
-	case found && written != "" && !p.record.Exists():
+	case shown == nil || shown.LastApplied != p.appliedVersion():
+		p.writeDown("")
+	}
+}
+
+// appliedVersion stands for what the object says that its resource was last given; empty if that is nothing.
+func (p *recording) appliedVersion() string {
+	if !p.e.options.LastApplied {
+		return ""
+	}
+	return applied.Version(p.uid(), p.obj.GetAnnotations()[api.AnnotationLastApplied])
+}
+
+// forgetApplied notes that it is not known what the resource was given. It becomes durable with the next write of the pass.
+func (p *recording) forgetApplied() {
+	if p.e.options.LastApplied {
+		p.track.applied = ""
 		p.writeDown("")
 	}
 }

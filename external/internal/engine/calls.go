@@ -286,6 +286,7 @@ func (p *caller) create(ctx context.Context) {
 	brought := &handed{}
 	p.track.createBegins(time.Now())
 	applied := p.toApply()
+	p.track.followed.applied = "" // an answer that comes too late says nothing about an earlier spec
 	given, compare := p.expect(record.CallCreate), p.comparerAfter(applied)
 	var got returnedState
 	var after time.Duration
@@ -325,6 +326,7 @@ func (p *caller) update(ctx context.Context) {
 	driver, r := &p.e.driver, p.request()
 	r.Have, r.Changes, r.Passwords = p.seen.Have, wanted, p.passwords
 	applied := p.toApply()
+	p.track.followed.applied = "" // as in create
 	given, compare := p.expect(record.CallUpdate), p.comparerAfter(applied)
 	var got returnedState
 	var after time.Duration

@@ -132,8 +132,12 @@ func (e *Engine) needsOf(ctx context.Context, r Run, obj Object) (needs, error) 
 	if err != nil {
 		return n, err
 	}
+	roles, err := e.roles(r.Client(), named)
+	if err != nil {
+		return n, err
+	}
 	n.found = make(map[string]client.Object, len(named))
-	for _, d := range named {
+	for i, d := range named {
 		key := d.key(obj)
 		if namespaced, err := r.Client().IsObjectNamespaced(d.To); err == nil && !namespaced {
 			key.Namespace = ""
@@ -149,24 +153,45 @@ func (e *Engine) needsOf(ctx context.Context, r Run, obj Object) (needs, error) 
 		if to == nil {
 			continue
 		}
-		role := cmp.Or(d.Role, strings.ToLower(kind))
-		if _, taken := n.found[role]; taken {
-			return n, fmt.Errorf("%s.DependsOn returns two dependencies with the role %q; give each its own Role", e.driver.Type, role)
-		}
-		n.found[role] = to
-		switch {
-		case d.Owner && n.owner != nil:
-			return n, fmt.Errorf("%s.DependsOn returns two owners, %s and %s; an object can have one", e.driver.Type, n.owner.GetName(), to.GetName())
-		case d.Owner && to.GetDeletionTimestamp().IsZero():
+		n.found[roles[i]] = to
+		if d.Owner && to.GetDeletionTimestamp().IsZero() {
 			n.owner = to
 		}
 	}
 	return n, nil
 }
 
+// roles returns the role of each dependency.
+func (e *Engine) roles(k client.Client, named []Dependency) ([]string, error) {
+	roles, owners := make([]string, len(named)), 0
+	same := map[string]int{}
+	for i, d := range named {
+		if roles[i] = d.Role; d.Role == "" {
+			roles[i] = strings.ToLower(kindOf(k, d.To))
+		}
+		if same[roles[i]]++; d.Owner {
+			owners++
+		}
+	}
+	if owners > 1 {
+		return nil, fmt.Errorf("%s.DependsOn returns %d owners; an object can have one", e.driver.Type, owners)
+	}
+	for i, d := range named {
+		switch {
+		case same[roles[i]] == 1:
+		case d.Role != "":
+			return nil, fmt.Errorf("%s.DependsOn returns several dependencies with the role %q; give each its own Role", e.driver.Type, d.Role)
+		default:
+			roles[i] += "/" + d.Name
+		}
+	}
+	return roles, nil
+}
+
 // own makes the object belong to owner, so that it is deleted with it. That becomes durable with the next write of the pass.
 func (e *Engine) own(k client.Client, obj Object, owner client.Object) error {
-	if owner == nil || e.unlocked { // the objects of nodes belong to their component
+	refers := func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }
+	if owner == nil || e.unlocked || slices.ContainsFunc(obj.GetOwnerReferences(), refers) { // the objects of nodes belong to their component
 		return nil
 	}
 	if err := controllerutil.SetOwnerReference(owner, obj, k.Scheme()); err != nil {
@@ -198,6 +223,8 @@ func (e *Engine) look(ctx context.Context, r Run, obj Object, d Dependency, key 
 		return nil, "does not exist", nil
 	case err != nil:
 		return nil, "", fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
+	case to.GetUID() == obj.GetUID():
+		return nil, "is this object, which cannot depend on itself", nil
 	case !to.GetDeletionTimestamp().IsZero():
 		return to, "is being deleted", nil
 	case !obj.GetDeletionTimestamp().IsZero(): // whether it is ready does not matter any more

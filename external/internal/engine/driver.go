@@ -121,9 +121,9 @@ func (o Observation) compared() bool {
 	return o.Phase == decide.PhaseAvailable || o.Phase == decide.PhaseDegraded || o.Phase == decide.PhaseFailed
 }
 
-// shows reports whether the API shows the resource that it is working on.
+// shows reports whether the API shows a resource that it is working on.
 func (o Observation) shows() bool {
-	return o.Phase == decide.PhaseInProgress && o.Have != nil && !reflect.ValueOf(o.Have).IsZero()
+	return (o.Phase == decide.PhaseInProgress || o.Phase == decide.PhaseDeleting) && o.Have != nil && !reflect.ValueOf(o.Have).IsZero()
 }
 
 // missing is the observation of an absent resource.

@@ -118,8 +118,10 @@ func (p *pass) lookAround(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.e.own(p.run.Client(), p.obj, found.owner); err != nil {
-		return err
+	if p.settings.pause == decide.PauseNone {
+		if err := p.e.own(p.run.Client(), p.obj, found.owner); err != nil {
+			return err
+		}
 	}
 	p.needs, p.waiting = found.found, found.waiting
 	if p.login != nil && p.login.unkept != nil {

@@ -16,7 +16,7 @@ func (p *resource) reflect() {
 		p.showNothing()
 		return
 	}
-	p.obj.TrimtabExternal().External = p.observed()
+	p.showObserved()
 	if p.e.driver.Reflect == nil || !p.seen.compared() && !p.seen.shows() {
 		return
 	}
@@ -34,7 +34,7 @@ func (p *resource) reflect() {
 		p.unreflected, p.hangs = err, p.e.abandoned.stuck(p.uid())
 		if !p.shown { // what Reflect wrote is incomplete, or is still changing
 			p.use(copyOf(before))
-			p.obj.TrimtabExternal().External = p.observed()
+			p.showObserved()
 		}
 		return
 	}
@@ -42,8 +42,15 @@ func (p *resource) reflect() {
 	p.shown = true
 }
 
-func (p *resource) observed() *api.ExternalObservation {
-	return observed(p.id, plain.Text(p.seen.External), p.record.Incarnation)
+// showObserved shows what every kind shows of a resource. The copy of the object is the pass's own, so what it has is reused.
+func (p *resource) showObserved() {
+	status := p.obj.TrimtabExternal()
+	if status.External == nil {
+		status.External = &api.ExternalObservation{}
+	}
+	*status.External = api.ExternalObservation{
+		ID: p.id, Status: plain.Text(p.seen.External), Incarnation: max(1, p.record.Incarnation), LastApplied: p.appliedVersion(),
+	}
 }
 
 // showNothing empties the status except for the fields that every kind has.

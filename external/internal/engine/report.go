@@ -26,10 +26,6 @@ type reporter struct {
 	reason, message string
 }
 
-func observed(id, word string, incarnation int64) *api.ExternalObservation {
-	return &api.ExternalObservation{ID: id, Status: word, Incarnation: max(1, incarnation)}
-}
-
 // announce shows the states of a pass in trace and status while it runs. An observation changes
 // nothing yet, and what ends the pass is in its report.
 func (p *reporter) announce(ctx context.Context, d decide.Decision) error {
@@ -68,10 +64,18 @@ func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 // showAge shows in status from when what it says of the resource is, if this pass could not observe it.
 func (p *reporter) showAge() {
 	shown := p.obj.TrimtabExternal().External
-	if p.facts.Seen.Observed || shown == nil || shown.LastObservedTime != nil || p.track.observed.IsZero() {
+	if p.facts.Seen.Observed || shown == nil || shown.LastObservedTime != nil {
 		return
 	}
-	shown.LastObservedTime = new(metav1.NewTime(p.track.observed.Truncate(time.Second)))
+	at := p.track.observed
+	if at.IsZero() { // by an earlier process, which has not said when
+		for _, c := range p.obj.TrimtabStatus().Conditions {
+			if at.Before(c.LastTransitionTime.Time) {
+				at = c.LastTransitionTime.Time
+			}
+		}
+	}
+	shown.LastObservedTime = new(metav1.NewTime(at.Truncate(time.Second)))
 }
 
 // broken reports a pass that came to no decision.
@@ -194,8 +198,12 @@ func (p *reporter) interval() time.Duration { return cmp.Or(p.settings.interval,
 // cleanupOutcome returns to the loop when the next pass over an object that is being deleted is
 // due.
 func (p *reporter) cleanupOutcome(d decide.Decision) loop.CleanupOutcome {
-	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon {
+	last := d.Wake == decide.WakeBackoff && p.run.Retry().Last
+	if d.Wake != decide.WakePoll && d.Wake != decide.WakeSoon && !last {
 		p.track.rest()
+	}
+	if last { // of the retries of the loop; a resource must not be left behind
+		return loop.Keep(p.track.poll(d.Row, mostPoll))
 	}
 	switch d.Wake {
 	case decide.WakeBackoff:

@@ -49,7 +49,7 @@ func (p *resource) gather() decide.Facts {
 	if len(p.waiting) > 0 {
 		f.Dependencies = decide.DependenciesUnready
 	}
-	f.Depends, f.LastTry = p.e.driver.DependsOn != nil, p.run.Retry().Last
+	f.Depends, f.LastTry = p.e.driver.DependsOn != nil, p.run.Retry().Last && !f.Deleting // a deletion is never given up
 	f.Grace, f.UniqueNames = p.e.grace(), p.e.options.UniqueNames
 	f.MarkLater = p.e.options.MarkLater
 	f.CanMark, f.CanUnmark = p.e.driver.Mark != nil && !p.e.options.Unmarked, p.e.driver.Unmark != nil
@@ -347,6 +347,7 @@ func (p *resource) useMemory(ctx context.Context, m memorized) {
 // adoptFound makes durable the identity of the resource that was found by its mark.
 func (p *resource) adoptFound(ctx context.Context) error {
 	found := p.found[0]
+	p.forgetApplied()
 	r := p.record
 	r.Given, r.Done = found.ID, time.Now()
 	if n, err := strconv.ParseInt(found.Mark[record.MarkIncarnation], 10, 64); err == nil && n > r.Incarnation {
@@ -369,6 +370,9 @@ func (p *resource) adopt(ctx context.Context) error {
 		return p.sawGiven(ctx)
 	}
 	made := p.e.options.MarkLater && p.record.Exists() && p.facts.Seen.Owner == decide.OwnerUs
+	if !made {
+		p.forgetApplied()
+	}
 	r, _, err := p.e.newRecord(p.obj, p.place, p.id, max(1, p.record.Incarnation))
 	if err != nil {
 		return err
