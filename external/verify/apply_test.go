@@ -136,9 +136,9 @@ func TestDeletions(t *testing.T) {
 		{what: "Deleting", may: "CUD", verify: answers(deleting), kept: "deleting gadget"},
 		{what: "an error, with D", may: "CUD", verify: broken, kept: "no light; retrying"},
 		{what: "unknown, with D", may: "CUD", verify: answers("Perhaps"), kept: "invalid VerifyResult"},
-		{what: "an error, without D", may: "CU", verify: broken, left: true},
-		{what: "Ready, without D", may: "CU", verify: answers(isReady), left: true},
-		{what: "InProgress, without D", may: "CU", verify: answers(inProgress), left: true},
+		{what: "an error, without D", may: "CU", verify: broken, remove: broken, left: true},
+		{what: "Ready, without D", may: "CU", verify: answers(isReady), remove: broken, left: true},
+		{what: "InProgress, without D", may: "CU", verify: answers(inProgress), remove: broken, left: true},
 		{what: "Delete fails", may: "D", remove: broken, kept: "cannot delete gadget", deletes: true},
 		{what: "Delete returns Error", may: "D", remove: deleted(verify.DeleteResultError), kept: "Delete returned Error, and no error that says why", deletes: true},
 		{what: "Delete returns another word", may: "D", remove: deleted("Perhaps"), kept: `invalid DeleteResult: Delete returned "Perhaps"`, deletes: true},
@@ -177,6 +177,8 @@ func TestDeletions(t *testing.T) {
 						}
 						w.delete(name)
 						w.says(name, verify.Terminating, "wait for it")
+						// First the permissions, because the deletion is tried again and again meanwhile.
+						w.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"trimtab.dev/access-permissions":%q}}}`, test.may))
 					}
 					before := len(w.api.Calls("Delete", name))
 					s.set(name, func(c shelf.Call) *shelf.Answer {
@@ -188,9 +190,7 @@ func TestDeletions(t *testing.T) {
 						}
 						return nil
 					})
-					if again {
-						w.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"trimtab.dev/access-permissions":%q}}}`, test.may))
-					} else {
+					if !again {
 						w.delete(name)
 					}
 					if test.deletes {
