@@ -81,8 +81,8 @@ type ExternalObservation struct {
 	// +optional
 	LastApplied string `json:"lastApplied,omitempty"`
 
-	// LastObservedTime is when the resource was last observed, or later than that by at most the time since the status was
-	// written, if later attempts failed or were not possible. It is unset if the status describes the present.
+	// LastObservedTime is when the resource was last observed, if later attempts failed or were not possible. After a
+	// restart of the operator, it may be earlier than that. It is unset if the status describes the present.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }

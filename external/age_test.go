@@ -33,9 +33,25 @@ func TestAge(t *testing.T) {
 		if got = w.get("a"); len(w.writes("a")) != writes || !got.Status.External.LastObservedTime.Equal(at) {
 			t.Errorf("%d writes while it cannot be observed, from %v to %v", len(w.writes("a"))-writes, at, got.Status.External.LastObservedTime)
 		}
+		w.stop()
+		w.start()
+		w.awaitCalls(http.MethodGet, w.cloud.count(http.MethodGet)+2)
+		if got = w.get("a"); !got.Status.External.LastObservedTime.Equal(at) {
+			t.Errorf("after a restart, from %v", got.Status.External.LastObservedTime)
+		}
 		w.cloud.faulty(nil)
-		w.await("the present", func(o *thing.Thing) bool {
+		present := func(o *thing.Thing) bool {
 			return o.Status.External.LastObservedTime == nil && is(o, "Failed", "False")
-		})
+		}
+		w.await("the present", present)
+		w.stop()
+		w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError}))
+		w.start()
+		got = w.failing("ObserveFailed")
+		if at := got.Status.External.LastObservedTime; at == nil || at.After(time.Now()) || at.Time.Before(before) {
+			t.Errorf("by a process that has never observed it, from %v", at)
+		}
+		w.cloud.faulty(nil)
+		w.await("the present", present)
 	})
 }

@@ -50,7 +50,7 @@ func Check[T external.Object, C, O any](ctx context.Context, d external.Driver[T
 	for _, c := range k.checks() {
 		r := Result{Name: c.name}
 		switch {
-		case stopped != "" && !c.always:
+		case stopped != "":
 			r.Skipped = stopped
 		default:
 			r.Skipped, r.Err = k.run(ctx, c)
@@ -69,8 +69,8 @@ type check struct {
 	run  func(context.Context) error
 	// unless is why the driver need not be checked; empty if it must.
 	unless string
-	// needed: the checks after this one build on it, except those that are always made.
-	needed, always bool
+	// needed: the checks after this one build on it.
+	needed bool
 }
 
 func (k *kit[T, C, O]) run(ctx context.Context, c check) (skipped string, err error) {

@@ -86,8 +86,8 @@ func TestLife(t *testing.T) {
 	t.Run("bucket, maximal", func(t *testing.T) { life(t, s, keyValues(c), maximalKeyValue()) })
 }
 
-// life goes through what holds for every thing besides what TestConformance checks: it is what was asked for at
-// once, and nothing costs a request too many.
+// life checks what TestConformance does not: how many requests a creation takes, and that an update without a difference
+// changes nothing.
 func life[T client.Object, O any](t *testing.T, s *natsserver.Server, b bench[T, O], obj T) {
 	t.Helper()
 	before := len(s.Calls())

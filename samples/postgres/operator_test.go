@@ -1,41 +1,25 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/pgserver"
 	"github.com/trimtab-dev/trimtab/internal/poll"
-	"github.com/trimtab-dev/trimtab/operator"
+	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	"github.com/trimtab-dev/trimtab/samples/postgres"
 	"github.com/trimtab-dev/trimtab/samples/postgres/api/v1alpha1"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
-
-func TestMain(m *testing.M) {
-	logf.SetLogger(logr.Discard())
-	os.Exit(m.Run())
-}
 
 // object is one of the kinds of the operator.
 type object interface {
@@ -54,54 +38,8 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	pg := pgserver.Start(t)
-	cfg := testenv.Start(t)
-	testenv.InstallFS(t, cfg, postgres.CRDs)
-	r := &rig{t: t, pg: pg, admin: testenv.Client(t, cfg, v1alpha1.AddToScheme), namespace: testenv.Namespace(t, cfg)}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mgr, err := ctrl.NewManager(testenv.User(t, cfg, rules(t)...), ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range postgres.Controllers(-1) {
-		if err := c.SetupWithManager(mgr); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("manager: %v", err)
-		}
-	})
-	return r
-}
-
-// rules are what the operator may do by its own manifests.
-func rules(t *testing.T) []rbacv1.PolicyRule {
-	t.Helper()
-	objects, err := operator.Manifests(postgres.Operator(), operator.ManifestOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, obj := range objects {
-		if role, ok := obj.(*rbacv1.ClusterRole); ok {
-			return role.Rules
-		}
-	}
-	t.Fatal("the manifests have no ClusterRole")
-	return nil
+	op := operatortest.Run(t, postgres.Operator(), "--drift-interval=10h")
+	return &rig{t: t, pg: pg, admin: op.Client, namespace: op.Namespace}
 }
 
 func (r *rig) meta(name string) metav1.ObjectMeta {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/applied"
@@ -77,12 +76,7 @@ func (p *recording) wasGiven(spec string) {
 }
 
 func (p *recording) writeDown(spec string) {
-	annotations := maps.Clone(p.obj.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[api.AnnotationLastApplied] = spec
-	p.obj.SetAnnotations(annotations)
+	annotate(p.obj, api.AnnotationLastApplied, spec)
 	p.copy = nil
 }
 
@@ -94,9 +88,7 @@ func (p *resource) comparerAfter(spec string) func(obj Object, o Observation) (s
 	}
 	return func(obj Object, o Observation) (state, error) {
 		given := copyOf(obj)
-		annotations := maps.Clone(given.GetAnnotations())
-		annotations[api.AnnotationLastApplied] = spec
-		given.SetAnnotations(annotations)
+		annotate(given, api.AnnotationLastApplied, spec)
 		return compare(given, o)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -116,7 +117,7 @@ func (e *Engine) Prepare(ctx context.Context, r Run) error {
 	}
 	if known := e.tracks.of(r.Object().GetUID()).known; known.UID == uid { // it was removed with the finalizer
 		_, value, err := record.Settle(known)
-		annotate(r.Object(), value)
+		annotate(r.Object(), api.AnnotationExternal, value)
 		r.Event("Warning", "RecordPutBack", e.putBack(known))
 		return err
 	}
@@ -128,7 +129,7 @@ func (e *Engine) Prepare(ctx context.Context, r Run) error {
 	if err != nil {
 		return err
 	}
-	annotate(r.Object(), value)
+	annotate(r.Object(), api.AnnotationExternal, value)
 	e.tracks.of(r.Object().GetUID()).prepare(first.Create, e.unlocked)
 	return nil
 }
@@ -258,12 +259,13 @@ func (e *Engine) newRecord(obj Object, here record.Place, id string, incarnation
 	})
 }
 
-func annotate(obj client.Object, value string) {
-	annotations := obj.GetAnnotations()
+// annotate sets an annotation. Copies of the object that share the others keep theirs.
+func annotate(obj client.Object, key, value string) {
+	annotations := maps.Clone(obj.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[api.AnnotationExternal] = value
+	annotations[key] = value
 	obj.SetAnnotations(annotations)
 }
 

@@ -152,9 +152,9 @@ func (p *recording) rewrite(ctx context.Context, r record.Record) error {
 func (p *recording) persist(ctx context.Context, value string) error {
 	before := p.obj.GetAnnotations()[api.AnnotationExternal]
 	p.copy = nil
-	annotate(p.obj, value)
+	annotate(p.obj, api.AnnotationExternal, value)
 	if err := p.run.Persist(ctx); err != nil {
-		annotate(p.obj, before)
+		annotate(p.obj, api.AnnotationExternal, before)
 		return err
 	}
 	return nil

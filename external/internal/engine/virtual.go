@@ -100,7 +100,7 @@ func sameSpec(a, b Object) bool {
 // carry takes over what a manifest does not say.
 func carry(from, to Object) {
 	if value, found := from.GetAnnotations()[api.AnnotationExternal]; found {
-		annotate(to, value)
+		annotate(to, api.AnnotationExternal, value)
 	}
 	carryStatus(from, to)
 }
@@ -171,10 +171,10 @@ func (v *virtual) record(ready bool) ([]byte, error) {
 		return nil, err
 	}
 	if value := v.obj.GetAnnotations()[api.AnnotationExternal]; value != "" {
-		annotate(obj, value)
+		annotate(obj, api.AnnotationExternal, value)
 	}
 	if v.later {
-		annotate(obj, v.value)
+		annotate(obj, api.AnnotationExternal, v.value)
 	}
 	if ready {
 		k.Ready = true
