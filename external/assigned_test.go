@@ -117,7 +117,7 @@ func loseAnswer(t *testing.T, d driver[*thing.Thing], change ...func(*options)) 
 	return w
 }
 
-// losePosts lets creates take effect and fail, and all calls after the first one fail, until the cloud is faulty(nil).
+// losePosts lets the first create take effect and fail. No call reaches the cloud after it, until the cloud is faulty(nil).
 func (c *cloud) losePosts() {
 	var lost atomic.Bool
 	c.faulty(func(method, _ string) *answer {
@@ -126,7 +126,7 @@ func (c *cloud) losePosts() {
 			lost.Store(true)
 			return &answer{code: http.StatusBadGateway, effect: true}
 		case lost.Load():
-			return &answer{code: http.StatusServiceUnavailable}
+			return &answer{code: http.StatusServiceUnavailable, away: true}
 		}
 		return nil
 	})
