@@ -1,6 +1,9 @@
 package external_test
 
 import (
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +74,50 @@ func (h *history) next(why string) {
 		h.seen = append(h.seen, obj)
 	case <-time.After(2 * time.Minute):
 		h.t.Fatalf("waited two minutes for %s; the object was\n%+v", why, h.seen)
+	}
+}
+
+// TestOccurredConditions: a condition exists from its first occurrence on, and stays, also for the next process.
+func TestOccurredConditions(t *testing.T) {
+	t.Parallel()
+	w := newOperatorTest(t, named{})
+	conditions := func(o *thing.Thing) string {
+		var all []string
+		for _, c := range o.Status.Conditions {
+			all = append(all, c.Type+"="+string(c.Status))
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	want := func(when, want string, o *thing.Thing) {
+		t.Helper()
+		if got := conditions(o); got != want {
+			t.Errorf("%s it has %s, want %s", when, got, want)
+		}
+	}
+	w.create()
+	want("created,", "Creating=False DependenciesReady=True Ready=True", w.ready())
+	w.resize(2)
+	want("updated,", "Creating=False DependenciesReady=True Ready=True Updating=False", w.ready())
+	w.cloud.faulty(always(http.MethodGet, answer{code: http.StatusInternalServerError}))
+	w.poke("1")
+	w.failing("ObserveFailed")
+	w.cloud.faulty(nil)
+	const whole = "Creating=False DependenciesReady=True Failed=False Ready=True Updating=False"
+	settled := func(o *thing.Thing) bool { return conditions(o) == whole }
+	w.await("what it has been through", settled)
+	w.stop()
+	writes := len(w.writes("a"))
+	w.start()
+	w.pokeAs("a", "2")
+	want("after a restart", whole, w.get("a"))
+	if n := len(w.writes("a")) - writes; n != 1 { // that the request was answered
+		t.Errorf("the restart cost %d writes", n)
+	}
+	w.cloud.put("b", item{Size: 7, State: "ONLINE"})
+	w.createAs("b")
+	refused := w.awaitAs("b", "to be told whose it is", func(o *thing.Thing) bool { return is(o, "Failed", "True") })
+	if condition(refused, "Creating").Type != "" || condition(refused, "Updating").Type != "" {
+		t.Errorf("what was neither created nor updated has %s", conditions(refused))
 	}
 }

@@ -212,8 +212,8 @@ func statusMutants() []mutant {
 		},
 		{
 			what: "conditions that are False describe the past",
-			file: "external/internal/decide/report.go", old: "	default:\n		b.setFalse(kind, \"NotInProgress\", \"\")\n",
-			mutated:  "	case b.f.LastReport.State != \"\":\n		b.setFalse(kind, \"NotInProgress\", \"\")\n",
+			file: "external/internal/decide/report.go", old: "	case occurred:\n		b.setFalse(kind, \"NotInProgress\", \"\")\n",
+			mutated:  "	case occurred && b.f.LastReport.State != \"\":\n		b.setFalse(kind, \"NotInProgress\", \"\")\n",
 			scenario: "nats-bucket", invariants: []string{"I1", "I5"},
 		},
 		{

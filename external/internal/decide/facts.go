@@ -122,7 +122,13 @@ type Facts struct {
 	LastTry bool
 	// LastReport is what this process reported last.
 	LastReport LastReport
+	// Occurred is what has happened to the object before this report.
+	Occurred Occurred
 }
+
+// Occurred are the conditions whose time has come since the object exists, as far as its status and this process know. They
+// stay, as False; the others are not shown.
+type Occurred struct{ Creating, Updating, Failed bool }
 
 // LastReport is what this process last reported about a resource. Its zero value means that nothing was
 // reported yet.

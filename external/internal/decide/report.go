@@ -131,7 +131,7 @@ func isWarning(d Decision, f Facts) bool {
 // usualConditions is how many conditions an object has while all goes well; more cost another
 // allocation.
 func usualConditions(f Facts, unsettled bool) int {
-	n := 5 // Ready, Creating, Updating, Deleting, Failed
+	n := 5 // Ready and, once they occurred, Creating, Updating, Deleting, Failed
 	if f.Depends {
 		n++
 	}
@@ -206,21 +206,20 @@ func (f Facts) ReadyAfter(d Decision) (generation int64, known bool) {
 // progress sets the conditions for what is in progress. If the decision leaves one open, the last
 // report of this process stands.
 func (b *reportBuilder) progress() {
-	creating, updating := b.f.LastReport.Creating, b.f.LastReport.Updating
-	b.setProgress(api.ConditionCreating, b.d.Show.Creating, creating, ReasonCreating, "creating ")
-	b.setProgress(api.ConditionUpdating, b.d.Show.Updating, updating, ReasonUpdating, "updating ")
-	if b.f.Deleting || b.d.Show.Deleting == ShowTrue { // no object has a past in which it was deleted
-		b.setProgress(api.ConditionDeleting, b.d.Show.Deleting, b.f.Deleting, ReasonDeleting, "deleting ")
-	}
+	last, occurred := b.f.LastReport, b.f.Occurred
+	b.setProgress(api.ConditionCreating, b.d.Show.Creating, last.Creating, occurred.Creating, ReasonCreating, "creating ")
+	b.setProgress(api.ConditionUpdating, b.d.Show.Updating, last.Updating, occurred.Updating, ReasonUpdating, "updating ")
+	deleting := b.f.Deleting || b.d.Show.Deleting == ShowTrue // no object has a past in which it was deleted
+	b.setProgress(api.ConditionDeleting, b.d.Show.Deleting, b.f.Deleting, deleting, ReasonDeleting, "deleting ")
 }
 
-func (b *reportBuilder) setProgress(kind string, s Shown, before bool, was Reason, doing string) {
+func (b *reportBuilder) setProgress(kind string, s Shown, before, occurred bool, was Reason, doing string) {
 	switch {
 	case s == ShowTrue:
 		b.setTrue(kind, b.reason, b.message)
 	case s == ShowSame && before:
 		b.setTrue(kind, string(was), doing+b.t.Resource)
-	default:
+	case occurred:
 		b.setFalse(kind, "NotInProgress", "")
 	}
 }
@@ -233,7 +232,7 @@ func (b *reportBuilder) failed() {
 		b.setTrue(api.ConditionFailed, b.reason, b.message)
 	case b.d.Show.Failed == ShowSame && b.f.LastReport.Failed && !b.hasRecovered():
 		b.setTrue(api.ConditionFailed, b.t.FailedReason, b.t.Failed)
-	default:
+	case b.f.Occurred.Failed:
 		b.setFalse(api.ConditionFailed, "NoFailure", "")
 	}
 }
@@ -292,4 +291,18 @@ func Remember(r conditions.Report, d Decision, f Facts) Reported {
 		}
 	}
 	return s
+}
+
+// Add adds those of conditions that an object has.
+func (o *Occurred) Add(conditions []metav1.Condition) {
+	for _, c := range conditions {
+		switch c.Type {
+		case api.ConditionCreating:
+			o.Creating = true
+		case api.ConditionUpdating:
+			o.Updating = true
+		case api.ConditionFailed:
+			o.Failed = true
+		}
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -302,6 +304,10 @@ The other conditions are True while their name applies: ` + "`Reconciling`" + ` 
 	"`Creating`, `Updating`, `Deleting`, `Failed`, `Paused`" + ` and ` + "`PolicyInvalid`" + `. ` + "`DependenciesReady`" + ` is False while a
 dependency is not ready. Their reason is that of ` + "`Ready`" + ` in most cases. An event with this reason and
 message is recorded, and a line is logged, when the situation is new.
+
+` + "`Creating`, `Updating` and `Failed`" + ` tell the history as well: an object has none of them before it is first true, and
+keeps it as False afterwards. An object without ` + "`Failed`" + ` has never failed. A create or an update that ended within one
+pass leaves its condition, too.
 `
 
 const reasonsPreface = `
@@ -409,6 +415,36 @@ func kstatus(r conditions.Report, f Facts) string {
 		return "Current"
 	}
 	return "InProgress"
+}
+
+// TestOccurred: a condition is shown from its first occurrence on.
+func TestOccurred(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"nothing occurred":                 {of(), "+Ready"},
+		"it was created":                   {of(func(f *Facts) { f.Occurred.Creating = true }), "+Ready -Creating"},
+		"it was updated":                   {of(func(f *Facts) { f.Occurred.Updating = true }), "+Ready -Updating"},
+		"it failed":                        {of(func(f *Facts) { f.Occurred.Failed = true }), "+Ready -Failed"},
+		"it fails for the first time":      {of(failed(ActionObserve, ClassTransient)), "?Ready +Failed +Reconciling"},
+		"it is updated for the first time": {of(reportedBefore(LastReport{Updating: true}), phase(PhaseInProgress)), "-Ready +Updating +Reconciling"},
+		"it is being deleted":              {of(notObserved, func(f *Facts) { f.Deleting = true }), "?Ready +Deleting +Reconciling"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Next(test.facts)
+			r := Report(d, test.facts, words())
+			var got []string
+			for _, kind := range []string{"Ready", "Creating", "Updating", "Deleting", "Failed", "Reconciling", "Stalled"} {
+				if c := meta.FindStatusCondition(r.Conditions, kind); c != nil {
+					got = append(got, map[metav1.ConditionStatus]string{metav1.ConditionTrue: "+", metav1.ConditionFalse: "-", metav1.ConditionUnknown: "?"}[c.Status]+kind)
+				}
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("row %d (-want +got):\n%s", d.Row, diff)
+			}
+		})
+	}
 }
 
 // TestStatusTableIsWhole checks that the table has each row of Next, and at least forty

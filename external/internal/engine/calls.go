@@ -321,7 +321,7 @@ func (p *caller) create(ctx context.Context) {
 
 // update changes the resource.
 func (p *caller) update(ctx context.Context) {
-	p.facts.Did.Update = true
+	p.facts.Did.Update, p.track.occurred.Updating = true, true
 	wanted, hash := p.changes, p.changes.With(change.InPlace).Hash()
 	driver, r := &p.e.driver, p.request()
 	r.Have, r.Changes, r.Passwords = p.seen.Have, wanted, p.passwords

@@ -72,6 +72,7 @@ func (p *managed) gatherReport() {
 		f.SinceDelete = time.Since(p.obj.GetDeletionTimestamp().Time)
 	}
 	f.LastReport, f.ReadyFor = p.track.lastReport.LastReport, p.track.lastReport.ReadyFor
+	p.track.occurred.Add(p.obj.TrimtabStatus().Conditions) // also of an earlier process
 }
 
 func (p *managed) event(kind, reason, note string) { p.run.Event(kind, reason, note) }
@@ -87,6 +88,15 @@ func (p *managed) logPanic(crash *guard.PanicError) {
 func (p *managed) outdated(why error) error {
 	return loop.Outdated(fmt.Errorf("%s %s: %w", p.e.kind, p.obj.GetName(), why))
 }
+
+// wish is what a spec, and what it refers to, ask of a resource. The zero value means unknown.
+type wish struct {
+	generation int64
+	hash       string
+}
+
+// same reports whether w is known and equals now.
+func (w wish) same(now wish) bool { return w.hash != "" && w == now }
 
 // tracks are what this process remembers, by UID. The zero value is empty.
 type tracks struct {

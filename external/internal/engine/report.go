@@ -54,6 +54,7 @@ func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 		}
 	}
 	p.showAge()
+	p.facts.Occurred = p.track.occurred
 	r := decide.Report(d, p.facts, p.texts())
 	p.reason, p.message = r.Reason, r.Message
 	p.track.reported(r, d, p.facts)
@@ -137,6 +138,7 @@ func (p *reporter) keepReady(ready *metav1.Condition, cause error) {
 	if p.facts.Deleting {
 		return
 	}
+	p.facts.Occurred = p.track.occurred
 	r := decide.Report(p.failure(cause), p.facts, p.texts())
 	for i := range r.Conditions {
 		if r.Conditions[i].Type == api.ConditionReady {

@@ -96,3 +96,18 @@ func TestSinceDelete(t *testing.T) {
 		t.Errorf("deleting %t, %s ago, want an hour or more", p.facts.Deleting, p.facts.SinceDelete)
 	}
 }
+
+// TestCreatedBefore: a resource that is found as ours, and was not adopted, was created by a process that was killed before it
+// said so.
+func TestCreatedBefore(t *testing.T) {
+	for creation, want := range map[decide.Creation]bool{
+		decide.CreationNone: false, decide.CreationRefused: false, decide.CreationUnrecorded: false,
+		decide.CreationPossible: true, decide.CreationSettled: true, decide.CreationCalled: true,
+		decide.CreationSeen: false, // adopted, or reported before
+	} {
+		x := &track{creation: creation}
+		if x.saw(1, decide.SourceRead); x.occurred.Creating != want {
+			t.Errorf("%d: %+v", creation, x.occurred)
+		}
+	}
+}

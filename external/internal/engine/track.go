@@ -77,6 +77,8 @@ type track struct {
 	// reported Ready was looked up.
 	lastReport decide.Reported
 	recalled   bool
+	// occurred is what has happened to the object.
+	occurred decide.Occurred
 	// wish is what was wanted when the resource last matched the spec.
 	wish wish
 	// observed is when the resource was last observed; zero: not by this process.
@@ -206,7 +208,7 @@ func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 	*t = track{
 		met: r.Create, parsed: t.parsed, known: t.known, given: t.given, fresh: t.fresh, incarnation: r.Incarnation, updates: t.updates, futile: t.futile, refusal: t.refusal,
 		begun: t.begun, observed: t.observed, tried: t.tried, changing: t.changing, waiting: t.waiting, unready: t.unready, visited: t.visited,
-		lastReport: t.lastReport, recalled: t.recalled, wish: t.wish, login: t.login, outputs: t.outputs,
+		lastReport: t.lastReport, recalled: t.recalled, occurred: t.occurred, wish: t.wish, login: t.login, outputs: t.outputs,
 	}
 	switch r.Progress() {
 	case record.MarkerNone:
@@ -257,6 +259,7 @@ func (t *track) createBegins(now time.Time) {
 		t.creation = decide.CreationPossible
 	}
 	t.called, t.doubt, t.deleteAccepted, t.gone = now, now, false, false
+	t.occurred.Creating = true
 }
 
 // createAnswered notes the outcome of a create. Only an answer that can mean nothing else shows
@@ -318,6 +321,9 @@ func (t *track) withdraws(r record.Record) bool {
 
 // saw notes that the resource exists and is ours.
 func (t *track) saw(generation int64, from decide.Source) {
+	if t.creation >= decide.CreationPossible && t.creation < decide.CreationSeen { // by a process that was killed before it said so
+		t.occurred.Creating = true
+	}
 	t.creation = decide.CreationSeen
 	if !t.gone || from != decide.SourceRead {
 		return
@@ -481,16 +487,8 @@ func (t *track) poll(row decide.Row, most time.Duration) time.Duration {
 // reported notes what was reported of d.
 func (t *track) reported(r conditions.Report, d decide.Decision, f decide.Facts) {
 	t.lastReport = decide.Remember(r, d, f)
+	t.occurred.Add(r.Conditions)
 }
-
-// wish is what a spec, and what it refers to, ask of a resource. The zero value means unknown.
-type wish struct {
-	generation int64
-	hash       string
-}
-
-// same reports whether w is known and equals now.
-func (w wish) same(now wish) bool { return w.hash != "" && w == now }
 
 // rest ends a row of polls.
 func (t *track) rest() { t.polling, t.polls = 0, 0 }
