@@ -15,7 +15,7 @@ import (
 // IndexKeys returns the keys under which obj is found: the resource that it claims, by its
 // intended name and by the identity that the API assigned, as far as obj shows, and obj itself.
 func (e *Engine) IndexKeys(obj Object) []string {
-	keys, r := []string{objectClaim(string(obj.GetUID()))}, ownRecord(obj)
+	keys, r := []string{objectClaim(string(obj.GetUID()))}, e.indexed(obj)
 	if id := e.resourceID(obj, r); id != "" && !e.options.AssignedIDs {
 		keys = append(keys, resourceClaim(id))
 	}
@@ -24,6 +24,22 @@ func (e *Engine) IndexKeys(obj Object) []string {
 	}
 	return keys
 }
+
+// indexed is ownRecord with a cache: each event asks for the old and for the new object, most of which have the same record.
+func (e *Engine) indexed(obj Object) record.Record {
+	type key struct{ uid, value string }
+	k := key{string(obj.GetUID()), obj.GetAnnotations()[api.AnnotationExternal]}
+	if known, ok := e.records.Get(k); ok {
+		r, _ := known.(record.Record)
+		return r
+	}
+	r := ownRecord(obj)
+	e.records.Add(k, r)
+	return r
+}
+
+// indexedRecords is the size of the cache: many times the number of objects that are reconciled at a time, at most 1 MiB.
+const indexedRecords = 1000
 
 func resourceClaim(id string) string { return "resource/" + id }
 func objectClaim(uid string) string  { return "object/" + uid }

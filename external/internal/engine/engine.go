@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -39,6 +40,7 @@ type Engine struct {
 	verified  verifiedVersions
 	calls     *prometheus.CounterVec
 	waker     *trigger.Waker
+	records   *lru.Cache // by the annotation, for the index
 
 	dependencies []dependencyKind
 	// unlocked: what Prepare and Persist ask for is written without a check that nothing has changed
@@ -50,7 +52,7 @@ type Engine struct {
 
 // New returns the engine of a driver.
 func New(d Driver, o Options) *Engine {
-	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, noun: strings.ToLower(d.Kind), calls: newCallsTotal()}
+	e := &Engine{driver: d, options: o, self: rand.Text()[:8], kind: d.Kind, noun: strings.ToLower(d.Kind), calls: newCallsTotal(), records: lru.New(indexedRecords)}
 	left := newLeftBehind().WithLabelValues(e.kind)
 	e.abandoned.changed = func(by int) { left.Add(float64(by)) }
 	if e.clients.connector = o.Connector; o.Connector == nil {
