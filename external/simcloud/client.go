@@ -16,6 +16,8 @@ import (
 type Client struct {
 	// URL is where the cloud is, without a slash at its end.
 	URL string
+	// Login is that of [Options.Login]; empty if it needs none.
+	Login string
 	// HTTP is what to call it with. Nil means [http.DefaultClient].
 	HTTP *http.Client
 }
@@ -119,6 +121,9 @@ func (c *Client) call(ctx context.Context, method, path, token string, in, out a
 	}
 	if token != "" {
 		r.Header.Set("Idempotency-Key", token)
+	}
+	if c.Login != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Login)
 	}
 	h := c.HTTP
 	if h == nil {

@@ -25,6 +25,10 @@ type Options struct {
 	Quota int
 	// PageSize is how many items a list has. Zero means 100.
 	PageSize int
+	// Login is what callers have to send as bearer token; others get 401. Empty means that anybody may call.
+	Login string
+	// Keys: each item gets a key, which nothing shows but the answer to its create or, if that is an operation, the operation.
+	Keys bool
 }
 
 // Item is what the cloud keeps.
@@ -35,6 +39,8 @@ type Item struct {
 	// Properties are what users care about.
 	Properties map[string]string `json:"properties,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
+	// Key is that of [Options.Keys]. Only the answer to a create has it.
+	Key string `json:"key,omitempty"`
 }
 
 func (i Item) clone() Item {
@@ -50,6 +56,8 @@ type Operation struct {
 	Item string `json:"item,omitempty"`
 	// Failure is why it failed; empty if it did not.
 	Failure string `json:"failure,omitempty"`
+	// Key is that of the item that it has created; see [Options.Keys].
+	Key string `json:"key,omitempty"`
 }
 
 // Request is a call that the cloud got.
@@ -96,8 +104,9 @@ type version struct {
 type operation struct {
 	Operation
 
-	due time.Time
-	do  func() string // returns why it fails
+	due     time.Time
+	do      func() string // returns why it fails
+	creates bool
 }
 
 // New returns a cloud without items.
@@ -148,6 +157,9 @@ func (c *Cloud) work() {
 	}) {
 		if o := c.operations[id]; !o.Done && !time.Now().Before(o.due) {
 			o.Done, o.Failure = true, o.do()
+			if o.creates && o.Failure == "" {
+				o.Key = c.keyOf(o.Item)
+			}
 		}
 	}
 }
@@ -222,19 +234,36 @@ func (c *Cloud) create(in Item, token string) reply {
 	if c.tokens[token] = in.ID; token == "" {
 		delete(c.tokens, token)
 	}
-	return c.change(in.ID, func() (int, string) {
+	in.Key = ""
+	r := c.change(in.ID, func() (int, string) {
 		if _, taken := c.items[in.ID]; taken {
 			return http.StatusConflict, "there is an item of that name"
 		}
 		c.set(in.ID, &in)
 		return http.StatusCreated, ""
 	})
+	switch made := r.body.(type) {
+	case Item:
+		made.Key = c.keyOf(made.ID)
+		r.body = made
+	case Operation:
+		c.operations[made.ID].creates = true
+	}
+	return r
 }
 
-// created is the answer to a create that was done before.
+// keyOf is the key of an item; see [Options.Keys].
+func (c *Cloud) keyOf(id string) string {
+	if !c.options.Keys {
+		return ""
+	}
+	return "key-of-" + id
+}
+
+// created is the answer to a create that was done before: its operation, or the item without its key.
 func (c *Cloud) created(id string) reply {
 	for _, o := range c.operations {
-		if o.Item == id && !o.Done {
+		if o.Item == id && o.creates && (!o.Done || c.options.Keys) {
 			return reply{code: http.StatusAccepted, body: o.Operation}
 		}
 	}

@@ -116,7 +116,7 @@ func Start(t testing.TB, o Options) *Process {
 	return &Process{URL: url, t: t}
 }
 
-// Client returns a client of the cloud.
+// Client returns a client of the cloud, without a login.
 func (p *Process) Client() *Client { return &Client{URL: p.URL} }
 
 // Inject is [Cloud.Inject].

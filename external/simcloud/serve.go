@@ -65,6 +65,8 @@ func (c *Cloud) take(r *http.Request, in Item) (f Fault, said reply, entry int) 
 	c.work()
 	f = c.fault(r.Method, r.URL.Path)
 	switch {
+	case c.options.Login != "" && r.Header.Get("Authorization") != "Bearer "+c.options.Login:
+		f, said = Fault{}, refusal(http.StatusUnauthorized, "wrong login")
 	case f.Hang:
 	case f.Status != 0:
 		said = refusal(f.Status, "injected")

@@ -104,6 +104,27 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// TestKeys: a key is shown once, and only to who is logged in.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cloud, c := serve(t, simcloud.Options{Login: "sesame", Keys: true, Tokens: true})
+	if _, err := c.Create(ctx, simcloud.Item{Name: "a"}, "k"); code(err) != http.StatusUnauthorized || len(cloud.Items()) > 0 {
+		t.Errorf("without a login: %v", err)
+	}
+	c.Login = "sesame"
+	made, err := c.Create(ctx, simcloud.Item{Name: "a", Key: "mine"}, "k")
+	if err != nil || made.Item.Key != "key-of-a" {
+		t.Errorf("created: %+v, %v", made, err)
+	}
+	if again, err := c.Create(ctx, simcloud.Item{Name: "a"}, "k"); err != nil || again.Item.ID != "a" || again.Item.Key != "" {
+		t.Errorf("created again: %+v, %v", again, err)
+	}
+	if i, err := c.Get(ctx, "a"); err != nil || i.Key != "" {
+		t.Errorf("read: %+v, %v", i, err)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -204,6 +225,24 @@ func TestTime(t *testing.T) {
 			}
 			if failed, err := c.Operation(ctx, e.Operation); err != nil || !failed.Done || failed.Failure == "" {
 				t.Errorf("an update of what is gone: %+v, %v", failed, err)
+			}
+		})
+	})
+	t.Run("the key of an operation", func(t *testing.T) {
+		inBubble(t, simcloud.Options{Takes: time.Minute, Keys: true, Tokens: true}, func(ctx context.Context, _ *simcloud.Cloud, c *simcloud.Client) {
+			a, _ := c.Create(ctx, simcloud.Item{Name: "a"}, "k")
+			if o, err := c.Operation(ctx, a.Operation); err != nil || o.Key != "" {
+				t.Errorf("at once: %+v, %v", o, err)
+			}
+			<-time.After(time.Minute)
+			again, _ := c.Create(ctx, simcloud.Item{Name: "a"}, "k")
+			if o, err := c.Operation(ctx, again.Operation); err != nil || again.Operation != a.Operation || o.Key != "key-of-a" {
+				t.Errorf("by the operation of the same token: %+v, %v", o, err)
+			}
+			u, _ := c.Update(ctx, "a", nil)
+			<-time.After(time.Minute)
+			if o, err := c.Operation(ctx, u.Operation); err != nil || !o.Done || o.Key != "" {
+				t.Errorf("by an update: %+v, %v", o, err)
 			}
 		})
 	})

@@ -58,7 +58,7 @@ type Scenario struct {
 	// quote the first of them as the password of a URL, as many client libraries do.
 	Secrets []string
 	// Foreign lists fields that others own and that are not compared, such as "status.lastSeen" or
-	// "metadata.annotations.example.com/at".
+	// "metadata.annotations.example.com/at". "status.conditions.[Failed=False]" is a condition in one state.
 	Foreign []string
 }
 

@@ -36,7 +36,7 @@ type Simulation[E any] struct {
 	// Manager are the options of the operator's manager.
 	Manager manager.Options
 	// Ignored are fields whose values depend on what happened before: the record of package
-	// external, which contains times, and the number of known creations.
+	// external, which contains times, the number of known creations, and conditions that tell the past.
 	Ignored []string
 	// SetUp sets up one process of the operator.
 	SetUp func(mgr manager.Manager, env E) error
@@ -54,7 +54,10 @@ func Simulated[E any](options func(env E) operator.Options, flags ...string) Sim
 	s := Simulation[E]{
 		CRDs: o.CRDs, AddToScheme: o.AddToScheme,
 		Justified: []string{"patch events.events.k8s.io", "update records.trimtab.dev"},
-		Ignored:   []string{"metadata.annotations." + api.AnnotationExternal, "status.external.incarnation"},
+		Ignored: []string{
+			"metadata.annotations." + api.AnnotationExternal, "status.external.incarnation",
+			"status.conditions.[Creating=False]", "status.conditions.[Updating=False]", "status.conditions.[Failed=False]",
+		},
 	}
 	e, err := operator.Embed(o, flags...)
 	if err != nil {

@@ -417,7 +417,7 @@ func TestOperator(t *testing.T) {
 			r.apply(obj)
 			got := until(r, obj, "Succeeded")
 			r.wantMessage(got, api.ConditionReady, "True ")
-			r.wantMessage(got, api.ConditionFailed, "False ")
+			r.wantMessage(got, api.ConditionFailed, "none")
 		}
 		for _, obj := range []*v1alpha1.Stream{copied, closed, origin} {
 			r.remove(obj)

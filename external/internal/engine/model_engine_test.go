@@ -639,7 +639,7 @@ func (p *modelPass) adopt() bool {
 	if p.w.v.node {
 		return false
 	}
-	p.t.adopted(r.Create, r.Incarnation, p.w.clock())
+	p.t.adopted(r, p.w.clock())
 	p.f.Seen = decide.Seen{}
 	return true
 }

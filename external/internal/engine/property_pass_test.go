@@ -356,7 +356,7 @@ func (p *commonsPass) adopt(t *deed) {
 		adopted = record.AdoptedFrom(t.mark)
 	}
 	p.rec, p.inherited = p.write(p.id, max(1, p.rec.Incarnation), adopted, w.clock()), record.Record{}
-	p.t.adopted(p.rec.Create, p.rec.Incarnation, w.clock())
+	p.t.adopted(p.rec, w.clock())
 	if !p.f.CanMark || p.f.Seen.Owner == decide.OwnerUs {
 		t.owner = p.h // otherwise it is when it is marked
 	}

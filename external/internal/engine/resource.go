@@ -356,7 +356,7 @@ func (p *resource) adoptFound(ctx context.Context) error {
 	if err := p.rewrite(ctx, r); err != nil {
 		return fmt.Errorf("record the id %q of the resource that was found: %w", found.ID, err)
 	}
-	p.track.adopted(r.Create, r.Incarnation, time.Now())
+	p.track.adopted(r, time.Now())
 	p.facts.Seen = decide.Seen{}
 	return nil
 }
@@ -393,7 +393,7 @@ func (p *resource) adopt(ctx context.Context) error {
 		return fmt.Errorf("record that the resource is ours: %w", err)
 	}
 	p.record, p.inherited = r, nil
-	p.track.adopted(r.Create, r.Incarnation, time.Now())
+	p.track.adopted(r, time.Now())
 	p.facts.Seen = decide.Seen{}
 	if !made {
 		p.event("Normal", "Adopted", "adopted "+p.what())

@@ -219,6 +219,7 @@ func (t *track) meet(r record.Record, now time.Time, settled time.Duration) {
 		}
 	case record.MarkerDone:
 		t.creation, t.called = decide.CreationSeen, r.Done
+		t.occurred.Creating = t.occurred.Creating || r.Adopted == ""
 		if r.Done.After(now) { // another machine's clock
 			t.called = now
 		}
@@ -341,10 +342,11 @@ func (t *track) sawNothing() {
 	}
 }
 
-// adopted notes that a resource was adopted by the record with m. Its age is unknown; it may have
+// adopted notes that a resource was adopted by the record r. Its age is unknown; it may have
 // been created a moment ago, so that a stale read may still miss it.
-func (t *track) adopted(m record.Marker, incarnation int64, now time.Time) {
-	t.wroteMarker(m, incarnation)
+func (t *track) adopted(r record.Record, now time.Time) {
+	t.wroteMarker(r.Create, r.Incarnation)
+	t.occurred.Creating = t.occurred.Creating || r.Adopted == "" // otherwise it was ours before
 	t.creation, t.called, t.deleteAccepted = decide.CreationSeen, now, false
 }
 

@@ -24,7 +24,8 @@ type Object struct {
 // Options says what else to leave out. The zero value leaves nothing else out.
 type Options struct {
 	// Foreign are fields that others own: "status.lastSeen",
-	// "metadata.annotations.example.com/at". A list on the way means each of its elements.
+	// "metadata.annotations.example.com/at". A list on the way means each of its elements; "status.conditions.[Failed=False]"
+	// is a condition in one state.
 	Foreign []string
 	// Masked are fields that are left out of one object each; see [Mask].
 	Masked []history.Field

@@ -260,6 +260,8 @@ func TestEqual(t *testing.T) {
 		"foreign annotation": {"keys have dots", of(uid1, "q-7"), edited("example.com/at: noon", "example.com/at: night"), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
 		"foreign alone":      {"the map that it made goes with it", edited("example.com/at: noon", "example.com/at: noon"), edited("  annotations:\n    fault.kubesim/touched: \"5\"\n    example.com/at: noon\n", ""), state.Options{Foreign: []string{"metadata.annotations.example.com/at"}}, true},
 		"foreign in a list":  {"the path means each element", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.conditions.reason"}}, true},
+		"foreign if False":   {"what a condition says of the past", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.conditions.[Synced=True]"}}, true},
+		"foreign, not False": {"another status counts", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.conditions.[Synced=False]"}}, false},
 		"foreign elsewhere":  {"a path is whole", of(uid1, "q-7"), edited("reason: Fine", "reason: Good"), state.Options{Foreign: []string{"status.reason", "conditions.reason"}}, false},
 		"behind":             {"an observed generation that is behind counts", of(uid1, "q-7"), edited("observedGeneration: 3\n", "observedGeneration: 2\n"), state.Options{}, false},
 		"generation":         {"how often the spec was written does not", of(uid1, "q-7"), edited("generation: 3\n", "generation: 3 \n"), state.Options{}, true},

@@ -171,6 +171,9 @@ func (p *printer) elements(indent int, list []any, rules []string, lists *Lists)
 		if len(rules) > 0 {
 			inner, drop = below(rules, "["+strconv.Itoa(i)+"]")
 			inner = append(inner, rules...) // a path without a number means each element
+			if c, ok := v.(map[string]any); ok && !drop {
+				_, drop = below(rules, fmt.Sprintf("[%v=%v]", c["type"], c["status"]))
+			}
 		}
 		if drop {
 			p.keep(rules, "["+strconv.Itoa(i)+"]", v)
