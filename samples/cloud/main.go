@@ -25,6 +25,8 @@ type (
 // instances is the driver of the kind Instance.
 type instances struct{}
 
+func (instances) ExternalName(i instance) (string, error) { return i.Name, nil }
+
 func (instances) Connection(i instance) external.Connection {
 	return external.Connection{To: &i.Spec.Connection, Once: []string{"key"}}
 }
@@ -43,7 +45,7 @@ func (instances) Compare(r external.CompareRequest[instance, item]) external.Cha
 func properties(i instance) map[string]string { return map[string]string{"size": i.Spec.Size} }
 
 func (instances) Create(ctx context.Context, r external.CreateRequest[instance, client]) (external.CreateResponse[item], error) {
-	c, err := r.Client.Create(ctx, item{Name: r.Object.Name, Properties: properties(r.Object), Tags: r.Mark.On(nil)}, r.Token)
+	c, err := r.Client.Create(ctx, item{Name: r.ID, Properties: properties(r.Object), Tags: r.Mark.On(nil)}, r.Token)
 	return external.CreateResponse[item]{Operation: external.Operation{ID: c.Operation}}, err
 }
 
