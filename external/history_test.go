@@ -114,6 +114,11 @@ func TestOccurredConditions(t *testing.T) {
 	if n := len(w.writes("a")) - writes; n != 1 { // that the request was answered
 		t.Errorf("the restart cost %d writes", n)
 	}
+	other := newOperatorTest(t, things{})
+	other.create(func(o *thing.Thing) { o.Spec.Tier = "hdd" })
+	other.ready()
+	other.patch(`{"spec":{"tier":"ssd"}}`)
+	want("created anew,", "Creating=False DependenciesReady=True Ready=True Updating=False", other.ready())
 	w.cloud.put("b", item{Size: 7, State: "ONLINE"})
 	w.createAs("b")
 	refused := w.awaitAs("b", "to be told whose it is", func(o *thing.Thing) bool { return is(o, "Failed", "True") })

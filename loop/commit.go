@@ -112,6 +112,7 @@ const reasonWriteRefused = "WriteRefused"
 // conditions that the author set come to.
 func (p *pass[T]) report(v verdict) conditions.Report {
 	if p.reported == nil {
+		p.keepHistory(v)
 		state := v.stateBeside(&p.conditions)
 		if p.stateSet {
 			state = p.state
@@ -119,6 +120,19 @@ func (p *pass[T]) report(v verdict) conditions.Report {
 		return v.report(&p.conditions, stateOf(p.run.Obj, state))
 	}
 	return report.Normalize(*p.reported)
+}
+
+// keepHistory keeps, as False, that the object was created or updated if the pass failed before its author could say so.
+func (p *pass[T]) keepHistory(v verdict) {
+	s, ok := reporting(p.base)
+	if !ok || !v.failed {
+		return
+	}
+	for _, kind := range []string{api.ConditionCreating, api.ConditionUpdating} {
+		if meta.FindStatusCondition(s.Conditions, kind) != nil && p.conditions.Get(kind) == nil {
+			p.conditions.False(kind, "NotInProgress", "")
+		}
+	}
 }
 
 // commitStatus completes the common status of the object and writes the status if it differs from

@@ -339,10 +339,13 @@ func TestMetadataThatCannotBeWritten(t *testing.T) {
 			t.Parallel()
 			var refused atomic.Bool
 			refused.Store(true)
-			a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Done() })
+			a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+				r.Conditions().False("Updating", "NotInProgress", "") // it was updated once
+				return loop.Done()
+			})
 			w := newControllerTest(t, cleaner{author: a}, options{}, refusing(code, refused.Load))
 			w.create("a")
-			says := func(state string) {
+			says := func(state string) *probe.Probe {
 				t.Helper()
 				got := w.await("a", "a status that says what is refused", func(p *probe.Probe) bool {
 					return p.Status.State == state && strings.Contains(p.Status.Message, "label team is missing")
@@ -351,13 +354,16 @@ func TestMetadataThatCannotBeWritten(t *testing.T) {
 				if ready(got) || failed == nil || failed.Reason != "WriteRefused" || condition(got, "Reconciling") == nil {
 					t.Errorf("status %+v", got.Status)
 				}
+				return got
 			}
 			says("Failed")
 			refused.Store(false)
 			w.await("a", "Ready", ready)
 			refused.Store(true)
 			w.delete()
-			says("Terminating")
+			if c := condition(says("Terminating"), "Updating"); c == nil || c.Status != metav1.ConditionFalse {
+				t.Errorf("that it was updated once is lost: %+v", c)
+			}
 			before := a.count("cleanup")
 			<-time.After(time.Second)
 			if n := a.count("cleanup") - before; n > 2 {

@@ -63,10 +63,13 @@ func (c *Cloud) take(r *http.Request, in Item) (f Fault, said reply, entry int) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.work()
-	f = c.fault(r.Method, r.URL.Path)
+	stranger := c.options.Login != "" && r.Header.Get("Authorization") != "Bearer "+c.options.Login
+	if !stranger {
+		f = c.fault(r.Method, r.URL.Path)
+	}
 	switch {
-	case c.options.Login != "" && r.Header.Get("Authorization") != "Bearer "+c.options.Login:
-		f, said = Fault{}, refusal(http.StatusUnauthorized, "wrong login")
+	case stranger:
+		said = refusal(http.StatusUnauthorized, "wrong login")
 	case f.Hang:
 	case f.Status != 0:
 		said = refusal(f.Status, "injected")

@@ -1,5 +1,5 @@
 // Command cloud is an operator for an API that makes everything hard: it assigns the ids, works for a while on each change,
-// shows the key of an instance once, and wants a login that is in a Secret.
+// shows the key of an instance only in the operation that creates it, and wants a login that is in a Secret.
 package main
 
 import (

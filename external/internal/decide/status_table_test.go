@@ -306,8 +306,8 @@ dependency is not ready. Their reason is that of ` + "`Ready`" + ` in most cases
 message is recorded, and a line is logged, when the situation is new.
 
 ` + "`Creating`, `Updating` and `Failed`" + ` tell the history as well: an object has none of them before it is first true, and
-keeps it as False afterwards. An object without ` + "`Failed`" + ` has never failed. A create or an update that ended within one
-pass leaves its condition, too.
+keeps it as False afterwards. An object without ` + "`Failed`" + ` has no failure on record. A create or an update that ended within
+one pass leaves its condition, too. Do not wait for ` + "`Failed=False`" + `, which may never come; wait for ` + "`Ready`" + `.
 `
 
 const reasonsPreface = `

@@ -358,6 +358,7 @@ func (p *caller) update(ctx context.Context) {
 // remove deletes the resource.
 func (p *caller) remove(ctx context.Context) {
 	p.facts.Did.Delete = true
+	p.track.occurred.Updating = p.track.occurred.Updating || !p.facts.Deleting // it is recreated
 	wanted := p.changes
 	driver, r := &p.e.driver, p.request()
 	given := p.expect(record.CallDelete)

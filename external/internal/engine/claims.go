@@ -29,6 +29,9 @@ func (e *Engine) IndexKeys(obj Object) []string {
 func (e *Engine) indexed(obj Object) record.Record {
 	type key struct{ uid, value string }
 	k := key{string(obj.GetUID()), obj.GetAnnotations()[api.AnnotationExternal]}
+	if len(k.value) > record.Longest {
+		return record.Record{}
+	}
 	if known, ok := e.records.Get(k); ok {
 		r, _ := known.(record.Record)
 		return r
@@ -38,7 +41,7 @@ func (e *Engine) indexed(obj Object) record.Record {
 	return r
 }
 
-// indexedRecords is the size of the cache: many times the number of objects that are reconciled at a time, at most 1 MiB.
+// indexedRecords is the size of the cache: many times the number of objects that are reconciled at a time. It takes about 1 MiB.
 const indexedRecords = 1000
 
 func resourceClaim(id string) string { return "resource/" + id }

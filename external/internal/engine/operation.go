@@ -251,9 +251,9 @@ func (p *caller) ended(op record.Operation, why *classification) {
 	p.track.followed.ended, p.track.followed.failure = op, why
 	switch op.Call {
 	case record.CallCreate:
-		p.facts.Did.Create = true
+		p.facts.Did.Create, p.track.occurred.Creating = true, true
 	case record.CallUpdate:
-		p.facts.Did.Update = true
+		p.facts.Did.Update, p.track.occurred.Updating = true, true
 	case record.CallDelete:
 		p.facts.Did.Delete = true
 	}

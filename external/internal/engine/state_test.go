@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/external/internal/record"
 )
 
 // TestMemorize: only what the API returned of a usable resource that carries our mark is
@@ -108,6 +109,18 @@ func TestCreatedBefore(t *testing.T) {
 		x := &track{creation: creation}
 		if x.saw(1, decide.SourceRead); x.occurred.Creating != want {
 			t.Errorf("%d: %+v", creation, x.occurred)
+		}
+	}
+}
+
+// TestOperationOccurred: an operation that an earlier process began, and that has ended, has happened.
+func TestOperationOccurred(t *testing.T) {
+	for call, want := range map[record.Call]decide.Occurred{
+		record.CallCreate: {Creating: true}, record.CallUpdate: {Updating: true}, record.CallDelete: {},
+	} {
+		p := visit()
+		if p.ended(record.Operation{ID: "op-1", Call: call}, nil); p.track.occurred != want {
+			t.Errorf("%s: %+v", call, p.track.occurred)
 		}
 	}
 }

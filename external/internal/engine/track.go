@@ -346,7 +346,7 @@ func (t *track) sawNothing() {
 // been created a moment ago, so that a stale read may still miss it.
 func (t *track) adopted(r record.Record, now time.Time) {
 	t.wroteMarker(r.Create, r.Incarnation)
-	t.occurred.Creating = t.occurred.Creating || r.Adopted == "" // otherwise it was ours before
+	t.occurred.Creating = t.occurred.Creating || r.Adopted == "" // by a process that was killed before it said so
 	t.creation, t.called, t.deleteAccepted = decide.CreationSeen, now, false
 }
 

@@ -124,11 +124,11 @@ func AdoptedFrom(found map[string]string) string {
 	return AdoptedUnmarked
 }
 
-// longestRecord bounds the annotation; ids are the only parts that can grow.
-const longestRecord = 8192
+// Longest bounds the annotation; ids are the only parts that can grow.
+const Longest = 8192
 
 // LongestID bounds the identity in it, and that of an operation, which some APIs call by a signed URL.
-const LongestID = longestRecord / 4
+const LongestID = Longest / 4
 
 // Exists reports whether a create was ever prepared.
 func (r Record) Exists() bool { return r.Incarnation > 0 }
@@ -193,8 +193,8 @@ func Parse(value string) (Record, error) {
 
 // decode reads what Encode wrote. Any other value is read again, to say what is wrong with it.
 func decode(value string) (Record, error) {
-	if len(value) > longestRecord {
-		return Record{}, fmt.Errorf("it is longer than %d bytes", longestRecord)
+	if len(value) > Longest {
+		return Record{}, fmt.Errorf("it is longer than %d bytes", Longest)
 	}
 	var r Record
 	written := []byte(value)

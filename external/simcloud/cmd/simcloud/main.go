@@ -23,7 +23,7 @@ func main() {
 	flag.DurationVar(&o.Takes, "takes", 0, "changes are operations that take this long")
 	flag.DurationVar(&o.Lag, "lag", 0, "reads may miss changes for this long")
 	flag.StringVar(&o.Login, "login", "", "the bearer token that callers have to send; empty means none")
-	flag.BoolVar(&o.Keys, "keys", false, "each item gets a key, which only the answer to its create shows")
+	flag.BoolVar(&o.Keys, "keys", false, "each item gets a key, which only the answer to its create shows, or its operation")
 	flag.IntVar(&o.Quota, "quota", 0, "calls in a second; 0 means any number")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -34,7 +34,7 @@ type InstanceSpec struct {
 	Size string `json:"size"`
 	// Login is the token to log in to the cloud with.
 	Login api.SecretKeyReference `json:"login"`
-	// Connection is the Secret that gets the id and the key of the instance. The cloud shows the key once.
+	// Connection is the Secret that gets the id and the key of the instance.
 	Connection api.SecretReference `json:"connection"`
 }
 
