@@ -118,7 +118,7 @@ func TestOccurredConditions(t *testing.T) {
 	other.create(func(o *thing.Thing) { o.Spec.Tier = "hdd" })
 	other.ready()
 	other.patch(`{"spec":{"tier":"ssd"}}`)
-	want("created anew,", "Creating=False DependenciesReady=True Ready=True Updating=False", other.ready())
+	want("recreated,", "Creating=False DependenciesReady=True Ready=True Updating=False", other.ready())
 	w.cloud.put("b", item{Size: 7, State: "ONLINE"})
 	w.createAs("b")
 	refused := w.awaitAs("b", "to be told whose it is", func(o *thing.Thing) bool { return is(o, "Failed", "True") })

@@ -1,6 +1,6 @@
 // Package simcloud is an external API for tests of operators: a small cloud that keeps items, by HTTP, and that can be as
 // slow, forgetful, overloaded and unreliable as real ones. It has names that the caller chooses or ids that it assigns,
-// tags, idempotency tokens, operations, keys that are shown once, a login, reads that lag behind writes, pages and quotas;
+// tags, idempotency tokens, operations, keys that only creates show, a login, reads that lag behind writes, pages and quotas;
 // faults can be injected, and it keeps a log of the calls.
 //
 // Create a [Cloud] with [New] and serve it with net/http/httptest, or run it in a process of its own with [Start], which

@@ -29,8 +29,8 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "observedGeneration is that of a newer copy of the object",
-			file: "external/internal/engine/report.go", old: "	r := decide.Report(d, p.facts, p.texts())\n",
-			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(Object); ok && p.run.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	r := decide.Report(d, p.facts, p.texts())\n",
+			file: "external/internal/engine/report.go", old: "	r := p.compose(d)\n",
+			mutated:  "	if fresh, ok := p.obj.DeepCopyObject().(Object); ok && p.run.Client().Get(ctx, client.ObjectKeyFromObject(p.obj), fresh) == nil {\n		p.facts.Generation = fresh.GetGeneration()\n	}\n	r := p.compose(d)\n",
 			scenario: "nats-bucket", invariants: []string{"I7", "I8"}, token: "race@5(2)",
 		},
 		{

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/spread"
@@ -54,12 +55,17 @@ func (p *reporter) report(ctx context.Context, d decide.Decision) error {
 		}
 	}
 	p.showAge()
-	p.facts.Occurred = p.track.occurred
-	r := decide.Report(d, p.facts, p.texts())
+	r := p.compose(d)
 	p.reason, p.message = r.Reason, r.Message
 	p.track.reported(r, d, p.facts)
 	p.run.Report(r)
 	return nil
+}
+
+// compose returns what is to be reported of d.
+func (p *reporter) compose(d decide.Decision) conditions.Report {
+	p.facts.Occurred = p.track.occurred
+	return decide.Report(d, p.facts, p.texts())
 }
 
 // showAge shows in status from when what it says of the resource is, if this pass could not observe it.
@@ -138,8 +144,7 @@ func (p *reporter) keepReady(ready *metav1.Condition, cause error) {
 	if p.facts.Deleting {
 		return
 	}
-	p.facts.Occurred = p.track.occurred
-	r := decide.Report(p.failure(cause), p.facts, p.texts())
+	r := p.compose(p.failure(cause))
 	for i := range r.Conditions {
 		if r.Conditions[i].Type == api.ConditionReady {
 			r.Conditions[i] = *ready
