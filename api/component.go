@@ -26,9 +26,14 @@ type ComponentStatus struct {
 	// +optional
 	Wave *ComponentWave `json:"wave,omitempty"`
 
-	// Revision grows by one each time the rendered manifests change.
+	// Revision grows by one each time the spec, something that it refers to, or the version of the renderer
+	// changes. It is 1 until the component is ready for the first time.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
+
+	// RevisionDigest identifies the spec, what it refers to, and the version of the renderer.
+	// +optional
+	RevisionDigest string `json:"revisionDigest,omitempty"`
 
 	// ProcessingDigest identifies the manifests that are being applied or were applied last,
 	// and the generation of the component that they were rendered from.

@@ -3,13 +3,10 @@ package component
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
 )
@@ -24,7 +21,9 @@ type passing struct {
 	target    client.Client // nil where there is none
 	component client.Object
 	placement client.ObjectKey
-	look      engine.Look // nil outside a renderer
+	revision  int64        // 0 as long as it is not known
+	digest    string       // of what the revision is rendered from
+	looks     engine.Looks // nil outside a renderer
 	scheme    *runtime.Scheme
 	// asked reports whether somebody used the client of the target.
 	asked atomic.Bool
@@ -32,7 +31,7 @@ type passing struct {
 
 // with returns the same for another copy of the component.
 func (p *passing) with(component client.Object) *passing {
-	return &passing{name: p.name, local: p.local, target: p.target, component: component, placement: p.placement}
+	return &passing{name: p.name, local: p.local, target: p.target, component: component, placement: p.placement, revision: p.revision, digest: p.digest}
 }
 
 func (p *passing) into(ctx context.Context) context.Context {
@@ -40,9 +39,9 @@ func (p *passing) into(ctx context.Context) context.Context {
 }
 
 var (
-	errNoLookup = errors.New("component: the context is not that of a renderer or a generator")
-	errNoPass   = errors.New("component: the context is not that of a generator or a hook")
-	errNoTarget = errors.New("component: there is no client for the dependents in a post-read hook")
+	errNoPass     = errors.New("component: the context is not that of a generator or a hook")
+	errNoRevision = errors.New("component: the revision of the component is not known in a post-read hook, and while it is deleted")
+	errNoTarget   = errors.New("component: there is no client for the dependents in a post-read hook")
 )
 
 func passingOf(ctx context.Context) (*passing, error) {
@@ -66,39 +65,6 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 	}
 	p.asked.Store(true)
 	return p.target, nil
-}
-
-// Lookup reads the object with this key into obj, from the cluster of the dependents and as the user who applies
-// them. It works in the context of a [Renderer] or [Generator]. Anywhere else it returns an error. If the object
-// does not exist, the error is that of the API server (NotFound).
-//
-// Lookups are tracked: when the object is created, changed or deleted, the renderer is called again. This takes
-// one watch of metadata for each object, so look up a few objects rather than all of a kind. The user needs the
-// permissions get, list and watch for the object. For the operator itself, add them to Needs of [Options.Loop].
-func Lookup(ctx context.Context, key client.ObjectKey, obj client.Object) error {
-	p, err := passingOf(ctx)
-	switch {
-	case err != nil:
-		return err
-	case p.look == nil:
-		return errNoLookup
-	}
-	kind, err := apiutil.GVKForObject(obj, p.scheme)
-	if err != nil {
-		return fmt.Errorf("look up %s: %w", key, err)
-	}
-	live, err := p.look(ctx, kind, key)
-	if err != nil {
-		return err
-	}
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		live.DeepCopyInto(u)
-		return nil
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, obj); err != nil {
-		return fmt.Errorf("look up %s %s: %w", kind.Kind, key, err)
-	}
-	return nil
 }
 
 // LocalClientFromContext returns the client of the manager. A renderer that asks for it is called in every
@@ -147,4 +113,32 @@ func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return p.placement.Namespace, nil
+}
+
+// ComponentRevisionFromContext returns which revision of the component is rendered, as in status.revision. It is 1 until
+// the component is ready for the first time, and then grows by one with each change of the spec, of something that the
+// component refers to, or of the version of the renderer; see [Versioned]. It works in the context of a [Renderer] or
+// [Generator], and in hooks after the post-read hooks of a component that is not being deleted.
+func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
+	p, err := passingOf(ctx)
+	if err == nil && p.revision == 0 {
+		err = errNoRevision
+	}
+	if err != nil {
+		return 0, err
+	}
+	return p.revision, nil
+}
+
+// ComponentDigestFromContext returns what identifies the revision: two revisions with the same digest are rendered from
+// the same. It works where [ComponentRevisionFromContext] does.
+func ComponentDigestFromContext(ctx context.Context) (string, error) {
+	if _, err := ComponentRevisionFromContext(ctx); err != nil {
+		return "", err
+	}
+	p, err := passingOf(ctx)
+	if err != nil {
+		return "", err
+	}
+	return p.digest, nil
 }

@@ -269,11 +269,21 @@ type progress struct {
 	Generation int64
 	// Since is when the work began; zero means that there is none.
 	Since time.Time
-	// Revision counts the manifests.
-	Revision int64
 	// Wave is the wave that is not ready, since WaveSince. Nil means that there is none.
 	Wave      *int16
 	WaveSince time.Time
+}
+
+// revise returns the revision of a component whose spec and what else it is rendered from are identified by digest.
+// What replaces a revision that was never ready is the first one, too.
+func revise(s *Status, digest string) (revision int64) {
+	switch {
+	case s.Revision == 0 || s.LastAppliedAt == nil:
+		return 1
+	case s.RevisionDigest != "" && s.RevisionDigest != digest:
+		return s.Revision + 1
+	}
+	return s.Revision
 }
 
 // advance returns the progress after a pass that wants the manifests digest and in which a wave was not ready, and whether all dependents
@@ -282,9 +292,6 @@ type progress struct {
 func advance(p progress, digest string, generation int64, wave *int16, ready bool, now time.Time) (after progress, applied bool) {
 	changed := digest != "" && (digest != p.Digest || generation != p.Generation)
 	if changed {
-		if digest != p.Digest {
-			p.Revision++
-		}
 		p.Digest, p.Generation = digest, generation
 	}
 	if wave == nil || p.Wave == nil || *wave != *p.Wave || changed {

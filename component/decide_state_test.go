@@ -161,7 +161,7 @@ func TestConcludeDeletion(t *testing.T) {
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	later := start.Add(time.Minute)
-	under := progress{Digest: "a", Generation: 1, Since: start, Revision: 1}
+	under := progress{Digest: "a", Generation: 1, Since: start}
 	tests := map[string]struct {
 		why        string
 		have       progress
@@ -171,15 +171,15 @@ func TestAdvance(t *testing.T) {
 		want       progress
 		applied    bool
 	}{
-		"first":               {"there is work now", progress{}, "a", 1, false, progress{Digest: "a", Generation: 1, Since: later, Revision: 1}, false},
+		"first":               {"there is work now", progress{}, "a", 1, false, progress{Digest: "a", Generation: 1, Since: later}, false},
 		"the same":            {"a pass that finds nothing new does not restart the timer", under, "a", 1, false, under, false},
-		"another generation":  {"the component changed: 004-55 a", under, "a", 2, false, progress{Digest: "a", Generation: 2, Since: later, Revision: 1}, false},
-		"other manifests":     {"something that is referred to changed: 004-55 b", under, "b", 1, false, progress{Digest: "b", Generation: 1, Since: later, Revision: 2}, false},
+		"another generation":  {"the component changed: 004-55 a", under, "a", 2, false, progress{Digest: "a", Generation: 2, Since: later}, false},
+		"other manifests":     {"something that is referred to changed: 004-55 b", under, "b", 1, false, progress{Digest: "b", Generation: 1, Since: later}, false},
 		"not rendered":        {"nothing is known of the manifests", under, "", 2, false, under, false},
-		"done":                {"the work ends", under, "a", 1, true, progress{Digest: "a", Generation: 1, Revision: 1}, true},
-		"done at once":        {"a change that is ready in the same pass", progress{Digest: "a", Generation: 1, Revision: 1}, "b", 2, true, progress{Digest: "b", Generation: 2, Revision: 2}, true},
-		"still done":          {"a pass over a component that is ready applies nothing", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, true, progress{Digest: "a", Generation: 1, Revision: 1}, false},
-		"no longer ready":     {"a dependent fails: there is work again", progress{Digest: "a", Generation: 1, Revision: 1}, "a", 1, false, progress{Digest: "a", Generation: 1, Since: later, Revision: 1}, false},
+		"done":                {"the work ends", under, "a", 1, true, progress{Digest: "a", Generation: 1}, true},
+		"done at once":        {"a change that is ready in the same pass", progress{Digest: "a", Generation: 1}, "b", 2, true, progress{Digest: "b", Generation: 2}, true},
+		"still done":          {"a pass over a component that is ready applies nothing", progress{Digest: "a", Generation: 1}, "a", 1, true, progress{Digest: "a", Generation: 1}, false},
+		"no longer ready":     {"a dependent fails: there is work again", progress{Digest: "a", Generation: 1}, "a", 1, false, progress{Digest: "a", Generation: 1, Since: later}, false},
 		"nothing is rendered": {"and there was no work", progress{}, "", 1, false, progress{}, false},
 	}
 	for name, test := range tests {
@@ -190,6 +190,27 @@ func TestAdvance(t *testing.T) {
 				t.Errorf("%s: applied %t, want %t (-want +got):\n%s", test.why, applied, test.applied, diff)
 			}
 		})
+	}
+}
+
+// TestRevise: a revision is what a component is rendered from; the first lasts until the component is ready.
+func TestRevise(t *testing.T) {
+	t.Parallel()
+	ready := new(metav1.NewTime(start))
+	for name, test := range map[string]struct {
+		have Status
+		want int64
+	}{
+		"new":                             {Status{}, 1},
+		"the first, not ready":            {Status{Revision: 1, RevisionDigest: "a"}, 1},
+		"another before one was ready":    {Status{Revision: 1, RevisionDigest: "b"}, 1},
+		"the first":                       {Status{Revision: 1, RevisionDigest: "a", LastAppliedAt: ready}, 1},
+		"another":                         {Status{Revision: 1, RevisionDigest: "b", LastAppliedAt: ready}, 2},
+		"of a version that had no digest": {Status{Revision: 7, LastAppliedAt: ready}, 7},
+	} {
+		if got := revise(&test.have, "a"); got != test.want {
+			t.Errorf("%s: revision %d, want %d", name, got, test.want)
+		}
 	}
 }
 

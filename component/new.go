@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -143,6 +144,9 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	driverNeeds, driverProblem := o.driverNeeds()
 	options.Sources = slices.Concat(options.Sources, []trigger.Source[T]{trigger.External[T]{Waker: waker}}, sourcesOf[T](w.references.referring))
 	options.Needs = slices.Concat(options.Needs, o.needs(), w.references.needs(), impersonationNeeds[T](), holdNeeds[T](w.references.referring, o.Kubeconfigs), driverNeeds)
+	if n, ok := r.(needy); ok {
+		options.Needs = append(options.Needs, n.Needs()...)
+	}
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
 	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune")
 	options.Finalizer = o.finalizer()
@@ -250,6 +254,7 @@ func (o Options[T]) needs() []loop.Need {
 	for _, kind := range o.Kinds {
 		needs = append(needs, loop.Need{
 			GroupVersionKind: kind, Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"}, ClusterWide: true,
+			Later: !clientgoscheme.Scheme.Recognizes(kind), // a dependent may define it
 		})
 		if kind.Kind == "CustomResourceDefinition" { // nobody may create objects of a type that is about to go
 			for _, fence := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {

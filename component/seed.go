@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // Component is an [Object] whose spec is parameters of a [Generator].
@@ -44,6 +45,9 @@ type Versioned interface {
 	Version() string
 }
 
+// needy is implemented by a [Generator] or [Renderer] that needs permissions of its own.
+type needy interface{ Needs() []loop.Need }
+
 // SchemeBuilder adds types to a scheme. A [Generator] or [Renderer] that implements it may return objects
 // of these types.
 type SchemeBuilder interface {
@@ -73,6 +77,14 @@ func (g generated[T]) Version() string {
 		return v.Version()
 	}
 	return ""
+}
+
+// Needs implements needy.
+func (g generated[T]) Needs() []loop.Need {
+	if n, ok := g.generator.(needy); ok {
+		return n.Needs()
+	}
+	return nil
 }
 
 // AddToScheme implements [SchemeBuilder].

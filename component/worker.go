@@ -193,6 +193,9 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 	if err := p.call(ctx, preReconcile); err != nil {
 		return err
 	}
+	if err := p.revise(); err != nil {
+		return err
+	}
 	c, err := p.component(ctx)
 	if err != nil {
 		return err
@@ -220,7 +223,7 @@ func (p *pass[T]) apply(ctx context.Context, s *situation) error {
 // advance notes the progress of the work on the present manifests.
 func (p *pass[T]) advance(s *situation, r engine.Result) {
 	status := p.obj.GetStatus()
-	before := progress{Since: s.Since, Revision: status.Revision}
+	before := progress{Since: s.Since}
 	before.Digest, before.Generation = parseProcessing(status.ProcessingDigest)
 	if w := status.Wave; w != nil && w.Since.Sub(p.now) <= time.Second {
 		before.Wave, before.WaveSince = &w.Order, w.Since.Time
@@ -238,7 +241,6 @@ func (p *pass[T]) advance(s *situation, r engine.Result) {
 		status.Wave = &api.ComponentWave{Order: *after.Wave, Since: metav1.NewTime(s.WaveSince)}
 	}
 	p.timers.note(p.obj, after.Since)
-	status.Revision = after.Revision
 	if after.Digest != "" {
 		status.ProcessingDigest = fmt.Sprintf("%s@%d", after.Digest, after.Generation)
 	}
@@ -374,7 +376,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 }
 
 // render calls the renderer with a copy of the component whose references are loaded.
-func (p *pass[T]) render(ctx context.Context, look engine.Look) (engine.Rendered, error) {
+func (p *pass[T]) render(ctx context.Context, looks engine.Looks) (engine.Rendered, error) {
 	if p.refs == nil { // of a component that is deleted
 		refs, err := p.references.resolve(ctx, p.obj, p.run.Live())
 		if err != nil {
@@ -390,7 +392,7 @@ func (p *pass[T]) render(ctx context.Context, look engine.Look) (engine.Rendered
 		return engine.Rendered{}, err
 	}
 	in, renderer := p.context.with(copied), p.renderer
-	in.look, in.scheme = look, p.engine.Scheme
+	in.looks, in.scheme = looks, p.engine.Scheme
 	var set Set
 	var unrendered []string
 	observed, namespace := p.observed(), p.config.Namespace
@@ -406,9 +408,40 @@ func (p *pass[T]) render(ctx context.Context, look engine.Look) (engine.Rendered
 	return engine.Rendered{Objects: objects, Volatile: in.asked.Load(), Unrendered: unrendered}, err
 }
 
+// revise notes which revision of the component this is. The status has it before anything is done that follows from it,
+// or the next pass comes to the same.
+func (p *pass[T]) revise() error {
+	spec := specOf(p.obj)
+	if u, ok := spec.(Unstructurable); ok {
+		spec = u.ToUnstructured()
+	}
+	in := []any{spec, p.config.Namespace, p.config.Name, p.refs.digest, p.version()}
+	text, err := json.Marshal(in)
+	if err != nil {
+		in[0] = p.obj.GetGeneration() // the parameters are not what JSON knows, which is the generator's business
+		text, err = json.Marshal(in)
+	}
+	if err != nil {
+		return fmt.Errorf("encode what the component is rendered from: %w", err)
+	}
+	status, digest := p.obj.GetStatus(), hashOf(text)
+	status.Revision, status.RevisionDigest = revise(status, digest), digest
+	p.context.revision, p.context.digest = status.Revision, digest
+	return nil
+}
+
+// version is that of the renderer; empty if it has none.
+func (p *pass[T]) version() string {
+	if v, ok := p.renderer.(Versioned); ok {
+		return v.Version()
+	}
+	return ""
+}
+
 // inputs identifies what the renderer's result depends on. Empty means that this is not known.
 func (p *pass[T]) inputs() (_ string, err error) {
 	in := struct {
+		Revision            int64
 		Generation          int64
 		Labels, Annotations map[string]string
 		Namespace, Name     string
@@ -417,15 +450,13 @@ func (p *pass[T]) inputs() (_ string, err error) {
 		Policies, Spec      any
 		Observed            []any
 	}{
+		Revision: p.obj.GetStatus().Revision, Version: p.version(),
 		Generation: p.obj.GetGeneration(), Labels: p.obj.GetLabels(), Annotations: p.obj.GetAnnotations(),
 		Namespace: p.config.Namespace, Name: p.config.Name, References: p.refs.digest, Policies: p.config.Policies,
 		Target: p.place.digest,
 	}
 	if in.Observed, err = p.allObserved(); err != nil {
 		return "", err
-	}
-	if v, ok := p.renderer.(Versioned); ok {
-		in.Version = v.Version()
 	}
 	switch o := any(p.obj).(type) {
 	case interface{ GetSpec() Unstructurable }: // may be anything

@@ -70,6 +70,9 @@ const (
 // Need is a permission on one kind.
 type Need struct {
 	schema.GroupVersionKind
+	// Resource is the name of the kind in roles and URLs, such as "gateways". Empty means the one in the operator's CRDs,
+	// or else the plural of the kind by the rules of English.
+	Resource string
 	// Subresource is empty for the object itself.
 	Subresource string
 	// Verbs are those of RBAC: get, list, watch, create, update, patch, delete.
@@ -79,6 +82,9 @@ type Need struct {
 	// ClusterWide grants the permission in the whole cluster even if the operator watches only some
 	// namespaces. Cluster-scoped kinds need it.
 	ClusterWide bool
+	// Later says that the cluster may serve the kind only after the operator has started, or never. Otherwise, the operator
+	// does not start without it.
+	Later bool
 }
 
 // Terms are settings that apply to all controllers of an operator. Whoever runs the operator sets

@@ -64,8 +64,16 @@ func (r resources) of(gvk schema.GroupVersionKind) (schema.GroupVersionResource,
 	if ours {
 		return schema.GroupVersionResource{}, fmt.Errorf("no CRD of the operator defines %s; generate the CRDs again", gvk.GroupKind())
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	return plural, nil
+	return gvk.GroupVersion().WithResource(plural(gvk.Kind)), nil
+}
+
+// plural returns the resource of a kind by the rules of English.
+func plural(kind string) string {
+	if end := len(kind) - 2; end >= 0 && kind[end+1] == 'y' && strings.IndexByte("aeiou", kind[end]) >= 0 {
+		return strings.ToLower(kind) + "s" // as in gateways; apimachinery would make it gatewaies
+	}
+	guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+	return guess.Resource
 }
 
 // defines reports whether the operator's CRDs define the kind.

@@ -140,7 +140,7 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 func (d *design) needed() []schema.GroupVersionKind {
 	kinds := append([]schema.GroupVersionKind(nil), d.kinds...)
 	for _, n := range d.needs {
-		if !isRecord(n) { // no such resource is served
+		if !n.Later && !isRecord(n) { // no such resource is served
 			kinds = append(kinds, n.GroupVersionKind)
 		}
 	}

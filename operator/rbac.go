@@ -50,10 +50,13 @@ func permissions(needs []loop.Need, names resources) ([]permission, error) {
 			problems = append(problems, fmt.Errorf("a need must have a kind and verbs: %s %q", n.GroupVersionKind, n.Verbs))
 			continue
 		}
-		r, err := names.of(n.GroupVersionKind)
-		if err != nil {
-			problems = append(problems, err)
-			continue
+		r := n.GroupVersion().WithResource(n.Resource)
+		if n.Resource == "" {
+			var err error
+			if r, err = names.of(n.GroupVersionKind); err != nil {
+				problems = append(problems, err)
+				continue
+			}
 		}
 		k := key{group: r.Group, resource: r.Resource, names: strings.Join(n.Names, ","), cluster: n.ClusterWide}
 		if n.Subresource != "" {

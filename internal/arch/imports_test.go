@@ -18,9 +18,9 @@ func ranks() map[string]int {
 		"loop":     2,
 		"node":     3,
 		"external": 4, "component": 4,
-		"operator": 5,
-		"samples":  6,
-		".":        7, "cmd": 7,
+		"operator": 5, "generator": 5,
+		"samples": 6,
+		".":       7, "cmd": 7,
 	}
 }
 

@@ -198,9 +198,9 @@ func (c *Client) Delete(ctx context.Context, r Ref, uid types.UID, version strin
 
 // answer decodes an object.
 func answer(result rest.Result) (*unstructured.Unstructured, error) {
-	data, err := result.Raw()
+	data, err := raw(result)
 	if err != nil {
-		return nil, result.Error()
+		return nil, err
 	}
 	live := &unstructured.Unstructured{}
 	if err := live.UnmarshalJSON(data); err != nil {
@@ -209,13 +209,22 @@ func answer(result rest.Result) (*unstructured.Unstructured, error) {
 	return live, nil
 }
 
+// raw returns the body of an answer. The error is what the API server says; that of Raw has no words.
+func raw(result rest.Result) ([]byte, error) {
+	data, err := result.Raw()
+	if err != nil {
+		return nil, result.Error()
+	}
+	return data, nil
+}
+
 // path is where an object is served.
 func (c *Client) path(r Ref) (string, error) {
 	path, err := c.collection(r)
 	return path + "/" + r.Name, err
 }
 
-// collection is where the objects of a kind are served.
+// collection is where the objects of a kind are served: those of a namespace, if there is one.
 func (c *Client) collection(r Ref) (string, error) {
 	mapping, err := c.mapper.RESTMapping(r.GroupKind(), r.Version)
 	if err != nil {
@@ -225,7 +234,7 @@ func (c *Client) collection(r Ref) (string, error) {
 	if r.Group == "" {
 		path = "/api/" + r.Version
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameRoot {
+	if mapping.Scope.Name() != meta.RESTScopeNameRoot && r.Namespace != "" {
 		path += "/namespaces/" + r.Namespace
 	}
 	return path + "/" + mapping.Resource.Resource, nil

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -20,7 +22,26 @@ const (
 
 // Read reads what the API server answers at a path.
 func (c *Client) Read(ctx context.Context, path string, into any) error {
-	return decode(c.requests.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw())(into)
+	return decode(raw(c.requests.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)))(into)
+}
+
+// List reads all objects of a kind in a namespace, or in all if it is empty, into the field items of a list.
+func (c *Client) List(ctx context.Context, kind schema.GroupVersionKind, namespace string) (*unstructured.Unstructured, error) {
+	path, err := c.collection(Ref{kind, types.NamespacedName{Namespace: namespace}})
+	if err != nil {
+		return nil, err
+	}
+	list, err := answer(c.requests.Get().AbsPath(path).Do(ctx))
+	if err != nil {
+		return nil, err
+	}
+	items, _ := list.Object["items"].([]any)
+	for _, item := range items {
+		if o, ok := item.(map[string]any); ok && o["kind"] == nil { // API servers leave it out for their own kinds
+			o["apiVersion"], o["kind"] = kind.GroupVersion().String(), kind.Kind
+		}
+	}
+	return list, nil
 }
 
 // Metadata reads a page of the metadata of all objects at a path.
@@ -30,7 +51,7 @@ func (c *Client) Metadata(ctx context.Context, path string, limit int, page stri
 		request = request.Param("continue", page)
 	}
 	list := &metav1.PartialObjectMetadataList{}
-	return list, decode(request.Do(ctx).Raw())(list)
+	return list, decode(raw(request.Do(ctx)))(list)
 }
 
 // Watch watches the objects at a path since a version.

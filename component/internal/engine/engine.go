@@ -115,7 +115,7 @@ type Component struct {
 	// Certain makes sure that the component is no old copy, before dependents are changed. Nil means that it is none.
 	Certain func(context.Context) error
 	// Render returns the dependents. It is not called for a component that is deleted.
-	Render func(ctx context.Context, look Look) (Rendered, error)
+	Render func(ctx context.Context, looks Looks) (Rendered, error)
 	// Did is called with what was done to dependents, from several goroutines. Nil means that nobody wants to
 	// know.
 	Did func(Deed)
@@ -200,6 +200,8 @@ type pass struct {
 	claims func(context.Context) (map[string]Claim, error)
 	// undiscovered is why the target could not say whether it serves a kind.
 	undiscovered error
+	// unsettled is when to look again at what the API server serves; zero means when that changes.
+	unsettled time.Duration
 
 	mu sync.Mutex
 	// held is why nothing more is deleted in this pass.
@@ -282,6 +284,9 @@ func (e *Engine) Apply(ctx context.Context, c Component) Result {
 	p.pending()
 	result := p.run(ctx)
 	result.Digest, result.Unrendered = digest, p.unrendered
+	if p.unsettled > 0 {
+		result.again(p.unsettled)
+	}
 	return result
 }
 

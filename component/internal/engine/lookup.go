@@ -18,12 +18,19 @@ import (
 
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
+	"github.com/trimtab-dev/trimtab/component/internal/target"
 )
 
-// Look returns an object of the target for a renderer. The renderer is called again when it changes.
-type Look func(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error)
+// Looks reads from the target for a renderer. The renderer is called again when what it read changes.
+type Looks interface {
+	// Object reads an object, and all objects of a kind in a namespace if there is no name. An empty namespace means
+	// all. The items of the latter are in the field items.
+	Object(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error)
+	// APIs reads what the API server serves.
+	APIs(ctx context.Context) (target.Served, error)
+}
 
-// lookup is an object that a renderer looked up, as it was then.
+// lookup is an object that a renderer looked up, as it was then, or all objects of a kind.
 type lookup struct {
 	apply.Ref
 
@@ -36,23 +43,31 @@ func (l lookup) key() projection.Key {
 	return projection.Key{GroupKind: l.GroupKind(), NamespacedName: l.NamespacedName}
 }
 
+// current reports whether nothing has changed up to a version of what a watch saw.
+func (l lookup) current(changed, seen string) bool {
+	return changed == l.version || projection.Older(seen, l.version) || l.Name == "" && !projection.Older(l.version, changed)
+}
+
 // lookups are those of one rendering.
 type lookups struct {
 	*pass
 
 	mu    sync.Mutex
 	taken map[projection.Key]lookup
+	// apis is what was served; nil if nobody asked.
+	apis *served
 	// ended: the rendering is over. A renderer that was abandoned may still look something up.
 	ended bool
 }
 
 var errLookupLate = errors.New("the renderer has returned or was abandoned; nothing can be looked up any more")
 
-// end refuses further lookups.
-func (l *lookups) end() {
+// end refuses further lookups, and returns what was served; nil if nobody asked.
+func (l *lookups) end() *served {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
+	return l.apis
 }
 
 func (l *lookups) isOver() bool {
@@ -61,8 +76,8 @@ func (l *lookups) isOver() bool {
 	return l.ended
 }
 
-// look implements [Look]. The object is watched from before it is read.
-func (l *lookups) look(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+// Object implements [Looks]. The object is watched from before it is read.
+func (l *lookups) Object(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	ref := apply.Ref{GroupVersionKind: kind, NamespacedName: name}
 	if l.isOver() {
 		return nil, errLookupLate
@@ -71,7 +86,7 @@ func (l *lookups) look(ctx context.Context, kind schema.GroupVersionKind, name t
 	defer cancel()
 	err := l.Target.Cache.Follow(waiting, l.user(), kind, name)
 	if l.isOver() { // nobody would give up the watch
-		l.follow(l.all())
+		l.follow(l.all(), l.apis != nil)
 		return nil, errLookupLate
 	}
 	if err != nil {
@@ -100,7 +115,13 @@ func (l *lookups) all() []lookup {
 
 // read reads what a renderer looks up.
 func (p *pass) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, lookup, error) {
-	live, err := p.Target.Client.Get(ctx, ref)
+	get := p.Target.Client.Get
+	if ref.Name == "" {
+		get = func(ctx context.Context, r apply.Ref) (*unstructured.Unstructured, error) {
+			return p.Target.Client.List(ctx, r.GroupVersionKind, r.Namespace)
+		}
+	}
+	live, err := get(ctx, ref)
 	if err != nil {
 		return nil, lookup{Ref: ref}, err
 	}
@@ -108,20 +129,35 @@ func (p *pass) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructu
 	return live, lookup{ref, live.GetResourceVersion(), content}, err
 }
 
-// contentOf identifies an object, apart from what changes with each write.
+// contentOf identifies an object, or a list of objects, apart from what changes with each write.
 func contentOf(live *unstructured.Unstructured) ([sha256.Size]byte, error) {
-	live = &unstructured.Unstructured{Object: maps.Clone(live.Object)}
-	if metadata, ok := live.Object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "resourceVersion")
-		delete(metadata, "managedFields")
-		live.Object["metadata"] = metadata
+	object := lasting(live.Object)
+	if items, ok := object["items"].([]any); ok {
+		items = slices.Clone(items)
+		for i, item := range items {
+			if o, ok := item.(map[string]any); ok {
+				items[i] = lasting(o)
+			}
+		}
+		object["items"] = items
 	}
-	text, err := json.Marshal(live.Object)
+	text, err := json.Marshal(object)
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("encode %s: %w", live.GetName(), err)
 	}
 	return sha256.Sum256(text), nil
+}
+
+// lasting returns an object without what changes with each write.
+func lasting(object map[string]any) map[string]any {
+	object = maps.Clone(object)
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "resourceVersion")
+		delete(metadata, "managedFields")
+		object["metadata"] = metadata
+	}
+	return object
 }
 
 // unchanged returns what a renderer looked up if it is as it was then, with its present versions. It reads
@@ -133,7 +169,7 @@ func (p *pass) unchanged(ctx context.Context, then []lookup) (now []lookup, same
 		switch {
 		case !known:
 			return nil, false
-		case version == l.version, projection.Older(seen, l.version): // the watch is behind what was read
+		case l.current(version, seen):
 			continue
 		}
 		_, found, err := p.read(ctx, l.Ref)
@@ -146,8 +182,11 @@ func (p *pass) unchanged(ctx context.Context, then []lookup) (now []lookup, same
 }
 
 // follow gives up the watches of what is not looked up any more.
-func (p *pass) follow(taken []lookup) {
+func (p *pass) follow(taken []lookup, apis bool) {
 	keys := p.shieldKeys()
+	if apis {
+		keys = append(keys, projection.APIKeys()...)
+	}
 	for _, l := range taken {
 		keys = append(keys, l.key())
 	}

@@ -16,7 +16,7 @@ func TestLateLookup(t *testing.T) {
 	t.Parallel()
 	l := &lookups{pass: &pass{}, taken: map[projection.Key]lookup{}}
 	l.end()
-	_, err := l.look(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, types.NamespacedName{Namespace: "shop", Name: "db"})
+	_, err := l.Object(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, types.NamespacedName{Namespace: "shop", Name: "db"})
 	if !errors.Is(err, errLookupLate) || len(l.all()) > 0 {
 		t.Errorf("%v, %v taken, want %v", err, l.all(), errLookupLate)
 	}

@@ -28,7 +28,7 @@ func (p *pass) mayHaveNodes() bool {
 	case digest == digestOf(nil) && s.ProcessingSince == nil:
 		return false
 	}
-	return digest != "" || s.Revision != 0 || s.LastAppliedAt != nil
+	return digest != "" || s.LastAppliedAt != nil
 }
 
 // givesUpUnrecorded reports whether the component gives up what is no longer recorded.

@@ -34,6 +34,7 @@ type rendering struct {
 	objects    []outline
 	unrendered []string
 	lookups    []lookup
+	apis       *served // nil if it does not depend on them
 }
 
 // recall returns what a component rendered from the same inputs.
@@ -76,9 +77,11 @@ func (e *Engine) Forget(component types.UID) {
 // have no manifests.
 func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 	known, ok := p.rendered.recall(p.c.UID, p.c.Inputs)
-	if ok && len(known.lookups) > 0 {
+	if ok && (len(known.lookups) > 0 || known.apis != nil) {
 		if known.lookups, ok = p.unchanged(ctx, known.lookups); ok {
-			p.rendered.keep(p.c.UID, known)
+			if known.apis, ok = p.sameAPIs(ctx, known.apis); ok {
+				p.rendered.keep(p.c.UID, known)
+			}
 		}
 	}
 	if ok {
@@ -93,10 +96,10 @@ func (p *pass) wanted(ctx context.Context) ([]desired.Object, error) {
 // render returns the checked dependents.
 func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	looked := &lookups{pass: p, taken: map[projection.Key]lookup{}}
-	rendered, err := p.c.Render(ctx, looked.look)
-	looked.end()
+	rendered, err := p.c.Render(ctx, looked)
+	apis := looked.end()
 	taken := looked.all()
-	p.follow(taken)
+	p.follow(taken, apis != nil)
 	if err != nil {
 		p.rendered.forget(p.c.UID)
 		return nil, fmt.Errorf("cannot render the dependents: %w", err)
@@ -114,7 +117,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	if inputs := p.c.Inputs; err != nil || inputs == "" || rendered.Volatile || slices.ContainsFunc(objects, changing) {
 		p.rendered.forget(p.c.UID)
 	} else {
-		p.rendered.keep(p.c.UID, rendering{inputs, outlines(objects), rendered.Unrendered, taken})
+		p.rendered.keep(p.c.UID, rendering{inputs, outlines(objects), rendered.Unrendered, taken, apis})
 	}
 	p.sources, p.unrendered = rendered.Objects, rendered.Unrendered
 	return objects, err

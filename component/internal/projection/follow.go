@@ -4,15 +4,21 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// all is what a watch follows that knows no more than when the objects of a kind changed last.
+const all = "*"
+
 // Follow has the version of one object known, which need not be a dependent, and waits until it is. Its users
-// are woken when it changes. The error is that of [Cache.Use].
+// are woken when it changes. Without a name, these are all objects of the kind in the namespace, or in all if that is
+// empty, and the version is that of the last change. The error is that of [Cache.Use].
 func (c *Cache) Follow(ctx context.Context, user User, kind schema.GroupVersionKind, name types.NamespacedName) error {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -24,7 +30,7 @@ func (c *Cache) Follow(ctx context.Context, user User, kind schema.GroupVersionK
 }
 
 func followed(key Key) scope {
-	return scope{GroupKind: key.GroupKind, namespace: key.Namespace, followed: key.Name}
+	return scope{GroupKind: key.GroupKind, namespace: key.Namespace, followed: cmp.Or(key.Name, all)}
 }
 
 // Followed returns the version of an object, empty if it does not exist, and how far its watch has come. The
@@ -37,6 +43,63 @@ func (c *Cache) Followed(key Key) (version, seen string, known bool) {
 		return "", "", false
 	}
 	return w.version, w.horizon, true
+}
+
+// FollowAPIs follows what adds kinds to the API: all CustomResourceDefinitions and APIServices. If the user may not
+// watch them, the API server is not asked again for a while.
+func (c *Cache) FollowAPIs(ctx context.Context, user User) error {
+	for _, kind := range APIs() {
+		s := followed(Key{GroupKind: kind.GroupKind()})
+		err := c.denied(s)
+		if err == nil {
+			err = c.Follow(ctx, user, kind, types.NamespacedName{})
+		}
+		switch {
+		case apierrors.IsForbidden(err):
+			c.deny(s, err)
+			return err
+		case err != nil && !meta.IsNoMatchError(err): // an API server without aggregation has no APIServices
+			return err
+		}
+	}
+	return nil
+}
+
+// APIKeys are the keys of what FollowAPIs follows.
+func APIKeys() []Key {
+	var keys []Key
+	for _, kind := range APIs() {
+		keys = append(keys, Key{GroupKind: kind.GroupKind()})
+	}
+	return keys
+}
+
+// APIs are the kinds of what adds kinds to the API.
+func APIs() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+	}
+}
+
+// APIsChanged reports whether an API was added, changed or removed after a moment.
+func (c *Cache) APIsChanged(after time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range APIKeys() {
+		if w := c.watches[followed(key)]; w != nil && w.changed.After(after) {
+			return true
+		}
+	}
+	return false
+}
+
+// FollowsAPIs reports whether a user follows the APIs.
+func (c *Cache) FollowsAPIs(user User) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watches[followed(APIKeys()[0])]
+	return w != nil && w.replaced && w.users[user]
 }
 
 // KeepFollowed notes that a user follows nothing but these objects any more.
@@ -89,8 +152,11 @@ type pointer struct {
 
 func (p pointer) replace(objects []any, version string) {
 	present := ""
+	if p.w.followed == all {
+		present = version
+	}
 	for _, obj := range objects {
-		if m, ok := obj.(*mark); ok {
+		if m, ok := obj.(*mark); ok && p.w.followed != all {
 			present = m.ResourceVersion
 		}
 	}
@@ -106,6 +172,10 @@ func (p pointer) add(obj any) {
 
 func (p pointer) remove(obj any) {
 	if m, ok := obj.(*mark); ok {
+		if p.w.followed == all {
+			p.point(m.ResourceVersion, m.ResourceVersion)
+			return
+		}
 		p.point("", m.ResourceVersion)
 	}
 }
@@ -124,6 +194,7 @@ func (p pointer) point(present, seen string) {
 		for user := range p.w.users {
 			names = append(names, user.NamespacedName)
 		}
+		p.w.changed = time.Now()
 	}
 	p.w.version, p.w.replaced = present, true
 	p.w.reach(seen)

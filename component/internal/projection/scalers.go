@@ -14,7 +14,7 @@ import (
 )
 
 // allScalers is what a watch of autoscalers follows, instead of the name of one object.
-const allScalers = "*"
+const allScalers = "*scaled"
 
 // scalersAgain is how long it is not asked again for autoscalers that the user may not list.
 const scalersAgain = 10 * time.Minute

@@ -24,8 +24,9 @@ type User struct {
 type scope struct {
 	schema.GroupKind
 	namespace string
-	// followed limits it to one object, of which no more than its version is known. It is allScalers for a
-	// watch of autoscalers, and empty for a watch of dependents.
+	// followed limits it to one object, of which no more than its version is known. It is all if no more is known
+	// than the version of the last change, allScalers for a watch of autoscalers, and empty for a watch of
+	// dependents.
 	followed string
 }
 
@@ -40,8 +41,10 @@ type watch struct {
 	users map[User]bool
 	// idle is since when there are no users; zero if there are some.
 	idle time.Time
-	// version is that of the object that is followed; empty if it does not exist.
+	// version is that of the object that is followed, empty if it does not exist; or of the last change if all are
+	// followed. changed is when a change came that is not what the watch saw first.
 	version string
+	changed time.Time
 	// targets are what the autoscalers scale that are watched.
 	targets map[types.NamespacedName]Key
 	// horizon is how far the watch has come: the newest version that it saw.
@@ -167,6 +170,8 @@ func (c *Cache) join(user User, s scope, src source) (*watch, error) {
 		case "":
 		case allScalers:
 			src.name, to = "", scalers{c, w}
+		case all:
+			src.name, to = "", pointer{c, w}
 		default:
 			to = pointer{c, w}
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
@@ -32,6 +33,8 @@ type Target struct {
 	Shield prune.Shield
 	// Direct reads and writes without a cache.
 	Direct client.Client
+	// APIs are those that the API server serves.
+	APIs APIs
 
 	// elsewhere: the API server is that of a kubeconfig. cluster knows which one it is.
 	elsewhere bool
@@ -149,7 +152,11 @@ func (o Options) target(config *rest.Config, httpClient *http.Client, mapper met
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Client: writes, Cache: cache, Mapper: mapper, Direct: direct}, nil
+	ask, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &Target{Client: writes, Cache: cache, Mapper: mapper, Direct: direct, APIs: APIs{client: ask}}, nil
 }
 
 // restClient returns a client for requests by path.

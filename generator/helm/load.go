@@ -1,0 +1,222 @@
+package helm
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"helm.sh/helm/v4/pkg/ignore"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/loop"
+)
+
+// source is a chart as it was read.
+type source struct {
+	name   string
+	files  []*archive.BufferedFile
+	digest string
+	// capable: something in the chart may ask for the capabilities of the cluster.
+	capable bool
+	// asked are the APIs that its templates ask for by name.
+	asked []string
+	// defined are permissions to see whether there are objects of the kinds that crds/ defines.
+	defined []loop.Need
+}
+
+// asking finds the APIs that templates ask for by name.
+var asking = regexp.MustCompile(`APIVersions\.Has\s+"([^"]+)"`)
+
+// open reads a chart and checks it.
+func open(fsys fs.FS, name string) (*source, error) {
+	read := folder
+	if path.Ext(name) == ".tgz" {
+		read = packed
+	}
+	files, err := read(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{files: files}
+	hash := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(hash, "%s %d\n", f.Name, len(f.Data))
+		hash.Write(f.Data)
+		for _, match := range asking.FindAllSubmatch(f.Data, -1) {
+			s.asked = append(s.asked, string(match[1]))
+		}
+	}
+	s.digest = hex.EncodeToString(hash.Sum(nil)[:16])
+	return s, s.check()
+}
+
+// packed reads a packed chart.
+func packed(fsys fs.FS, name string) ([]*archive.BufferedFile, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return archive.LoadArchiveFiles(f)
+}
+
+// folder reads a folder, as Helm does.
+func folder(fsys fs.FS, name string) ([]*archive.BufferedFile, error) {
+	root, err := fs.Sub(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	rules := ignore.Empty()
+	if text, err := fs.ReadFile(root, ignore.HelmIgnore); err == nil {
+		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", ignore.HelmIgnore, err)
+		}
+	}
+	rules.AddDefaults()
+	var files []*archive.BufferedFile
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		info, err := d.Info()
+		switch {
+		case err != nil:
+			return err
+		case rules.Ignore(name, info) && d.IsDir():
+			return fs.SkipDir
+		case rules.Ignore(name, info), d.IsDir():
+			return nil
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is no regular file", name)
+		}
+		data, err := fs.ReadFile(root, name)
+		files = append(files, &archive.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+		return err
+	})
+	return files, err
+}
+
+// load returns a new copy of the chart: rendering changes it.
+func (s *source) load() (*chart.Chart, error) { return loader.LoadFiles(s.files) }
+
+// check refuses what cannot be rendered with any values.
+func (s *source) check() error {
+	c, err := s.load()
+	switch {
+	case err != nil:
+		return err
+	case c.Metadata.Type == "library":
+		return errors.New("it is a library chart, which renders nothing; use it as a sub-chart")
+	}
+	s.name = c.Name()
+	s.capable = c.Metadata.KubeVersion != "" || mentions(c, "Capabilities")
+	if err := complete(c); err != nil {
+		return err
+	}
+	for _, crd := range c.CRDObjects() {
+		if err := s.define(crd.Filename, crd.File.Data); err != nil {
+			return err
+		}
+	}
+	// Templates are parsed before any of them is executed. What the default values lack does not matter here.
+	values, err := util.ToRenderValuesWithSchemaValidation(c, nil, common.ReleaseOptions{}, nil, true)
+	if err != nil {
+		return err
+	}
+	if _, err := (engine.Engine{LintMode: true}).RenderWithContext(context.Background(), c, values); err != nil && strings.HasPrefix(err.Error(), "parse error") {
+		return err
+	}
+	return nil
+}
+
+// define notes the kinds that a file in crds/ defines.
+func (s *source) define(name string, text []byte) error {
+	for i, document := range documents(string(text)) {
+		d := apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal([]byte(document), &d); err != nil {
+			return fmt.Errorf("%s: document %d: %w", name, i+1, oneLine(err))
+		}
+		if d.Kind == "CustomResourceDefinition" && len(d.Spec.Versions) > 0 {
+			s.defined = append(s.defined, loop.Need{
+				GroupVersionKind: schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.Kind},
+				Resource:         d.Spec.Names.Plural, Verbs: []string{"list", "watch"}, ClusterWide: true, Later: true,
+			})
+		}
+	}
+	return nil
+}
+
+// complete refuses a chart that lacks a sub-chart.
+func complete(c *chart.Chart) error {
+	have := map[string]bool{}
+	for _, sub := range c.Dependencies() {
+		have[sub.Name()] = true
+		if err := complete(sub); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.Metadata.Dependencies {
+		if d != nil && !have[d.Name] {
+			return fmt.Errorf("%s/Chart.yaml names the sub-chart %s, which is not in charts/; run helm dependency build", c.ChartFullPath(), d.Name)
+		}
+	}
+	return nil
+}
+
+// mentions reports whether a word is in a template or the values of a chart, or of one of its sub-charts.
+func mentions(c *chart.Chart, word string) bool {
+	for _, files := range [][]*common.File{c.Templates, c.Files} {
+		for _, f := range files {
+			if bytes.Contains(f.Data, []byte(word)) {
+				return true
+			}
+		}
+	}
+	if text, err := json.Marshal(c.Values); err != nil || bytes.Contains(text, []byte(word)) {
+		return true
+	}
+	for _, sub := range c.Dependencies() {
+		if mentions(sub, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// plain returns values as Helm has them: as they are read from JSON, in which all numbers are float64.
+func plain(values map[string]any) (map[string]any, error) {
+	if values == nil {
+		return map[string]any{}, nil
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("encode values: %w", err)
+	}
+	out := map[string]any{}
+	return out, json.Unmarshal(text, &out)
+}
+
+func digestOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil { // what is encoded here was decoded from JSON before
+		text = []byte(err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

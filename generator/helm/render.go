@@ -1,0 +1,215 @@
+package helm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/component"
+)
+
+// Release is what a chart is rendered for without a component.
+type Release struct {
+	Namespace, Name string
+	// Values have priority over those of the chart and of [Options].
+	Values map[string]any
+	// Revision is 1 for an installation, and more for an upgrade. Zero means 1.
+	Revision int64
+	// Capabilities are those of the cluster. The zero value means those of the Kubernetes version that Helm was built
+	// for.
+	Capabilities component.Capabilities
+	// Lookup is the function lookup of templates. It returns an empty map for what does not exist. Nil means that nothing
+	// exists.
+	Lookup func(apiVersion, kind, namespace, name string) (map[string]any, error)
+}
+
+// Render renders the chart without a component, as helm template does. Functions such as randAlphaNum return something
+// else each time.
+func (g *Generator) Render(ctx context.Context, r Release) (component.Set, error) {
+	set, err := g.execute(ctx, &r, &draws{})
+	if err != nil {
+		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
+	}
+	return set, nil
+}
+
+// render renders the chart for the component of the context.
+func (g *Generator) render(ctx context.Context, namespace, name string, values map[string]any) (component.Set, error) {
+	revision, err := component.ComponentRevisionFromContext(ctx)
+	if err != nil {
+		return component.Set{}, fmt.Errorf("helm: %w; use Generator.Render to render a chart without a component", err)
+	}
+	r := Release{Namespace: namespace, Name: name, Values: values, Revision: revision, Lookup: lookupIn(ctx)}
+	if g.asksForCapabilities(values) {
+		if r.Capabilities, err = component.CapabilitiesFromContext(ctx); err != nil {
+			return component.Set{}, err
+		}
+	}
+	d, err := g.pending.draws(ctx, r)
+	if err != nil {
+		return component.Set{}, err
+	}
+	set, err := g.execute(ctx, &r, d)
+	if err != nil {
+		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
+	}
+	d.keep(&set)
+	return set, nil
+}
+
+// asksForCapabilities reports whether the chart, with these values, may ask for the capabilities of the cluster.
+func (g *Generator) asksForCapabilities(values map[string]any) bool {
+	text, err := json.Marshal([]any{values, g.options.Values})
+	return g.chart.capable || err != nil || strings.Contains(string(text), "Capabilities")
+}
+
+// execute renders the chart.
+func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (component.Set, error) {
+	c, err := g.chart.load()
+	if err != nil {
+		return component.Set{}, err
+	}
+	capabilities, err := capabilitiesOf(r.Capabilities)
+	if err != nil {
+		return component.Set{}, err
+	}
+	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, capabilities.KubeVersion.String()) {
+		return component.Set{}, fmt.Errorf("it requires Kubernetes %s, and the cluster has %s", want, capabilities.KubeVersion.Version)
+	}
+	values, err := plain(r.Values)
+	if err != nil {
+		return component.Set{}, err
+	}
+	values = util.CoalesceTables(values, g.optionValues())
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return component.Set{}, err
+	}
+	revision := max(int(r.Revision), 1)
+	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{
+		Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1,
+	}, capabilities)
+	if err != nil {
+		return component.Set{}, oneLine(err)
+	}
+	functions := d.functions()
+	if r.Lookup != nil {
+		functions["lookup"] = r.Lookup
+	}
+	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, c, all)
+	if err != nil {
+		return component.Set{}, oneLine(err)
+	}
+	return g.setOf(c, files, revision, d.revision)
+}
+
+// optionValues returns a copy of the values of the options: coalescing changes what it is given.
+func (g *Generator) optionValues() map[string]any {
+	values, _ := plain(g.options.Values) // they were decoded from JSON
+	return values
+}
+
+// capabilitiesOf returns capabilities as Helm has them.
+func capabilitiesOf(c component.Capabilities) (*common.Capabilities, error) {
+	all := common.DefaultCapabilities.Copy()
+	if c.Version != "" {
+		version, err := common.ParseKubeVersion(c.Version)
+		if err != nil {
+			return nil, fmt.Errorf("the version of the cluster is %q: %w", c.Version, err)
+		}
+		all.KubeVersion = *version
+	}
+	if len(c.APIs) > 0 {
+		all.APIVersions = c.APIs
+	}
+	return all, nil
+}
+
+// lookupIn is the function lookup for the component of a context.
+func lookupIn(ctx context.Context) func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		var err error
+		var found map[string]any
+		if name == "" {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion(apiVersion)
+			list.SetKind(kind + "List")
+			err = component.LookupList(ctx, namespace, list)
+			found = list.UnstructuredContent()
+		} else {
+			obj := &unstructured.Unstructured{}
+			obj.SetAPIVersion(apiVersion)
+			obj.SetKind(kind)
+			err = component.Lookup(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+			found = obj.Object
+		}
+		if apierrors.IsNotFound(err) {
+			return map[string]any{}, nil
+		}
+		return found, err
+	}
+}
+
+// oneLine returns an error of Helm on one line.
+func oneLine(err error) error {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return errors.New(strings.Join(lines, " "))
+}
+
+// most is how many hooks may run before or after an installation or an upgrade.
+const most = 10000
+
+// setOf returns the objects that were rendered.
+func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int, digest string) (component.Set, error) {
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return component.Set{}, oneLine(err)
+	}
+	out := &output{files: files, from: map[string]string{}, revision: revision, digest: digest}
+	if err := g.checkHooks(hooks); err != nil {
+		return component.Set{}, err
+	}
+	before, after := out.split(hooks)
+	if len(before) > most || len(after) > most {
+		return component.Set{}, fmt.Errorf("it has more than %d hooks", most)
+	}
+	if !g.options.SkipCRDs {
+		for _, crd := range c.CRDObjects() {
+			files[crd.Filename] = string(crd.File.Data)
+			err := out.add(crd.Filename, string(crd.File.Data), func(_ *unstructured.Unstructured, d *component.Dependent) {
+				if len(before) > 0 {
+					d.Wave(first(before) - 1)
+				}
+			})
+			if err != nil {
+				return component.Set{}, err
+			}
+		}
+	}
+	for _, m := range manifests {
+		if err := out.add(m.Name, m.Content, nil); err != nil {
+			return component.Set{}, err
+		}
+	}
+	err = errors.Join(out.addHooks(before, first(before)), out.addHooks(after, 1))
+	return out.set, err
+}
