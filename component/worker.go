@@ -415,7 +415,7 @@ func (p *pass[T]) revise() error {
 	if u, ok := spec.(Unstructurable); ok {
 		spec = u.ToUnstructured()
 	}
-	in := []any{spec, p.config.Namespace, p.config.Name, p.refs.digest, p.version()}
+	in := []any{spec, p.refs.digest, p.version()}
 	text, err := json.Marshal(in)
 	if err != nil {
 		in[0] = p.obj.GetGeneration() // the parameters are not what JSON knows, which is the generator's business

@@ -45,11 +45,14 @@ func (g *Generator) Render(ctx context.Context, r Release) (component.Set, error
 	return set, nil
 }
 
-// render renders the chart for the component of the context.
+// render renders the chart for the component of the context; without one, as Render does.
 func (g *Generator) render(ctx context.Context, namespace, name string, values map[string]any) (component.Set, error) {
+	if _, err := component.ReconcilerNameFromContext(ctx); err != nil {
+		return g.Render(ctx, Release{Namespace: namespace, Name: name, Values: values})
+	}
 	revision, err := component.ComponentRevisionFromContext(ctx)
 	if err != nil {
-		return component.Set{}, fmt.Errorf("helm: %w; use Generator.Render to render a chart without a component", err)
+		return component.Set{}, err
 	}
 	r := Release{Namespace: namespace, Name: name, Values: values, Revision: revision, Lookup: lookupIn(ctx)}
 	if g.asksForCapabilities(values) {
