@@ -72,6 +72,8 @@ type pass[T Object] struct {
 	invalid error
 	context passing
 	now     time.Time
+	// rendererVersion is what version returns; nil before it is asked.
+	rendererVersion *string
 
 	// records are those of nodes as the API server has them; nil before they are read. durables guards
 	// them.
@@ -430,12 +432,15 @@ func (p *pass[T]) revise() error {
 	return nil
 }
 
-// version is that of the renderer; empty if it has none.
+// version is that of the renderer, which is asked once; empty if it has none.
 func (p *pass[T]) version() string {
-	if v, ok := p.renderer.(Versioned); ok {
-		return v.Version()
+	if v, ok := p.renderer.(Versioned); ok && p.rendererVersion == nil {
+		p.rendererVersion = new(v.Version())
 	}
-	return ""
+	if p.rendererVersion == nil {
+		return ""
+	}
+	return *p.rendererVersion
 }
 
 // inputs identifies what the renderer's result depends on. Empty means that this is not known.
