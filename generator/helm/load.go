@@ -139,7 +139,7 @@ func (s *source) check() error {
 	if err != nil {
 		return err
 	}
-	if _, err := (engine.Engine{LintMode: true}).RenderWithContext(context.Background(), c, values); err != nil && strings.HasPrefix(err.Error(), "parse error") {
+	if _, err := (engine.Engine{}).RenderWithContext(context.Background(), c, values); err != nil && strings.HasPrefix(err.Error(), "parse error") {
 		return err
 	}
 	return nil
