@@ -45,7 +45,8 @@ demo: ## one real operator at work, from nothing but Go
 .PHONY: test
 test: cluster ## the whole suite, in two lanes; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
-		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... -- \
+		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... then \
+			env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
 		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component then \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS))") then \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then \

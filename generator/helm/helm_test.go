@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/helm"
@@ -44,6 +45,32 @@ func chartOf(files map[string]string) fstest.MapFS {
 	return fsys
 }
 
+// render renders a chart of these files, as YAML.
+func render(t *testing.T, files map[string]string, r helm.Release) (string, error) {
+	t.Helper()
+	g, err := helm.NewGenerator(chartOf(files), "chart", helm.Options{})
+	if err != nil {
+		return "", err
+	}
+	set, err := g.Render(t.Context(), r)
+	if err != nil {
+		return "", err
+	}
+	objects, err := set.Annotated("op.test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]string, len(objects))
+	for i, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[i] = string(text)
+	}
+	return strings.Join(out, "---\n"), nil
+}
+
 // site is a namespace of a real API server with an operator of Products, which are made from a chart. The values of a
 // Product are the first of its objects.
 type site struct {
@@ -55,6 +82,33 @@ type site struct {
 	requests  *testenv.Log
 	stop      func()
 	options   helm.Options
+	// requeue is the time between two passes without an event; zero means the default. seen gets a token for each pass.
+	requeue time.Duration
+	seen    chan struct{}
+}
+
+// counted is a renderer that counts passes.
+type counted struct {
+	component.Renderer[*product.Product]
+	component.Versioned
+
+	seen chan<- struct{}
+}
+
+// Version is asked for in each pass.
+func (c counted) Version() string {
+	select {
+	case c.seen <- struct{}{}:
+	default:
+	}
+	return c.Versioned.Version()
+}
+
+// rests waits for passes that begin after now.
+func (s *site) rests() {
+	for range 5 {
+		<-s.seen
+	}
 }
 
 // newSite returns a site whose operator has not been started.
@@ -63,7 +117,7 @@ func newSite(t *testing.T) *site {
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, product.CRDs)
 	counted, requests := testenv.Requests(cfg)
-	s := &site{t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme), namespace: testenv.Namespace(t, cfg), stop: func() {}}
+	s := &site{t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme), namespace: testenv.Namespace(t, cfg), stop: func() {}, seen: make(chan struct{})}
 	s.operator = s.namespace + ".helm.test"
 	return s
 }
@@ -89,7 +143,7 @@ func (s *site) start(files map[string]string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := component.New(helm.NewRenderer(g, valuesOf), s.componentOptions()).SetupWithManager(mgr); err != nil {
+	if err := component.New[*product.Product](counted{helm.NewRenderer(g, valuesOf), g, s.seen}, s.componentOptions()).SetupWithManager(mgr); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -110,7 +164,7 @@ func (s *site) start(files map[string]string) {
 }
 
 func (s *site) componentOptions() component.Options[*product.Product] {
-	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: -1, PruneLimit: 1}
+	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: -1, PruneLimit: 1, RequeueInterval: s.requeue}
 	o.Loop.Name = s.namespace
 	o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 	return o

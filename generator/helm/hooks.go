@@ -25,14 +25,10 @@ const revisionAnnotation = "trimtab.dev/revision-digest"
 // split returns the hooks that run before and after what is no hook in this revision, in Helm's order.
 func (o *output) split(hooks []*release.Hook) (before, after []*release.Hook) {
 	for _, h := range hooks {
-		pre, post := release.HookPreInstall, release.HookPostInstall
-		if o.revision > 1 && isUpgrade(h) {
-			pre, post = release.HookPreUpgrade, release.HookPostUpgrade
-		}
-		switch { // a hook of the installation stays in later revisions, in which it does not run again
-		case slices.Contains(h.Events, pre):
+		switch pre, post := o.phases(h); {
+		case pre:
 			before = append(before, h)
-		case slices.Contains(h.Events, post):
+		case post:
 			after = append(after, h)
 		}
 	}
@@ -42,6 +38,16 @@ func (o *output) split(hooks []*release.Hook) (before, after []*release.Hook) {
 		})
 	}
 	return before, after
+}
+
+// phases reports whether a hook runs before and after what is no hook. A hook of the installation stays in later
+// revisions, in which it does not run again.
+func (o *output) phases(h *release.Hook) (before, after bool) {
+	pre, post := release.HookPreInstall, release.HookPostInstall
+	if o.revision > 1 && isUpgrade(h) {
+		pre, post = release.HookPreUpgrade, release.HookPostUpgrade
+	}
+	return slices.Contains(h.Events, pre), slices.Contains(h.Events, post)
 }
 
 // isUpgrade reports whether a hook runs in upgrades.
@@ -81,6 +87,10 @@ func (o *output) setHook(u *unstructured.Unstructured, d *component.Dependent, h
 	d.Wave(wave)
 	purge := slices.Contains(h.DeletePolicies, release.HookSucceeded) && h.Kind != "CustomResourceDefinition"
 	if purge {
+		// What Helm creates before and again after the rest, such as the ServiceAccount of hooks, stays in between.
+		if _, after := o.phases(h); after && wave < 0 {
+			last = o.last
+		}
 		d.PurgeAfter(last)
 	}
 	switch runs := h.Kind == "Job" || h.Kind == "Pod"; {

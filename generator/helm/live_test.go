@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,7 @@ data:
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.requeue = 20 * time.Millisecond
 	s.start(map[string]string{"templates/found.yaml": `{{- $one := lookup "v1" "Secret" .Release.Namespace "other" }}
 apiVersion: v1
 kind: ConfigMap
@@ -84,9 +86,9 @@ data:
 	}
 	s.data("found", "one", "none")
 	s.data("found", "all", "Secret second ")
-	s.passes("1") // both watches have come to the deletion
+	s.rests() // both watches have come to the deletion
 	s.requests.Reset()
-	s.passes("2")
+	s.rests()
 	if reads := s.requests.Select(func(r testenv.Request) bool { return r.Resource == "secrets" }); len(reads) > 0 {
 		t.Errorf("at rest it was read: %v", reads)
 	}

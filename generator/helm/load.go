@@ -113,7 +113,13 @@ func folder(fsys fs.FS, name string) ([]*archive.BufferedFile, error) {
 }
 
 // load returns a new copy of the chart: rendering changes it.
-func (s *source) load() (*chart.Chart, error) { return loader.LoadFiles(s.files) }
+func (s *source) load() (*chart.Chart, error) {
+	c, err := loader.LoadFiles(s.files)
+	if err != nil {
+		return nil, oneLine(err)
+	}
+	return c, nil
+}
 
 // check refuses what cannot be rendered with any values.
 func (s *source) check() error {
@@ -123,6 +129,8 @@ func (s *source) check() error {
 		return err
 	case c.Metadata.Type == "library":
 		return errors.New("it is a library chart, which renders nothing; use it as a sub-chart")
+	case c.Metadata.APIVersion != chart.APIVersionV1 && c.Metadata.APIVersion != chart.APIVersionV2:
+		return fmt.Errorf("its apiVersion is %q, which must be v1 or v2", c.Metadata.APIVersion)
 	}
 	s.name = c.Name()
 	s.capable = c.Metadata.KubeVersion != "" || mentions(c, "Capabilities")
@@ -130,9 +138,7 @@ func (s *source) check() error {
 		return err
 	}
 	for _, crd := range c.CRDObjects() {
-		if err := s.define(crd.Filename, crd.File.Data); err != nil {
-			return err
-		}
+		s.define(crd.File.Data)
 	}
 	// Templates are parsed before any of them is executed. What the default values lack does not matter here.
 	values, err := util.ToRenderValuesWithSchemaValidation(c, nil, common.ReleaseOptions{}, nil, true)
@@ -140,30 +146,33 @@ func (s *source) check() error {
 		return err
 	}
 	if _, err := (engine.Engine{}).RenderWithContext(context.Background(), c, values); err != nil && strings.HasPrefix(err.Error(), "parse error") {
-		return err
+		return oneLine(err)
 	}
 	return nil
 }
 
-// define notes the kinds that a file in crds/ defines.
-func (s *source) define(name string, text []byte) error {
-	for i, document := range documents(string(text)) {
+// define notes the kinds that a file in crds/ defines. What is wrong with it is reported when it is rendered.
+func (s *source) define(text []byte) {
+	for _, document := range documents(string(text)) {
 		d := apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal([]byte(document), &d); err != nil {
-			return fmt.Errorf("%s: document %d: %w", name, i+1, oneLine(err))
+		if err := yaml.Unmarshal([]byte(document), &d); err != nil || d.Kind != "CustomResourceDefinition" || len(d.Spec.Versions) == 0 {
+			continue
 		}
-		if d.Kind == "CustomResourceDefinition" && len(d.Spec.Versions) > 0 {
-			s.defined = append(s.defined, loop.Need{
-				GroupVersionKind: schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.Kind},
-				Resource:         d.Spec.Names.Plural, Verbs: []string{"list", "watch"}, ClusterWide: true, Later: true,
-			})
-		}
+		s.defined = append(s.defined, loop.Need{
+			GroupVersionKind: schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.Kind},
+			Resource:         d.Spec.Names.Plural, Verbs: []string{"list", "watch"}, ClusterWide: true, Later: true,
+		})
 	}
-	return nil
 }
 
-// complete refuses a chart that lacks a sub-chart.
+// complete refuses a chart that lacks a sub-chart, or whose schema is none.
 func complete(c *chart.Chart) error {
+	if text := c.Schema; text != nil {
+		var schema any
+		if err := json.Unmarshal(text, &schema); err != nil {
+			return fmt.Errorf("%s/values.schema.json: it is no JSON: %w", c.ChartFullPath(), err)
+		}
+	}
 	have := map[string]bool{}
 	for _, sub := range c.Dependencies() {
 		have[sub.Name()] = true

@@ -1,8 +1,11 @@
 package helm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
@@ -23,21 +26,19 @@ type output struct {
 	// revision is that of the release, and digest identifies it; empty if that is not known.
 	revision int
 	digest   string
+	// last is the last wave of hooks.
+	last int16
 }
 
 // add adds what a file or a document of one contains. set sets what is special about it, unless it is nil.
 func (o *output) add(file, content string, set func(*unstructured.Unstructured, *component.Dependent)) error {
 	for _, document := range documents(content) {
-		m := map[string]any{}
-		if err := yaml.Unmarshal([]byte(document), &m); err != nil {
-			return fmt.Errorf("%s: it is no YAML: %w", o.where(file, document), oneLine(err))
+		u, err := decode(document)
+		if err != nil {
+			return undecoded(o.files, file, document, err)
 		}
-		if len(m) == 0 {
+		if u == nil {
 			continue
-		}
-		u := &unstructured.Unstructured{}
-		if err := decode(m, u); err != nil {
-			return fmt.Errorf("%s: %w", o.where(file, document), err)
 		}
 		if !u.IsList() {
 			if err := o.addObject(file, document, u, set); err != nil {
@@ -68,19 +69,57 @@ func documents(content string) []string {
 	return out
 }
 
-// decode decodes an object. Whole numbers are integers there.
-func decode(m map[string]any, into *unstructured.Unstructured) error {
-	if m["apiVersion"] == nil || m["kind"] == nil {
-		return errors.New("it is no object: it lacks apiVersion or kind")
-	}
-	text, err := yaml.Marshal(m)
-	if err == nil {
-		text, err = yaml.YAMLToJSON(text)
-	}
+// decode decodes a document. It returns nil for one that is empty.
+func decode(document string) (*unstructured.Unstructured, error) {
+	text, err := yaml.YAMLToJSON([]byte(document))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return into.UnmarshalJSON(text)
+	var head struct {
+		APIVersion any `json:"apiVersion"`
+		Kind       any `json:"kind"`
+		Metadata   any `json:"metadata"`
+	}
+	switch err := json.Unmarshal(text, &head); {
+	case string(text) == "null", string(text) == "{}":
+		return nil, nil //nolint:nilnil // nothing is there, and nothing is wrong
+	case err != nil, head.APIVersion == nil, head.Kind == nil:
+		return nil, errors.New("it is no object: it lacks apiVersion or kind")
+	}
+	if _, ok := head.Metadata.(map[string]any); !ok && head.Metadata != nil {
+		return nil, errors.New("it is no object: its metadata are no map")
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	return u, texts(u)
+}
+
+// texts refuses labels and annotations that are no texts, which the API server refuses, too. Null counts as absent, as
+// it does for the API server.
+func texts(u *unstructured.Unstructured) error {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	for _, field := range []string{"annotations", "labels"} {
+		values, ok := metadata[field].(map[string]any)
+		if metadata[field] == nil {
+			delete(metadata, field)
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("the %s of the %s %s are no map", field, u.GetKind(), u.GetName())
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			switch value := values[key].(type) {
+			case nil:
+				delete(values, key)
+			case string:
+			default:
+				return fmt.Errorf("the %s of the %s %s have %s: %v, which is no text; quote it", field, u.GetKind(), u.GetName(), key, value)
+			}
+		}
+	}
+	return nil
 }
 
 // addObject adds an object.
@@ -106,9 +145,8 @@ func (o *output) addObject(file, document string, u *unstructured.Unstructured, 
 
 // where returns a file and the line in it at which a document begins, as rendered.
 func (o *output) where(file, document string) string {
-	before, _, found := strings.Cut(o.files[file], strings.TrimSpace(document))
-	if !found {
-		return file
+	if line := lineOf(o.files[file], document); line > 0 {
+		return fmt.Sprintf("%s:%d", file, line)
 	}
-	return fmt.Sprintf("%s:%d", file, strings.Count(before, "\n")+1)
+	return file
 }

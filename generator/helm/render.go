@@ -164,15 +164,6 @@ func lookupIn(ctx context.Context) func(apiVersion, kind, namespace, name string
 	}
 }
 
-// oneLine returns an error of Helm on one line.
-func oneLine(err error) error {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return errors.New(strings.Join(lines, " "))
-}
-
 // most is how many hooks may run before or after an installation or an upgrade.
 const most = 10000
 
@@ -185,7 +176,7 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
-		return component.Set{}, oneLine(err)
+		return component.Set{}, unsorted(files, err)
 	}
 	out := &output{files: files, from: map[string]string{}, revision: revision, digest: digest}
 	if err := g.checkHooks(hooks); err != nil {
@@ -198,7 +189,7 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 	if !g.options.SkipCRDs {
 		for _, crd := range c.CRDObjects() {
 			files[crd.Filename] = string(crd.File.Data)
-			err := out.add(crd.Filename, string(crd.File.Data), func(_ *unstructured.Unstructured, d *component.Dependent) {
+			err := out.add(crd.Filename, string(crd.File.Data)+"\n", func(_ *unstructured.Unstructured, d *component.Dependent) {
 				if len(before) > 0 {
 					d.Wave(first(before) - 1)
 				}
@@ -209,10 +200,12 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 		}
 	}
 	for _, m := range manifests {
-		if err := out.add(m.Name, m.Content, nil); err != nil {
+		// Helm joins them with line breaks, which a text at the end of a file may keep.
+		if err := out.add(m.Name, m.Content+"\n", nil); err != nil {
 			return component.Set{}, err
 		}
 	}
+	out.last = int16(len(after))
 	err = errors.Join(out.addHooks(before, first(before)), out.addHooks(after, 1))
 	return out.set, err
 }

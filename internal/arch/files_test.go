@@ -34,6 +34,8 @@ func described(t *tree) []string {
 	for _, p := range t.packages {
 		var place string
 		switch parts := strings.Split(p.dir, "/"); {
+		case p.module.dir == "test/charts":
+			place = p.module.dir
 		case wild(p.dir):
 			place = "test/wild"
 		case p.module.dir != ".":

@@ -5,9 +5,11 @@ import (
 	"strings"
 )
 
-// wild reports whether a module tests public operators. Nobody imports or installs these modules, they are in no
-// workspace, and those operators decide about versions there.
-func wild(dir string) bool { return dir == "test/wild" || strings.HasPrefix(dir, "test/wild/") }
+// wild reports whether a module tests public operators or charts. Nobody imports or installs these modules, they are in
+// no workspace, and those operators, or Helm, decide about versions there.
+func wild(dir string) bool {
+	return dir == "test/charts" || dir == "test/wild" || strings.HasPrefix(dir, "test/wild/")
+}
 
 // replaced finds replace lines outside the modules that nobody imports or installs.
 func replaced(t *tree) []string {
