@@ -18,7 +18,7 @@ import (
 )
 
 //arch:state a command line flag, which is one per process
-var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report")
+var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report; more of its scenario follow as ,KIND@NUMBER")
 
 //arch:state a command line flag, which is one per process
 var callsFlag = flag.Bool("fault.calls", false, "show all calls: of the undisturbed run, or with -fault.replay of that schedule")

@@ -87,7 +87,7 @@ func Budget(d time.Duration) Option { return func(o *options) { o.budget = d } }
 func Seed(n uint64) Option { return func(o *options) { o.seed = n } }
 
 // AtMost plays at most n schedules of each of these kinds, spread evenly over all of them, and of [Faults] over all kinds of
-// calls; without kinds, at most n in all, in the order that [Budget] describes. 0 means all.
+// calls, but at least one for each kind of call; without kinds, at most n in all, in the order that [Budget] describes. 0 means all.
 func AtMost(n int, kinds ...Kind) Option {
 	return func(o *options) {
 		if o.most == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
@@ -11,27 +12,46 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
-// replay plays one schedule.
+// replay plays the schedules of a token: one, or several with a comma between them.
 func (e *exploration) replay(token string) (Report, error) {
-	scenario, s, err := schedule.Parse(token)
-	if err != nil {
-		return Report{}, err
-	}
-	if scenario != e.scenario.Name {
-		return e.unplayed("-fault.replay", scenario), nil
+	prefix := token[:strings.LastIndexByte(token, '/')+1]
+	var all []schedule.Schedule
+	for text := range strings.SplitSeq(token[len(prefix):], ",") {
+		scenario, s, err := schedule.Parse(prefix + text)
+		if err != nil {
+			return Report{}, err
+		}
+		if scenario != e.scenario.Name {
+			return e.unplayed("-fault.replay", scenario), nil
+		}
+		all = append(all, s)
 	}
 	if err := e.prepare(); err != nil {
 		return e.report, err
 	}
-	e.report.replay = &replayed{schedule: s.String()}
-	if err := e.judgeUndisturbed(); err != nil || len(s) == 0 {
+	e.report.replay = &replayed{schedule: token[len(prefix):]}
+	if err := e.judgeUndisturbed(); err != nil || len(all[0]) == 0 {
 		return e.report, err
 	}
+	var found []Finding
+	for _, s := range all {
+		if err := e.replayOne(s); err != nil {
+			return e.report, err
+		}
+		found = append(found, e.report.Findings...)
+	}
+	e.report.Findings = found
+	return e.report, nil
+}
+
+// replayOne plays one schedule; the findings are those of it alone.
+func (e *exploration) replayOne(s schedule.Schedule) error {
+	token := s.Token(e.scenario.Name)
 	j, err := e.jobFor(s)
 	if err != nil {
-		return e.report, err
+		return err
 	}
-	var played run.Result
+	before, played := len(e.report.Disturbed), run.Result{}
 	err = e.play("schedules of the replay", []run.Job{j}, func(j run.Job, r run.Result) {
 		for _, f := range r.Run.Faults {
 			e.report.Disturbed = append(e.report.Disturbed, f.Kind+" at "+f.At)
@@ -39,19 +59,19 @@ func (e *exploration) replay(token string) (Report, error) {
 		played = r
 	})
 	if err != nil {
-		return e.report, err
+		return err
 	}
 	e.showCalls(played.Run)
 	e.report.Findings = nil // of runs that this one is compared with
-	e.report.replay.early = played.Void
+	e.report.replay.early = e.report.replay.early || played.Void
 	if s.Has(schedule.Later) && e.scenario.raceSteps()[j.Racing.Race].again != nil {
-		return e.report, e.findAgain(j.Racing, token)
+		return e.findAgain(j.Racing, token)
 	}
 	e.find(j, played)
-	if j.Like != nil && len(e.report.Disturbed) < len(s.Disturbing()) {
-		err = fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
+	if j.Like != nil && len(e.report.Disturbed)-before < len(s.Disturbing()) {
+		return fmt.Errorf("the schedule of replay token %s disturbs nothing any more: the undisturbed run has %d calls, and some of the token's numbers are beyond what happens", token, len(e.reference.Run.Calls))
 	}
-	return e.report, err
+	return nil
 }
 
 // jobFor returns the job that plays a schedule from the beginning.

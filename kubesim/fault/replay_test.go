@@ -51,6 +51,22 @@ func TestFindingsReplay(t *testing.T) {
 	}
 }
 
+// TestReplaysTogether proves that one replay of several schedules finds what the replay of each finds, whatever comes before and after.
+func TestReplaysTogether(t *testing.T) {
+	s := toyLife("finalizer first")
+	found := Explore(t, s, Only(Crashes, Faults)).Findings
+	if len(found) == 0 {
+		t.Fatal("nothing was found")
+	}
+	before := *replayFlag
+	defer func() { *replayFlag = before }()
+	*replayFlag = "v1/" + s.Name + "/crash-before@0," + strings.TrimPrefix(found[0].Token, "v1/"+s.Name+"/") + ",crash-before@1"
+	r := Explore(t, s)
+	if len(r.Findings) != 1 || r.Findings[0].Token != found[0].Token || len(r.Disturbed) < 3 {
+		t.Errorf("%s finds %v and disturbs %v, want %s", *replayFlag, r.texts(), r.Disturbed, found[0].Token)
+	}
+}
+
 // replays plays the schedule of a finding alone and wants it to break the same.
 func replays(t *testing.T, s Scenario, f Finding, why string) {
 	t.Helper()

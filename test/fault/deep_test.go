@@ -31,6 +31,17 @@ func waived(s fault.Scenario) []fault.Option {
 	return opts
 }
 
+// TestRaces lets users act at some moments; [TestDeep] plays those of all scenarios. In few scenarios, because
+// each step is played once more with each user at rest, to compare with.
+func TestRaces(t *testing.T) {
+	playSome(t, fault.Races, 10, "loop-life", "nats-bucket", "component-hooks", "cloud-later")
+}
+
+// TestAbsences lets users act after some crashes, before the operator is back; [TestDeep] plays those of all scenarios.
+func TestAbsences(t *testing.T) {
+	playSome(t, fault.Absences, 10, "nats-bucket", "component-hooks")
+}
+
 // TestRecoveries disturbs some recoveries from crashes; [TestDeep] disturbs all of them.
 func TestRecoveries(t *testing.T) {
 	playSome(t, fault.Recoveries, 10, "nats-bucket", "component-hooks")

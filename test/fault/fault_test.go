@@ -15,8 +15,9 @@ import (
 func TestNATS(t *testing.T) { explore(t, scenarios.NATS(), usual(fault.Hangs)) }
 
 // explore plays an operator's scenarios and counts the schedules. TRIMTAB_DEEP=1 plays all that there are of the kinds. The
-// short form plays the crashes of each scenario, a fault for each kind of call and two broken watches, and of the other kinds a sample, always the
-// same, in every fourth scenario.
+// short form plays the crashes of each scenario, a fault for each kind of call and two broken watches, upon which an operator
+// lists. In every fourth scenario it plays a sample of a third of the other kinds, always the same; which third, its name decides.
+// [TestRaces] and [TestAbsences] play theirs, and [TestFound] what has found bugs.
 func explore(t *testing.T, all []fault.Scenario, kinds []fault.Kind, opts ...fault.Option) {
 	t.Helper()
 	if os.Getenv("TRIMTAB_DEEP") != "" || flag.Lookup("fault.replay").Value.String() != "" {
@@ -29,14 +30,17 @@ func explore(t *testing.T, all []fault.Scenario, kinds []fault.Kind, opts ...fau
 		suite(t, all, append(opts, fault.Only(first...), fault.AtMost(4, first...), others)...)
 		return
 	}
-	suite(t, all, append(slices.Clone(opts), fault.Only(first...), fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostBreaks, fault.Breaks))...)
+	suite(t, all, append(slices.Clone(opts), fault.Only(first...), fault.AtMost(mostFaults, fault.Faults), fault.AtMost(mostOthers, fault.Breaks))...)
 	t.Run("sample", func(t *testing.T) {
-		rest := slices.DeleteFunc(slices.Clone(kinds), func(k fault.Kind) bool { return slices.Contains(first, k) })
-		var some []fault.Scenario
+		elsewhere := append(first, fault.Races, fault.Absences)
+		rest := slices.DeleteFunc(slices.Clone(kinds), func(k fault.Kind) bool { return slices.Contains(elsewhere, k) })
 		for i := 0; i < len(all); i += 4 {
-			some = append(some, all[i])
+			var third []fault.Kind
+			for n := len(all[i].Name) % 3; n < len(rest); n += 3 {
+				third = append(third, rest[n])
+			}
+			suite(t, all[i:i+1], append(slices.Clone(opts), fault.Only(third...), fault.AtMost(mostOthers, third...), others)...)
 		}
-		suite(t, some, append(slices.Clone(opts), fault.Only(rest...), fault.AtMost(mostOthers, rest...), others)...)
 	})
 }
 
@@ -54,10 +58,9 @@ func suite(t *testing.T, all []fault.Scenario, opts ...fault.Option) {
 }
 
 const (
-	// mostFaults is how many faults the short form plays in each scenario: at least one for each kind of call.
-	mostFaults = 16
-	// mostBreaks is how many watches it ends in each.
-	mostBreaks = 2
+	// mostFaults is how many faults the short form plays in each scenario that has no more kinds of calls: one for each of them,
+	// and another one for the first ones, which are watches. One of these two makes the operator list, for which it needs a role.
+	mostFaults = 12
 	// mostOthers is how many schedules of each other kind it plays, spread over the run.
 	mostOthers = 2
 )
@@ -99,8 +102,12 @@ func TestKept(t *testing.T) {
 }
 
 // TestOutages plays an API that throttles and is down. Its three objects make many calls, so only a
-// sample of the other faults is played besides crashes, in pairs.
+// sample of the other faults is played besides crashes, in pairs: 20 of the 60 of the long form.
 func TestOutages(t *testing.T) {
-	suite(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(60),
+	pairs := 20
+	if os.Getenv("TRIMTAB_DEEP") != "" {
+		pairs = 60
+	}
+	suite(t, scenarios.Outages(), fault.Only(fault.Crashes, fault.Pairs), fault.Sample(pairs),
 		fault.Waive(fault.I15, "the roles are those of TestCloud"))
 }

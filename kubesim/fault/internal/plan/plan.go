@@ -69,7 +69,6 @@ func (p *Plan) Thin(jobs []run.Job, most int) []run.Job {
 	if most <= 0 || len(jobs) <= most {
 		return jobs
 	}
-	p.Pruned[Thinned] += len(jobs) - most
 	var kinds []string
 	of := map[string][]run.Job{}
 	for _, j := range jobs {
@@ -79,6 +78,8 @@ func (p *Plan) Thin(jobs []run.Job, most int) []run.Job {
 		}
 		of[kind] = append(of[kind], j)
 	}
+	most = max(most, len(kinds)) // a kind of call is a piece of code that no other fault tests
+	p.Pruned[Thinned] += len(jobs) - most
 	share := map[string]int{}
 	for left := most; left > 0; {
 		for _, kind := range kinds {
