@@ -83,7 +83,7 @@ func (g *Generator) Kinds(values ...map[string]any) ([]schema.GroupVersionKind, 
 	for _, v := range values {
 		for _, revision := range []int64{1, 2} {
 			d := &draws{}
-			set, err := g.execute(context.Background(), &Release{
+			set, err := g.execute(context.Background(), &Release{ //nolint:forbidigo // it looks nothing up
 				Namespace: "default", Name: "release-name", Values: v, Revision: revision,
 				Capabilities: component.Capabilities{APIs: slices.Concat(common.DefaultVersionSet, g.chart.asked)},
 			}, d)

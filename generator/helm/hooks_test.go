@@ -203,6 +203,7 @@ func withValues(values string) *product.Product {
 
 // countRuns checks that no Job of a namespace is created twice for a revision.
 func countRuns(t testing.TB, c client.WithWatch, namespace string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w, err := c.Watch(ctx, &batchv1.JobList{}, client.InNamespace(namespace))
 	if err != nil {

@@ -145,7 +145,8 @@ func (s *source) check() error {
 	if err != nil {
 		return err
 	}
-	if _, err := (engine.Engine{}).RenderWithContext(context.Background(), c, values); err != nil && strings.HasPrefix(err.Error(), "parse error") {
+	_, err = engine.Engine{}.RenderWithContext(context.Background(), c, values) //nolint:forbidigo // it looks nothing up
+	if err != nil && strings.HasPrefix(err.Error(), "parse error") {
 		return oneLine(err)
 	}
 	return nil
