@@ -3,10 +3,7 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,21 +34,6 @@ func oneLine(err error) error {
 		text = strings.ToValidUTF8(text[:longest/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-longest/2:], "")
 	}
 	return errors.New(text)
-}
-
-// unsorted says why rendered files could not be sorted: Helm decodes the head of each document for that.
-func unsorted(files map[string]string, err error) error {
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasPrefix(path.Base(file), "_") {
-			continue
-		}
-		for _, document := range documents(files[file]) {
-			if _, err := decode(document); err != nil {
-				return undecoded(files, file, document, err)
-			}
-		}
-	}
-	return oneLine(err)
 }
 
 // undecoded says that a document of a file could not be decoded. The parser counts the lines of the document.

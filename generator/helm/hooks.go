@@ -3,9 +3,14 @@ package helm
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
+	"strconv"
+	"strings"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -22,8 +27,79 @@ import (
 // revisionAnnotation is the annotation of hooks that run once for each revision.
 const revisionAnnotation = "trimtab.dev/revision-digest"
 
+// hook is a document with the annotation of hooks.
+type hook struct {
+	document
+
+	events   []release.HookEvent
+	weight   int
+	policies []release.HookDeletePolicy
+}
+
+// sort returns the hooks and all other documents, in the order of their kinds, as Helm tells them apart. What has the
+// annotation with an event that Helm does not know is none of both.
+func (o *output) sort() (hooks []hook, plain []document, err error) {
+	for _, file := range slices.Sorted(maps.Keys(o.files)) {
+		if strings.HasPrefix(path.Base(file), "_") {
+			continue
+		}
+		documents, err := o.read(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, d := range documents {
+			events, is := d.object.GetAnnotations()[release.HookAnnotation]
+			if !is {
+				plain = append(plain, d)
+			} else if h, known := hookOf(d, events); known {
+				hooks = append(hooks, h)
+			}
+		}
+	}
+	slices.SortStableFunc(hooks, func(a, b hook) int { return byKind(a.object.GetKind(), b.object.GetKind()) })
+	slices.SortStableFunc(plain, func(a, b document) int { return byKind(a.object.GetKind(), b.object.GetKind()) })
+	return hooks, plain, nil
+}
+
+// hookOf reads the annotations of a hook. It is known if all its events are.
+func hookOf(d document, events string) (h hook, known bool) {
+	annotations := d.object.GetAnnotations()
+	h.document = d
+	h.weight, _ = strconv.Atoi(annotations[release.HookWeightAnnotation]) // Helm takes 0 as well
+	for event := range strings.SplitSeq(events, ",") {
+		e := release.HookEvent(strings.ToLower(strings.TrimSpace(event)))
+		switch e {
+		case "test-success": // of Helm 2
+			e = release.HookTest
+		case release.HookPreInstall, release.HookPostInstall, release.HookPreUpgrade, release.HookPostUpgrade, release.HookPreDelete,
+			release.HookPostDelete, release.HookPreRollback, release.HookPostRollback, release.HookTest:
+		default:
+			return h, false
+		}
+		h.events = append(h.events, e)
+	}
+	for policy := range strings.SplitSeq(annotations[release.HookDeleteAnnotation], ",") {
+		h.policies = append(h.policies, release.HookDeletePolicy(strings.ToLower(strings.TrimSpace(policy))))
+	}
+	return h, true
+}
+
+// byKind compares kinds in the order in which Helm creates them. Those that it does not know come last.
+func byKind(a, b string) int {
+	rank := func(kind string) int {
+		if i := slices.Index(releaseutil.InstallOrder, kind); i >= 0 {
+			return i
+		}
+		return len(releaseutil.InstallOrder)
+	}
+	if i, j := rank(a), rank(b); i != j || i < len(releaseutil.InstallOrder) {
+		return cmp.Compare(i, j)
+	}
+	return cmp.Compare(a, b)
+}
+
 // split returns the hooks that run before and after what is no hook in this revision, in Helm's order.
-func (o *output) split(hooks []*release.Hook) (before, after []*release.Hook) {
+func (o *output) split(hooks []hook) (before, after []hook) {
 	for _, h := range hooks {
 		switch pre, post := o.phases(h); {
 		case pre:
@@ -32,9 +108,9 @@ func (o *output) split(hooks []*release.Hook) (before, after []*release.Hook) {
 			after = append(after, h)
 		}
 	}
-	for _, list := range [][]*release.Hook{before, after} {
-		slices.SortStableFunc(list, func(a, b *release.Hook) int {
-			return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
+	for _, list := range [][]hook{before, after} {
+		slices.SortStableFunc(list, func(a, b hook) int {
+			return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.object.GetName(), b.object.GetName()))
 		})
 	}
 	return before, after
@@ -42,38 +118,38 @@ func (o *output) split(hooks []*release.Hook) (before, after []*release.Hook) {
 
 // phases reports whether a hook runs before and after what is no hook. A hook of the installation stays in later
 // revisions, in which it does not run again.
-func (o *output) phases(h *release.Hook) (before, after bool) {
+func (o *output) phases(h hook) (before, after bool) {
 	pre, post := release.HookPreInstall, release.HookPostInstall
 	if o.revision > 1 && isUpgrade(h) {
 		pre, post = release.HookPreUpgrade, release.HookPostUpgrade
 	}
-	return slices.Contains(h.Events, pre), slices.Contains(h.Events, post)
+	return slices.Contains(h.events, pre), slices.Contains(h.events, post)
 }
 
 // isUpgrade reports whether a hook runs in upgrades.
-func isUpgrade(h *release.Hook) bool {
-	return slices.Contains(h.Events, release.HookPreUpgrade) || slices.Contains(h.Events, release.HookPostUpgrade)
+func isUpgrade(h hook) bool {
+	return slices.Contains(h.events, release.HookPreUpgrade) || slices.Contains(h.events, release.HookPostUpgrade)
 }
 
 // checkHooks refuses hooks that would not run.
-func (g *Generator) checkHooks(hooks []*release.Hook) error {
+func (g *Generator) checkHooks(hooks []hook) error {
 	for _, h := range hooks {
-		if (slices.Contains(h.Events, release.HookPreDelete) || slices.Contains(h.Events, release.HookPostDelete)) && !g.options.SkipDeleteHooks {
+		if (slices.Contains(h.events, release.HookPreDelete) || slices.Contains(h.events, release.HookPostDelete)) && !g.options.SkipDeleteHooks {
 			return fmt.Errorf("%s: the hook %s %s runs when a release is deleted, which is not supported; set Options.SkipDeleteHooks to leave it out",
-				h.Path, h.Kind, h.Name)
+				h.file, h.object.GetKind(), h.object.GetName())
 		}
 	}
 	return nil
 }
 
 // first returns the first wave of hooks that run before what is no hook.
-func first(before []*release.Hook) int16 { return int16(-len(before)) }
+func first(before []hook) int16 { return int16(-len(before)) }
 
 // addHooks adds hooks, one for each wave from wave on.
-func (o *output) addHooks(hooks []*release.Hook, wave int16) error {
+func (o *output) addHooks(hooks []hook, wave int16) error {
 	last := wave + int16(len(hooks)) - 1
 	for _, h := range hooks {
-		err := o.add(h.Path, h.Manifest, func(u *unstructured.Unstructured, d *component.Dependent) { o.setHook(u, d, h, wave, last) })
+		err := o.add(h.document, func(u *unstructured.Unstructured, d *component.Dependent) { o.setHook(u, d, h, wave, last) })
 		if err != nil {
 			return err
 		}
@@ -83,9 +159,9 @@ func (o *output) addHooks(hooks []*release.Hook, wave int16) error {
 }
 
 // setHook has a dependent treated as a hook.
-func (o *output) setHook(u *unstructured.Unstructured, d *component.Dependent, h *release.Hook, wave, last int16) {
+func (o *output) setHook(u *unstructured.Unstructured, d *component.Dependent, h hook, wave, last int16) {
 	d.Wave(wave)
-	purge := slices.Contains(h.DeletePolicies, release.HookSucceeded) && h.Kind != "CustomResourceDefinition"
+	purge := slices.Contains(h.policies, release.HookSucceeded) && h.object.GetKind() != "CustomResourceDefinition"
 	if purge {
 		// What Helm creates before and again after the rest, such as the ServiceAccount of hooks, stays in between.
 		if _, after := o.phases(h); after && wave < 0 {
@@ -93,7 +169,7 @@ func (o *output) setHook(u *unstructured.Unstructured, d *component.Dependent, h
 		}
 		d.PurgeAfter(last)
 	}
-	switch runs := h.Kind == "Job" || h.Kind == "Pod"; {
+	switch runs := h.object.GetKind() == "Job" || h.object.GetKind() == "Pod"; {
 	case !isUpgrade(h):
 		d.Policies(api.Policies{ReconcilePolicy: api.ReconcilePolicyOnce})
 	case runs || purge:

@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/ignore"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -154,7 +155,7 @@ func (s *source) check() error {
 
 // define notes the kinds that a file in crds/ defines. What is wrong with it is reported when it is rendered.
 func (s *source) define(text []byte) {
-	for _, document := range documents(string(text)) {
+	for _, document := range releaseutil.SplitManifests(string(text)) {
 		d := apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal([]byte(document), &d); err != nil || d.Kind != "CustomResourceDefinition" || len(d.Spec.Versions) == 0 {
 			continue

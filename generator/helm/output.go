@@ -30,43 +30,45 @@ type output struct {
 	last int16
 }
 
-// add adds what a file or a document of one contains. set sets what is special about it, unless it is nil.
-func (o *output) add(file, content string, set func(*unstructured.Unstructured, *component.Dependent)) error {
-	for _, document := range documents(content) {
-		u, err := decode(document)
+// document is a document of a rendered file.
+type document struct {
+	file, text string
+	object     *unstructured.Unstructured // may be a list
+}
+
+// read decodes the documents of a file, in order.
+func (o *output) read(file string) ([]document, error) {
+	split := releaseutil.SplitManifests(o.files[file])
+	var out []document
+	for i := range len(split) {
+		text := split[fmt.Sprintf("manifest-%d", i)]
+		// Helm joins them with line breaks, which a text at the end of a file may keep.
+		u, err := decode(text + "\n")
 		if err != nil {
-			return undecoded(o.files, file, document, err)
+			return nil, undecoded(o.files, file, text, err)
 		}
-		if u == nil {
-			continue
+		if u != nil {
+			out = append(out, document{file, text, u})
 		}
-		if !u.IsList() {
-			if err := o.addObject(file, document, u, set); err != nil {
-				return err
-			}
-			continue
-		}
-		list, err := u.ToList()
-		if err != nil {
-			return fmt.Errorf("%s: it is no list of objects: %w", o.where(file, document), err)
-		}
-		for i := range list.Items {
-			if err := o.addObject(file, document, &list.Items[i], set); err != nil {
-				return err
-			}
+	}
+	return out, nil
+}
+
+// add adds what a document contains. set sets what is special about it, unless it is nil.
+func (o *output) add(d document, set func(*unstructured.Unstructured, *component.Dependent)) error {
+	if !d.object.IsList() {
+		return o.addObject(d, d.object, set)
+	}
+	list, err := d.object.ToList()
+	if err != nil {
+		return fmt.Errorf("%s: it is no list of objects: %w", o.where(d), err)
+	}
+	for i := range list.Items {
+		if err := o.addObject(d, &list.Items[i], set); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// documents returns the documents of a file, in order.
-func documents(content string) []string {
-	split := releaseutil.SplitManifests(content)
-	out := make([]string, len(split))
-	for i := range out {
-		out[i] = split[fmt.Sprintf("manifest-%d", i)]
-	}
-	return out
 }
 
 // decode decodes a document. It returns nil for one that is empty.
@@ -123,8 +125,8 @@ func texts(u *unstructured.Unstructured) error {
 }
 
 // addObject adds an object.
-func (o *output) addObject(file, document string, u *unstructured.Unstructured, set func(*unstructured.Unstructured, *component.Dependent)) error {
-	where := o.where(file, document)
+func (o *output) addObject(from document, u *unstructured.Unstructured, set func(*unstructured.Unstructured, *component.Dependent)) error {
+	where := o.where(from)
 	if u.GetName() == "" {
 		return fmt.Errorf("%s: the %s has no metadata.name", where, u.GetKind())
 	}
@@ -144,9 +146,9 @@ func (o *output) addObject(file, document string, u *unstructured.Unstructured, 
 }
 
 // where returns a file and the line in it at which a document begins, as rendered.
-func (o *output) where(file, document string) string {
-	if line := lineOf(o.files[file], document); line > 0 {
-		return fmt.Sprintf("%s:%d", file, line)
+func (o *output) where(d document) string {
+	if line := lineOf(o.files[d.file], d.text); line > 0 {
+		return fmt.Sprintf("%s:%d", d.file, line)
 	}
-	return file
+	return d.file
 }

@@ -12,7 +12,6 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,11 +173,11 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 			delete(files, name)
 		}
 	}
-	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return component.Set{}, unsorted(files, err)
-	}
 	out := &output{files: files, from: map[string]string{}, revision: revision, digest: digest}
+	hooks, plain, err := out.sort()
+	if err != nil {
+		return component.Set{}, err
+	}
 	if err := g.checkHooks(hooks); err != nil {
 		return component.Set{}, err
 	}
@@ -187,25 +186,38 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 		return component.Set{}, fmt.Errorf("it has more than %d hooks", most)
 	}
 	if !g.options.SkipCRDs {
-		for _, crd := range c.CRDObjects() {
-			files[crd.Filename] = string(crd.File.Data)
-			err := out.add(crd.Filename, string(crd.File.Data)+"\n", func(_ *unstructured.Unstructured, d *component.Dependent) {
-				if len(before) > 0 {
-					d.Wave(first(before) - 1)
-				}
-			})
-			if err != nil {
-				return component.Set{}, err
-			}
+		if err := out.addDefinitions(c, before); err != nil {
+			return component.Set{}, err
 		}
 	}
-	for _, m := range manifests {
-		// Helm joins them with line breaks, which a text at the end of a file may keep.
-		if err := out.add(m.Name, m.Content+"\n", nil); err != nil {
+	for _, d := range plain {
+		if err := out.add(d, nil); err != nil {
 			return component.Set{}, err
 		}
 	}
 	out.last = int16(len(after))
 	err = errors.Join(out.addHooks(before, first(before)), out.addHooks(after, 1))
 	return out.set, err
+}
+
+// addDefinitions adds what is in crds/, before all hooks.
+func (o *output) addDefinitions(c *chart.Chart, before []hook) error {
+	for _, crd := range c.CRDObjects() {
+		o.files[crd.Filename] = string(crd.File.Data)
+		documents, err := o.read(crd.Filename)
+		if err != nil {
+			return err
+		}
+		for _, d := range documents {
+			err := o.add(d, func(_ *unstructured.Unstructured, d *component.Dependent) {
+				if len(before) > 0 {
+					d.Wave(first(before) - 1)
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
