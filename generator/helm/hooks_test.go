@@ -190,7 +190,7 @@ func TestHooksAreKilled(t *testing.T) {
 		Config: cfg, AddToScheme: product.AddToScheme, Renderer: helm.NewRenderer(g, valuesOf), Options: options,
 		Versions: []*product.Product{withValues(`{"a": 1}`), withValues(`{"a": 2}`)},
 		Prepare:  countRuns,
-		Every:    4,
+		Every:    5, // odd, so that kills before and after a write alternate
 	})
 }
 
