@@ -40,7 +40,7 @@ func (p *passing) into(ctx context.Context) context.Context {
 
 var (
 	errNoPass     = errors.New("component: the context is not that of a generator or a hook")
-	errNoRevision = errors.New("component: the revision of the component is not known in a post-read hook, and while it is deleted")
+	errNoRevision = errors.New("component: the context is not that of a renderer, a generator or a post-reconcile hook, which know the revision")
 	errNoTarget   = errors.New("component: there is no client for the dependents in a post-read hook")
 )
 
@@ -117,8 +117,8 @@ func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
 
 // ComponentRevisionFromContext returns which revision of the component is rendered, as in status.revision. It is 1 until
 // the component is ready for the first time, and then grows by one with each change of the spec, of something that the
-// component refers to, or of the version of the renderer; see [Versioned]. It works in the context of a [Renderer] or
-// [Generator], and in hooks after the post-read hooks of a component that is not being deleted.
+// component refers to, or of the version of the renderer; see [Versioned]. It works in the context of a [Renderer], a
+// [Generator] and post-reconcile hooks. Anywhere else it returns an error.
 func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 	p, err := passingOf(ctx)
 	if err == nil && p.revision == 0 {

@@ -44,8 +44,11 @@ func Lookup(ctx context.Context, key client.ObjectKey, obj client.Object) error 
 		return err
 	}
 	kind, err := apiutil.GVKForObject(obj, p.scheme)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("look up %s: %w", key, err)
+	case key.Name == "":
+		return fmt.Errorf("look up an object of kind %s: it has no name; LookupList returns all", kind.Kind)
 	}
 	live, err := looks.Object(ctx, kind, key)
 	if err != nil {

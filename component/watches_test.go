@@ -113,6 +113,9 @@ func lookups(t *testing.T) {
 		renderings.Add(1)
 		m := &corev1.ConfigMap{}
 		value := "none"
+		if err := component.Lookup(ctx, client.ObjectKey{Namespace: r.Namespace}, m); err == nil || !strings.Contains(err.Error(), "LookupList") {
+			t.Errorf("without a name: %v, want an error that says what reads all", err)
+		}
 		err := component.Lookup(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "other"}, m)
 		if err == nil {
 			value = m.Data["value"]

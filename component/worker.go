@@ -388,6 +388,10 @@ func (p *pass[T]) render(ctx context.Context, looks engine.Looks) (engine.Render
 			return engine.Rendered{}, fmt.Errorf("references to %s: missing", strings.Join(refs.missing, ", "))
 		}
 		p.refs = refs
+		p.context.revision = max(p.obj.GetStatus().Revision, 1)
+		if p.context.digest, err = p.revisionDigest(); err != nil {
+			return engine.Rendered{}, err
+		}
 	}
 	copied, _ := p.obj.DeepCopyObject().(T)
 	if err := p.refs.loadAll(ctx, copied); err != nil {
@@ -413,6 +417,18 @@ func (p *pass[T]) render(ctx context.Context, looks engine.Looks) (engine.Render
 // revise notes which revision of the component this is. The status has it before anything is done that follows from it,
 // or the next pass comes to the same.
 func (p *pass[T]) revise() error {
+	digest, err := p.revisionDigest()
+	if err != nil {
+		return err
+	}
+	status := p.obj.GetStatus()
+	status.Revision, status.RevisionDigest = revise(status, digest), digest
+	p.context.revision, p.context.digest = status.Revision, digest
+	return nil
+}
+
+// revisionDigest identifies what the component is rendered from.
+func (p *pass[T]) revisionDigest() (string, error) {
 	spec := specOf(p.obj)
 	if u, ok := spec.(Unstructurable); ok {
 		spec = u.ToUnstructured()
@@ -424,12 +440,9 @@ func (p *pass[T]) revise() error {
 		text, err = json.Marshal(in)
 	}
 	if err != nil {
-		return fmt.Errorf("encode what the component is rendered from: %w", err)
+		return "", fmt.Errorf("encode what the component is rendered from: %w", err)
 	}
-	status, digest := p.obj.GetStatus(), hashOf(text)
-	status.Revision, status.RevisionDigest = revise(status, digest), digest
-	p.context.revision, p.context.digest = status.Revision, digest
-	return nil
+	return hashOf(text), nil
 }
 
 // version is that of the renderer, which is asked once; empty if it has none.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 )
 
@@ -32,22 +33,24 @@ import (
 // fickle are the names of these functions.
 func fickle() []string {
 	return []string{
-		"ago", "bcrypt", "encryptAES", "genCA", "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
-		"genSignedCert", "genSignedCertWithKey", "htpasswd", "now", "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt",
+		"ago", "bcrypt", "date", "dateInZone", "date_in_zone", "durationRound", "encryptAES", "genCA", "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
+		"genSignedCert", "genSignedCertWithKey", "htmlDate", "htmlDateInZone", "htpasswd", "now", "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt",
 		"randNumeric", "shuffle", "uuidv4",
 	}
 }
 
 const (
 	drawsKey    = "results" // of the data of the Secret
-	revisionKey = "revision-digest"
+	revisionKey = "revision"
 	drawsWave   = -1 << 15
 )
 
 // draws are what such functions returned in a rendering.
 type draws struct {
-	// name and namespace are those of the Secret; revision identifies what the component is rendered from.
+	// name and namespace are those of the Secret; revision is its number with its digest.
 	namespace, name, revision string
+	// digest identifies what the component is rendered from.
+	digest string
 	// find returns the results of earlier renderings of the revision. It is called with the first draw. Nil means that
 	// there are none.
 	find func() (map[string]json.RawMessage, error)
@@ -56,18 +59,21 @@ type draws struct {
 
 	results map[string]json.RawMessage // nil before the first draw
 	calls   map[string]int             // how often each call was made
+	file    string                     // what is rendered, if it draws
 }
 
 // functions returns the functions, which remember what they return.
-func (d *draws) functions() template.FuncMap {
+func (d *draws) functions(sites []site) template.FuncMap {
 	all := sprig.TxtFuncMap()
 	out := template.FuncMap{
 		"keys": sortedKeys, "values": sortedValues,
+		enter: func(file string) string { d.file = file; return "" },
 	}
-	for _, name := range fickle() {
-		if f := all[name]; f != nil {
-			out[name] = d.remembering(name, reflect.ValueOf(f))
-		}
+	for _, name := range fickle() { // in texts that tpl renders
+		out[name] = d.remembering(name, reflect.ValueOf(all[name]))
+	}
+	for _, s := range sites {
+		out[s.alias] = d.remembering(s.alias, reflect.ValueOf(all[s.function]))
 	}
 	return out
 }
@@ -125,7 +131,7 @@ func (d *draws) draw(name string, args []reflect.Value, into reflect.Value, call
 	if err != nil {
 		return fmt.Errorf("encode the arguments: %w", err)
 	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, d.file...))
 	key := name + "-" + hex.EncodeToString(sum[:8])
 	d.calls[key]++
 	key = fmt.Sprintf("%s-%d", key, d.calls[key])
@@ -154,7 +160,7 @@ func (d *draws) keep(set *component.Set) {
 		"apiVersion": "v1", "kind": "Secret", "type": "trimtab.dev/random",
 		"metadata":   map[string]any{"namespace": d.namespace, "name": d.name},
 		"stringData": map[string]any{drawsKey: string(text), revisionKey: d.revision},
-	}}).Wave(drawsWave)
+	}}).Wave(drawsWave).Policies(api.Policies{AdoptionPolicy: api.AdoptionPolicyNever})
 }
 
 // pending remembers results of revisions whose Secret may not exist yet, or may be deleted by somebody.
@@ -173,8 +179,9 @@ func (p *pending) draws(ctx context.Context, r Release) (*draws, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := [2]string{string(owner.GetUID()), digest}
-	d := &draws{namespace: r.Namespace, name: r.Name + "-random", revision: digest}
+	revision := fmt.Sprintf("%d.%s", r.Revision, digest)
+	key := [2]string{string(owner.GetUID()), revision}
+	d := &draws{namespace: r.Namespace, name: r.Name + "-random", revision: revision, digest: digest}
 	d.find = func() (map[string]json.RawMessage, error) {
 		s := &corev1.Secret{}
 		err := component.Lookup(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, s)
@@ -182,7 +189,7 @@ func (p *pending) draws(ctx context.Context, r Release) (*draws, error) {
 			return nil, err
 		}
 		found := map[string]json.RawMessage{}
-		if string(s.Data[revisionKey]) == digest {
+		if string(s.Data[revisionKey]) == revision {
 			if err := json.Unmarshal(s.Data[drawsKey], &found); err != nil {
 				return nil, fmt.Errorf("the Secret %s/%s, which has the results of functions such as randAlphaNum, cannot be read: %w; "+
 					"delete it to have them called again", d.namespace, d.name, err)

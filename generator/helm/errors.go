@@ -36,6 +36,14 @@ func oneLine(err error) error {
 	return errors.New(text)
 }
 
+// quoted is a value in a message about a schema.
+var quoted = regexp.MustCompile(`(?s)(- at '[^']*': )'.*?' (does not match pattern|is not valid)`)
+
+// discreet returns the error of a schema on one line, without values, which may be secret.
+func discreet(err error) error {
+	return oneLine(errors.New(quoted.ReplaceAllString(err.Error(), "${1}the value $2")))
+}
+
 // undecoded says that a document of a file could not be decoded. The parser counts the lines of the document.
 func undecoded(files map[string]string, file, document string, err error) error {
 	text := strings.TrimPrefix(oneLine(err).Error(), "yaml: ")

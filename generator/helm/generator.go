@@ -46,7 +46,7 @@ var (
 // it. A chart that cannot be rendered whatever its values are is an error: one whose templates cannot be parsed, a
 // library chart, and one that lacks a sub-chart that it names.
 func NewGenerator(fsys fs.FS, path string, o Options) (*Generator, error) {
-	c, err := open(fsys, path)
+	c, err := open(fsys, path, o)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", path, err)
 	}

@@ -116,18 +116,29 @@ func (o *output) split(hooks []hook) (before, after []hook) {
 	return before, after
 }
 
-// phases reports whether a hook runs before and after what is no hook. A hook of the installation stays in later
-// revisions, in which it does not run again.
+// phases reports whether a hook runs before and after what is no hook. In later revisions, a hook of the installation
+// alone stays as it is, unless it is one that runs: that has ended, and goes.
 func (o *output) phases(h hook) (before, after bool) {
 	pre, post := release.HookPreInstall, release.HookPostInstall
-	if o.revision > 1 && isUpgrade(h) {
+	switch {
+	case o.revision > 1 && h.isUpgrade():
 		pre, post = release.HookPreUpgrade, release.HookPostUpgrade
+	case o.revision > 1 && (h.runs() || h.purged()):
+		return false, false
 	}
 	return slices.Contains(h.events, pre), slices.Contains(h.events, post)
 }
 
+// runs reports whether a hook does its work and ends.
+func (h hook) runs() bool { return h.object.GetKind() == "Job" || h.object.GetKind() == "Pod" }
+
+// purged reports whether a hook is deleted when its phase has ended.
+func (h hook) purged() bool {
+	return slices.Contains(h.policies, release.HookSucceeded) && h.object.GetKind() != "CustomResourceDefinition"
+}
+
 // isUpgrade reports whether a hook runs in upgrades.
-func isUpgrade(h hook) bool {
+func (h hook) isUpgrade() bool {
 	return slices.Contains(h.events, release.HookPreUpgrade) || slices.Contains(h.events, release.HookPostUpgrade)
 }
 
@@ -161,22 +172,21 @@ func (o *output) addHooks(hooks []hook, wave int16) error {
 // setHook has a dependent treated as a hook.
 func (o *output) setHook(u *unstructured.Unstructured, d *component.Dependent, h hook, wave, last int16) {
 	d.Wave(wave)
-	purge := slices.Contains(h.policies, release.HookSucceeded) && h.object.GetKind() != "CustomResourceDefinition"
-	if purge {
+	if h.purged() {
 		// What Helm creates before and again after the rest, such as the ServiceAccount of hooks, stays in between.
 		if _, after := o.phases(h); after && wave < 0 {
 			last = o.last
 		}
 		d.PurgeAfter(last)
 	}
-	switch runs := h.object.GetKind() == "Job" || h.object.GetKind() == "Pod"; {
-	case !isUpgrade(h):
+	switch {
+	case o.revision > 1 && !h.isUpgrade():
 		d.Policies(api.Policies{ReconcilePolicy: api.ReconcilePolicyOnce})
-	case runs || purge:
+	case h.runs() || h.purged():
 		annotations := u.GetAnnotations() // that of hooks is there
 		annotations[revisionAnnotation] = o.digest
 		u.SetAnnotations(annotations)
-		if runs {
+		if h.runs() {
 			d.Policies(api.Policies{UpdatePolicy: api.UpdatePolicyRecreate})
 		}
 	}

@@ -62,7 +62,9 @@ func hooked() map[string]string {
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	t.Run("B-28 once for each revision", hooksRunOnce)
-	t.Run("one that fails", failedHook)
+	for _, events := range []string{"pre-install,pre-upgrade", "pre-install"} {
+		t.Run("one that fails, of "+events, func(t *testing.T) { failedHook(t, events) })
+	}
 }
 
 func hooksRunOnce(t *testing.T) {
@@ -86,20 +88,11 @@ func hooksRunOnce(t *testing.T) {
 			}
 		}
 	}
-	late, early, first := &batchv1.Job{ObjectMeta: s.named("late")}, &batchv1.Job{ObjectMeta: s.named("early")}, &batchv1.Job{ObjectMeta: s.named("first")}
+	late, early := &batchv1.Job{ObjectMeta: s.named("late")}, &batchv1.Job{ObjectMeta: s.named("early")}
 	gone(late, &corev1.ConfigMap{ObjectMeta: s.named("for-early")})
-	uids := func() map[string]types.UID {
-		t.Helper()
-		out := map[string]types.UID{}
-		for _, j := range []*batchv1.Job{early, first} {
-			if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(j), j); err != nil {
-				t.Fatal(err)
-			}
-			out[j.Name] = j.UID
-		}
-		return out
+	if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(early), early); err != nil {
+		t.Fatal(err)
 	}
-	before := uids()
 
 	s.requests.Reset()
 	s.passes("1")
@@ -127,17 +120,31 @@ func hooksRunOnce(t *testing.T) {
 		t.Errorf("the upgrade (-want +got):\n%s", diff)
 	}
 	gone(late, &corev1.ConfigMap{ObjectMeta: s.named("for-early")})
-	if after := uids(); after["early"] == before["early"] || after["first"] != before["first"] {
-		t.Errorf("the Jobs were %v, and are %v after the upgrade", before, after)
+	testenv.Gone(t, s.admin, &batchv1.Job{ObjectMeta: s.named("first")}, "a hook of the installation alone")
+	again := &batchv1.Job{ObjectMeta: s.named("early")}
+	if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(again), again); err != nil || again.UID == early.UID {
+		t.Errorf("the hook of the upgrade: %v, UID %s, before %s", err, again.UID, early.UID)
+	}
+
+	more := hooked()
+	more["templates/more.yaml"] = job("added-{{ .Release.Revision }}", "pre-install", "")
+	s.requests.Reset()
+	s.start(more)
+	testenv.Wait(t, s.admin, s.product(), "another chart", func(p *product.Product) bool { return p.Status.Revision == 3 })
+	s.ready()
+	want = []string{"apply for-early", "apply early", "apply next", "apply late"}
+	if diff := cmp.Diff(want, creations()); diff != "" {
+		t.Errorf("the upgrade to a chart with one more hook of installations (-want +got):\n%s", diff)
 	}
 }
 
 // failedHook: what comes after a hook that fails is not done, and another revision runs it again.
-func failedHook(t *testing.T) {
+func failedHook(t *testing.T, events string) {
+	t.Helper()
 	t.Parallel()
 	s := newSite(t)
 	// Nobody runs this Job: the test writes its status.
-	early := strings.Replace(job("early", "pre-install,pre-upgrade", ""), "backoffLimit: 0", "managedBy: tests.trimtab.dev/nobody\n  backoffLimit: 0", 1)
+	early := strings.Replace(job("early", events, ""), "backoffLimit: 0", "managedBy: tests.trimtab.dev/nobody\n  backoffLimit: 0", 1)
 	s.start(map[string]string{"templates/all.yaml": configMap("plain", "") + early})
 	s.create(`{"a": 1}`)
 	s.says("waiting for Job " + s.namespace + "/early")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/trimtab-dev/trimtab/generator/helm"
 )
 
@@ -56,5 +58,29 @@ func TestLikeHelm(t *testing.T) {
 				t.Errorf("got %s, %v, want %q in it, and not %q\nwhy it matters: %s", got, err, c.want, c.wantNone, c.why)
 			}
 		})
+	}
+}
+
+// TestNull: null removes what the chart and the options have, as it does in a file of values.
+func TestNull(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"values.yaml": "a: 1\nb: 1\nc: 1\n", "templates/a.yaml": configMapYAML + "data: {values: {{ toJson .Values | quote }}}\n"}
+	g, err := helm.NewGenerator(chartOf(files), "chart", helm.Options{Values: map[string]any{"a": 2, "b": 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the options are as before
+		set, err := g.Render(t.Context(), helm.Release{Namespace: "shop", Name: "demo", Values: map[string]any{"a": nil}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := set.Annotated("op.test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, _ := objects[0].(*unstructured.Unstructured)
+		if got, _, _ := unstructured.NestedString(u.Object, "data", "values"); got != `{"b":2,"c":1}` {
+			t.Errorf("values %s", got)
+		}
 	}
 }

@@ -62,11 +62,13 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: found}
 data:
+  namespace: {{ (lookup "v1" "Namespace" .Release.Namespace "default").metadata.name }}
   one: {{ if $one }}{{ $one.data.value | b64dec }}{{ else }}none{{ end }}
   all: "{{ range (lookup "v1" "Secret" .Release.Namespace "").items }}{{ .kind }} {{ .metadata.name }} {{ end }}"
 `})
 	s.create(`{}`)
 	s.ready()
+	s.data("found", "namespace", "default") // the namespace of the lookup is ignored
 	s.data("found", "one", "none")
 	s.data("found", "all", "")
 	secret := &corev1.Secret{ObjectMeta: s.named("other"), Data: map[string][]byte{"value": []byte("x")}}
@@ -141,6 +143,12 @@ stringData:
   {{- if lookup "v1" "ConfigMap" .Release.Namespace "more" }}
   more: {{ randAlpha 7 }}
   {{- end }}
+`, "templates/zfound.yaml": `apiVersion: v1
+kind: Secret
+metadata: {name: found}
+data:
+  {{- $found := lookup "v1" "Secret" .Release.Namespace "found" }}
+  password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
 `}
 	s.start(files)
 	s.create(`{"a": 1}`)

@@ -37,15 +37,37 @@ type source struct {
 	capable bool
 	// asked are the APIs that its templates ask for by name.
 	asked []string
+	// marked are the templates that call functions which return something else each time, changed, and sites is where.
+	marked map[string][]byte
+	sites  []site
 	// defined are permissions to see whether there are objects of the kinds that crds/ defines.
 	defined []loop.Need
+}
+
+// deleting finds hooks of deletions.
+var deleting = regexp.MustCompile(`(?m)^.*helm\.sh/hook["']?\s*:.*\b(?:pre|post)-delete\b`)
+
+// checkDeletion refuses a chart with hooks of deletions.
+func checkDeletion(c *chart.Chart) error {
+	for _, t := range c.Templates {
+		if at := deleting.FindIndex(t.Data); at != nil {
+			return fmt.Errorf("%s:%d: a hook of deletions is not supported; set Options.SkipDeleteHooks to leave it out",
+				path.Join(c.ChartFullPath(), t.Name), bytes.Count(t.Data[:at[0]], []byte("\n"))+1)
+		}
+	}
+	for _, sub := range c.Dependencies() {
+		if err := checkDeletion(sub); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // asking finds the APIs that templates ask for by name.
 var asking = regexp.MustCompile(`APIVersions\.Has\s+"([^"]+)"`)
 
 // open reads a chart and checks it.
-func open(fsys fs.FS, name string) (*source, error) {
+func open(fsys fs.FS, name string, o Options) (*source, error) {
 	read := folder
 	if path.Ext(name) == ".tgz" {
 		read = packed
@@ -64,7 +86,7 @@ func open(fsys fs.FS, name string) (*source, error) {
 		}
 	}
 	s.digest = hex.EncodeToString(hash.Sum(nil)[:16])
-	return s, s.check()
+	return s, s.check(o)
 }
 
 // packed reads a packed chart.
@@ -119,11 +141,26 @@ func (s *source) load() (*chart.Chart, error) {
 	if err != nil {
 		return nil, oneLine(err)
 	}
+	if len(s.marked) > 0 {
+		s.replace(c)
+	}
 	return c, nil
 }
 
+// replace puts the changed templates into a chart.
+func (s *source) replace(c *chart.Chart) {
+	for _, t := range c.Templates {
+		if text, ok := s.marked[path.Join(c.ChartFullPath(), t.Name)]; ok {
+			t.Data = text
+		}
+	}
+	for _, sub := range c.Dependencies() {
+		s.replace(sub)
+	}
+}
+
 // check refuses what cannot be rendered with any values.
-func (s *source) check() error {
+func (s *source) check(o Options) error {
 	c, err := s.load()
 	switch {
 	case err != nil:
@@ -132,6 +169,11 @@ func (s *source) check() error {
 		return errors.New("it is a library chart, which renders nothing; use it as a sub-chart")
 	case c.Metadata.APIVersion != chart.APIVersionV1 && c.Metadata.APIVersion != chart.APIVersionV2:
 		return fmt.Errorf("its apiVersion is %q, which must be v1 or v2", c.Metadata.APIVersion)
+	}
+	if !o.SkipDeleteHooks {
+		if err := checkDeletion(c); err != nil {
+			return err
+		}
 	}
 	s.name = c.Name()
 	s.capable = c.Metadata.KubeVersion != "" || mentions(c, "Capabilities")
@@ -150,7 +192,10 @@ func (s *source) check() error {
 	if err != nil && strings.HasPrefix(err.Error(), "parse error") {
 		return oneLine(err)
 	}
-	return nil
+	if c, err = s.load(); err == nil { // not the one that was rendered
+		s.mark(c)
+	}
+	return err
 }
 
 // define notes the kinds that a file in crds/ defines. What is wrong with it is reported when it is rendered.

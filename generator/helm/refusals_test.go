@@ -79,6 +79,11 @@ func refusedAtStart() map[string]refusal {
 			why: "like env", files: one(configMapYAML + "data: {a: {{ expandenv \"$HOME\" }}}\n"),
 			new: `chart chart: demo/templates/a.yaml:4: function "expandenv" not defined`,
 		},
+		"a hook of deletions": {
+			why:   "it would not run, and whoever relies on it must know",
+			files: one("---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: a\n  annotations:\n    \"helm.sh/hook\": post-install,pre-delete\n"),
+			new:   `chart chart: demo/templates/a.yaml:7: a hook of deletions is not supported; set Options.SkipDeleteHooks to leave it out`,
+		},
 		"missing sub-chart": {
 			why: "Helm renders the chart without it", files: map[string]string{"Chart.yaml": chartYAML("dependencies: [{name: sub, version: 1.0.0}]\n")},
 			new: `chart chart: demo/Chart.yaml names the sub-chart sub, which is not in charts/; run helm dependency build`,
@@ -104,6 +109,11 @@ func refusedByValues() map[string]refusal {
 		"value of nothing": {
 			why: "the most frequent error in charts", files: one(configMapYAML + "data: {{ .Values.a.b.c }}\n"),
 			render: `chart demo: demo/templates/a.yaml:4:16: <.Values.a.b.c>: nil pointer evaluating interface {}.b`,
+		},
+		"schema with a pattern": {
+			why:    "a message must not show a password",
+			files:  map[string]string{"values.yaml": "a: \"it's 1\"\nb: x\n", "values.schema.json": `{"properties":{"a":{"pattern":"^[a-z]+$"},"b":{"format":"email","type":"string"}}}`},
+			render: `chart demo: values don't meet the specifications of the schema(s) in the following chart(s): demo: - at '/a': the value does not match pattern '^[a-z]+$'`,
 		},
 		"schema": {
 			why:    "all that is wrong is said",

@@ -10,6 +10,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,7 +95,7 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	if err != nil {
 		return component.Set{}, err
 	}
-	values = util.CoalesceTables(values, g.optionValues())
+	values = loader.MergeMaps(g.optionValues(), values) // null stays, and removes what the chart has
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return component.Set{}, err
 	}
@@ -103,9 +104,9 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 		Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1,
 	}, capabilities)
 	if err != nil {
-		return component.Set{}, oneLine(err)
+		return component.Set{}, discreet(err)
 	}
-	functions := d.functions()
+	functions := d.functions(g.chart.sites)
 	if r.Lookup != nil {
 		functions["lookup"] = r.Lookup
 	}
@@ -113,10 +114,10 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	if err != nil {
 		return component.Set{}, oneLine(err)
 	}
-	return g.setOf(c, files, revision, d.revision)
+	return g.setOf(c, files, revision, d.digest)
 }
 
-// optionValues returns a copy of the values of the options: coalescing changes what it is given.
+// optionValues returns a copy of the values of the options: Helm changes what it is given.
 func (g *Generator) optionValues() map[string]any {
 	values, _ := plain(g.options.Values) // they were decoded from JSON
 	return values

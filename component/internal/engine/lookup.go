@@ -78,6 +78,9 @@ func (l *lookups) isOver() bool {
 
 // Object implements [Looks]. The object is watched from before it is read.
 func (l *lookups) Object(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+	if namespaced, known := l.scope(kind.GroupKind(), kind.Version); known && !namespaced {
+		name.Namespace = ""
+	}
 	ref := apply.Ref{GroupVersionKind: kind, NamespacedName: name}
 	if l.isOver() {
 		return nil, errLookupLate

@@ -65,7 +65,7 @@ func (p *pass) few(limit float64) bool {
 	}
 	for _, m := range p.members {
 		switch key := m.item.Key(); {
-		case kept[key], m.wanted == nil && leavingPhase(m.item.Phase):
+		case kept[key], m.wanted == nil && (leavingPhase(m.item.Phase) || m.ended()): // what has ended is no loss
 		case m.wanted == nil:
 			before++
 			lost = append(lost, m.item)

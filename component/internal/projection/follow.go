@@ -61,6 +61,7 @@ func (c *Cache) FollowAPIs(ctx context.Context, user User) error {
 		case err != nil && !meta.IsNoMatchError(err): // an API server without aggregation has no APIServices
 			return err
 		}
+		c.allow(s)
 	}
 	return nil
 }
@@ -94,10 +95,15 @@ func (c *Cache) APIsChanged(after time.Time) bool {
 	return false
 }
 
-// FollowsAPIs reports whether a user follows the APIs.
+// FollowsAPIs reports whether a user follows the APIs. It may be that the user may not.
 func (c *Cache) FollowsAPIs(user User) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, key := range APIKeys() {
+		if _, denied := c.denials[followed(key)]; denied {
+			return false
+		}
+	}
 	w := c.watches[followed(APIKeys()[0])]
 	return w != nil && w.replaced && w.users[user]
 }

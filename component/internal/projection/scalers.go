@@ -74,6 +74,13 @@ func (c *Cache) deny(s scope, err error) {
 	}
 }
 
+// allow forgets that a watch was refused.
+func (c *Cache) allow(s scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.denials, s)
+}
+
 // scaled reports whether an autoscaler of a scope scales an object.
 func (c *Cache) scaled(s scope, key Key) bool {
 	c.mu.Lock()

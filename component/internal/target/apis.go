@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -24,18 +23,27 @@ type Served struct {
 // APIs knows what an API server serves.
 type APIs struct {
 	client *discovery.DiscoveryClient
-
-	mu     sync.Mutex
+	// turn has a token for the one who may ask, and guards the rest.
+	turn   chan struct{}
 	served Served
 	at     time.Time // zero before it was asked
+}
+
+// newAPIs returns what knows nothing yet.
+func newAPIs(client *discovery.DiscoveryClient) *APIs {
+	return &APIs{client: client, turn: make(chan struct{}, 1)}
 }
 
 // Get returns what is served, and when that was so. It asks unless it has done so within the recent past. Of an API
 // whose own server does not answer, it returns what was served before: that the server is down does not mean that
 // the API is gone.
 func (a *APIs) Get(ctx context.Context, recent time.Duration) (Served, time.Time, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return Served{}, time.Time{}, fmt.Errorf("wait for another who asks which APIs are served: %w", ctx.Err())
+	}
 	now := time.Now()
 	if !a.at.IsZero() && now.Sub(a.at) < recent {
 		return a.served, a.at, nil

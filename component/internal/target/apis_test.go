@@ -44,7 +44,7 @@ func TestAPIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apis := &APIs{client: client}
+	apis := newAPIs(client)
 	want := []string{"metrics.example.org/v1", "metrics.example.org/v1/Load", "v1", "v1/Pod"}
 	check := func(when string, a *APIs, want ...string) {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestAPIs(t *testing.T) {
 	check("at first", apis, want...)
 	down.Store(true)
 	check("while an API is down", apis, want...)
-	check("while an API is down that was never seen", &APIs{client: client}, "metrics.example.org/v1", "v1", "v1/Pod")
+	check("while an API is down that was never seen", newAPIs(client), "metrics.example.org/v1", "v1", "v1/Pod")
 	before := requests.Load()
 	if _, _, err := apis.Get(t.Context(), time.Hour); err != nil || requests.Load() != before {
 		t.Errorf("%v, %d requests for what is known, want none", err, requests.Load()-before)

@@ -34,7 +34,7 @@ type Target struct {
 	// Direct reads and writes without a cache.
 	Direct client.Client
 	// APIs are those that the API server serves.
-	APIs APIs
+	APIs *APIs
 
 	// elsewhere: the API server is that of a kubeconfig. cluster knows which one it is.
 	elsewhere bool
@@ -156,7 +156,7 @@ func (o Options) target(config *rest.Config, httpClient *http.Client, mapper met
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Client: writes, Cache: cache, Mapper: mapper, Direct: direct, APIs: APIs{client: ask}}, nil
+	return &Target{Client: writes, Cache: cache, Mapper: mapper, Direct: direct, APIs: newAPIs(ask)}, nil
 }
 
 // restClient returns a client for requests by path.
