@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -84,6 +85,7 @@ type site struct {
 	options   helm.Options
 	// requeue is the time between two passes without an event; zero means the default. seen gets a token for each pass.
 	requeue time.Duration
+	kinds   []schema.GroupVersionKind
 	seen    chan struct{}
 }
 
@@ -164,7 +166,7 @@ func (s *site) start(files map[string]string) {
 }
 
 func (s *site) componentOptions() component.Options[*product.Product] {
-	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: -1, PruneLimit: 1, RequeueInterval: s.requeue}
+	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: -1, PruneLimit: 1, RequeueInterval: s.requeue, Kinds: s.kinds}
 	o.Loop.Name = s.namespace
 	o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 	return o

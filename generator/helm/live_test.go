@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component/componenttest"
@@ -249,4 +251,25 @@ spec:
 	}
 	testenv.Gone(t, s.admin, s.product(), "the component to be gone")
 	testenv.Gone(t, admin, definition, "the definition to be gone")
+}
+
+// TestLostInventory: a component whose inventory is lost is rendered to find what it has, also for its deletion.
+func TestLostInventory(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.kinds = []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")}
+	files := map[string]string{"templates/a.yaml": configMapYAML + "data: {install: \"{{ .Release.IsInstall }}\"}\n"}
+	s.start(files)
+	s.create(`{}`)
+	s.ready()
+	s.stop()
+	if err := s.admin.Status().Patch(t.Context(), s.product(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"inventory":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.admin.Delete(t.Context(), s.product()); err != nil {
+		t.Fatal(err)
+	}
+	s.start(files)
+	testenv.Gone(t, s.admin, s.product(), "the component to be gone")
+	testenv.Gone(t, s.admin, &corev1.ConfigMap{ObjectMeta: s.named("a")}, "what it had to be gone")
 }

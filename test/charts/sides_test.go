@@ -107,11 +107,18 @@ func helmSide(ctx context.Context, folder string, values map[string]any, apis []
 }
 
 // inTurn returns the hooks of an installation, or of an upgrade after it, in the order in which Helm runs them: by
-// weight, then by name, then by kind as they come. What runs at installations is still there after an upgrade.
+// weight, then by name, then by kind as they come. What an installation has created, and has not deleted, is still there
+// after an upgrade, but for Jobs and Pods, which have ended: we delete them.
 func inTurn(hooks []*release.Hook, events []release.HookEvent, upgrade bool) []*release.Hook {
 	var out []*release.Hook
 	for _, h := range hooks {
-		if slices.Contains(h.Events, events[0]) || upgrade && slices.Contains(h.Events, events[1]) {
+		later := slices.Contains(h.Events, release.HookPreUpgrade) || slices.Contains(h.Events, release.HookPostUpgrade)
+		ends := h.Kind == "Job" || h.Kind == "Pod" || slices.Contains(h.DeletePolicies, release.HookSucceeded)
+		event := events[0]
+		if upgrade && later {
+			event = events[1]
+		}
+		if slices.Contains(h.Events, event) && (!upgrade || later || !ends) {
 			out = append(out, h)
 		}
 	}
