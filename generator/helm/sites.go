@@ -3,6 +3,7 @@ package helm
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -42,9 +43,7 @@ func templatesOf(c *chart.Chart) map[string][]byte {
 		all[path.Join(c.ChartFullPath(), t.Name)] = t.Data
 	}
 	for _, sub := range c.Dependencies() {
-		for name, text := range templatesOf(sub) {
-			all[name] = text
-		}
+		maps.Copy(all, templatesOf(sub))
 	}
 	return all
 }

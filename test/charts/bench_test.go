@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab-dev/trimtab/generator/helm"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
-
-	"github.com/trimtab-dev/trimtab/generator/helm"
 )
 
 // large writes a chart of 100 objects, and returns values of 1 MiB for it.
