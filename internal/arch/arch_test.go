@@ -30,6 +30,7 @@ func rules() map[string]struct {
 		"layers":       {"what is below must be usable and readable without what is above", layers},
 		"kits":         {"users' binaries must not link test servers and fault injectors", kits},
 		"runtime":      {"a manager elsewhere would be a second way to start and stop things", managers},
+		"confined":     {"an operator with manifests in Go must not link Helm, kustomize or sprig", confined},
 		"decide":       {"a decision that reads a clock or a server cannot be enumerated, replayed or planned", pure},
 		"replace":      {"go install and go run ...@version refuse modules with replace lines", replaced},
 		"nested":       {"a module linked to Kubernetes itself must not need an unpublished sibling", nested},

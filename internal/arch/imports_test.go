@@ -141,6 +141,33 @@ func managers(t *tree) []string {
 	return findings
 }
 
+// confined finds imports of the libraries of generators elsewhere, and of generators by what is no sample: whoever writes
+// manifests in Go does not link Helm.
+func confined(t *tree) []string {
+	homes := map[string]string{
+		"helm.sh/helm": "generator/helm", "github.com/Masterminds/sprig": "generator/helm", "sigs.k8s.io/kustomize": "generator/kustomize",
+	}
+	var findings []string
+	for _, p := range t.packages {
+		if p.module.dir != "." || isKit(p.dir) {
+			continue
+		}
+		for _, f := range p.product() {
+			for name, pos := range f.imports() {
+				for library, home := range homes {
+					if strings.HasPrefix(name, library+"/") && p.dir != home {
+						findings = append(findings, t.at(pos, "imports %s; that is for %s", name, home))
+					}
+				}
+				if dir, ok := t.ours(name); ok && top(dir) == "generator" && top(p.dir) != "generator" && top(p.dir) != "samples" {
+					findings = append(findings, t.at(pos, "imports %s; that is for operators", dir))
+				}
+			}
+		}
+	}
+	return findings
+}
+
 // pure finds what reads the world in files named decide*.go and in packages named decide.
 func pure(t *tree) []string {
 	var findings []string
