@@ -78,16 +78,17 @@ func (l *lookups) isOver() bool {
 
 // Object implements [Looks]. The object is watched from before it is read.
 func (l *lookups) Object(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	if namespaced, known := l.scope(kind.GroupKind(), kind.Version); known && !namespaced {
-		name.Namespace = ""
-	}
-	ref := apply.Ref{GroupVersionKind: kind, NamespacedName: name}
 	if l.isOver() {
 		return nil, errLookupLate
 	}
+	mapping, err := l.Target.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		name.Namespace = ""
+	}
+	ref := apply.Ref{GroupVersionKind: kind, NamespacedName: name}
 	waiting, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	err := l.Target.Cache.Follow(waiting, l.user(), kind, name)
+	err = l.Target.Cache.Follow(waiting, l.user(), kind, name)
 	if l.isOver() { // nobody would give up the watch
 		l.follow(l.all(), l.apis != nil)
 		return nil, errLookupLate
