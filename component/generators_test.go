@@ -143,7 +143,7 @@ func (s *shop) lives(t *testing.T) {
 
 	s.patch(`{"spec":{"objects":[{"value":"2"}]}}`)
 	if changed := has("one", "2"); changed.UID != one.UID {
-		t.Error("it was created anew")
+		t.Error("the update deleted it and created another one")
 	}
 	testenv.Gone(t, s.admin, s.configMap("extra"), "what is no longer rendered")
 	s.is("Ready", "Ready")

@@ -33,9 +33,10 @@ import (
 // fickle are the names of these functions.
 func fickle() []string {
 	return []string{
-		"ago", "bcrypt", "date", "dateInZone", "date_in_zone", "durationRound", "encryptAES", "genCA", "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
-		"genSignedCert", "genSignedCertWithKey", "htmlDate", "htmlDateInZone", "htpasswd", "now", "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt",
-		"randNumeric", "shuffle", "uuidv4",
+		"ago", "bcrypt", "date", "dateInZone", "date_in_zone", "durationRound", "encryptAES", "genCA", "genCAWithKey",
+		"genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey", "htmlDate",
+		"htmlDateInZone", "htpasswd", "now", "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric",
+		"shuffle", "uuidv4",
 	}
 }
 

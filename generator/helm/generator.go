@@ -33,6 +33,7 @@ type Options struct {
 // [NewGenerator]. It can be used by several goroutines at a time.
 type Generator struct {
 	options Options
+	version string
 	chart   *source
 	pending pending
 }
@@ -53,7 +54,8 @@ func NewGenerator(fsys fs.FS, path string, o Options) (*Generator, error) {
 	if o.Values, err = plain(o.Values); err != nil {
 		return nil, fmt.Errorf("chart %s: Options.Values: %w", path, err)
 	}
-	return &Generator{options: o, chart: c, pending: pending{lru.New(mostPending)}}, nil
+	c.capable = c.capable || mentionsIn(o.Values)
+	return &Generator{options: o, version: c.digest + digestOf(o), chart: c, pending: pending{lru.New(mostPending)}}, nil
 }
 
 // Generate implements [component.Generator].
@@ -70,7 +72,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 }
 
 // Version implements [component.Versioned]. It identifies the chart and the options.
-func (g *Generator) Version() string { return g.chart.digest + digestOf(g.options) }
+func (g *Generator) Version() string { return g.version }
 
 // Kinds returns the kinds of what the chart renders with each of these values, in order; without values, with those of
 // the chart. The cluster is taken to serve each API that a template asks for by name. Use it for

@@ -20,9 +20,9 @@ import (
 // A hook is a dependent in a wave of its own, because Helm runs one after the other: those before an installation or an
 // upgrade in the waves -n to -1, and those after it in the waves 1 to m. What is no hook is in wave 0.
 //
-// A hook that runs, a Job or a Pod, has the digest of the revision in an annotation. With another revision it is another
-// manifest, for which the object is created anew; with the same it is the same, which has ended and is never created
-// again, whoever deletes it.
+// A Job or a Pod has the digest of the revision in an annotation. A new revision changes the manifest, so the object is
+// deleted and created again. Within a revision the manifest stays the same: an object that has ended is not created again,
+// whoever deletes it.
 
 // revisionAnnotation is the annotation of hooks that run once for each revision.
 const revisionAnnotation = "trimtab.dev/revision-digest"

@@ -180,6 +180,18 @@ func failedHook(t *testing.T, events string) {
 	s.data("plain", "value", "2")
 }
 
+// TestGolden: without a cluster, a component is rendered as its installation.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	g, err := helm.NewGenerator(chartOf(hooked()), "chart", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := withValues(`{"a": 1}`)
+	p.Namespace = "shop"
+	componenttest.Golden(t, helm.NewRenderer(g, valuesOf), p, "testdata/hooked.yaml")
+}
+
 // TestHooksAreKilled: the operator is killed before and after each of its writes, while it installs and upgrades a chart
 // with hooks. Each hook runs once for each revision.
 func TestHooksAreKilled(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -176,7 +177,7 @@ func (s *source) check(o Options) error {
 		}
 	}
 	s.name = c.Name()
-	s.capable = c.Metadata.KubeVersion != "" || mentions(c, "Capabilities")
+	s.capable = c.Metadata.KubeVersion != "" || mentions(c)
 	if err := complete(c); err != nil {
 		return err
 	}
@@ -235,24 +236,20 @@ func complete(c *chart.Chart) error {
 	return nil
 }
 
-// mentions reports whether a word is in a template or the values of a chart, or of one of its sub-charts.
-func mentions(c *chart.Chart, word string) bool {
-	for _, files := range [][]*common.File{c.Templates, c.Files} {
-		for _, f := range files {
-			if bytes.Contains(f.Data, []byte(word)) {
-				return true
-			}
-		}
-	}
-	if text, err := json.Marshal(c.Values); err != nil || bytes.Contains(text, []byte(word)) {
-		return true
-	}
-	for _, sub := range c.Dependencies() {
-		if mentions(sub, word) {
-			return true
-		}
-	}
-	return false
+// capabilities is the word without which no template asks for them.
+const capabilities = "Capabilities"
+
+// mentions reports whether the word is in a template or the values of a chart, or of one of its sub-charts.
+func mentions(c *chart.Chart) bool {
+	has := func(f *common.File) bool { return bytes.Contains(f.Data, []byte(capabilities)) }
+	return slices.ContainsFunc(c.Templates, has) || slices.ContainsFunc(c.Files, has) || mentionsIn(c.Values) ||
+		slices.ContainsFunc(c.Dependencies(), mentions)
+}
+
+// mentionsIn reports whether the word is in values, which may be templates.
+func mentionsIn(values map[string]any) bool {
+	text, err := json.Marshal(values)
+	return err != nil || bytes.Contains(text, []byte(capabilities))
 }
 
 // plain returns values as Helm has them: as they are read from JSON, in which all numbers are float64.

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,7 +54,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 		return component.Set{}, err
 	}
 	r := Release{Namespace: namespace, Name: name, Values: values, Revision: revision, Lookup: lookupIn(ctx)}
-	if g.asksForCapabilities(values) {
+	if g.chart.capable || mentionsIn(values) {
 		if r.Capabilities, err = component.CapabilitiesFromContext(ctx); err != nil {
 			return component.Set{}, err
 		}
@@ -70,12 +69,6 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	}
 	d.keep(&set)
 	return set, nil
-}
-
-// asksForCapabilities reports whether the chart, with these values, may ask for the capabilities of the cluster.
-func (g *Generator) asksForCapabilities(values map[string]any) bool {
-	text, err := json.Marshal([]any{values, g.options.Values})
-	return g.chart.capable || err != nil || strings.Contains(string(text), "Capabilities")
 }
 
 // execute renders the chart.

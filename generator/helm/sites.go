@@ -12,10 +12,10 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// The results of functions that return something else each time are told apart by where they are called: a call that is
-// left out, because a lookup now finds what was drawn before, must not change what the others return. Functions of
-// templates do not know from where they are called. So each call gets a function of its own, and each template that is
-// rendered says its name first.
+// Each place in a template that calls a random function has results of its own. A chart may stop calling such a function
+// at one place, because a lookup now finds what was drawn before. The other places must still return what they did.
+// A function of a template does not know who calls it, so each call gets a function of its own, and each rendered template
+// says its name first.
 
 // enter is the function that notes which template is rendered.
 const enter = "trimtabEnter"

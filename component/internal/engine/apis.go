@@ -47,7 +47,6 @@ func (l *lookups) APIs(ctx context.Context) (target.Served, error) {
 		l.mu.Lock()
 		l.apis = &now
 		l.mu.Unlock()
-		l.settle(now)
 	}
 	return answer, err
 }

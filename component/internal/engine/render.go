@@ -100,6 +100,9 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	apis := looked.end()
 	taken := looked.all()
 	p.follow(taken, apis != nil)
+	if apis != nil {
+		p.settle(*apis)
+	}
 	if err != nil {
 		p.rendered.forget(p.c.UID)
 		return nil, fmt.Errorf("cannot render the dependents: %w", err)

@@ -95,7 +95,7 @@ func (c *Cache) APIsChanged(after time.Time) bool {
 	return false
 }
 
-// FollowsAPIs reports whether a user follows the APIs. It may be that the user may not.
+// FollowsAPIs reports whether a user follows the APIs. Those who may not watch them do not.
 func (c *Cache) FollowsAPIs(user User) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
