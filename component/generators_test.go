@@ -14,10 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/helm"
 	"github.com/trimtab-dev/trimtab/generator/kustomize"
+	"github.com/trimtab-dev/trimtab/generator/templates"
+	"github.com/trimtab-dev/trimtab/generator/transform"
 	"github.com/trimtab-dev/trimtab/internal/product"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -64,6 +68,19 @@ func TestGenerators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder, err := templates.NewGenerator(fstest.MapFS{
+		"one.yaml":    {Data: []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {value: "{{ .value }}"}}`)},
+		"extra.yaml":  {Data: []byte("{{ if .extra }}{{ include \"_extra.yaml\" . }}{{ end }}")},
+		"_extra.yaml": {Data: []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}, data: {value: "{{ .value }}"}}`)},
+	}, ".", templates.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The template makes values of parameters, the chart the objects, and both transformers change them.
+	defaults, err := templates.NewParameters(fstest.MapFS{"p": {Data: []byte(`{value: "${V}", extra: {{ .extra }}}`)}}, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, generate := range map[string]func(context.Context, call, parameters) ([]client.Object, error){
 		"own": func(_ context.Context, _ call, p parameters) ([]client.Object, error) {
 			if p.Value == "" {
@@ -90,6 +107,30 @@ func TestGenerators(t *testing.T) {
 			}
 			return base.Generate(ctx, c.namespace, c.name, overlay)
 		},
+		"templates": func(ctx context.Context, c call, p parameters) ([]client.Object, error) {
+			values := given{"extra": p.Extra}
+			if p.Value != "" {
+				values["value"] = p.Value
+			}
+			return folder.Generate(ctx, c.namespace, c.name, values)
+		},
+		"transformers": func(ctx context.Context, c call, p parameters) ([]client.Object, error) {
+			variables := map[string]string{"V": "${W}"}
+			if p.Value != "" {
+				variables["V"] = "value-" + p.Value
+			}
+			overlay := types.Kustomization{Patches: []types.Patch{{
+				Target: &types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Kind: "ConfigMap"}}},
+				Patch:  `[{"op": "replace", "path": "/data/value", "value": "` + p.Value + `"}]`,
+			}}}
+			if p.Value == "" {
+				overlay.Patches[0].Target.Name = "one"
+				overlay.Patches[0].Patch = `[{"op": "replace", "path": "/data/missing/value", "value": ""}]`
+			}
+			g := transform.New(chart).WithParameterTransformer(defaults).
+				WithObjectTransformer(transform.Substitution{Variables: variables}).WithObjectTransformer(kustomize.Transformer{Overlay: overlay})
+			return g.Generate(ctx, c.namespace, c.name, given{"extra": p.Extra})
+		},
 	} {
 		t.Run("004-23 "+name, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +147,58 @@ func TestGenerators(t *testing.T) {
 			s.start().lives(t)
 		})
 	}
+}
+
+// TestTemplates: functions of templates ask for the component and its cluster, and what they find is tracked.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	g, err := templates.NewGenerator(fstest.MapFS{"a.yaml": {Data: []byte(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: one}
+data:
+  component: {{ component.GetName }} of {{ namespace }}
+  revision: {{ componentRevision | quote }}
+  digest: {{ len componentDigest | quote }}
+  minor: {{ gt (atoi kubernetesVersion.Minor) 30 | quote }}
+  serves: {{ has "apps/v1/Deployment" apiVersions }}-{{ has "apps/v1/Nothing" apiVersions }}
+  found: {{ (lookup "v1" "ConfigMap" namespace "asked").data | default dict | dig "a" "nothing" }}
+  list: {{ len (lookupList "v1" "Secret" namespace).items | quote }}
+`)}}, ".", templates.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(t)
+	s.tune = func(o *component.Options[*product.Product]) { o.RequeueInterval = 50 * time.Millisecond }
+	s.generator.set("1", func(ctx context.Context, c call) ([]client.Object, error) {
+		return g.Generate(ctx, c.namespace, c.name, given{})
+	})
+	s.start()
+	s.create(product.Spec{})
+	want := map[string]string{
+		"component": "a of " + s.namespace, "revision": "1", "digest": "64", "minor": "true", "serves": "true-false", "found": "nothing", "list": "0",
+	}
+	check := func() {
+		t.Helper()
+		got := testenv.Wait(t, s.admin, s.configMap("one"), "what is found", func(m *corev1.ConfigMap) bool {
+			return m.Data["found"] == want["found"] && m.Data["list"] == want["list"]
+		})
+		if diff := cmp.Diff(want, got.Data); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	check()
+	s.is("Ready", "Ready")
+	for _, o := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "asked"}, Data: map[string]string{"a": "something"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "s"}},
+	} {
+		if err := s.admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want["found"], want["list"] = "something", "1"
+	check()
 }
 
 // lives is the life of a component: it is created, left alone, disturbed, changed, broken, mended and deleted.

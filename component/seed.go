@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // Component is an [Object] whose spec is parameters of a [Generator].
@@ -45,9 +44,6 @@ type Versioned interface {
 	Version() string
 }
 
-// needy is implemented by a [Generator] or [Renderer] that needs permissions of its own.
-type needy interface{ Needs() []loop.Need }
-
 // SchemeBuilder adds types to a scheme. A [Generator] or [Renderer] that implements it may return objects
 // of these types.
 type SchemeBuilder interface {
@@ -61,38 +57,18 @@ type AdoptionPolicy = api.AdoptionPolicy
 type UpdatePolicy = api.UpdatePolicy
 
 // FromGenerator returns a [Renderer] that calls a generator.
-func FromGenerator[T Component](g Generator) Renderer[T] { return generated[T]{g} }
+func FromGenerator[T Component](g Generator) Renderer[T] { return generated[T]{around{g}, g} }
 
 // generated is the renderer of a generator.
-type generated[T Component] struct{ generator Generator }
+type generated[T Component] struct {
+	around
+
+	generator Generator
+}
 
 func (g generated[T]) Render(ctx context.Context, r RenderRequest[T]) (Set, error) {
 	objects, err := g.generator.Generate(ctx, r.Namespace, r.Name, r.Component.GetSpec())
 	return Objects(objects...), err
-}
-
-// Version implements [Versioned].
-func (g generated[T]) Version() string {
-	if v, ok := g.generator.(Versioned); ok {
-		return v.Version()
-	}
-	return ""
-}
-
-// Needs implements needy.
-func (g generated[T]) Needs() []loop.Need {
-	if n, ok := g.generator.(needy); ok {
-		return n.Needs()
-	}
-	return nil
-}
-
-// AddToScheme implements [SchemeBuilder].
-func (g generated[T]) AddToScheme(scheme *runtime.Scheme) error {
-	if b, ok := g.generator.(SchemeBuilder); ok {
-		return b.AddToScheme(scheme)
-	}
-	return nil
 }
 
 // RetriableError is an error that is retried after a delay of its own, and not with growing delays. The

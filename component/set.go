@@ -99,7 +99,12 @@ func (d *Dependent) absent() bool {
 	if d.from == nil {
 		return false
 	}
-	v := reflect.ValueOf(d.object)
+	return isNil(d.object)
+}
+
+// isNil reports whether there is no object, or a pointer to none.
+func isNil(obj client.Object) bool {
+	v := reflect.ValueOf(obj)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 

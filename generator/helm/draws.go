@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
 )
 
 // Functions of templates that return something else each time. A component is rendered more than once for a revision:
@@ -67,7 +67,7 @@ type draws struct {
 func (d *draws) functions(sites []site) template.FuncMap {
 	all := sprig.TxtFuncMap()
 	out := template.FuncMap{
-		"keys": sortedKeys, "values": sortedValues,
+		"keys": rendering.SortedKeys, "values": rendering.SortedValues,
 		enter: func(file string) string { d.file = file; return "" },
 	}
 	for _, name := range fickle() { // in texts that tpl renders
@@ -205,22 +205,4 @@ func (p *pending) draws(ctx context.Context, r Release) (*draws, error) {
 	}
 	d.remember = func(results map[string]json.RawMessage) { p.revisions.Add(key, maps.Clone(results)) }
 	return d, nil
-}
-
-// sortedKeys is sprig's keys, whose order is another one each time.
-func sortedKeys(dicts ...map[string]any) []string {
-	out := []string{}
-	for _, d := range dicts {
-		out = append(out, slices.Sorted(maps.Keys(d))...)
-	}
-	return out
-}
-
-// sortedValues is sprig's values, whose order is another one each time.
-func sortedValues(dict map[string]any) []any {
-	out := []any{}
-	for _, key := range slices.Sorted(maps.Keys(dict)) {
-		out = append(out, dict[key])
-	}
-	return out
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -140,7 +141,7 @@ func folder(fsys fs.FS, name string) ([]*archive.BufferedFile, error) {
 func (s *source) load() (*chart.Chart, error) {
 	c, err := loader.LoadFiles(s.files)
 	if err != nil {
-		return nil, oneLine(err)
+		return nil, rendering.OneLine(err)
 	}
 	if len(s.marked) > 0 {
 		s.replace(c)
@@ -191,7 +192,7 @@ func (s *source) check(o Options) error {
 	}
 	_, err = engine.Engine{}.RenderWithContext(context.Background(), c, values) //nolint:forbidigo // it looks nothing up
 	if err != nil && strings.HasPrefix(err.Error(), "parse error") {
-		return oneLine(err)
+		return rendering.OneLine(err)
 	}
 	if c, err = s.load(); err == nil { // not the one that was rendered
 		s.mark(c)

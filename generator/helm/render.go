@@ -12,11 +12,10 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
 )
 
 // Release is what a chart is rendered for without a component.
@@ -53,7 +52,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	if err != nil {
 		return component.Set{}, err
 	}
-	r := Release{Namespace: namespace, Name: name, Values: values, Revision: revision, Lookup: lookupIn(ctx)}
+	r := Release{Namespace: namespace, Name: name, Values: values, Revision: revision, Lookup: rendering.Lookup(ctx)}
 	if g.chart.capable || mentionsIn(values) {
 		if r.Capabilities, err = component.CapabilitiesFromContext(ctx); err != nil {
 			return component.Set{}, err
@@ -105,7 +104,7 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	}
 	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, c, all)
 	if err != nil {
-		return component.Set{}, oneLine(err)
+		return component.Set{}, rendering.OneLine(err)
 	}
 	return g.setOf(c, files, revision, d.digest)
 }
@@ -132,31 +131,6 @@ func capabilitiesOf(c component.Capabilities) (*common.Capabilities, error) {
 	return all, nil
 }
 
-// lookupIn is the function lookup for the component of a context.
-func lookupIn(ctx context.Context) func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-		var err error
-		var found map[string]any
-		if name == "" {
-			list := &unstructured.UnstructuredList{}
-			list.SetAPIVersion(apiVersion)
-			list.SetKind(kind + "List")
-			err = component.LookupList(ctx, namespace, list)
-			found = list.UnstructuredContent()
-		} else {
-			obj := &unstructured.Unstructured{}
-			obj.SetAPIVersion(apiVersion)
-			obj.SetKind(kind)
-			err = component.Lookup(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
-			found = obj.Object
-		}
-		if apierrors.IsNotFound(err) {
-			return map[string]any{}, nil
-		}
-		return found, err
-	}
-}
-
 // most is how many hooks may run before or after an installation or an upgrade.
 const most = 10000
 
@@ -167,7 +141,7 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 			delete(files, name)
 		}
 	}
-	out := &output{files: files, from: map[string]string{}, revision: revision, digest: digest}
+	out := &output{files: files, objects: rendering.Objects{}, revision: revision, digest: digest}
 	hooks, plain, err := out.sort()
 	if err != nil {
 		return component.Set{}, err

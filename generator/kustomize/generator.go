@@ -49,40 +49,61 @@ var (
 // NewGenerator loads the kustomization in a folder of fsys, and returns a generator for it. It reads all files in fsys,
 // and paths in a kustomization may lead anywhere in it. A kustomization that cannot be built is an error.
 func NewGenerator(fsys fs.FS, name string, o Options) (*Generator, error) {
-	g, err := load(fsys, path.Clean(name), o)
+	t, err := read(fsys)
 	if err != nil {
 		return nil, fmt.Errorf("kustomization %s: %w", name, err)
 	}
-	return g, nil
+	g, _, err := load(t, name, o)
+	return g, err
 }
 
-func load(fsys fs.FS, name string, o Options) (*Generator, error) {
-	if !fs.ValidPath(name) {
-		return nil, errors.New("it is outside of the file system")
+// Files builds the kustomization in a folder of these files, whose keys are paths. It is for files that are made for each
+// component, such as those of generator/templates. A [Generator] checks its files only once.
+func Files(files map[string]string, folder string) (component.Set, error) {
+	t := &tree{files: map[string][]byte{}, folders: map[string]bool{}}
+	for name, text := range files {
+		if !fs.ValidPath(name) {
+			return component.Set{}, fmt.Errorf("kustomization %s: %q is no path of a file", folder, name)
+		}
+		t.add(name, []byte(text))
 	}
-	t, err := read(fsys)
+	_, built, err := load(t, folder, Options{})
+	return setOf(built), err
+}
+
+// load makes a generator, and returns what it builds without an overlay.
+func load(t *tree, name string, o Options) (*Generator, []*unstructured.Unstructured, error) {
+	g, built, err := check(t, path.Clean(name), o)
 	if err != nil {
-		return nil, err
+		return nil, nil, fmt.Errorf("kustomization %s: %w", name, err)
+	}
+	return g, built, nil
+}
+
+func check(t *tree, name string, o Options) (*Generator, []*unstructured.Unstructured, error) {
+	if !fs.ValidPath(name) {
+		return nil, nil, errors.New("it is outside of the file system")
 	}
 	// Kustomize reads its schema when it is first needed, and not in a way that several goroutines may be in.
 	openapi.Schema()
 	c := &checker{tree: t, checked: map[string]bool{}}
 	k, err := c.folder(name, types.KustomizationKind)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := json.Marshal([]any{name, o})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g := &Generator{
 		options: o, path: name, tree: t, version: t.digest(text), checked: c.checked, where: c.where,
 		build: topmost{k.BuildMetadata, k.SortOptions},
 	}
-	if _, err = g.objects(Build{}, Options{}); err != nil {
-		return nil, c.diagnose(err)
+	built, err := g.objects(Build{}, Options{})
+	if err != nil {
+		return nil, nil, c.diagnose(err)
 	}
-	return g, nil
+	return g, built, nil
 }
 
 // Generate implements [component.Generator].
@@ -120,11 +141,15 @@ type Build struct {
 // Render builds the kustomization without a component, as kustomize build does.
 func (g *Generator) Render(b Build) (component.Set, error) {
 	built, err := g.built(b)
+	return setOf(built), err
+}
+
+func setOf(built []*unstructured.Unstructured) component.Set {
 	var set component.Set
 	for _, u := range built {
 		set.Add(u)
 	}
-	return set, err
+	return set
 }
 
 func (g *Generator) built(b Build) ([]*unstructured.Unstructured, error) {

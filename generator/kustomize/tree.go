@@ -46,6 +46,14 @@ func read(fsys fs.FS) (*tree, error) {
 	})
 }
 
+// add adds a file and the folders that it is in.
+func (t *tree) add(name string, content []byte) {
+	t.files[name] = content
+	for folder := path.Dir(name); !t.folders[folder]; folder = path.Dir(folder) {
+		t.folders[folder] = true
+	}
+}
+
 // digest identifies the files, and something else.
 func (t *tree) digest(more []byte) string {
 	hash := sha256.New()

@@ -144,8 +144,9 @@ func managers(t *tree) []string {
 // confined finds imports of the libraries of generators elsewhere, and of generators by what is no sample: whoever writes
 // manifests in Go does not link Helm.
 func confined(t *tree) []string {
-	homes := map[string]string{
-		"helm.sh/helm": "generator/helm", "github.com/Masterminds/sprig": "generator/helm", "sigs.k8s.io/kustomize": "generator/kustomize",
+	homes := map[string][]string{
+		"helm.sh/helm": {"generator/helm"}, "github.com/Masterminds/sprig": {"generator/helm", "generator/templates"},
+		"sigs.k8s.io/kustomize": {"generator/kustomize"}, "github.com/fluxcd/pkg/envsubst": {"generator/transform"},
 	}
 	var findings []string
 	for _, p := range t.packages {
@@ -155,8 +156,8 @@ func confined(t *tree) []string {
 		for _, f := range p.product() {
 			for name, pos := range f.imports() {
 				for library, home := range homes {
-					if strings.HasPrefix(name, library+"/") && p.dir != home {
-						findings = append(findings, t.at(pos, "imports %s; that is for %s", name, home))
+					if strings.HasPrefix(name+"/", library+"/") && !slices.Contains(home, p.dir) {
+						findings = append(findings, t.at(pos, "imports %s; that is for %s", name, strings.Join(home, " and ")))
 					}
 				}
 				if dir, ok := t.ours(name); ok && top(dir) == "generator" && top(p.dir) != "generator" && top(p.dir) != "samples" {

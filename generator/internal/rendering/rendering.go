@@ -1,0 +1,101 @@
+// Package rendering is what the generators that render text have in common: objects of documents, errors with file and
+// line, and functions of templates.
+package rendering
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Decode decodes a document. It returns nil for one that is empty.
+func Decode(document string) (*unstructured.Unstructured, error) {
+	text, err := yaml.YAMLToJSON([]byte(document))
+	if err != nil {
+		return nil, err
+	}
+	var head struct {
+		APIVersion any `json:"apiVersion"`
+		Kind       any `json:"kind"`
+		Metadata   any `json:"metadata"`
+	}
+	switch err := json.Unmarshal(text, &head); {
+	case string(text) == "null", string(text) == "{}":
+		return nil, nil //nolint:nilnil // nothing is there, and nothing is wrong
+	case err != nil, head.APIVersion == nil, head.Kind == nil:
+		return nil, errors.New("it is no object: it lacks apiVersion or kind")
+	}
+	if _, ok := head.Metadata.(map[string]any); !ok && head.Metadata != nil {
+		return nil, errors.New("it is no object: its metadata are no map")
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	return u, texts(u)
+}
+
+// texts refuses labels and annotations that are no texts, which the API server refuses, too. Null counts as absent, as
+// it does for the API server.
+func texts(u *unstructured.Unstructured) error {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	for _, field := range []string{"annotations", "labels"} {
+		values, ok := metadata[field].(map[string]any)
+		if metadata[field] == nil {
+			delete(metadata, field)
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("the %s of the %s %s are no map", field, u.GetKind(), u.GetName())
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			switch value := values[key].(type) {
+			case nil:
+				delete(values, key)
+			case string:
+			default:
+				return fmt.Errorf("the %s of the %s %s have %s: %v, which is no text; quote it", field, u.GetKind(), u.GetName(), key, value)
+			}
+		}
+	}
+	return nil
+}
+
+// Objects are where the objects of a rendering are, by kind, namespace and name.
+type Objects map[string]string
+
+// Add calls add with an object, or with each object of a list. It refuses one without a name and one that is there twice.
+func (o Objects) Add(u *unstructured.Unstructured, where string, add func(*unstructured.Unstructured)) error {
+	if !u.IsList() {
+		return o.add(u, where, add)
+	}
+	list, err := u.ToList()
+	if err != nil {
+		return fmt.Errorf("%s: it is no list of objects: %w", where, err)
+	}
+	for i := range list.Items {
+		if err := o.add(&list.Items[i], where, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Objects) add(u *unstructured.Unstructured, where string, add func(*unstructured.Unstructured)) error {
+	if u.GetName() == "" {
+		return fmt.Errorf("%s: the %s has no metadata.name", where, u.GetKind())
+	}
+	key := strings.Join([]string{u.GroupVersionKind().GroupKind().String(), u.GetNamespace(), u.GetName()}, " ")
+	if before := o[key]; before != "" {
+		return fmt.Errorf("%s: the %s %s is there twice; the other one is in %s", where, u.GetKind(), u.GetName(), before)
+	}
+	o[key] = where
+	add(u)
+	return nil
+}

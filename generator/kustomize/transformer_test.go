@@ -1,0 +1,98 @@
+package kustomize_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/generator/kustomize"
+)
+
+// inGo renders a shop in Go.
+func inGo(context.Context, component.RenderRequest[*Shop]) (component.Set, error) {
+	server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "server"}}
+	server.Spec.Template.Spec.Containers = []corev1.Container{{Name: "server", Image: "shop:1"}}
+	var s component.Set
+	settings := s.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings", Annotations: map[string]string{"a": "b"}}}).Wave(2)
+	s.Add(server).After(settings)
+	s.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "unused"}})
+	s.Do("migrate", "1", func(context.Context) error { return nil })
+	return s, nil
+}
+
+func TestTransform(t *testing.T) {
+	t.Parallel()
+	render := func(set func(s *Shop, overlay *types.Kustomization) error) (map[string]client.Object, error) {
+		r := component.Chain(component.RenderFunc[*Shop](inGo), kustomize.Transform(set))
+		out, err := r.Render(t.Context(), component.RenderRequest[*Shop]{Component: &Shop{Spec: ShopSpec{Version: "2", Servers: 3}}})
+		if err != nil {
+			return nil, err
+		}
+		scheme := runtime.NewScheme()
+		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
+			if err := add(scheme); err != nil {
+				return nil, err
+			}
+		}
+		objects, err := out.Annotated("op", scheme)
+		found := map[string]client.Object{}
+		for _, o := range objects {
+			found[o.GetName()] = o
+		}
+		return found, err
+	}
+	got, err := render(func(s *Shop, overlay *types.Kustomization) error {
+		overlay.Images = []types.Image{{Name: "shop", NewTag: s.Spec.Version}}
+		overlay.Replicas = []types.Replica{{Name: "server", Count: s.Spec.Servers}}
+		overlay.Patches = []types.Patch{{Patch: "{apiVersion: v1, kind: Secret, metadata: {name: unused}, $patch: delete}"}}
+		overlay.ConfigMapGenerator = []types.ConfigMapArgs{{GeneratorArgs: types.GeneratorArgs{
+			Name: "more", KvPairSources: types.KvPairSources{LiteralSources: []string{"a=b"}}, Options: &types.GeneratorOptions{DisableNameSuffixHash: true},
+		}}}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := map[string]map[string]string{}
+	for name, o := range got {
+		annotations[name] = o.GetAnnotations()
+	}
+	if diff := cmp.Diff(map[string]map[string]string{
+		"settings": {"a": "b", "op/apply-order": "2"}, "server": {"op/depends-on": "/ConfigMap//settings"}, "migrate": nil, "more": nil,
+	}, annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	server := &appsv1.Deployment{}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(got["server"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, server); err != nil {
+		t.Fatal(err)
+	}
+	if image, replicas := server.Spec.Template.Spec.Containers[0].Image, server.Spec.Replicas; image != "shop:2" || replicas == nil || *replicas != 3 {
+		t.Errorf("image %s, replicas %v", image, replicas)
+	}
+
+	for want, set := range map[string]func(*types.Kustomization){
+		"the overlay: base does not exist": func(o *types.Kustomization) { o.Resources = []string{"base"} },
+		"no matches for Id": func(o *types.Kustomization) {
+			o.Patches = []types.Patch{{Patch: "{apiVersion: v1, kind: Pod, metadata: {name: a}}"}}
+		},
+		"https://example.org/x": func(o *types.Kustomization) { o.Resources = []string{"https://example.org/x"} },
+	} {
+		_, err := render(func(_ *Shop, o *types.Kustomization) error { set(o); return nil })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+}
