@@ -19,8 +19,17 @@ type ReconcilerOptions struct {
 	// UpdatePolicy says how dependents are updated. Nil means replace. An annotation of the dependent
 	// has priority.
 	UpdatePolicy *UpdatePolicy
+	// DeletePolicy says whether dependents are deleted that are no longer rendered or whose component is deleted. Nil means
+	// delete. An annotation of the dependent has priority.
+	DeletePolicy *api.DeletePolicy
+	// MissingNamespacesPolicy has priority over CreateMissingNamespaces. Nil means that it decides.
+	MissingNamespacesPolicy *api.NamespacePolicy
 	// SchemeBuilder adds types that generators return.
 	SchemeBuilder SchemeBuilder
+
+	// Finalizer is the finalizer of components. Nil means the name of the reconciler and "/finalizer". An operator that was
+	// built with component-operator-runtime sets the one that its components have, which is its name by default.
+	Finalizer *string
 
 	// Kinds are the kinds of dependents, for the generated role. See [Options].
 	Kinds []schema.GroupVersionKind
@@ -61,11 +70,20 @@ func newReconciler[T Component](name string, g Generator, options ReconcilerOpti
 	if options.CreateMissingNamespaces != nil && !*options.CreateMissingNamespaces {
 		o.Namespaces = api.NamespacePolicyDoNotCreate
 	}
+	if options.MissingNamespacesPolicy != nil {
+		o.Namespaces = *options.MissingNamespacesPolicy
+	}
+	if options.DeletePolicy != nil {
+		o.Policies.DeletePolicy = *options.DeletePolicy
+	}
 	if options.AdoptionPolicy != nil {
 		o.Policies.AdoptionPolicy = *options.AdoptionPolicy
 	}
 	if options.UpdatePolicy != nil {
 		o.Policies.UpdatePolicy = *options.UpdatePolicy
+	}
+	if options.Finalizer != nil {
+		o.Loop.Finalizer = *options.Finalizer
 	}
 	change(&o)
 	return &Reconciler[T]{New(FromGenerator[T](g), o)}

@@ -194,7 +194,7 @@ func (c *Controller[T]) check(name string) error {
 
 func (o Options[T]) check(name string) error {
 	var problems []error
-	if o.Finalizer != "" && !strings.Contains(o.Finalizer, "/") {
+	if o.Finalizer != "" && !strings.ContainsAny(o.Finalizer, "/.") {
 		problems = append(problems, fmt.Errorf("finalizer %q needs a domain, for example example.org/%s", o.Finalizer, o.Finalizer))
 	}
 	if o.Deadline < 0 {

@@ -70,7 +70,7 @@ func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen
 			}
 			seen = SeenIn(live)
 		}
-		data, err := json.Marshal(replacement(m, seen, keep).Object)
+		data, err := json.Marshal(c.replacement(m, seen, keep).Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode: %w", err)
 		}
@@ -81,12 +81,13 @@ func (c *Client) Replace(ctx context.Context, m *unstructured.Unstructured, seen
 	}
 }
 
-// replacement is what an object is replaced with.
-func replacement(m *unstructured.Unstructured, seen Seen, keep []fingerprint.Path) *unstructured.Unstructured {
+// replacement is what an object is replaced with. component-operator-runtime puts its name on definitions as a finalizer,
+// which is the manager's and goes.
+func (c *Client) replacement(m *unstructured.Unstructured, seen Seen, keep []fingerprint.Path) *unstructured.Unstructured {
 	out := m.DeepCopy()
 	out.SetUID(seen.UID)
 	out.SetResourceVersion(seen.Version)
-	finalizers := slices.Clone(seen.Finalizers)
+	finalizers := slices.DeleteFunc(slices.Clone(seen.Finalizers), func(f string) bool { return f == c.manager })
 	for _, f := range m.GetFinalizers() {
 		if !slices.Contains(finalizers, f) {
 			finalizers = append(finalizers, f)
@@ -152,7 +153,7 @@ func (c *Client) Immutable(ctx context.Context, m *unstructured.Unstructured, se
 	if err != nil {
 		return false, err
 	}
-	put, err := json.Marshal(replacement(m, SeenIn(live), fixed(m.GroupVersionKind().GroupKind())).Object)
+	put, err := json.Marshal(c.replacement(m, SeenIn(live), fixed(m.GroupVersionKind().GroupKind())).Object)
 	if err != nil {
 		return false, fmt.Errorf("encode: %w", err)
 	}

@@ -110,7 +110,7 @@ func (p *pass) createNamespace(ctx context.Context, m *member, missing error) er
 // adopt takes over an object that exists, if it is the component's own or its policy allows it.
 func (p *pass) adopt(ctx context.Context, m *member, live *unstructured.Unstructured) error {
 	owner := p.ownerOf(live)
-	ours := p.mine(owner, m.item.Key())
+	ours := p.ownsRead(m, live)
 	switch {
 	case live.GetDeletionTimestamp() != nil:
 		m.refused, m.again = "cannot be created while an older object of that name is being deleted", unwatched

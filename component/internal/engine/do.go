@@ -104,7 +104,7 @@ func (p *pass) release(ctx context.Context, m *member) error {
 	if err == nil && now.GetUID() == live.UID {
 		live.Version = now.GetResourceVersion()
 		owner := []string{desired.OwnerKey(p.Name)}
-		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name), handedKey(p.Name), prune.ReleaseKey(p.Name)), []string{p.Name + "/finalizer"})
+		err = p.Target.Client.Release(ctx, now, owner, append(owner, desired.DigestKey(p.Name), desired.HintsKey(p.Name), desired.HealthKey(p.Name), handedKey(p.Name), prune.ReleaseKey(p.Name)), []string{p.Name + "/finalizer", p.Name})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, apply.ErrReplaced) && !p.abandoned(m) {
 		return err

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
@@ -123,8 +126,17 @@ func parseFingerprint(text string) (fingerprint.Print, string) {
 }
 
 // owns reports whether an object that exists is the one that a member stands for.
-func (p *pass) owns(m *member, live projection.Object) bool {
-	return p.mine(live.Owner, m.item.Key())
+func (p *pass) owns(m *member, live projection.Object) bool { return p.ownsAs(m, live.Owner, live.UID) }
+
+// ownsRead is owns for an object that was read.
+func (p *pass) ownsRead(m *member, live metav1.Object) bool {
+	return p.ownsAs(m, p.ownerOf(live), live.GetUID())
+}
+
+// ownsAs is owns for an owner annotation and a UID. That of component-operator-runtime, with which the operator may have
+// been built before, is the owner alone: it has neither the UID of the component nor the key of the object.
+func (p *pass) ownsAs(m *member, annotation string, uid types.UID) bool {
+	return p.mine(annotation, m.item.Key()) || annotation == p.c.Owner && (m.item.UID == "" || m.item.UID == string(uid))
 }
 
 // mine reports whether an owner annotation says that an object with a key is the component's own. That of an

@@ -69,7 +69,7 @@ func (p *pass) definition(ctx context.Context, m *member) (*unstructured.Unstruc
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", ref(m.item), err)
-	case !p.mine(p.ownerOf(live), m.item.Key()), live.GetDeletionTimestamp() != nil:
+	case !p.ownsRead(m, live), live.GetDeletionTimestamp() != nil:
 		return nil, nil
 	}
 	return live, nil
@@ -126,7 +126,7 @@ func (p *pass) foreignIn(ctx context.Context, types []prune.Type) (string, error
 func (p *pass) goes(kind schema.GroupKind, o metav1.Object) bool {
 	key := kind.Group + "/" + kind.Kind + "/" + o.GetNamespace() + "/" + o.GetName()
 	m := p.members[graph.Key(key)]
-	return m != nil && m.wanted == nil && !p.orphaned(m) && p.mine(p.ownerOf(o), key)
+	return m != nil && m.wanted == nil && !p.orphaned(m) && p.ownsRead(m, o)
 }
 
 // deleteDefinition deletes a definition, unless objects of others would go with it. While it is deleted,

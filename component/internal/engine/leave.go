@@ -39,6 +39,10 @@ func (p *pass) delete(ctx context.Context, m *member) error {
 // deleteAs deletes the object of a member as it was seen. If somebody wrote to it meanwhile, it is looked
 // at again: it may be another's now.
 func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version string) error {
+	version, err := p.unhold(ctx, m, uid, version)
+	if err != nil {
+		return err
+	}
 	for try := 1; ; try++ {
 		left, err := p.Target.Client.Delete(ctx, ref(m.item), uid, version)
 		if err == nil {
@@ -50,7 +54,7 @@ func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version s
 		}
 		if apierrors.IsConflict(err) && try < attempts && !m.defines() {
 			now, failed := p.Target.Client.Get(ctx, ref(m.item))
-			if failed == nil && now.GetUID() == uid && p.mine(p.ownerOf(now), m.item.Key()) {
+			if failed == nil && now.GetUID() == uid && p.ownsRead(m, now) {
 				version = now.GetResourceVersion()
 				continue
 			}
@@ -63,6 +67,22 @@ func (p *pass) deleteAs(ctx context.Context, m *member, uid types.UID, version s
 		}
 		return err
 	}
+}
+
+// unhold takes off the finalizer that component-operator-runtime puts on definitions, and returns the version after that.
+func (p *pass) unhold(ctx context.Context, m *member, uid types.UID, version string) (string, error) {
+	live, found := p.Target.Cache.Get(liveKey(m.item))
+	if !found || live.UID != uid || !slices.Contains(live.Finalizers, p.Name) {
+		return version, nil
+	}
+	left := slices.DeleteFunc(slices.Clone(live.Finalizers), func(f string) bool { return f == p.Name })
+	now, err := p.Target.Client.Patch(ctx, ref(m.item), map[string]any{"metadata": map[string]any{
+		"uid": uid, "resourceVersion": version, "finalizers": left,
+	}})
+	if err != nil {
+		return "", fmt.Errorf("remove the finalizer %s of %s: %w", p.Name, ref(m.item), err)
+	}
+	return now.GetResourceVersion(), nil
 }
 
 // ownerOf returns the owner annotation of an object.

@@ -55,7 +55,7 @@ func (p *pass) unlabelled(ctx context.Context, m *member) (*unstructured.Unstruc
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("observe it: %w", err)
-	case !p.mine(p.ownerOf(live), m.item.Key()), string(live.GetUID()) != m.item.UID && !p.wrote(live):
+	case !p.ownsRead(m, live), string(live.GetUID()) != m.item.UID && !p.wrote(live):
 		return nil, nil
 	}
 	return live, nil
