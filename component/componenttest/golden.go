@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/internal/golden"
 )
 
 // UpdateGolden is the environment variable that makes [Golden] write its files instead of comparing them. Any
@@ -24,13 +25,14 @@ const UpdateGolden = "UPDATE_GOLDEN"
 
 // Golden compares the objects that a renderer returns for a component with a YAML file, in the order in which
 // it returns them. Typed objects are of the kinds of Kubernetes and of those that add registers. Waves, policies
-// and what else is set on a dependent are annotations with the prefix OPERATOR.
+// and what else is set on a dependent are annotations with the prefix OPERATOR. Functions of charts that return something
+// else each time, such as randAlphaNum and genCA, return fixed texts.
 //
 // If the file does not exist, or the environment variable UPDATE_GOLDEN is set, it is written; a test that
 // wrote a new file fails, so that nobody forgets to read it.
 func Golden[T component.Object](t testing.TB, r component.Renderer[T], c T, file string, add ...func(*runtime.Scheme) error) {
 	t.Helper()
-	set, err := r.Render(t.Context(), component.RenderRequest[T]{Component: c, NamespacedName: client.ObjectKeyFromObject(c)})
+	set, err := r.Render(golden.With(t.Context()), component.RenderRequest[T]{Component: c, NamespacedName: client.ObjectKeyFromObject(c)})
 	if err != nil {
 		t.Fatalf("render: %v", err)
 	}

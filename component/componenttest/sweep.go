@@ -27,7 +27,7 @@ type Sweep[T component.Object] struct {
 	// AddToScheme registers the component's kind.
 	AddToScheme func(*runtime.Scheme) error
 	// Renderer and Options are the operator's. A HandoverGrace of zero means none here, so that nobody
-	// waits.
+	// waits. Functions of charts that return something else each time return fixed texts, so that runs can be compared.
 	Renderer component.Renderer[T]
 	Options  component.Options[T]
 	// Versions are the component as it is created and then updated, each time when it is ready as the
@@ -68,7 +68,7 @@ func CrashSweep[T component.Object](t *testing.T, s Sweep[T]) {
 	t.Logf("undisturbed: %d writes", len(quiet.writes))
 	var missed missedKills
 	t.Cleanup(func() { // after the subtests
-		if err := missed.problem(len(quiet.writes), len(s.Versions)+1); err != nil {
+		if err := missed.problem(len(quiet.writes), max(len(s.Versions)+1, len(quiet.writes)/8)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
+	"github.com/trimtab-dev/trimtab/internal/golden"
 )
 
 // Functions of templates that return something else each time. A component is rendered more than once for a revision:
@@ -52,6 +53,8 @@ type draws struct {
 	namespace, name, revision string
 	// digest identifies what the component is rendered from.
 	digest string
+	// fixed: the results are those for golden files.
+	fixed bool
 	// find returns the results of earlier renderings of the revision. It is called with the first draw. Nil means that
 	// there are none.
 	find func() (map[string]json.RawMessage, error)
@@ -66,6 +69,9 @@ type draws struct {
 // functions returns the functions, which remember what they return.
 func (d *draws) functions(sites []site) template.FuncMap {
 	all := sprig.TxtFuncMap()
+	if d.fixed {
+		maps.Copy(all, fixed(all))
+	}
 	out := template.FuncMap{
 		"keys": rendering.SortedKeys, "values": rendering.SortedValues,
 		enter: func(file string) string { d.file = file; return "" },
@@ -126,7 +132,9 @@ func (d *draws) draw(name string, args []reflect.Value, into reflect.Value, call
 	}
 	plain := make([]any, len(args))
 	for i, arg := range args {
-		plain[i] = arg.Interface()
+		if !d.fixed { // names of namespaces are in some
+			plain[i] = arg.Interface()
+		}
 	}
 	text, err := json.Marshal(plain)
 	if err != nil {
@@ -182,7 +190,7 @@ func (p *pending) draws(ctx context.Context, r Release) (*draws, error) {
 	}
 	revision := fmt.Sprintf("%d.%s", r.Revision, digest)
 	key := [2]string{string(owner.GetUID()), revision}
-	d := &draws{namespace: r.Namespace, name: r.Name + "-random", revision: revision, digest: digest}
+	d := &draws{namespace: r.Namespace, name: r.Name + "-random", revision: revision, digest: digest, fixed: golden.Is(ctx)}
 	d.find = func() (map[string]json.RawMessage, error) {
 		s := &corev1.Secret{}
 		err := component.Lookup(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, s)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
+	"github.com/trimtab-dev/trimtab/internal/golden"
 )
 
 // Release is what a chart is rendered for without a component.
@@ -36,7 +37,7 @@ type Release struct {
 // Render renders the chart without a component, as helm template does. Functions such as randAlphaNum return something
 // else each time.
 func (g *Generator) Render(ctx context.Context, r Release) (component.Set, error) {
-	set, err := g.execute(ctx, &r, &draws{})
+	set, err := g.execute(ctx, &r, &draws{fixed: golden.Is(ctx)})
 	if err != nil {
 		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
 	}
@@ -83,20 +84,9 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, capabilities.KubeVersion.String()) {
 		return component.Set{}, fmt.Errorf("it requires Kubernetes %s, and the cluster has %s", want, capabilities.KubeVersion.Version)
 	}
-	values, err := plain(r.Values)
+	all, err := g.valuesOf(c, r, capabilities)
 	if err != nil {
 		return component.Set{}, err
-	}
-	values = loader.MergeMaps(g.optionValues(), values) // null stays, and removes what the chart has
-	if err := chartutil.ProcessDependencies(c, values); err != nil {
-		return component.Set{}, err
-	}
-	revision := max(int(r.Revision), 1)
-	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{
-		Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1,
-	}, capabilities)
-	if err != nil {
-		return component.Set{}, discreet(err)
 	}
 	functions := d.functions(g.chart.sites)
 	if r.Lookup != nil {
@@ -106,7 +96,44 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	if err != nil {
 		return component.Set{}, rendering.OneLine(err)
 	}
-	return g.setOf(c, files, revision, d.digest)
+	return g.setOf(c, files, revisionOf(r), d.digest)
+}
+
+// revisionOf returns the revision of a release.
+func revisionOf(r *Release) int { return max(int(r.Revision), 1) }
+
+// valuesOf returns what templates are rendered with. The chart loses the sub-charts that are switched off.
+func (g *Generator) valuesOf(c *chart.Chart, r *Release, capabilities *common.Capabilities) (common.Values, error) {
+	values, err := plain(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	values = loader.MergeMaps(g.optionValues(), values) // null stays, and removes what the chart has
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, err
+	}
+	revision := revisionOf(r)
+	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{
+		Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1,
+	}, capabilities)
+	if err != nil {
+		return nil, discreet(err)
+	}
+	return all, nil
+}
+
+// Validate checks values against the values.schema.json of the chart and of the sub-charts that they switch on. The
+// error names fields and no values. It is for tests and for admission webhooks; the operator checks them before it
+// writes anything.
+func (g *Generator) Validate(values map[string]any) error {
+	c, err := g.chart.load()
+	if err == nil {
+		_, err = g.valuesOf(c, &Release{Values: values}, common.DefaultCapabilities)
+	}
+	if err != nil {
+		return fmt.Errorf("chart %s: %w", g.chart.name, err)
+	}
+	return nil
 }
 
 // optionValues returns a copy of the values of the options: Helm changes what it is given.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/component/componenttest"
+	"github.com/trimtab-dev/trimtab/generator/helm"
 	"github.com/trimtab-dev/trimtab/operator/operatortest"
 	v1 "github.com/trimtab-dev/trimtab/samples/chart/api/v1"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -72,5 +77,72 @@ func TestChart(t *testing.T) {
 	testenv.Gone(t, c, desk, "the Helpdesk to be gone")
 	for _, obj := range []client.Object{answers, migrate, cache} {
 		testenv.Gone(t, c, obj, "it to be gone")
+	}
+}
+
+// renderer renders the chart. Definitions are left out: they are one for all components of a cluster.
+func renderer(t *testing.T) (*helm.Generator, component.Renderer[*v1.Helpdesk]) {
+	t.Helper()
+	generator, err := helm.NewGenerator(chart, "chart", helm.Options{SkipCRDs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return generator, helm.NewRenderer(generator, values)
+}
+
+func helpdesk(replicas int32, cache bool) *v1.Helpdesk {
+	return &v1.Helpdesk{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "support", Name: "desk"},
+		Spec:       v1.HelpdeskSpec{Replicas: replicas, Greeting: "hello", Cache: v1.Cache{Enabled: cache}},
+	}
+}
+
+// TestRendered: what the chart renders is reviewed as a file, and a spec at the limits of its kind satisfies the schema of
+// the chart.
+func TestRendered(t *testing.T) {
+	t.Parallel()
+	generator, r := renderer(t)
+	componenttest.Golden(t, r, helpdesk(2, true), "testdata/rendered.yaml")
+	for _, replicas := range []int32{1, 50} {
+		if all, err := values(helpdesk(replicas, false)); err != nil || generator.Validate(all) != nil {
+			t.Errorf("%d replicas: %v, %v", replicas, err, generator.Validate(all))
+		}
+	}
+	if err := generator.Validate(map[string]any{"replicas": 51}); err == nil {
+		t.Error("the schema is not checked")
+	}
+}
+
+// TestKills: the operator is killed before and after each of its writes, and the next process finishes the work. There are
+// more than a hundred runs, with Pods that start: make deep plays them.
+func TestKills(t *testing.T) {
+	if os.Getenv("TRIMTAB_DEEP") == "" {
+		t.Skip("takes minutes; set TRIMTAB_DEEP=1")
+	}
+	_, r := renderer(t)
+	cfg := testenv.Start(t)
+	testenv.InstallFS(t, cfg, crds)
+	componenttest.CrashSweep(t, componenttest.Sweep[*v1.Helpdesk]{
+		Config: cfg, AddToScheme: v1.AddToScheme, Renderer: r, Options: component.Options[*v1.Helpdesk]{Name: "kills.test"},
+		Versions: []*v1.Helpdesk{helpdesk(1, true), helpdesk(2, false)},
+	})
+}
+
+// TestLines: the operator has at most 40 lines of logic.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("// region: operator\n"))
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "// ") {
+			lines++
+		}
+	}
+	if lines == 0 || lines > 40 {
+		t.Errorf("%d lines, want 1 to 40", lines)
 	}
 }
