@@ -2,6 +2,7 @@ package plain
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -12,17 +13,38 @@ func suspect(s string) bool {
 		strings.Contains(s, "eyJ") || strings.Contains(s, "-----BEGIN") || strings.Contains(s, "escape")
 }
 
-// hide removes credentials.
+// hide removes credentials. An expression is tried only on what contains a word that it wants, because most texts contain none and
+// an attempt takes long.
 func hide(s string) string {
-	s = pem.ReplaceAllString(s, Hidden)
+	folded := strings.ReplaceAll(strings.ToLower(s), "ſ", "s") // as (?i) folds letters
+	has := func(word string) bool { return strings.Contains(folded, word) }
+	if has("-----begin") {
+		s = pem.ReplaceAllString(s, Hidden)
+	}
 	s = hideUserinfo(s)
-	s = badURL.ReplaceAllString(s, "$1 "+Hidden)
-	s = authorization.ReplaceAllString(s, "$1: "+Hidden)
-	s = bearer.ReplaceAllStringFunc(s, hideBearer)
-	s = webToken.ReplaceAllString(s, Hidden)
-	s = assignment.ReplaceAllStringFunc(s, hideAssigned)
-	return account.ReplaceAllStringFunc(s, hideAccount)
+	if has("invalid") {
+		s = badURL.ReplaceAllString(s, "$1 "+Hidden)
+	}
+	if has("authorization") {
+		s = authorization.ReplaceAllString(s, "$1: "+Hidden)
+	}
+	if has("bearer") {
+		s = bearer.ReplaceAllStringFunc(s, hideBearer)
+	}
+	if has("eyj") {
+		s = webToken.ReplaceAllString(s, Hidden)
+	}
+	if slices.ContainsFunc(assigned, has) {
+		s = assignment.ReplaceAllStringFunc(s, hideAssigned)
+	}
+	if has("@") {
+		s = account.ReplaceAllStringFunc(s, hideAccount)
+	}
+	return s
 }
+
+// assigned are words of which each name of a secret in [assignment] has one.
+var assigned = []string{"passw", "pwd", "passphrase", "secret", "token", "key", "credential", "sig"}
 
 var (
 	pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)

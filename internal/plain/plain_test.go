@@ -163,6 +163,15 @@ func TestShortcuts(t *testing.T) {
 			}
 		}
 	}
+	for _, s := range []string{
+		"-----BEGIN RSA PRIVATE KEY-----\nx", "https://a:b@host", `INVALID: invalid port ":b" after host`, "Proxy-Authorization: Basic x", "BEARER x",
+		"a eyJabcd.ef", "PASSWD=x", "paſſword=x", "my.pwd=x", "Passphrase=x", "SECRET=x", "tokens=x", "Api_Key=x", "access\u212aey=x", "private-key=x",
+		"credential=x", "Signature=x", "sig=x", "a:b@host",
+	} {
+		if !strings.Contains(plain.Safe(s), plain.Hidden) {
+			t.Errorf("%q is kept as %q", s, plain.Safe(s))
+		}
+	}
 	for r := range rune(0x3000) {
 		s := "a" + string(r)
 		want := unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
