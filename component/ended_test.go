@@ -93,22 +93,75 @@ func TestEnded(t *testing.T) {
 	t.Run("a Pod that has succeeded", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		pod := func() *corev1.Pod {
-			return &corev1.Pod{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "once"},
-				Spec: corev1.PodSpec{
-					RestartPolicy: corev1.RestartPolicyNever, SchedulerName: "nobody",
-					Containers: []corev1.Container{{Name: "a", Image: "a"}}, AutomountServiceAccountToken: new(false),
-				},
-			}
-		}
-		b.create(pod())
+		b.create(oncePod("1"))
 		b.waiting("Pod " + b.namespace + "/once")
 		b.status(object("v1", "Pod", "once", nil), `{"phase":"Succeeded"}`)
 		b.ready()
 		b.drop(b.in(object("v1", "Pod", "once", nil)))
 		b.staysEnded("once")
 	})
+}
+
+// oncePod is a Pod that no kubelet runs: the test writes its status.
+func oncePod(arg string) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "once"},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, SchedulerName: "nobody",
+			Containers: []corev1.Container{{Name: "a", Image: "a", Args: []string{arg}}}, AutomountServiceAccountToken: new(false),
+		},
+	}
+}
+
+// TestPurgedOnce: what has ended and is purged then is neither created again nor waited for, until its manifest changes.
+func TestPurgedOnce(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		why      string
+		manifest func(arg string) client.Object
+		ended    string
+	}{
+		"a Job":              {"purge-order deletes what has completed", func(arg string) client.Object { return migration(arg) }, jobCompleted},
+		"a Job that expires": {"nobody else is to delete it, whatever its manifest says", func(arg string) client.Object { return migration(arg, 0) }, jobCompleted},
+		"a Pod":              {"the same for what has succeeded", func(arg string) client.Object { return oncePod(arg) }, `{"phase":"Succeeded"}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			set := func(arg string) []client.Object {
+				o := tt.manifest(arg)
+				o.SetAnnotations(map[string]string{b.key("purge-order"): "0"})
+				return []client.Object{o, configMap("later", "1", b.key("apply-order"), "1")}
+			}
+			o := tt.manifest("")
+			kind := o.GetObjectKind().GroupVersionKind()
+			live := func() *unstructured.Unstructured {
+				return b.in(object(kind.GroupVersion().String(), kind.Kind, o.GetName(), nil))
+			}
+			title := kind.Kind + " " + b.namespace + "/" + o.GetName()
+			b.create(set("1")...)
+			b.waiting(title)
+			first := b.exists(live())
+			b.status(live(), tt.ended)
+			testenv.Gone(t, b.admin, live(), tt.why)
+			b.ready()
+			b.live("later")
+			b.staysEnded(o.GetName())
+			b.stop()
+			b.start()
+			b.staysEnded(o.GetName())
+
+			b.change(set("2")...)
+			testenv.Wait(t, b.admin, live(), "another manifest, another object", func(o *unstructured.Unstructured) bool { return o.GetUID() != first.GetUID() })
+			b.waiting(title)
+			b.status(live(), tt.ended)
+			testenv.Gone(t, b.admin, live(), "it ended again")
+			b.staysEnded(o.GetName())
+			b.delete()
+			b.gone()
+		})
+	}
 }
 
 // staysEnded checks that a dependent that has ended is gone, that nothing is written because of that, and that the
