@@ -5,10 +5,10 @@ import (
 	"runtime/metrics"
 )
 
-// How much garbage may pile up before it is collected: four times as much as what is in use, because runs are short and leave
+// How much garbage may pile up before it is collected: eight times as much as what is in use, because runs are short and leave
 // everything behind, but not much more than a gigabyte.
 const (
-	mostPercent  = 400
+	mostPercent  = 800
 	leastPercent = 50
 	mostGarbage  = 1 << 30 // bytes
 )

@@ -40,12 +40,14 @@ type exploration struct {
 	unfit     run.Result // the undisturbed run that did not come to its end; none if all did
 	quietUses []apiserver.Use
 	plan      *plan.Plan
-	quiet     map[run.Racing]*history.Run   // what races are compared with; nil if they were not played
+	racings   []run.Racing                  // see [exploration.allRacings]
+	asked     map[run.Racing]bool           // those of them that were played at rest
+	quiet     map[run.Racing]*history.Run   // what races are compared with: the runs at rest that came to their end
 	renewals  map[run.Racing]*renewal       // by the races that re-create
 	early     map[run.Racing]*history.Run   // those in which the user came before the step
 	ends      map[run.Racing][]*history.Run // what races may end as, too
 	broken    map[run.Racing]bool           // those of them that broke something by themselves
-	raced     map[int]bool                  // the races that changed something; nil if none were played
+	raced     map[int]bool                  // whether a race that was played changed something
 	converted []string                      // CRDs that the operator converts although their manifests do not say so
 	report    Report
 }
@@ -69,6 +71,9 @@ func (e *exploration) explore() (Report, error) {
 	err := e.judgeUndisturbed()
 	if err == nil {
 		err = e.playAll()
+	}
+	if err == nil && !*listFlag {
+		err = e.replayAll()
 	}
 	switch {
 	case isOver(err):
@@ -107,8 +112,9 @@ func (e *exploration) note() {
 			e.report.unused = append(e.report.unused, w)
 		}
 	}
-	if !e.options.suite && e.report.Unplayed == 0 { // what was not played may need it
-		e.report.Notes = append(e.report.Notes, needless(e.report.unused)...)
+	if e.report.Unplayed == 0 { // what was not played may need it
+		own := slices.DeleteFunc(slices.Clone(e.report.unused), func(w waiver) bool { return e.options.suite && !w.alone })
+		e.report.Notes = append(e.report.Notes, needless(own)...)
 	}
 }
 
@@ -245,11 +251,9 @@ func (e *exploration) jobsOf(kind Kind) ([]run.Job, error) {
 	}
 	switch kind {
 	case Races:
-		like, err := e.quietRaces()
-		return p.Racing(like), err
+		return e.racing(p.Racing, e.options.most[kind])
 	case Absences:
-		like, err := e.quietRaces()
-		return p.Absences(like), err
+		return e.racing(p.Absences, e.options.most[kind])
 	case Panics:
 		return e.panicking()
 	case Overtaken:
@@ -332,40 +336,6 @@ func (e *exploration) add(found judge.Finding) {
 	}
 }
 
-// quietRaces plays, for each step and race, the run in which the user comes when the step is
-// over and all is quiet. What such a run breaks by itself is found too. They are played once.
-func (e *exploration) quietRaces() (map[run.Racing]*history.Run, error) {
-	if e.quiet != nil {
-		return e.quiet, nil
-	}
-	var jobs []run.Job
-	for _, r := range e.plan.QuietRaces() {
-		jobs = append(jobs, e.quietRace(r))
-	}
-	like := map[run.Racing]*history.Run{}
-	e.raced, e.broken = map[int]bool{}, map[run.Racing]bool{}
-	err := e.play("runs with a race at rest", jobs, func(j run.Job, r run.Result) {
-		e.noteRace(j, r)
-		if e.find(run.Job{Schedule: j.Schedule}, r) {
-			e.broken[j.Racing] = true
-		}
-		if !r.Void && r.Err == nil {
-			e.relate(r.Run)
-			quiet := r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
-			quiet.Title = "if the user does so at rest"
-			like[j.Racing] = quiet
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	e.quiet = like
-	if err := e.earlyChanges(); err != nil {
-		return nil, err
-	}
-	return like, e.renew()
-}
-
 func (e *exploration) quietRace(r run.Racing) run.Job {
 	race := e.scenario.raceSteps()[r.Race].disturbing()
 	return run.Job{
@@ -377,7 +347,7 @@ func (e *exploration) quietRace(r run.Racing) run.Job {
 // noteRace notes whether the race of a run, if it had one, changed anything.
 func (e *exploration) noteRace(j run.Job, r run.Result) {
 	for _, d := range j.Schedule {
-		if n, err := strconv.Atoi(d.Arg); err == nil && r.Raced && e.raced != nil {
+		if n, err := strconv.Atoi(d.Arg); err == nil && r.Raced {
 			e.raced[n] = true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 //arch:state a command line flag, which is one per process
-var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report; more of its scenario follow as ,KIND@NUMBER")
+var replayFlag = flag.String("fault.replay", "", "play only the schedule with this token, from a report")
 
 //arch:state a command line flag, which is one per process
 var callsFlag = flag.Bool("fault.calls", false, "show all calls: of the undisturbed run, or with -fault.replay of that schedule")
@@ -92,7 +92,7 @@ func unneeded(all []waiver, reports []Report, closed bool) []waiver {
 // what was found until then is in the report.
 func Explore(t *testing.T, s Scenario, opts ...Option) Report {
 	t.Helper()
-	var o options
+	o := options{scenario: s.Name}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -130,7 +130,7 @@ func (n *notes) ofExceptions(r *history.Run) (all []string) {
 // ofRaces are about races that the author named and that never did anything.
 func (n *notes) ofRaces() (all []string) {
 	for i, s := range n.scenario.Races {
-		if n.raced != nil && !n.raced[i] {
+		if changed, played := n.raced[i]; played && !changed {
 			all = append(all, fmt.Sprintf("race %q never changed anything, whenever the user came", s.Name))
 		}
 	}

@@ -53,14 +53,18 @@ type options struct {
 	waived  []waiver
 	budget  time.Duration
 	seed    uint64
-	later   int  // scenarios of the same suite that come later
-	suite   bool // whose end says which waivers were not needed
+	replays []string
+
+	scenario string // that is explored
+	later    int    // scenarios of the same suite that come later
+	suite    bool   // whose end says which waivers were not needed
 }
 
 // waiver is an invariant that may be broken.
 type waiver struct {
 	invariant Invariant
 	reason    string
+	alone     bool // of one scenario of a suite
 }
 
 // Only plays the given kinds of schedules. Without it, all are played except [Pairs], [Recoveries],
@@ -105,7 +109,29 @@ func AtMost(n int, kinds ...Kind) Option {
 // Waive lets the operator break an invariant: that is a note with the reason then, and no finding. The
 // reason must not be empty. A waiver that is not needed is reported, too.
 func Waive(invariant Invariant, reason string) Option {
-	return func(o *options) { o.waived = append(o.waived, waiver{invariant, reason}) }
+	return func(o *options) { o.waived = append(o.waived, waiver{invariant: invariant, reason: reason}) }
+}
+
+// Replay also plays the schedules with these tokens, from reports: those that have found bugs before. In a [Suite], each scenario
+// plays its own. A token whose schedule disturbs nothing any more fails the test.
+func Replay(tokens ...string) Option {
+	return func(o *options) { o.replays = append(o.replays, tokens...) }
+}
+
+// For gives one scenario of a [Suite] options that the others do not have.
+func For(scenario string, opts ...Option) Option {
+	return func(o *options) {
+		if o.scenario != scenario {
+			return
+		}
+		common := len(o.waived)
+		for _, opt := range opts {
+			opt(o)
+		}
+		for i := range o.waived[common:] {
+			o.waived[common+i].alone = true
+		}
+	}
 }
 
 // Unpruned disables rules, or all that can be disabled if there are no arguments.

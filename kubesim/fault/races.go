@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
 // spare lists, of the races that the scenario does not name itself, those that delete what its other objects
@@ -132,14 +134,14 @@ func sameButOwners(a, b *unstructured.Unstructured) bool {
 // earlyChanges plays, for each step and each change that a race makes early, the run in which the user comes just
 // before the step, or creates the object in the changed form if that is what the step does. It shows only what is
 // right, so it is not judged.
-func (e *exploration) earlyChanges() error {
+func (e *exploration) earlyChanges(asked map[run.Racing]bool) error {
 	var jobs []run.Job
 	for n, race := range e.scenario.raceSteps() {
 		for step := 1; race.early && step <= len(e.scenario.Steps); step++ {
 			at, before := run.Racing{Step: step, Race: n}, run.Racing{Step: step - 1, Race: n}
 			does := e.scenario.Steps[step-1]
 			switch {
-			case e.quiet[at] == nil:
+			case !asked[at] || e.quiet[at] == nil:
 			case e.quiet[before] != nil:
 				j := e.quietRace(before)
 				j.Like, j.Last, j.Racing, j.Early = nil, step, at, true
@@ -151,7 +153,6 @@ func (e *exploration) earlyChanges() error {
 			}
 		}
 	}
-	e.early = map[run.Racing]*history.Run{}
 	return e.play("runs with a change that comes early", jobs, func(j run.Job, r run.Result) {
 		if !r.Void && r.Err == nil {
 			e.early[j.Racing] = e.reference.Run.EndingAs(j.Last, r.Run.Steps[j.Last].State)
@@ -163,7 +164,7 @@ func (e *exploration) earlyChanges() error {
 // object that was re-created may end as if nobody had touched it, one that was deleted in the step that creates
 // it as if it had never been there, and one that was changed as if the user had come before the step.
 func (e *exploration) raceEnds(at run.Racing) []*history.Run {
-	if ends, ok := e.ends[at]; ok {
+	if ends, ok := e.ends[at]; ok || e.quiet[at] == nil {
 		return ends
 	}
 	reference, race := e.reference.Run, e.scenario.raceSteps()[at.Race]
@@ -192,4 +193,89 @@ func (e *exploration) raceEnds(at run.Racing) []*history.Run {
 // isThat reports whether u may be what a step's object became.
 func isThat(u *unstructured.Unstructured, obj client.Object) bool {
 	return u.GetName() == obj.GetName() && u.GetKind() == kindOf(obj) && (obj.GetNamespace() == "" || obj.GetNamespace() == u.GetNamespace())
+}
+
+// racing lists schedules with races. What they are compared with is played first: for those alone that are left of at most so many.
+func (e *exploration) racing(list func(map[run.Racing]*history.Run) []run.Job, most int) ([]run.Job, error) {
+	all := map[run.Racing]*history.Run{}
+	for _, r := range e.allRacings() {
+		all[r] = e.reference.Run
+	}
+	jobs := e.plan.Thin(list(all), most)
+	wanted := map[run.Racing]bool{}
+	for _, j := range jobs {
+		wanted[racingIn(j)] = true
+	}
+	err := e.quietRaces(func(r run.Racing) bool { return wanted[r] })
+	jobs = slices.DeleteFunc(jobs, func(j run.Job) bool { return e.quiet[racingIn(j)] == nil })
+	for i := range jobs {
+		at := racingIn(jobs[i])
+		jobs[i].Like, jobs[i].Alike = e.quiet[at], e.raceEnds(at)
+	}
+	return jobs, err
+}
+
+// allRacings are all races that can be played.
+func (e *exploration) allRacings() []run.Racing {
+	if e.racings == nil {
+		e.racings = e.plan.QuietRaces()
+	}
+	return e.racings
+}
+
+// racingIn is the race in a job's schedule, and its step.
+func racingIn(j run.Job) run.Racing {
+	for _, d := range j.Schedule {
+		if n, err := strconv.Atoi(d.Arg); err == nil && d.Kind == schedule.Race {
+			return run.Racing{Step: j.Last, Race: n}
+		}
+	}
+	return run.Racing{}
+}
+
+// quietRaces plays, for the steps and races that are wanted, the run in which the user comes when the step is over and all is
+// quiet, unless that was played before. What such a run breaks by itself is found too.
+func (e *exploration) quietRaces(wanted func(run.Racing) bool) error {
+	if e.asked == nil {
+		e.asked, e.raced, e.broken = map[run.Racing]bool{}, map[int]bool{}, map[run.Racing]bool{}
+		e.quiet, e.early, e.renewals = map[run.Racing]*history.Run{}, map[run.Racing]*history.Run{}, map[run.Racing]*renewal{}
+	}
+	asked := map[run.Racing]bool{}
+	var jobs []run.Job
+	all := e.allRacings()
+	for _, r := range all {
+		needed := slices.ContainsFunc(all, func(o run.Racing) bool { return wanted(o) && e.needs(o, r) })
+		if !needed || e.asked[r] {
+			continue
+		}
+		asked[r], e.asked[r] = true, true
+		e.raced[r.Race] = e.raced[r.Race] // it may change nothing
+		jobs = append(jobs, e.quietRace(r))
+	}
+	err := e.play("runs with a race at rest", jobs, func(j run.Job, r run.Result) {
+		e.noteRace(j, r)
+		if e.find(run.Job{Schedule: j.Schedule}, r) {
+			e.broken[j.Racing] = true
+		}
+		if !r.Void && r.Err == nil {
+			e.relate(r.Run)
+			quiet := r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)
+			quiet.Title = "if the user does so at rest"
+			e.quiet[j.Racing] = quiet
+		}
+	})
+	if err == nil {
+		err = e.earlyChanges(asked)
+	}
+	if err != nil {
+		return err
+	}
+	return e.renew(asked)
+}
+
+// needs reports whether what races at one moment are compared with needs the run at rest of another one: a race that creates
+// an object again those of the same race in all steps, one that may as well come early those in the steps before.
+func (e *exploration) needs(at, other run.Racing) bool {
+	race := e.scenario.raceSteps()[at.Race]
+	return at == other || at.Race == other.Race && (race.again != nil || race.early && other.Step < at.Step)
 }

@@ -20,17 +20,19 @@ func (e *exploration) recovering() ([]run.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	like, err := e.quietRaces()
-	if err != nil {
+	if err := e.quietRaces(func(run.Racing) bool { return true }); err != nil {
 		return nil, err
 	}
-	all, err := e.recoveries(crashes)
-	return e.plan.Recovering(all, whole.Learned.States, like), err
+	all, err := e.recoveries(Recoveries, crashes)
+	return e.plan.Recovering(all, whole.Learned.States, e.quiet), err
 }
 
 // recoveries plays crashes to learn what follows each, in the order of the calls. It leaves out those that say
-// nothing.
-func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
+// nothing, and plays no more than twice as many as there may be schedules of the kind that is planned by them.
+func (e *exploration) recoveries(kind Kind, crashes []run.Job) ([]plan.Recovery, error) {
+	silent := *e.plan
+	silent.Pruned = map[plan.Rule]int{}
+	crashes = silent.Thin(crashes, 2*e.options.most[kind])
 	all := make([]plan.Recovery, len(crashes)) // whichever run ends first
 	said := make([]bool, len(crashes))
 	for i := range crashes {
@@ -52,20 +54,20 @@ func (e *exploration) recoveries(crashes []run.Job) ([]plan.Recovery, error) {
 
 // arriving returns the jobs in which writes of a process that is dead arrive when the next one has begun.
 func (e *exploration) arriving() ([]run.Job, error) {
-	all, err := e.recoveries(e.plan.Departures())
+	all, err := e.recoveries(LateWrites, e.plan.Departures())
 	return e.plan.Arriving(all), err
 }
 
 // freezing returns the jobs in which a process stands still at a write and goes on when the next one works, or at any call
 // and goes on by itself.
 func (e *exploration) freezing() ([]run.Job, error) {
-	all, err := e.recoveries(e.plan.Departures())
+	all, err := e.recoveries(Freezes, e.plan.Departures())
 	return slices.Concat(e.plan.Thawing(all), e.plan.Suspending()), err
 }
 
 // timingOut returns the jobs in which writes take effect after their callers got a timeout. Writes that have no effect
 // are played first, to learn whether the operator tries again.
 func (e *exploration) timingOut() ([]run.Job, error) {
-	all, err := e.recoveries(e.plan.Unanswered())
+	all, err := e.recoveries(LateEffects, e.plan.Unanswered())
 	return e.plan.TimingOut(all), err
 }

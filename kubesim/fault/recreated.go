@@ -32,15 +32,14 @@ type renewal struct {
 
 // renew learns how objects end that are created once and never changed, as users re-create them, and finds what
 // stays in deletion when they are re-created at rest.
-func (e *exploration) renew() error {
-	e.renewals = map[run.Racing]*renewal{}
+func (e *exploration) renew(asked map[run.Racing]bool) error {
 	var jobs []run.Job
 	for n, race := range e.scenario.raceSteps() {
 		for step := 1; race.again != nil && step <= len(e.scenario.Steps); step++ {
 			at := run.Racing{Step: step, Race: n}
 			created := e.creationOf(race.again.object, step)
 			changes, others, known := e.changesOf(race.again.object, created, step)
-			if e.quiet[at] == nil || created == 0 || !known {
+			if !asked[at] || e.quiet[at] == nil || created == 0 || !known {
 				continue
 			}
 			w := &renewal{at: at, created: created, rest: e.quiet[at], broken: e.broken[at], changed: len(changes) > 0, alone: !others}
@@ -66,7 +65,7 @@ func (e *exploration) renew() error {
 	if err != nil {
 		return err
 	}
-	return e.findStuck()
+	return e.findStuck(asked)
 }
 
 func (e *exploration) onceCreated(step int, s history.State) *history.Run {
@@ -121,10 +120,10 @@ func (e *exploration) sortedRenewals() (all []*renewal) {
 
 // findStuck finds objects that stay in deletion when another one is re-created at rest. Races in the same step are compared with the
 // first creation then.
-func (e *exploration) findStuck() error {
+func (e *exploration) findStuck(asked map[run.Racing]bool) error {
 	var all []*renewal
 	for _, w := range e.sortedRenewals() {
-		if e.isStuck(w, w.rest.Steps[w.at.Step].State) {
+		if asked[w.at] && e.isStuck(w, w.rest.Steps[w.at.Step].State) {
 			all = append(all, w)
 		}
 	}
@@ -226,7 +225,7 @@ func (e *exploration) findAvoidable() error {
 
 // findAgain finds what is wrong with a re-creation at rest, for a replay with this token.
 func (e *exploration) findAgain(at run.Racing, token string) error {
-	_, err := e.quietRaces()
+	err := e.quietRaces(func(r run.Racing) bool { return r == at })
 	if w := e.renewals[at]; err == nil && w != nil && !w.wrong {
 		jobs := slices.DeleteFunc(e.plan.Racing(e.quiet), func(j run.Job) bool { return e.racingOf(j) != at })
 		err = e.play("races", jobs, e.noteRenewal)
@@ -234,6 +233,8 @@ func (e *exploration) findAgain(at run.Racing, token string) error {
 	if err == nil {
 		err = e.findAvoidable()
 	}
-	e.report.Findings = slices.DeleteFunc(e.report.Findings, func(f Finding) bool { return f.Token != token })
+	if *replayFlag != "" {
+		e.report.Findings = slices.DeleteFunc(e.report.Findings, func(f Finding) bool { return f.Token != token })
+	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/disturb"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
@@ -12,39 +11,45 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
-// replay plays the schedules of a token: one, or several with a comma between them.
+// replay plays the schedule of a token, and nothing else. Of what is found, that counts which it breaks.
 func (e *exploration) replay(token string) (Report, error) {
-	prefix := token[:strings.LastIndexByte(token, '/')+1]
-	var all []schedule.Schedule
-	for text := range strings.SplitSeq(token[len(prefix):], ",") {
-		scenario, s, err := schedule.Parse(prefix + text)
-		if err != nil {
-			return Report{}, err
-		}
-		if scenario != e.scenario.Name {
-			return e.unplayed("-fault.replay", scenario), nil
-		}
-		all = append(all, s)
+	scenario, s, err := schedule.Parse(token)
+	if err != nil {
+		return Report{}, err
+	}
+	if scenario != e.scenario.Name {
+		return e.unplayed("-fault.replay", scenario), nil
 	}
 	if err := e.prepare(); err != nil {
 		return e.report, err
 	}
-	e.report.replay = &replayed{schedule: token[len(prefix):]}
-	if err := e.judgeUndisturbed(); err != nil || len(all[0]) == 0 {
+	e.report.replay = &replayed{schedule: s.String()}
+	if err := e.judgeUndisturbed(); err != nil || len(s) == 0 {
 		return e.report, err
 	}
-	var found []Finding
-	for _, s := range all {
-		if err := e.replayOne(s); err != nil {
-			return e.report, err
-		}
-		found = append(found, e.report.Findings...)
-	}
-	e.report.Findings = found
-	return e.report, nil
+	err = e.replayOne(s)
+	return e.report, err
 }
 
-// replayOne plays one schedule; the findings are those of it alone.
+// replayAll plays the schedules that [Replay] names.
+func (e *exploration) replayAll() error {
+	for _, token := range e.options.replays {
+		scenario, s, err := schedule.Parse(token)
+		if err != nil {
+			return err
+		}
+		if scenario != e.scenario.Name {
+			continue
+		}
+		if err := e.replayOne(s); err != nil {
+			return err
+		}
+		e.report.Schedules[Kind(s.Family())]++
+	}
+	return nil
+}
+
+// replayOne plays one schedule.
 func (e *exploration) replayOne(s schedule.Schedule) error {
 	token := s.Token(e.scenario.Name)
 	j, err := e.jobFor(s)
@@ -61,9 +66,11 @@ func (e *exploration) replayOne(s schedule.Schedule) error {
 	if err != nil {
 		return err
 	}
-	e.showCalls(played.Run)
-	e.report.Findings = nil // of runs that this one is compared with
-	e.report.replay.early = e.report.replay.early || played.Void
+	if *replayFlag != "" {
+		e.showCalls(played.Run)
+		e.report.Findings = nil // of runs that this one is compared with
+		e.report.replay.early = played.Void
+	}
 	if s.Has(schedule.Later) && e.scenario.raceSteps()[j.Racing.Race].again != nil {
 		return e.findAgain(j.Racing, token)
 	}
@@ -128,13 +135,12 @@ func (e *exploration) raceJob(s schedule.Schedule, d schedule.Disturbance) (run.
 		j.Like = nil
 		return j, nil
 	}
-	like, err := e.quietRaces()
-	if err != nil {
-		return run.Job{}, err
-	}
 	step := e.reference.Run.StepOf(s[0].At) // a recovery from a crash ends in the step of the crash
 	racing := run.Racing{Step: step, Race: n}
-	if quiet := like[racing]; quiet != nil {
+	if err := e.quietRaces(func(r run.Racing) bool { return r == racing }); err != nil {
+		return run.Job{}, err
+	}
+	if quiet := e.quiet[racing]; quiet != nil {
 		return run.Job{Schedule: s, Like: quiet, Alike: e.raceEnds(racing), Last: step}, nil
 	}
 	return run.Job{}, fmt.Errorf("replay token: race %d does nothing in step %d", n, step)

@@ -51,19 +51,19 @@ func TestFindingsReplay(t *testing.T) {
 	}
 }
 
-// TestReplaysTogether proves that one replay of several schedules finds what the replay of each finds, whatever comes before and after.
+// TestReplaysTogether proves that schedules which are named are played with all others, and find what the replay of each finds,
+// whatever comes before and after. Those of other scenarios are not played.
 func TestReplaysTogether(t *testing.T) {
 	s := toyLife("finalizer first")
 	found := Explore(t, s, Only(Crashes, Faults)).Findings
 	if len(found) == 0 {
 		t.Fatal("nothing was found")
 	}
-	before := *replayFlag
-	defer func() { *replayFlag = before }()
-	*replayFlag = "v1/" + s.Name + "/crash-before@0," + strings.TrimPrefix(found[0].Token, "v1/"+s.Name+"/") + ",crash-before@1"
-	r := Explore(t, s)
-	if len(r.Findings) != 1 || r.Findings[0].Token != found[0].Token || len(r.Disturbed) < 3 {
-		t.Errorf("%s finds %v and disturbs %v, want %s", *replayFlag, r.texts(), r.Disturbed, found[0].Token)
+	token := found[0].Token
+	r := Explore(t, s, Only(Breaks), AtMost(1, Breaks), For(s.Name, Replay("v1/"+s.Name+"/crash-before@0", token), Replay("v1/"+s.Name+"/crash-before@1")),
+		For("another", Replay(token)), Replay("v1/another/crash-before@0"))
+	if len(r.Findings) != 1 || r.Findings[0].Token != token || len(r.Disturbed) < 3 || r.Schedules[Breaks] != 1 || r.Played() != 4 {
+		t.Errorf("%d schedules find %v and disturb %v, want %s", r.Played(), r.texts(), r.Disturbed, token)
 	}
 }
 

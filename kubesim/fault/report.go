@@ -39,7 +39,7 @@ type Report struct {
 	// Notes describe what the scenario does not check, perhaps unintentionally, such as a step that
 	// changed nothing, habits of the operator that do no harm, and what was waived.
 	Notes []string
-	// Disturbed describes the disturbances of a replay, as in "failed at patch streams/status a/b".
+	// Disturbed describes the disturbances of what was replayed, as in "failed at patch streams/status a/b".
 	Disturbed []string
 	// Findings are the schedules that broke an invariant, the worst first, and of equal ones the shortest.
 	// What the undisturbed run breaks is a finding of that run, and of no other.

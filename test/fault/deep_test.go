@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,12 +16,19 @@ import (
 )
 
 // everything is all scenarios, those that need a disk included.
-func everything(t *testing.T) []fault.Scenario {
-	t.Helper()
+func everything(dir string) []fault.Scenario {
 	return slices.Concat(
-		scenarios.All(), scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()),
+		scenarios.All(), scenarios.Folder(os.DirFS("../../samples/folder/crds"), dir),
 		scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")))
 }
+
+// names are those of all scenarios.
+var names = sync.OnceValue(func() (all []string) {
+	for _, s := range everything("") {
+		all = append(all, s.Name)
+	}
+	return all
+})
 
 // waived are invariants that a scenario by itself breaks.
 func waived(s fault.Scenario) []fault.Option {
@@ -31,72 +39,12 @@ func waived(s fault.Scenario) []fault.Option {
 	return opts
 }
 
-// TestRaces lets users act at some moments; [TestDeep] plays those of all scenarios. In few scenarios, because
-// each step is played once more with each user at rest, to compare with.
-func TestRaces(t *testing.T) {
-	playSome(t, fault.Races, 10, "loop-life", "nats-bucket", "component-hooks", "cloud-later")
-}
-
-// TestAbsences lets users act after some crashes, before the operator is back; [TestDeep] plays those of all scenarios.
-func TestAbsences(t *testing.T) {
-	playSome(t, fault.Absences, 10, "nats-bucket", "component-hooks")
-}
-
-// TestRecoveries disturbs some recoveries from crashes; [TestDeep] disturbs all of them.
-func TestRecoveries(t *testing.T) {
-	playSome(t, fault.Recoveries, 10, "nats-bucket", "component-hooks")
-}
-
-// TestLateEffects lets some writes that timed out take effect later; [TestDeep] plays those of all scenarios.
-func TestLateEffects(t *testing.T) {
-	playSome(t, fault.LateEffects, 10, "nats-bucket", "component-hooks")
-}
-
-// TestLateWrites lets some writes of dead processes arrive late; [TestDeep] plays all of them.
-func TestLateWrites(t *testing.T) {
-	playSome(t, fault.LateWrites, 10, "nats-recreate", "component-hooks")
-}
-
-// TestFreezes lets some processes go on when the next ones work; [TestDeep] plays those of all scenarios.
-func TestFreezes(t *testing.T) {
-	playSome(t, fault.Freezes, 10, "loop-election", "component-hooks")
-}
-
-// TestOldCaches lets a new process begin with old caches; [TestDeep] plays those of all scenarios.
-func TestOldCaches(t *testing.T) {
-	playSome(t, fault.OldCaches, 10, "component-life", "component-hooks", "nats-invalid", "loop-life")
-}
-
-// TestDrift lets somebody else delete and edit what the operator made; [TestDeep] does so in all scenarios.
-func TestDrift(t *testing.T) {
-	playSome(t, fault.Drift, 10, "component-life", "component-orders", "loop-needs")
-}
-
-// playSome plays up to 16 schedules of a kind in each of some scenarios. Each must have at least as many as least.
-func playSome(t *testing.T, kind fault.Kind, least int, names ...string) {
-	t.Helper()
-	all := scenarios.All()
-	for _, name := range names {
-		at := slices.IndexFunc(all, func(s fault.Scenario) bool { return s.Name == name })
-		if at < 0 {
-			t.Fatalf("there is no scenario %q", name)
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			opts := append(waived(all[at]), fault.Only(kind), fault.AtMost(16, kind))
-			if r := fault.Run(t, all[at], opts...); r.Schedules[kind] < least {
-				t.Errorf("%d schedules of kind %s were played, want %d or more", r.Schedules[kind], kind, least)
-			}
-		})
-	}
-}
-
 // TestDeep plays as many schedules as TRIMTAB_SCHEDULES says, over all scenarios: those of all kinds
 // except [unfit], all disturbances of recoveries from crashes, and pairs at random, the same ones each time, for what is
 // left of the number. The scenarios share the number and the time equally; what short ones do not need goes to those that
 // follow. TRIMTAB_SEED chooses a random sample of all of them instead of the first ones: with another number, another sample.
 func TestDeep(t *testing.T) {
-	all := everything(t)
+	all := everything(t.TempDir())
 	wanted := numberIn(t, "TRIMTAB_SCHEDULES")
 	switch {
 	case flag.Lookup("fault.replay").Value.String() != "":
@@ -310,18 +258,24 @@ func kindsFor(scenario string) []fault.Kind {
 	return kinds
 }
 
-// TestUnfit wants the scenarios that are left out, or relaxed, to be there.
+// TestUnfit wants the scenarios that are left out, relaxed or sampled to be there.
 func TestUnfit(t *testing.T) {
 	t.Parallel()
-	all := everything(t)
 	for _, r := range relaxed {
-		if !slices.ContainsFunc(all, func(s fault.Scenario) bool { return s.Name == r.scenario }) {
+		if !slices.Contains(names(), r.scenario) {
 			t.Errorf("%s of %q, which is no scenario, are relaxed: %s", r.kind, r.scenario, r.why)
+		}
+	}
+	for _, s := range sampled {
+		for _, name := range s.scenarios {
+			if !slices.Contains(names(), name) {
+				t.Errorf("%s are sampled in %q, which is no scenario", s.kind, name)
+			}
 		}
 	}
 	for _, u := range unfit {
 		for _, name := range u.scenarios {
-			if !slices.ContainsFunc(all, func(s fault.Scenario) bool { return s.Name == name }) {
+			if !slices.Contains(names(), name) {
 				t.Errorf("%s are not played with %q, which is no scenario: %s", u.kind, name, u.why)
 			}
 		}

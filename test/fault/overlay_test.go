@@ -59,7 +59,8 @@ func buildMutants(t *testing.T, all []mutant) string {
 	if err := os.WriteFile(overlay, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
+	quick := []string{"-vet=off", "-ldflags=-s -w", "-gcflags=github.com/trimtab-dev/trimtab/test/fault/...=-N -l"} // nobody debugs it, and it does not run for long
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"test", "-c", "-overlay", overlay, "-o", binary, "."}, quick...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build with the mutants: %v\n%s", err, out)
 	}
