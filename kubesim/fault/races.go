@@ -195,7 +195,8 @@ func isThat(u *unstructured.Unstructured, obj client.Object) bool {
 	return u.GetName() == obj.GetName() && u.GetKind() == kindOf(obj) && (obj.GetNamespace() == "" || obj.GetNamespace() == u.GetNamespace())
 }
 
-// racing lists schedules with races. What they are compared with is played first: for those alone that are left of at most so many.
+// racing lists schedules with races. What they are compared with is played first: all if there is no limit, else for those that
+// are left.
 func (e *exploration) racing(list func(map[run.Racing]*history.Run) []run.Job, most int) ([]run.Job, error) {
 	all := map[run.Racing]*history.Run{}
 	for _, r := range e.allRacings() {
@@ -206,7 +207,7 @@ func (e *exploration) racing(list func(map[run.Racing]*history.Run) []run.Job, m
 	for _, j := range jobs {
 		wanted[racingIn(j)] = true
 	}
-	err := e.quietRaces(func(r run.Racing) bool { return wanted[r] })
+	err := e.quietRaces(func(r run.Racing) bool { return most <= 0 || wanted[r] }) // each shows something by itself, too
 	jobs = slices.DeleteFunc(jobs, func(j run.Job) bool { return e.quiet[racingIn(j)] == nil })
 	for i := range jobs {
 		at := racingIn(jobs[i])
