@@ -10,6 +10,10 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
+// Fixed returns r as [CrashSweep] and [Golden] have it: functions of charts that return something else each time, such as
+// randAlphaNum and genCA, return fixed texts, so that two runs can be compared.
+func Fixed[T component.Object](r component.Renderer[T]) component.Renderer[T] { return fixed[T]{r} }
+
 // fixed is a renderer for which functions of charts that return something else each time return fixed texts: two runs
 // can be compared.
 type fixed[T component.Object] struct{ inner component.Renderer[T] }

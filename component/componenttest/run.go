@@ -95,7 +95,7 @@ func (r *run[T]) start(l *line) (stop func(), err error) {
 	if r.Drivers != nil {
 		options.Drivers = r.Drivers(&Process{Namespace: r.namespace, line: l})
 	}
-	if err := component.New(component.Renderer[T](fixed[T]{r.Renderer}), options).SetupWithManager(mgr); err != nil {
+	if err := component.New(Fixed(r.Renderer), options).SetupWithManager(mgr); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.ctx)

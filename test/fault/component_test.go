@@ -43,3 +43,16 @@ func TestNodes(t *testing.T) {
 func TestGuestbook(t *testing.T) {
 	explore(t, scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")), lossless(fault.Replacements, fault.Hangs))
 }
+
+// TestChart plays the sample with a chart. TestChart of the sample itself runs its whole command.
+func TestChart(t *testing.T) {
+	all, err := scenarios.Chart(os.DirFS("../../samples/chart"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("TRIMTAB_DEEP") == "" { // it has 15 dependents and 52 kinds of calls; others are about one thing each
+		suite(t, all, fault.Only(fault.Crashes), fault.AtMost(20, fault.Crashes), fault.Waive(fault.I15, "make deep plays what needs the roles"))
+		return
+	}
+	explore(t, all, lossless(fault.Replacements, fault.Hangs))
+}

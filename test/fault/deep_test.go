@@ -17,8 +17,12 @@ import (
 
 // everything is all scenarios, those that need a disk included.
 func everything(dir string) []fault.Scenario {
+	chart, err := scenarios.Chart(os.DirFS("../../samples/chart"))
+	if err != nil {
+		panic(err)
+	}
 	return slices.Concat(
-		scenarios.All(), scenarios.Folder(os.DirFS("../../samples/folder/crds"), dir),
+		chart, scenarios.All(), scenarios.Folder(os.DirFS("../../samples/folder/crds"), dir),
 		scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")))
 }
 
