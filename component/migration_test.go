@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,41 @@ import (
 
 func TestMigration(t *testing.T) {
 	t.Parallel()
+	t.Run("B-20 an object of a Helm release is adopted only if that is asked for", func(t *testing.T) {
+		t.Parallel()
+		b := prepareBench(t)
+		theirs := configMap("one", "1")
+		theirs.Namespace, theirs.Annotations = b.namespace, map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}
+		if err := b.as("helm").Create(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
+		b.start()
+		b.create(configMap("one", "2"))
+		b.await("refused", func(o *bundle.Bundle) bool {
+			return strings.Contains(o.Status.Message, "exists and belongs to the Helm release shop/web; set "+b.key("adoption-policy")+": always, or remove its annotation meta.helm.sh/release-name, to adopt it")
+		})
+		b.merge("them", b.named("one"), `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`)
+		b.ready()
+	})
+	t.Run("B-20 a Job that exists runs if its policy is to create it again", func(t *testing.T) {
+		t.Parallel()
+		b := prepareBench(t)
+		theirs := migration("1")
+		theirs.Namespace = b.namespace
+		if err := b.admin.Create(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
+		b.status(b.in(object("batch/v1", "Job", "migrate", nil)), jobCompleted)
+		b.start()
+		ours := migration("1")
+		ours.Annotations = map[string]string{b.key("update-policy"): "recreate"}
+		b.create(ours)
+		again := testenv.Wait(t, b.admin, b.in(object("batch/v1", "Job", "migrate", nil)), "another Job", func(o *unstructured.Unstructured) bool {
+			return o.GetUID() != theirs.UID && o.GetAnnotations()[b.key("owner-id")] != ""
+		})
+		b.status(again, jobCompleted)
+		b.ready()
+	})
 	t.Run("B-20 a Helm 3 release is adopted without a restart", func(t *testing.T) {
 		t.Parallel()
 		b := prepareBench(t)
@@ -35,7 +71,7 @@ func TestMigration(t *testing.T) {
 		before := b.pod(`kubectl.kubernetes.io/restartedAt`)
 		b.start()
 		ours := deployment("web", "example.org/web:1")
-		ours.Spec.Replicas = new(int32(1))
+		ours.Spec.Replicas, ours.Annotations = new(int32(1)), map[string]string{b.key("adoption-policy"): "always"}
 		b.create(ours)
 		live := testenv.Wait(t, b.admin, deploymentIn(b.namespace), "adopted", func(d *appsv1.Deployment) bool {
 			return d.Annotations[b.key("owner-id")] != "" && d.Annotations["meta.helm.sh/release-name"] == "" && d.Status.ObservedGeneration == d.Generation

@@ -3,6 +3,8 @@ package component
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/trimtab-dev/trimtab/api"
 )
 
 // revise notes which revision of the component this is. The status has it before anything is done that follows from it,
@@ -25,6 +27,9 @@ func (p *pass[T]) revisionDigest() (string, error) {
 		spec = u.ToUnstructured()
 	}
 	in := []any{spec, p.refs.digest, p.version()}
+	if p.obj.GetAnnotations()[p.options.Name+"/"+api.SuffixHelmRelease] != "" { // without it, what was taken over is upgraded
+		in = append(in, api.SuffixHelmRelease)
+	}
 	text, err := json.Marshal(in)
 	if err != nil {
 		in[0] = p.obj.GetGeneration() // the parameters are not what JSON knows, which is the generator's business

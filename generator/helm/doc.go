@@ -17,6 +17,7 @@
 //     of rollbacks, which do not exist here: a component that goes back to an earlier spec is upgraded to it.
 //   - Definitions in crds/ are dependents, too. They are updated with the chart, and not deleted while there are objects
 //     of their kinds.
+//   - A component can take over a Helm release, and give it back: its annotation OPERATOR/helm-release says so.
 //   - What the annotation helm.sh/resource-policy keeps stays when the component is deleted.
 //
 // docs/charts.md has all that differs from Helm.

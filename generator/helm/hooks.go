@@ -34,6 +34,8 @@ type hook struct {
 	events   []release.HookEvent
 	weight   int
 	policies []release.HookDeletePolicy
+	// bare: it is taken over as it is.
+	bare bool
 }
 
 // sort returns the hooks and all other documents, in the order of their kinds, as Helm tells them apart. What has the
@@ -121,6 +123,8 @@ func (o *output) split(hooks []hook) (before, after []hook) {
 func (o *output) phases(h hook) (before, after bool) {
 	pre, post := release.HookPreInstall, release.HookPostInstall
 	switch {
+	case o.taken != nil && o.taken.stored && (h.runs() || h.purged()): // Helm has run it
+		return false, false
 	case o.revision > 1 && h.isUpgrade():
 		pre, post = release.HookPreUpgrade, release.HookPostUpgrade
 	case o.revision > 1 && (h.runs() || h.purged()):
@@ -128,6 +132,9 @@ func (o *output) phases(h hook) (before, after bool) {
 	}
 	return slices.Contains(h.events, pre), slices.Contains(h.events, post)
 }
+
+// installed reports whether there was an installation before.
+func (o *output) installed() bool { return o.revision > 1 || o.taken != nil && o.taken.stored }
 
 // runs reports whether a hook does its work and ends.
 func (h hook) runs() bool { return h.object.GetKind() == "Job" || h.object.GetKind() == "Pod" }
@@ -180,7 +187,9 @@ func (o *output) setHook(u *unstructured.Unstructured, d *component.Dependent, h
 		d.PurgeAfter(last)
 	}
 	switch {
-	case o.revision > 1 && !h.isUpgrade():
+	case h.bare:
+		d.Policies(api.Policies{ReconcilePolicy: api.ReconcilePolicyOnce, UpdatePolicy: api.UpdatePolicySsaMerge})
+	case o.installed() && !h.isUpgrade():
 		d.Policies(api.Policies{ReconcilePolicy: api.ReconcilePolicyOnce})
 	case h.runs() || h.purged():
 		annotations := u.GetAnnotations() // that of hooks is there

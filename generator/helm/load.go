@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/ignore"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
@@ -147,6 +148,29 @@ func (s *source) load() (*chart.Chart, error) {
 		s.replace(c)
 	}
 	return c, nil
+}
+
+// effective returns the chart as it is in its files, and all values that it has with these.
+func (s *source) effective(values map[string]any) (*chart.Chart, map[string]any, error) {
+	c, err := loader.LoadFiles(s.files)
+	if err != nil {
+		return nil, nil, rendering.OneLine(err)
+	}
+	if values, err = plain(values); err != nil {
+		return nil, nil, err
+	}
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, nil, err
+	}
+	all, err := util.CoalesceValues(c, values)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Values, err = plain(c.Values); err != nil {
+		return nil, nil, err
+	}
+	all, err = plain(all)
+	return c, all, err
 }
 
 // replace puts the changed templates into a chart.

@@ -23,6 +23,8 @@ type output struct {
 	digest   string
 	// last is the last wave of hooks.
 	last int16
+	// taken is the Helm release that is taken over; nil if there is none.
+	taken *taken
 }
 
 // document is a document of a rendered file.
@@ -53,7 +55,8 @@ func (o *output) read(file string) ([]document, error) {
 func (o *output) add(d document, set func(*unstructured.Unstructured, *component.Dependent)) error {
 	return o.objects.Add(d.object, o.where(d), func(u *unstructured.Unstructured) {
 		dependent := o.set.Add(u)
-		if strings.EqualFold(strings.TrimSpace(u.GetAnnotations()["helm.sh/resource-policy"]), "keep") {
+		returned := o.taken != nil && o.taken.mode == giveBack
+		if returned || strings.EqualFold(strings.TrimSpace(u.GetAnnotations()["helm.sh/resource-policy"]), "keep") {
 			dependent.Policies(api.Policies{DeletePolicy: api.DeletePolicyOrphan})
 		}
 		if set != nil {

@@ -32,6 +32,8 @@ type Release struct {
 	// Lookup is the function lookup of templates. It returns an empty map for what does not exist. Nil means that nothing
 	// exists.
 	Lookup func(apiVersion, kind, namespace, name string) (map[string]any, error)
+
+	taken *taken
 }
 
 // Render renders the chart without a component, as helm template does. Functions such as randAlphaNum return something
@@ -59,6 +61,9 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 			return component.Set{}, err
 		}
 	}
+	if r.taken, err = g.taking(ctx, &r); err != nil {
+		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
+	}
 	d, err := g.pending.draws(ctx, r)
 	if err != nil {
 		return component.Set{}, err
@@ -68,7 +73,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
 	}
 	d.keep(&set)
-	return set, nil
+	return set, unclaimed(ctx, &r, &set)
 }
 
 // execute renders the chart.
@@ -88,6 +93,9 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	if err != nil {
 		return component.Set{}, err
 	}
+	if r.taken != nil && r.taken.stored {
+		return g.setOf(ctx, c, r.taken.files(), r, d.digest)
+	}
 	functions := d.functions(g.chart.sites)
 	if r.Lookup != nil {
 		functions["lookup"] = r.Lookup
@@ -96,7 +104,7 @@ func (g *Generator) execute(ctx context.Context, r *Release, d *draws) (componen
 	if err != nil {
 		return component.Set{}, rendering.OneLine(err)
 	}
-	return g.setOf(c, files, revisionOf(r), d.digest)
+	return g.setOf(ctx, c, files, r, d.digest)
 }
 
 // revisionOf returns the revision of a release.
@@ -162,13 +170,13 @@ func capabilitiesOf(c component.Capabilities) (*common.Capabilities, error) {
 const most = 10000
 
 // setOf returns the objects that were rendered.
-func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int, digest string) (component.Set, error) {
+func (g *Generator) setOf(ctx context.Context, c *chart.Chart, files map[string]string, r *Release, digest string) (component.Set, error) {
 	for name := range files {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			delete(files, name)
 		}
 	}
-	out := &output{files: files, objects: rendering.Objects{}, revision: revision, digest: digest}
+	out := &output{files: files, objects: rendering.Objects{}, revision: revisionOf(r), digest: digest, taken: r.taken}
 	hooks, plain, err := out.sort()
 	if err != nil {
 		return component.Set{}, err
@@ -185,13 +193,15 @@ func (g *Generator) setOf(c *chart.Chart, files map[string]string, revision int,
 			return component.Set{}, err
 		}
 	}
-	for _, d := range plain {
-		if err := out.add(d, nil); err != nil {
-			return component.Set{}, err
-		}
+	if err := out.addPlain(ctx, plain); err != nil {
+		return component.Set{}, err
+	}
+	if err := errors.Join(out.adopt(ctx, before), out.adopt(ctx, after)); err != nil {
+		return component.Set{}, err
 	}
 	out.last = int16(len(after))
 	err = errors.Join(out.addHooks(before, first(before)), out.addHooks(after, 1))
+	out.addSecrets()
 	return out.set, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab-dev/trimtab/generator/helm"
 	"github.com/trimtab-dev/trimtab/internal/product"
 	"github.com/trimtab-dev/trimtab/testenv"
+	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -27,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logr.Discard())
+	kube.ManagedFieldsManager = "helm" // as the command is called
 	os.Exit(m.Run())
 }
 

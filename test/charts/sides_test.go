@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/helm"
@@ -29,6 +30,7 @@ const (
 	operator    = "charts.test"
 	namespace   = "shop"
 	name        = "demo"
+	patience    = time.Minute
 	kubeVersion = "v1.35.2"
 )
 

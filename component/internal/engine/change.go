@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
+	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/graph"
 )
 
@@ -123,7 +124,19 @@ func (p *pass) adopt(ctx context.Context, m *member, live *unstructured.Unstruct
 		m.refused = fmt.Sprintf("exists and belongs to %s of the operator %s; set %s/adoption-policy: always to adopt it", id, operator, p.Name)
 		return nil
 	}
+	if release := api.HelmReleaseOf(live.GetAnnotations()); owner == "" && release != "" && m.item.AdoptionPolicy != api.AdoptionPolicyAlways &&
+		release != api.HelmReleaseOf(m.wanted.Manifest.GetAnnotations()) {
+		m.refused = fmt.Sprintf("exists and belongs to the Helm release %s; set %s/adoption-policy: always, or remove its annotation %s, to adopt it",
+			release, p.Name, api.AnnotationHelmReleaseName)
+		return nil
+	}
 	if p.adoptable(m, owner) {
+		if m.item.UpdatePolicy == api.UpdatePolicyRecreate && projection.EndsByItself(kindOf(m.item)) { // it would not run, which is what it is for
+			if _, err := p.Target.Client.Delete(ctx, ref(m.item), live.GetUID(), ""); err != nil {
+				return err
+			}
+			return apply.ErrReplaced
+		}
 		return p.write(ctx, m, apply.SeenIn(live), true)
 	}
 	m.refused = p.refusal(m, owner)

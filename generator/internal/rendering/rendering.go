@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -72,30 +73,41 @@ type Objects map[string]string
 
 // Add calls add with an object, or with each object of a list. It refuses one without a name and one that is there twice.
 func (o Objects) Add(u *unstructured.Unstructured, where string, add func(*unstructured.Unstructured)) error {
-	if !u.IsList() {
-		return o.add(u, where, add)
-	}
-	list, err := u.ToList()
+	objects, err := Each(u)
 	if err != nil {
 		return fmt.Errorf("%s: it is no list of objects: %w", where, err)
 	}
-	for i := range list.Items {
-		if err := o.add(&list.Items[i], where, add); err != nil {
-			return err
+	for _, u := range objects {
+		if u.GetName() == "" {
+			return fmt.Errorf("%s: the %s has no metadata.name", where, u.GetKind())
 		}
+		key := KeyOf(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
+		if before := o[key]; before != "" {
+			return fmt.Errorf("%s: the %s %s is there twice; the other one is in %s", where, u.GetKind(), u.GetName(), before)
+		}
+		o[key] = where
+		add(u)
 	}
 	return nil
 }
 
-func (o Objects) add(u *unstructured.Unstructured, where string, add func(*unstructured.Unstructured)) error {
-	if u.GetName() == "" {
-		return fmt.Errorf("%s: the %s has no metadata.name", where, u.GetKind())
+// KeyOf is the key of an object in [Objects].
+func KeyOf(kind schema.GroupKind, namespace, name string) string {
+	return strings.Join([]string{kind.String(), namespace, name}, " ")
+}
+
+// Each returns an object, or those of a list.
+func Each(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if !u.IsList() {
+		return []*unstructured.Unstructured{u}, nil
 	}
-	key := strings.Join([]string{u.GroupVersionKind().GroupKind().String(), u.GetNamespace(), u.GetName()}, " ")
-	if before := o[key]; before != "" {
-		return fmt.Errorf("%s: the %s %s is there twice; the other one is in %s", where, u.GetKind(), u.GetName(), before)
+	list, err := u.ToList()
+	if err != nil {
+		return nil, err
 	}
-	o[key] = where
-	add(u)
-	return nil
+	out := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
 }
