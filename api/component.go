@@ -52,6 +52,11 @@ type ComponentStatus struct {
 	// +listType=atomic
 	KubeconfigSecrets []string `json:"kubeconfigSecrets,omitempty"`
 
+	// DeletionStage says how far the deletion of a component with delete hooks has come. It is empty as long
+	// as the component is not deleted, and without delete hooks.
+	// +optional
+	DeletionStage DeletionStage `json:"deletionStage,omitempty"`
+
 	// Inventory lists the dependents. An object is added before it is created, and removed
 	// once it no longer exists.
 	// +optional
@@ -70,6 +75,25 @@ type ComponentStatus struct {
 	// +listType=atomic
 	InventoryShards []string `json:"inventoryShards,omitempty"`
 }
+
+// DeletionStage is a stage in the deletion of a component with delete hooks: objects that exist only while the
+// component is deleted. A stage is written to the status before anything is done in it.
+type DeletionStage string
+
+// The stages follow each other in this order. Skipped takes the place of the last one if hooks could not run
+// because their namespace, or the Secret that contains them, is being deleted.
+const (
+	// DeletionStagePreDelete: the hooks before the deletion of the dependents run. No dependent is deleted.
+	DeletionStagePreDelete DeletionStage = "PreDelete"
+	// DeletionStageDependents: the dependents and the hooks of the stage before are deleted.
+	DeletionStageDependents DeletionStage = "Dependents"
+	// DeletionStagePostDelete: the hooks after the deletion of the dependents run.
+	DeletionStagePostDelete DeletionStage = "PostDelete"
+	// DeletionStageRest: no hook runs any more, and all that is left is deleted.
+	DeletionStageRest DeletionStage = "Rest"
+	// DeletionStageSkipped is DeletionStageRest after hooks that could not run.
+	DeletionStageSkipped DeletionStage = "Skipped"
+)
 
 // ComponentWave is a wave of dependents that is being applied.
 //

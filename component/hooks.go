@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/component/internal/engine"
 )
 
 // HookFunc is called at a point of a pass, with the client of the manager and a copy of the component. Later
@@ -62,4 +64,10 @@ func (h *hooks[T]) call(ctx context.Context, at hook, c client.Client, component
 		}
 	}
 	return nil
+}
+
+// withoutHooks reports whether the component is deleted without its delete hooks: because it says so, or because nothing
+// can be recorded any more.
+func (p *pass[T]) withoutHooks() bool {
+	return p.run.Vanished() || p.obj.GetAnnotations()[engine.WithoutHooksKey(p.options.Name)] == "true"
 }

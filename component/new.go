@@ -148,7 +148,8 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		options.Needs = append(options.Needs, n.Needs()...)
 	}
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
-	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune", o.Name+"/"+api.SuffixHelmRelease)
+	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune",
+		o.Name+"/"+api.SuffixHelmRelease, engine.WithoutHooksKey(o.Name))
 	options.Finalizer = o.finalizer()
 	var author loop.Reconciler[T] = w
 	if o.Singleton {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
 )
 
 // Set is the set of dependents that a component should have. The zero value is empty.
@@ -125,6 +126,22 @@ func (d *Dependent) PurgeAfter(n int16) *Dependent { return d.order("purge-order
 // DeleteWave deletes the object when all objects of lower delete waves are gone. The default is 0. The
 // annotation is delete-order.
 func (d *Dependent) DeleteWave(n int16) *Dependent { return d.order("delete-order", n) }
+
+// PreDelete applies the object only when the component is deleted, before any dependent is deleted. The deletion
+// waits until the object is ready: a Job has completed, a Pod has succeeded. Such objects are applied in waves of
+// their own, and deleted with the component. They are stored in the Secret "<name>-delete-hooks", because a
+// deletion renders nothing; if [Options].Kinds are set, they must contain Secret. A dependent may have the same
+// kind and name: it becomes the hook. The annotation is apply-on: pre-delete.
+func (d *Dependent) PreDelete() *Dependent { return d.on(desired.PreDelete) }
+
+// PostDelete is like [Dependent.PreDelete], but applies the object after all dependents are deleted. The
+// annotation is apply-on: post-delete.
+func (d *Dependent) PostDelete() *Dependent { return d.on(desired.PostDelete) }
+
+func (d *Dependent) on(event string) *Dependent {
+	d.settings["apply-on"] = event
+	return d
+}
 
 // Timeout is the time in which the object must become ready after it was applied. After that, the component's
 // state is Error until the object is ready. By default, only the timeouts of the wave and of the component

@@ -309,6 +309,9 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 	}
 	result := p.engine.Delete(ctx, c)
 	p.lostInventory = result.Lost
+	if result.HooksSkipped != "" {
+		p.warn("DeleteHooksSkipped", []string{result.HooksSkipped})
+	}
 	s.Blocked, s.Reason, s.Ready, s.Waiting, s.Again = result.Blocked, result.Reason, result.Ready, result.Waiting, result.Again
 	s.Skipped = result.Skipped
 	if result.Err != nil || !result.Ready {
@@ -363,7 +366,7 @@ func (p *pass[T]) component(ctx context.Context) (engine.Component, error) {
 	key := client.ObjectKeyFromObject(p.obj)
 	c := engine.Component{
 		NamespacedName: key, UID: p.obj.GetUID(), Generation: p.obj.GetGeneration(), Owner: cluster + "/" + key.String(),
-		In: p.config.Namespace, Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
+		In: p.config.Namespace, As: p.config.Name, WithoutHooks: p.withoutHooks(), Target: p.place.target, Mode: mode, Status: p.obj.GetStatus(), Policies: p.config.Policies, Namespaces: p.config.MissingNamespaces,
 		Annotations: p.obj.GetAnnotations(), Claims: p.claims, Lost: p.lostInventory,
 		Render: p.render, Run: p.run, Durable: p.durable,
 		Certain: p.run.Certain,

@@ -13,8 +13,8 @@
 //     change. The function lookup reads from that cluster, and what it read is watched.
 //   - Functions whose result is another one each time, such as randAlphaNum, genCA and now, return the same as long as
 //     the revision is the same. Their results are stored in a Secret beside the dependents.
-//   - Hooks become dependents of their own waves, and run once for each revision. Tests are left out, and so are hooks
-//     of rollbacks, which do not exist here: a component that goes back to an earlier spec is upgraded to it.
+//   - Hooks become dependents of their own waves, and run once for each revision. Hooks of deletions become delete hooks of
+//     the component; see [component.Dependent.PreDelete]. Tests are left out, and so are hooks of rollbacks, which do not exist here: a component that goes back to an earlier spec is upgraded to it.
 //   - Definitions in crds/ are dependents, too. They are updated with the chart, and not deleted while there are objects
 //     of their kinds.
 //   - A component can take over a Helm release, and give it back: its annotation OPERATOR/helm-release says so.

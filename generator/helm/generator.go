@@ -24,8 +24,7 @@ type Options struct {
 	// SkipCRDs leaves out what is in crds/. Use it if several components in a cluster come from the same chart: only
 	// one of them can have its definitions.
 	SkipCRDs bool
-	// SkipDeleteHooks leaves out hooks that run before or after a release is deleted. Without it, a chart that has
-	// some is refused.
+	// SkipDeleteHooks leaves out hooks that run before or after a release is deleted.
 	SkipDeleteHooks bool
 }
 
@@ -47,7 +46,7 @@ var (
 // it. A chart that cannot be rendered whatever its values are is an error: one whose templates cannot be parsed, a
 // library chart, and one that lacks a sub-chart that it names.
 func NewGenerator(fsys fs.FS, path string, o Options) (*Generator, error) {
-	c, err := open(fsys, path, o)
+	c, err := open(fsys, path)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", path, err)
 	}
@@ -99,6 +98,9 @@ func (g *Generator) Kinds(values ...map[string]any) ([]schema.GroupVersionKind, 
 			}
 			for _, o := range objects {
 				kinds[o.GetObjectKind().GroupVersionKind()] = true
+			}
+			for _, kind := range storage(objects, "trimtab.dev") {
+				kinds[kind] = true
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -110,12 +109,16 @@ func (o *output) split(hooks []hook) (before, after []hook) {
 			after = append(after, h)
 		}
 	}
-	for _, list := range [][]hook{before, after} {
-		slices.SortStableFunc(list, func(a, b hook) int {
-			return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.object.GetName(), b.object.GetName()))
-		})
-	}
+	inOrder(before)
+	inOrder(after)
 	return before, after
+}
+
+// inOrder sorts hooks of one phase, which are in the order of their kinds.
+func inOrder(hooks []hook) {
+	slices.SortStableFunc(hooks, func(a, b hook) int {
+		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.object.GetName(), b.object.GetName()))
+	})
 }
 
 // phases reports whether a hook runs before and after what is no hook. In later revisions, a hook of the installation
@@ -147,17 +150,6 @@ func (h hook) purged() bool {
 // isUpgrade reports whether a hook runs in upgrades.
 func (h hook) isUpgrade() bool {
 	return slices.Contains(h.events, release.HookPreUpgrade) || slices.Contains(h.events, release.HookPostUpgrade)
-}
-
-// checkHooks refuses hooks that would not run.
-func (g *Generator) checkHooks(hooks []hook) error {
-	for _, h := range hooks {
-		if (slices.Contains(h.events, release.HookPreDelete) || slices.Contains(h.events, release.HookPostDelete)) && !g.options.SkipDeleteHooks {
-			return fmt.Errorf("%s: the hook %s %s runs when a release is deleted, which is not supported; set Options.SkipDeleteHooks to leave it out",
-				h.file, h.object.GetKind(), h.object.GetName())
-		}
-	}
-	return nil
 }
 
 // first returns the first wave of hooks that run before what is no hook.

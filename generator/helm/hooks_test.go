@@ -138,29 +138,34 @@ func hooksRunOnce(t *testing.T) {
 	}
 }
 
+// idle returns a Job that nobody runs: the test writes its status.
+func idle(job string) string {
+	return strings.Replace(job, "backoffLimit: 0", "managedBy: tests.trimtab.dev/nobody\n  backoffLimit: 0", 1)
+}
+
+// end gives a Job that nobody runs a condition: Failed or Complete.
+func (s *site) end(name, condition string) {
+	s.t.Helper()
+	j := &batchv1.Job{ObjectMeta: s.named(name)}
+	const at = `"status":"True","lastTransitionTime":"2026-01-02T03:05:05Z"`
+	body := `{"status":{"startTime":"2026-01-02T03:04:05Z","failed":1,"conditions":[{"type":"FailureTarget","message":"no","reason":"Bad",` + at + `},{"type":"Failed","message":"no","reason":"Bad",` + at + `}]}}`
+	if condition == "Complete" {
+		body = `{"status":{"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:05:05Z","succeeded":1,"conditions":[{"type":"SuccessCriteriaMet",` + at + `},{"type":"Complete",` + at + `}]}}`
+	}
+	if err := s.admin.Status().Patch(s.t.Context(), j, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // failedHook: what comes after a hook that fails is not done, and another revision runs it again.
 func failedHook(t *testing.T, events string) {
 	t.Helper()
 	t.Parallel()
 	s := newSite(t)
-	// Nobody runs this Job: the test writes its status.
-	early := strings.Replace(job("early", events, ""), "backoffLimit: 0", "managedBy: tests.trimtab.dev/nobody\n  backoffLimit: 0", 1)
-	s.start(map[string]string{"templates/all.yaml": configMap("plain", "") + early})
+	s.start(map[string]string{"templates/all.yaml": configMap("plain", "") + idle(job("early", events, ""))})
 	s.create(`{"a": 1}`)
 	s.says("waiting for Job " + s.namespace + "/early")
-	end := func(condition string) {
-		t.Helper()
-		j := &batchv1.Job{ObjectMeta: s.named("early")}
-		const at = `"status":"True","lastTransitionTime":"2026-01-02T03:05:05Z"`
-		body := `{"status":{"startTime":"2026-01-02T03:04:05Z","failed":1,"conditions":[{"type":"FailureTarget","message":"no","reason":"Bad",` + at + `},{"type":"Failed","message":"no","reason":"Bad",` + at + `}]}}`
-		if condition == "Complete" {
-			body = `{"status":{"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:05:05Z","succeeded":1,"conditions":[{"type":"SuccessCriteriaMet",` + at + `},{"type":"Complete",` + at + `}]}}`
-		}
-		if err := s.admin.Status().Patch(t.Context(), j, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	end("Failed")
+	s.end("early", "Failed")
 	p := s.says("Job " + s.namespace + "/early: it has failed")
 	if p.Status.State != "Error" {
 		t.Errorf("state %s, want Error", p.Status.State)
@@ -175,7 +180,7 @@ func failedHook(t *testing.T, events string) {
 	}
 	s.update(`{"a": 2}`)
 	testenv.Wait(t, s.admin, failed.DeepCopy(), "the hook of another revision", func(j *batchv1.Job) bool { return j.UID != failed.UID })
-	end("Complete")
+	s.end("early", "Complete")
 	s.ready()
 	s.data("plain", "value", "2")
 }
@@ -208,7 +213,7 @@ func TestHooksAreKilled(t *testing.T) {
 	componenttest.CrashSweep(t, componenttest.Sweep[*product.Product]{
 		Config: cfg, AddToScheme: product.AddToScheme, Renderer: helm.NewRenderer(g, valuesOf), Options: options,
 		Versions: []*product.Product{withValues(`{"a": 1}`), withValues(`{"a": 2}`)},
-		Prepare:  countRuns,
+		Prepare:  countRuns(6),
 		Every:    5, // odd, so that kills before and after a write alternate
 	})
 }
@@ -220,39 +225,42 @@ func withValues(values string) *product.Product {
 	return p
 }
 
-// countRuns checks that no Job of a namespace is created twice for a revision.
-func countRuns(t testing.TB, c client.WithWatch, namespace string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	w, err := c.Watch(ctx, &batchv1.JobList{}, client.InNamespace(namespace))
-	if err != nil {
-		t.Fatal(err)
+// countRuns checks that no Job of a namespace is created twice for a revision or for the deletion, and that so many Jobs
+// run.
+func countRuns(want int) func(testing.TB, client.WithWatch, string) {
+	return func(t testing.TB, c client.WithWatch, namespace string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		w, err := c.Watch(ctx, &batchv1.JobList{}, client.InNamespace(namespace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done sync.WaitGroup
+		runs := map[string][]types.UID{}
+		done.Go(func() {
+			for e := range w.ResultChan() {
+				j, ok := e.Object.(*batchv1.Job)
+				if !ok {
+					continue
+				}
+				key := j.Name + " of revision " + j.Annotations["trimtab.dev/revision-digest"] + j.Annotations["parting.helm.test/apply-on"]
+				if !slices.Contains(runs[key], j.UID) {
+					runs[key] = append(runs[key], j.UID)
+				}
+			}
+		})
+		t.Cleanup(func() {
+			w.Stop()
+			cancel()
+			done.Wait()
+			for key, uids := range runs {
+				if len(uids) > 1 {
+					t.Errorf("%s ran %d times", key, len(uids))
+				}
+			}
+			if len(runs) < want {
+				t.Errorf("%d Jobs ran, want %d", len(runs), want)
+			}
+		})
 	}
-	var done sync.WaitGroup
-	runs := map[string][]types.UID{}
-	done.Go(func() {
-		for e := range w.ResultChan() {
-			j, ok := e.Object.(*batchv1.Job)
-			if !ok {
-				continue
-			}
-			key := j.Name + " of revision " + j.Annotations["trimtab.dev/revision-digest"]
-			if !slices.Contains(runs[key], j.UID) {
-				runs[key] = append(runs[key], j.UID)
-			}
-		}
-	})
-	t.Cleanup(func() {
-		w.Stop()
-		cancel()
-		done.Wait()
-		for key, uids := range runs {
-			if len(uids) > 1 {
-				t.Errorf("%s ran %d times", key, len(uids))
-			}
-		}
-		if len(runs) < 6 {
-			t.Errorf("%d Jobs ran, want 6", len(runs))
-		}
-	})
 }

@@ -47,30 +47,11 @@ type source struct {
 	defined []loop.Need
 }
 
-// deleting finds hooks of deletions.
-var deleting = regexp.MustCompile(`(?m)^.*helm\.sh/hook["']?\s*:.*\b(?:pre|post)-delete\b`)
-
-// checkDeletion refuses a chart with hooks of deletions.
-func checkDeletion(c *chart.Chart) error {
-	for _, t := range c.Templates {
-		if at := deleting.FindIndex(t.Data); at != nil {
-			return fmt.Errorf("%s:%d: a hook of deletions is not supported; set Options.SkipDeleteHooks to leave it out",
-				path.Join(c.ChartFullPath(), t.Name), bytes.Count(t.Data[:at[0]], []byte("\n"))+1)
-		}
-	}
-	for _, sub := range c.Dependencies() {
-		if err := checkDeletion(sub); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // asking finds the APIs that templates ask for by name.
 var asking = regexp.MustCompile(`APIVersions\.Has\s+"([^"]+)"`)
 
 // open reads a chart and checks it.
-func open(fsys fs.FS, name string, o Options) (*source, error) {
+func open(fsys fs.FS, name string) (*source, error) {
 	read := folder
 	if path.Ext(name) == ".tgz" {
 		read = packed
@@ -89,7 +70,7 @@ func open(fsys fs.FS, name string, o Options) (*source, error) {
 		}
 	}
 	s.digest = hex.EncodeToString(hash.Sum(nil)[:16])
-	return s, s.check(o)
+	return s, s.check()
 }
 
 // packed reads a packed chart.
@@ -186,7 +167,7 @@ func (s *source) replace(c *chart.Chart) {
 }
 
 // check refuses what cannot be rendered with any values.
-func (s *source) check(o Options) error {
+func (s *source) check() error {
 	c, err := s.load()
 	switch {
 	case err != nil:
@@ -195,11 +176,6 @@ func (s *source) check(o Options) error {
 		return errors.New("it is a library chart, which renders nothing; use it as a sub-chart")
 	case c.Metadata.APIVersion != chart.APIVersionV1 && c.Metadata.APIVersion != chart.APIVersionV2:
 		return fmt.Errorf("its apiVersion is %q, which must be v1 or v2", c.Metadata.APIVersion)
-	}
-	if !o.SkipDeleteHooks {
-		if err := checkDeletion(c); err != nil {
-			return err
-		}
 	}
 	s.name = c.Name()
 	s.capable = c.Metadata.KubeVersion != "" || mentions(c)

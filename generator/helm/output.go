@@ -18,9 +18,13 @@ type output struct {
 	// files are the rendered files.
 	files   map[string]string
 	objects rendering.Objects
+	// deleting are the hooks of deletions that were added, by their event.
+	deleting map[string]rendering.Objects
 	// revision is that of the release, and digest identifies it; empty if that is not known.
 	revision int
 	digest   string
+	// event is that of the hooks of deletions that are added; empty for everything else.
+	event string
 	// last is the last wave of hooks.
 	last int16
 	// taken is the Helm release that is taken over; nil if there is none.
@@ -53,7 +57,14 @@ func (o *output) read(file string) ([]document, error) {
 
 // add adds what a document contains. set sets what is special about it, unless it is nil.
 func (o *output) add(d document, set func(*unstructured.Unstructured, *component.Dependent)) error {
-	return o.objects.Add(d.object, o.where(d), func(u *unstructured.Unstructured) {
+	objects := o.objects
+	if o.event != "" {
+		if o.deleting[o.event] == nil {
+			o.deleting[o.event] = rendering.Objects{}
+		}
+		objects = o.deleting[o.event]
+	}
+	return objects.Add(d.object, o.where(d), func(u *unstructured.Unstructured) {
 		dependent := o.set.Add(u)
 		returned := o.taken != nil && o.taken.mode == giveBack
 		if returned || strings.EqualFold(strings.TrimSpace(u.GetAnnotations()["helm.sh/resource-policy"]), "keep") {

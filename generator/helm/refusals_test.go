@@ -81,11 +81,6 @@ func refusedAtStart() map[string]refusal {
 			why: "like env", files: one(configMapYAML + "data: {a: {{ expandenv \"$HOME\" }}}\n"),
 			new: `chart chart: demo/templates/a.yaml:4: function "expandenv" not defined`,
 		},
-		"a hook of deletions": {
-			why:   "it would not run, and whoever relies on it must know",
-			files: one("---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: a\n  annotations:\n    \"helm.sh/hook\": post-install,pre-delete\n"),
-			new:   `chart chart: demo/templates/a.yaml:7: a hook of deletions is not supported; set Options.SkipDeleteHooks to leave it out`,
-		},
 		"missing sub-chart": {
 			why: "Helm renders the chart without it", files: map[string]string{"Chart.yaml": chartYAML("dependencies: [{name: sub, version: 1.0.0}]\n")},
 			new: `chart chart: demo/Chart.yaml names the sub-chart sub, which is not in charts/; run helm dependency build`,

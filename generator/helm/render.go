@@ -166,7 +166,7 @@ func capabilitiesOf(c component.Capabilities) (*common.Capabilities, error) {
 	return all, nil
 }
 
-// most is how many hooks may run before or after an installation or an upgrade.
+// most is how many hooks a chart may have.
 const most = 10000
 
 // setOf returns the objects that were rendered.
@@ -176,17 +176,18 @@ func (g *Generator) setOf(ctx context.Context, c *chart.Chart, files map[string]
 			delete(files, name)
 		}
 	}
-	out := &output{files: files, objects: rendering.Objects{}, revision: revisionOf(r), digest: digest, taken: r.taken}
+	out := &output{files: files, objects: rendering.Objects{}, deleting: map[string]rendering.Objects{}, revision: revisionOf(r), digest: digest, taken: r.taken}
 	hooks, plain, err := out.sort()
 	if err != nil {
 		return component.Set{}, err
 	}
-	if err := g.checkHooks(hooks); err != nil {
-		return component.Set{}, err
+	if len(hooks) > most {
+		return component.Set{}, fmt.Errorf("it has more than %d hooks", most)
 	}
 	before, after := out.split(hooks)
-	if len(before) > most || len(after) > most {
-		return component.Set{}, fmt.Errorf("it has more than %d hooks", most)
+	var deleting []deletion
+	if !g.options.SkipDeleteHooks && (r.taken == nil || r.taken.mode != giveBack) { // what Helm gets back is not deleted
+		deleting = deletions(hooks)
 	}
 	if !g.options.SkipCRDs {
 		if err := out.addDefinitions(c, before); err != nil {
@@ -202,6 +203,9 @@ func (g *Generator) setOf(ctx context.Context, c *chart.Chart, files map[string]
 	out.last = int16(len(after))
 	err = errors.Join(out.addHooks(before, first(before)), out.addHooks(after, 1))
 	out.addSecrets()
+	for _, d := range deleting {
+		err = errors.Join(err, out.addDeletion(d))
+	}
 	return out.set, err
 }
 

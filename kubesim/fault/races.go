@@ -250,7 +250,9 @@ func (e *exploration) quietRaces(wanted func(run.Racing) bool) error {
 			continue
 		}
 		asked[r], e.asked[r] = true, true
-		e.raced[r.Race] = e.raced[r.Race] // it may change nothing
+		if _, known := e.raced[r.Race]; !known {
+			e.raced[r.Race] = false // it may change nothing
+		}
 		jobs = append(jobs, e.quietRace(r))
 	}
 	err := e.play("runs with a race at rest", jobs, func(j run.Job, r run.Result) {

@@ -38,7 +38,7 @@ func TestCharts(t *testing.T) {
 func (c chart) compare(t *testing.T) {
 	t.Helper()
 	folder := c.place(t)
-	g, err := helm.NewGenerator(os.DirFS(filepath.Dir(folder)), filepath.Base(folder), helm.Options{SkipDeleteHooks: true})
+	g, err := helm.NewGenerator(os.DirFS(filepath.Dir(folder)), filepath.Base(folder), helm.Options{})
 	if err != nil {
 		t.Fatalf("%v\nwhat the chart covers: %s", err, c.why)
 	}

@@ -36,7 +36,8 @@ const (
 
 // object is what one of both makes of a document.
 type object struct {
-	// phase is "before" or "after" for hooks, "crds" for the folder of that name, and empty for all others.
+	// phase is "before" or "after" for hooks, "pre-delete" or "post-delete" for those of deletions, "crds" for the folder of
+	// that name, and empty for all others.
 	phase string
 	// turn is the number of a hook in its phase.
 	turn    int
@@ -104,6 +105,13 @@ func helmSide(ctx context.Context, folder string, values map[string]any, apis []
 	// Helm applies them first. That they come before what is no hook is their order.
 	if slices.ContainsFunc(out, func(o object) bool { return o.phase == "before" }) {
 		copy(out, crds)
+	}
+	for _, event := range []release.HookEvent{release.HookPreDelete, release.HookPostDelete} {
+		for turn, h := range inTurn(rel.Hooks, []release.HookEvent{event}, false) {
+			if out, err = appendHook(out, string(event), turn+1, h, "never"); err != nil { // all go in the end
+				return nil, err
+			}
+		}
 	}
 	return out, nil
 }
@@ -201,6 +209,10 @@ func ourSide(ctx context.Context, g *helm.Generator, values map[string]any, apis
 			return nil, err
 		}
 		purged := cmp.Or(u.GetAnnotations()[operator+"/purge-order"], "never")
+		if phase := u.GetAnnotations()[operator+"/apply-on"]; phase != "" {
+			out = append(out, object{phase: phase, turn: wave + 1, content: bare(u), purged: purged})
+			continue
+		}
 		out = append(out, object{turn: wave, content: bare(u), purged: purged})
 		highest = max(highest, wave)
 	}
@@ -245,6 +257,7 @@ func phased(objects []object) ([]object, error) {
 	}
 	for i, o := range objects {
 		switch {
+		case o.phase != "":
 		case o.turn > 0:
 			objects[i].phase = "after"
 		case o.turn < 0 && isHook(o):

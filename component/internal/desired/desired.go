@@ -42,6 +42,8 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// HealthRule checks the rule in the annotation of an object of a kind. Nil accepts all.
 	HealthRule func(kind schema.GroupKind, rule string) error
+	// Hooks: the objects are hooks of one of the events of [EventKey]. Without that, none may be one.
+	Hooks bool
 	// ManagedTypes are types that the component adds to the API in other ways than by a
 	// CustomResourceDefinition or an APIService in the set. They may contain "*".
 	ManagedTypes []api.TypeInfo

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ import (
 
 // read adds what a renderer returned at one place to the set.
 func (s *set) read(place string, obj client.Object) {
-	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if IsNil(obj) {
 		s.add("%s is nil; return no object instead", place)
 		return
 	}

@@ -32,12 +32,13 @@ const (
 	implicitEdges       = "implicit-edges"
 	healthRule          = "health"
 	timeout             = "timeout"
+	applyOn             = "apply-on"
 )
 
 func names() []string {
 	return []string{
 		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, conflictPolicy, immutablePolicy, acceptDataLoss, mode, ignoreAlways,
-		ignoreAfterCreation, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout,
+		ignoreAfterCreation, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout, applyOn,
 	}
 }
 
@@ -99,6 +100,7 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 	}
 	d.Purge = a.order(purgeOrder)
 	d.Timeout = a.duration(timeout)
+	event := a.take(applyOn)
 	hints, rule := a.take(statusHint), a.take(healthRule)
 	d.Hints = a.hints(hints)
 	d.dependsOn = split(a.take(dependsOn), ",")
@@ -108,6 +110,10 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 	a.misspelt()
 	if hints != "" {
 		annotations[HintsKey(s.Name)] = hints
+	}
+	if event != "" {
+		s.checkEvent(d, event)
+		annotations[EventKey(s.Name)] = event
 	}
 	if rule != "" {
 		s.checkRule(d, rule)

@@ -114,6 +114,10 @@ type Component struct {
 	Durable func(ctx context.Context, key string) ([]byte, error)
 	// Certain makes sure that the component is no old copy, before dependents are changed. Nil means that it is none.
 	Certain func(context.Context) error
+	// As is the name after which the dependents are named.
+	As string
+	// WithoutHooks: the component is deleted without its delete hooks.
+	WithoutHooks bool
 	// Render returns the dependents. It is not called for a component that is deleted.
 	Render func(ctx context.Context, looks Looks) (Rendered, error)
 	// Did is called with what was done to dependents, from several goroutines. Nil means that nobody wants to
@@ -140,6 +144,11 @@ type Result struct {
 	Recorded bool
 	// Ready: all dependents are as rendered and ready; or, of a deletion, none is left.
 	Ready bool
+	// settled: all wanted dependents are ready. terminating: something could not be created because its namespace is
+	// being deleted.
+	settled, terminating bool
+	// HooksSkipped says why delete hooks did not run. Empty means that none was skipped in this pass.
+	HooksSkipped string
 	// Waiting says what is not ready, and why, in one sentence.
 	Waiting string
 	// Failed names the dependents that will not become ready by themselves, and why, in one sentence.
@@ -261,6 +270,7 @@ type member struct {
 // Apply brings the dependents to what the component renders.
 func (e *Engine) Apply(ctx context.Context, c Component) Result {
 	p := e.pass(c, false)
+	c.Status.DeletionStage = "" // of a status that was restored
 	objects, err := p.wanted(ctx)
 	if err != nil {
 		return Result{Err: err}
@@ -304,14 +314,23 @@ func (e *Engine) Delete(ctx context.Context, c Component) Result {
 	if err := p.rediscover(ctx); err != nil {
 		return Result{Err: err, Lost: c.Lost}
 	}
-	p.merge(nil)
+	h := p.deleteHooks(ctx)
+	if h.blocked != "" || h.err != nil {
+		return Result{Err: h.err, Blocked: h.blocked, Again: p.recheck(), Lost: c.Lost}
+	}
+	p.merge(h.objects)
+	h.hold()
 	if c.Lost {
 		p.record()
 	}
 	if err := p.prepare(ctx); err != nil {
 		return Result{Err: err}
 	}
-	result := p.run(ctx)
+	if len(h.objects) > 0 && p.unrecorded() {
+		p.record()
+		return Result{Recorded: true, Again: soon, Waiting: "the " + h.title() + " are recorded"}
+	}
+	result := h.conclude(p.run(ctx))
 	if result.Ready { // so that nobody takes the inventory, which is empty, for one that was lost
 		c.Status.ProcessingDigest, c.Status.ProcessingSince = digestOf(nil), nil
 	}

@@ -126,7 +126,7 @@ func (p *pass) foreignIn(ctx context.Context, types []prune.Type) (string, error
 func (p *pass) goes(kind schema.GroupKind, o metav1.Object) bool {
 	key := kind.Group + "/" + kind.Kind + "/" + o.GetNamespace() + "/" + o.GetName()
 	m := p.members[graph.Key(key)]
-	return m != nil && m.wanted == nil && !p.orphaned(m) && p.ownsRead(m, o)
+	return m != nil && (m.wanted == nil || p.deleting) && !p.orphaned(m) && p.ownsRead(m, o)
 }
 
 // deleteDefinition deletes a definition, unless objects of others would go with it. While it is deleted,

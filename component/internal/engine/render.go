@@ -107,7 +107,12 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 		p.rendered.forget(p.c.UID)
 		return nil, fmt.Errorf("cannot render the dependents: %w", err)
 	}
-	objects, err := desired.Normalize(rendered.Objects, desired.Options{
+	sources, err := p.store(rendered.Objects)
+	if err != nil {
+		p.rendered.forget(p.c.UID)
+		return nil, err
+	}
+	objects, err := desired.Normalize(sources, desired.Options{
 		Name: p.Name, OwnerID: p.c.Owner, OwnerUID: string(p.c.UID), Generation: p.c.Generation, Namespace: p.c.In, Policies: p.c.Policies, Scope: p.scope, Scheme: p.Scheme,
 		ManagedTypes: p.ManagedTypes, HealthRule: p.Rules.Check, Missing: p.missing,
 	})
@@ -122,7 +127,7 @@ func (p *pass) render(ctx context.Context) ([]desired.Object, error) {
 	} else {
 		p.rendered.keep(p.c.UID, rendering{inputs, outlines(objects), rendered.Unrendered, taken, apis})
 	}
-	p.sources, p.unrendered = rendered.Objects, rendered.Unrendered
+	p.sources, p.unrendered = sources, rendered.Unrendered
 	return objects, err
 }
 

@@ -59,7 +59,7 @@ func (p *pass) phases(result graph.Result) {
 // conclude says what a pass came to.
 func (p *pass) conclude(result graph.Result) Result {
 	failed := p.refusals(result.Errors)
-	out := Result{Ready: result.Plan.Ready, Err: p.failures(failed), Stalled: p.stalled(failed)}
+	out := Result{Ready: result.Plan.Ready, settled: result.Plan.Settled, terminating: terminating(failed), Err: p.failures(failed), Stalled: p.stalled(failed)}
 	if len(failed) > 0 {
 		out.Skipped = p.skipped(result.Plan, func(key graph.Key) bool { return failed[key] != nil })
 	}
@@ -150,7 +150,9 @@ func named(causes map[graph.Key]string) []graph.Key {
 
 // waiting says what is waited for: the causes, each once.
 func (p *pass) waiting(plan graph.Plan) string {
-	if all := causes(plan); len(all) > 0 {
+	all := causes(plan)
+	maps.DeleteFunc(all, func(_ graph.Key, why string) bool { return why == heldForHooks })
+	if len(all) > 0 {
 		return "waiting for " + p.explain(all)
 	}
 	return "waiting for dependents that have just changed"
