@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -87,6 +88,8 @@ type site struct {
 	requeue time.Duration
 	kinds   []schema.GroupVersionKind
 	seen    chan struct{}
+	// renderings counts how often the chart was rendered.
+	renderings atomic.Int64
 }
 
 // counted is a renderer that counts passes.
@@ -94,7 +97,14 @@ type counted struct {
 	component.Renderer[*product.Product]
 	component.Versioned
 
-	seen chan<- struct{}
+	seen       chan<- struct{}
+	renderings *atomic.Int64
+}
+
+// Render counts.
+func (c counted) Render(ctx context.Context, r component.RenderRequest[*product.Product]) (component.Set, error) {
+	c.renderings.Add(1)
+	return c.Renderer.Render(ctx, r)
 }
 
 // Version is asked for in each pass.
@@ -145,7 +155,7 @@ func (s *site) start(files map[string]string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := component.New[*product.Product](counted{helm.NewRenderer(g, valuesOf), g, s.seen}, s.componentOptions()).SetupWithManager(mgr); err != nil {
+	if err := component.New[*product.Product](counted{helm.NewRenderer(g, valuesOf), g, s.seen, &s.renderings}, s.componentOptions()).SetupWithManager(mgr); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())

@@ -273,3 +273,32 @@ func TestLostInventory(t *testing.T) {
 	testenv.Gone(t, s.admin, s.product(), "the component to be gone")
 	testenv.Gone(t, s.admin, &corev1.ConfigMap{ObjectMeta: s.named("a")}, "what it had to be gone")
 }
+
+// TestSteady: a component of 200 objects at rest is not rendered, and sends no request.
+func TestSteady(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.requeue, s.seen = 50*time.Millisecond, make(chan struct{})
+	s.start(map[string]string{
+		"values.yaml": "n: 200\n",
+		"templates/all.yaml": `{{ range until (int .Values.n) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ $.Release.Name }}-{{ . }}"}
+data: {version: "{{ $.Capabilities.KubeVersion.Major }}", text: {{ $.Values | toJson | quote }}}
+{{ end }}`,
+	})
+	s.create(`{"n": 200}`)
+	s.ready()
+	s.rests()
+	renderings := s.renderings.Load()
+	s.requests.Reset()
+	s.rests()
+	if sent := s.requests.Select(func(r testenv.Request) bool { return r.Verb != "watch" }); len(sent) > 0 {
+		t.Errorf("at rest it sent %v", sent)
+	}
+	if now := s.renderings.Load(); renderings == 0 || now != renderings {
+		t.Errorf("%d renderings, and %d at rest", renderings, now-renderings)
+	}
+}
