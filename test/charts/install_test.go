@@ -44,11 +44,15 @@ func installed() map[string][2]string {
 			`{crds: {keep: false}, app: {webhook: {tls: {helmCert: {enabled: true}}}}}`,
 			`{crds: {keep: false}, app: {webhook: {tls: {helmCert: {enabled: true}}}}, replicaCount: 2}`,
 		},
-		"aws-pca-issuer": {`{}`, `replicaCount: 2`},
-		"eck-operator":   {`{}`, `replicaCount: 2`},
-		"kwok":           {`{}`, `replicas: 2`},
-		"library":        {`{}`, `replicaCount: 2`},
-		"order":          {`{}`, `unused: 1`},
+		"aws-pca-issuer":       {`{}`, `replicaCount: 2`},
+		"eck-operator":         {`{}`, `replicaCount: 2`},
+		"kwok":                 {`{}`, `replicas: 2`},
+		"library":              {`{}`, `replicaCount: 2`},
+		"order":                {`{}`, `unused: 1`},
+		"sub-charts":           {`{}`, `tags: {front-end: false}`},
+		"imports from aliases": {`{}`, `unused: 1`},
+		"packed library":       {`{}`, `replicaCount: 2`},
+		"karpenter":            {`{}`, `additionalLabels: {a: b}`},
 	}
 }
 
@@ -64,7 +68,7 @@ func TestInstall(t *testing.T) {
 			if !ok {
 				t.Fatal("it is not in the table")
 			}
-			g, err := helm.NewGenerator(os.DirFS(c.place(t)), ".", helm.Options{})
+			g, err := helm.NewGenerator(os.DirFS(c.place(t)), ".", helm.Options{SkipCRDs: c.noDefinitions})
 			if err != nil {
 				t.Fatal(err)
 			}

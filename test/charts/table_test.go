@@ -16,6 +16,8 @@ type chart struct {
 	sets map[string]string
 	// apis are served besides those that Helm assumes.
 	apis []string
+	// noDefinitions: those in crds/ serve no version, so the chart is installed without them.
+	noDefinitions bool
 	// refused are the sets that both must refuse. The empty name is that of the chart's own values.
 	refused []string
 }
@@ -108,7 +110,7 @@ managedNamespaces: [a, b], createClusterScopedResources: true}`,
 		"metrics-usage": {why: "custom resources, with expressions as texts", module: kwokModule, requiredBy: "devcluster", folder: "charts/metrics-usage"},
 
 		"sub-charts": {
-			why: "conditions, tags, import-values and exports, a hook that is a test", module: helmModule, requiredBy: ".", folder: "pkg/cmd/testdata/testcharts/subchart",
+			why: "conditions, tags, import-values and exports, a hook that is a test", module: helmModule, requiredBy: ".", folder: "pkg/cmd/testdata/testcharts/subchart", noDefinitions: true,
 			sets: map[string]string{
 				"by tag":       `{tags: {front-end: false}}`,
 				"by condition": `{tags: {front-end: true}, subcharta: {enabled: false}}`,
