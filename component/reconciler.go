@@ -33,6 +33,8 @@ type ReconcilerOptions struct {
 
 	// Kinds are the kinds of dependents, for the generated role. See [Options].
 	Kinds []schema.GroupVersionKind
+	// ManagedTypes are types whose objects count as managed by all components. See [Options].
+	ManagedTypes []api.TypeInfo
 	// Kubeconfigs says what the kubeconfigs of components may contain. See [Options].
 	Kubeconfigs KubeconfigOptions
 	// DependentEvents records events about dependents. See [Options].
@@ -64,7 +66,7 @@ func newReconciler[T Component](name string, g Generator, options ReconcilerOpti
 	}
 	o := Options[T]{
 		Name: name, Kinds: options.Kinds, Scheme: options.SchemeBuilder, LastObservedAtEvery: options.LastObservedAtEvery,
-		Kubeconfigs: options.Kubeconfigs, DependentEvents: options.DependentEvents,
+		ManagedTypes: options.ManagedTypes, Kubeconfigs: options.Kubeconfigs, DependentEvents: options.DependentEvents,
 		Policies: api.Policies{UpdatePolicy: api.UpdatePolicyReplace},
 	}
 	if options.CreateMissingNamespaces != nil && !*options.CreateMissingNamespaces {

@@ -22,8 +22,8 @@ func TestFixed(t *testing.T) {
 		`(genSelfSignedCertWithKey "a" nil nil 1 "k").Cert`:           "certificate of genSelfSignedCertWithKey",
 		`(genSignedCert "a" nil nil 1 (genCA "b" 1)).Cert`:            "certificate of genSignedCert",
 		`(genSignedCertWithKey "a" nil nil 1 (genCA "b" 1) "k").Cert`: "certificate of genSignedCertWithKey",
-		`htmlDate now`: "2000-01-01", `htmlDateInZone now "UTC"`: "2000-01-01", `htpasswd "a" "b"`: "a:bcrypt", `now.Year | print`: "2000",
-		`randAlpha 3`: "xxx", `randAlphaNum 3`: "xxx", `randAscii 3`: "xxx", `randBytes 3`: "xxx", `randInt 7 9 | print`: "7", `randNumeric 3`: "000",
+		`htmlDate now`: "2000-01-01", `date "2006" "x"`: "2000", `htmlDateInZone now "UTC"`: "2000-01-01", `htpasswd "a" "b"`: "a:bcrypt", `now.Year | print`: "2000",
+		`randAlpha 3`: "xxx", `randAlphaNum 3`: "xxx", `randAscii 3`: "xxx", `randBytes 3`: "AAAA", `randInt 7 9 | print`: "7", `randNumeric 3`: "000",
 		`shuffle "ab"`: "ab", `uuidv4`: "00000000-0000-4000-8000-000000000000",
 	}
 	want, text := map[string]any{}, strings.Builder{}

@@ -46,7 +46,7 @@ func (o *output) read(file string) ([]document, error) {
 		// Helm joins them with line breaks, which a text at the end of a file may keep.
 		u, err := rendering.Decode(text + "\n")
 		if err != nil {
-			return nil, rendering.Undecoded(file, o.files[file], text, err)
+			return nil, rendering.Undecoded(file, rendering.LineOf(o.files[file], text), err)
 		}
 		if u != nil {
 			out = append(out, document{file, text, u})

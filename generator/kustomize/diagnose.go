@@ -69,5 +69,6 @@ func oneLine(err error) error {
 	text = strings.NewReplacer(
 		".."+filesRoot+"/", "", filesRoot+"/", "", ".."+filesRoot, ".", filesRoot, ".", overlayRoot, overlayName,
 	).Replace(text)
+	text = regexp.MustCompile(`produces ID conflict: .*`).ReplaceAllString(text, "makes two objects the same") // it prints both
 	return errors.New(noise.ReplaceAllString(text, ""))
 }

@@ -58,7 +58,8 @@ func NewGenerator(fsys fs.FS, name string, o Options) (*Generator, error) {
 }
 
 // Files builds the kustomization in a folder of these files, whose keys are paths. It is for files that are made for each
-// component, such as those of generator/templates. A [Generator] checks its files only once.
+// component, such as those of generator/templates. A folder without a kustomization has one with all YAML files in it and
+// below it, except those whose names begin with a point. A [Generator] checks its files only once.
 func Files(files map[string]string, folder string) (component.Set, error) {
 	t := &tree{files: map[string][]byte{}, folders: map[string]bool{}}
 	for name, text := range files {
@@ -67,6 +68,7 @@ func Files(files map[string]string, folder string) (component.Set, error) {
 		}
 		t.add(name, []byte(text))
 	}
+	t.complete(path.Clean(folder))
 	_, built, err := load(t, folder, Options{})
 	return setOf(built), err
 }

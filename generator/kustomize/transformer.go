@@ -5,17 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/trimtab-dev/trimtab/component"
+	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
 )
 
 // Transform returns a [component.Transformer] that changes the objects of another renderer, such as one of a chart, by an
@@ -27,10 +28,13 @@ import (
 func Transform[T component.Object](set func(c T, overlay *types.Kustomization) error) component.Transformer[T] {
 	return func(_ context.Context, r component.RenderRequest[T], s *component.Set) error {
 		var overlay types.Kustomization
-		if err := set(r.Component, &overlay); err != nil {
+		if err := set(r.Component, &overlay); err != nil || reflect.DeepEqual(overlay, types.Kustomization{}) {
 			return err
 		}
 		before := s.Objects()
+		if i := slices.Index(before, nil); i >= 0 {
+			return fmt.Errorf("object %d of the set is nil; leave it out", i+1)
+		}
 		after, added, err := transform(before, overlay)
 		if err != nil {
 			return err
@@ -84,13 +88,60 @@ const indexed = "trimtab.dev/index"
 // transform builds an overlay over objects. It returns what became of each, nil for those that were left out, and what
 // was added.
 func transform(objects []client.Object, overlay types.Kustomization) (after, added []*unstructured.Unstructured, err error) {
+	if reflect.DeepEqual(overlay, types.Kustomization{}) {
+		for _, obj := range objects {
+			u, err := rendering.Plain(obj)
+			if err != nil {
+				return nil, nil, err
+			}
+			after = append(after, u)
+		}
+		return after, nil, nil
+	}
+	built, ids, err := build(objects, overlay)
+	if err != nil {
+		return nil, nil, err
+	}
+	after = make([]*unstructured.Unstructured, len(objects))
+	var lost []*unstructured.Unstructured
+	for _, u := range built {
+		annotations := u.GetAnnotations()
+		i, err := strconv.Atoi(annotations[indexed])
+		if err != nil {
+			lost = append(lost, u)
+			continue
+		}
+		delete(annotations, indexed)
+		u.SetAnnotations(annotations)
+		if len(annotations) == 0 {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+		}
+		after[i] = u
+	}
+	for _, u := range lost {
+		switch i, found := ids[idOf(u)]; {
+		case found && after[i] == nil: // a patch replaced its annotations
+			after[i] = u
+		case adds(overlay):
+			added = append(added, u)
+		default:
+			return nil, nil, fmt.Errorf("%s: it renames %s %s and removes its annotations; do one of both", overlayName, u.GetKind(), u.GetName())
+		}
+	}
+	return after, added, nil
+}
+
+// build builds an overlay over objects, which have their index in an annotation. ids are the indexes by what identifies them.
+func build(objects []client.Object, overlay types.Kustomization) (built []*unstructured.Unstructured, ids map[string]int, err error) {
 	openapi.Schema() // as in check
 	var text bytes.Buffer
+	ids = map[string]int{}
 	for i, obj := range objects {
-		u, err := plain(obj)
+		u, err := rendering.Plain(obj)
 		if err != nil {
 			return nil, nil, err
 		}
+		ids[idOf(u)] = i
 		annotations := u.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -108,47 +159,19 @@ func transform(objects []client.Object, overlay types.Kustomization) (after, add
 	t.add(file, text.Bytes())
 	t.add("kustomization.yaml", []byte("resources: ["+file+"]\n"))
 	if len(objects) == 0 {
-		t.add("kustomization.yaml", []byte("{kind: Kustomization}\n"))
+		t.add("kustomization.yaml", []byte("labels: [{pairs: {none: none}}]\n")) // kustomize refuses an empty one
 	}
 	g := &Generator{path: ".", tree: t, checked: map[string]bool{".": true}}
-	built, err := g.objects(Build{Overlay: overlay}, Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	after = make([]*unstructured.Unstructured, len(objects))
-	for _, u := range built {
-		annotations := u.GetAnnotations()
-		i, err := strconv.Atoi(annotations[indexed])
-		if err != nil {
-			added = append(added, u)
-			continue
-		}
-		delete(annotations, indexed)
-		u.SetAnnotations(annotations)
-		if len(annotations) == 0 {
-			unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
-		}
-		after[i] = u
-	}
-	return after, added, nil
+	built, err = g.objects(Build{Overlay: overlay}, Options{})
+	return built, ids, err
 }
 
-// plain returns a copy of an object without its type.
-func plain(obj client.Object) (*unstructured.Unstructured, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.DeepCopy(), nil
-	}
-	kind := obj.GetObjectKind().GroupVersionKind()
-	if known, err := apiutil.GVKForObject(obj, scheme.Scheme); err == nil {
-		kind = known
-	} else if kind.Empty() {
-		return nil, fmt.Errorf("%T %s: set its TypeMeta, so that its kind is known: %w", obj, obj.GetName(), err)
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", kind.Kind, obj.GetName(), err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(kind)
-	return u, nil
+// idOf identifies an object among others.
+func idOf(u *unstructured.Unstructured) string {
+	return strings.Join([]string{u.GroupVersionKind().GroupKind().String(), u.GetNamespace(), u.GetName()}, " ")
+}
+
+// adds reports whether an overlay has objects of its own.
+func adds(o types.Kustomization) bool {
+	return len(o.ConfigMapGenerator)+len(o.SecretGenerator)+len(o.Generators)+len(o.Components)+len(resourcesOf(&o)) > 0
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/kustomize"
@@ -83,7 +84,38 @@ func TestTransform(t *testing.T) {
 		t.Errorf("image %s, replicas %v", image, replicas)
 	}
 
+	got, err = render(func(_ *Shop, overlay *types.Kustomization) error {
+		overlay.Patches = []types.Patch{{
+			Target: &types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Kind: "ConfigMap"}}},
+			Patch:  `[{"op": "add", "path": "/metadata/annotations", "value": {"c": "d"}}]`,
+		}}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"c": "d", "op/apply-order": "2"}, got["settings"].GetAnnotations()); diff != "" {
+		t.Errorf("annotations that a patch replaced (-want +got):\n%s", diff)
+	}
+	if got, err = render(func(*Shop, *types.Kustomization) error { return nil }); err != nil || len(got) != 4 {
+		t.Errorf("an empty overlay: %d objects, %v", len(got), err)
+	}
+	empty := component.RenderFunc[*Shop](func(context.Context, component.RenderRequest[*Shop]) (component.Set, error) {
+		return component.Set{}, nil
+	})
+	set, err := component.Chain(empty, kustomize.Transform(func(_ *Shop, overlay *types.Kustomization) error {
+		overlay.Images = []types.Image{{Name: "shop", NewTag: "2"}}
+		return nil
+	})).Render(t.Context(), component.RenderRequest[*Shop]{Component: &Shop{}})
+	if err != nil || len(set.Objects()) != 0 {
+		t.Errorf("an overlay over nothing: %v, %v", set.Objects(), err)
+	}
+
 	for want, set := range map[string]func(*types.Kustomization){
+		"it renames ConfigMap new-settings and removes its annotations": func(o *types.Kustomization) {
+			o.NamePrefix = "new-"
+			o.Patches = []types.Patch{{Patch: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, annotations: null}}"}}
+		},
 		"the overlay: base does not exist": func(o *types.Kustomization) { o.Resources = []string{"base"} },
 		"no matches for Id": func(o *types.Kustomization) {
 			o.Patches = []types.Patch{{Patch: "{apiVersion: v1, kind: Pod, metadata: {name: a}}"}}
@@ -94,5 +126,17 @@ func TestTransform(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
+	}
+}
+
+// TestTransformer: an error of kustomize does not have what is in the objects.
+func TestTransformer(t *testing.T) {
+	t.Parallel()
+	secret := func(namespace string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pw"}, StringData: map[string]string{"password": "TOPSECRET"}}
+	}
+	_, err := kustomize.Transformer{Overlay: types.Kustomization{Namespace: "one"}}.TransformObjects("", "", []client.Object{secret("p"), secret("q")})
+	if err == nil || !strings.Contains(err.Error(), "makes two objects the same") || strings.Contains(err.Error(), "TOPSECRET") {
+		t.Errorf("the error is %v", err)
 	}
 }

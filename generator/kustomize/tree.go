@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -51,6 +52,25 @@ func (t *tree) add(name string, content []byte) {
 	t.files[name] = content
 	for folder := path.Dir(name); !t.folders[folder]; folder = path.Dir(folder) {
 		t.folders[folder] = true
+	}
+}
+
+// complete adds a kustomization to a folder that has none and has objects.
+func (t *tree) complete(folder string) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if t.files[path.Join(folder, name)] != nil {
+			return
+		}
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(t.files)) {
+		inside, is := below(folder, name)
+		if ext := path.Ext(name); is && (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(path.Base(name), ".") {
+			fmt.Fprintf(&text, "- %q\n", inside)
+		}
+	}
+	if text.Len() > 0 {
+		t.add(path.Join(folder, konfig.DefaultKustomizationFileName()), []byte("resources:\n"+text.String()))
 	}
 }
 

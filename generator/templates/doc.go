@@ -14,8 +14,9 @@
 // not exist is an error, and so is a text where a number belongs. With [Generator.Generate], it is the map of the
 // parameters, in which integers stay integers.
 //
-// A value that is missing in a map is an error if it is printed, where Helm prints nothing. Use the functions default or
-// required. Some functions of sprig, such as quote, print nothing for it.
+// A value that is missing, in a map or in a pointer, is an error if it is printed, where Helm prints nothing. Use the
+// functions default or required. Some functions of sprig, such as quote, print nothing for it. The texts <no value> and
+// <nil>, which text/template prints then, cannot be in an output.
 //
 // # Functions
 //
@@ -31,11 +32,11 @@
 //	componentDigest               status.revisionDigest
 //	lookup VERSION KIND NAMESPACE NAME         an object, or an empty map. Without a name: a list
 //	mustLookup VERSION KIND NAMESPACE NAME     an object, or an error
-//	lookupList VERSION KIND NAMESPACE          a list with its items
+//	lookupList VERSION KIND NAMESPACE [SELECTOR]    the objects of a kind, all or those with some labels
 //	kubernetesVersion             {{ kubernetesVersion.GitVersion }}, .Major, .Minor
 //	apiVersions                   what is served: {{ if has "apps/v1/Deployment" apiVersions }}
 //	readFile PATH                 a file of the folder, by its path in it
-//	existsFile PATH, listFiles PATTERN
+//	existsFile PATH, listFiles PATTERN     such as listFiles "parts/**.yaml"
 //
 // What is looked up is watched, with one watch of metadata for each object; see [component.Lookup]. Without a component,
 // nothing exists, the revision is 1, and the version and the APIs of the cluster are unknown, which is an error.

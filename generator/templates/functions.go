@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+	"github.com/gobwas/glob"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +35,7 @@ func pure() []string {
 		swapcase snakecase camelcase kebabcase wrap wrapWith contains hasPrefix hasSuffix quote squote cat indent nindent replace
 		plural sha1sum sha256sum sha512sum adler32sum toString atoi int64 int float64 seq toDecimal split splitList splitn toStrings
 		until untilStep add1 add sub div mod mul add1f addf subf divf mulf biggest max min maxf minf ceil floor round join sortAlpha
-		default empty coalesce all any compact mustCompact fromJson toJson toPrettyJson toRawJson mustFromJson mustToJson
+		default empty coalesce all any compact mustCompact toJson toPrettyJson toRawJson mustToJson
 		mustToPrettyJson mustToRawJson ternary deepCopy mustDeepCopy typeOf typeIs typeIsLike kindOf kindIs deepEqual base dir clean
 		ext isAbs b64enc b64dec b32enc b32dec tuple list dict get set unset hasKey pluck pick omit merge mergeOverwrite mustMerge
 		mustMergeOverwrite append push mustAppend mustPush prepend mustPrepend first mustFirst rest mustRest last mustLast initial
@@ -68,7 +73,7 @@ func (g *Generator) functions(e *execution) template.FuncMap {
 	out := template.FuncMap{
 		"keys": rendering.SortedKeys, "values": rendering.SortedValues,
 		"required": required, "toYaml": toYAML, "mustToYaml": toYAML,
-		"fromYaml": fromYAML[map[string]any], "mustFromYaml": fromYAML[map[string]any],
+		"fromYaml": fromYAML[any], "mustFromYaml": fromYAML[any], "fromJson": fromYAML[any], "mustFromJson": fromYAML[any],
 		"fromYamlArray": fromYAML[[]any], "mustFromYamlArray": fromYAML[[]any],
 		"fromJsonArray": fromYAML[[]any], "mustFromJsonArray": fromYAML[[]any],
 		"readFile": g.readFile, "existsFile": g.existsFile, "listFiles": g.listFiles,
@@ -83,6 +88,12 @@ func (g *Generator) functions(e *execution) template.FuncMap {
 	for _, name := range pure() {
 		out[name] = all[name]
 	}
+	for name, f := range map[string]any{"quote": all["quote"], "squote": all["squote"], "cat": all["cat"], "print": fmt.Sprint, "println": fmt.Sprintln} {
+		if f, ok := f.(func(...any) string); ok {
+			out[name] = func(args ...any) string { return f(pointed(args)...) }
+		}
+	}
+	out["toString"] = func(v any) string { return fmt.Sprint(pointed([]any{v})...) }
 	maps.Copy(out, g.options.Functions)
 	return out
 }
@@ -94,7 +105,7 @@ var unknown = regexp.MustCompile(`function "(\w+)" not defined$`)
 func unparsed(err error) error {
 	err = rendering.OneLine(err)
 	if m := unknown.FindStringSubmatch(err.Error()); m != nil && sprig.TxtFuncMap()[m[1]] != nil {
-		return fmt.Errorf("%w: it returns something else each time, or depends on the machine; see the documentation of the package", err)
+		return fmt.Errorf("%w: this function of sprig is left out; see the documentation of the package", err)
 	}
 	return err
 }
@@ -128,8 +139,10 @@ func (e *execution) run(set *template.Template, name string, data any) (string, 
 	}
 	defer func() { e.depth-- }()
 	var out strings.Builder
-	err := set.ExecuteTemplate(&out, name, data)
-	return out.String(), err
+	if err := set.ExecuteTemplate(&out, name, data); err != nil {
+		return "", err
+	}
+	return out.String(), complete(name, out.String())
 }
 
 var errOutside = errors.New("there is no component")
@@ -170,12 +183,18 @@ func (e *execution) mustLookup(apiVersion, kind, namespace, name string) (map[st
 	return found, err
 }
 
-func (e *execution) lookupList(apiVersion, kind, namespace string) (map[string]any, error) {
-	found, err := e.lookup(apiVersion, kind, namespace, "")
-	if err == nil && found["items"] == nil {
-		found = map[string]any{"items": []any{}}
+// lookupList returns all objects of a kind in a namespace, or those with labels that a selector selects.
+func (e *execution) lookupList(apiVersion, kind, namespace string, selector ...string) ([]any, error) {
+	selected, err := labels.Parse(strings.Join(selector, ","))
+	if err != nil {
+		return nil, err
 	}
-	return found, err
+	found, err := e.lookup(apiVersion, kind, namespace, "")
+	items, _ := found["items"].([]any)
+	return slices.DeleteFunc(slices.Clone(items), func(item any) bool {
+		content, _ := item.(map[string]any)
+		return !selected.Matches(labels.Set((&unstructured.Unstructured{Object: content}).GetLabels()))
+	}), err
 }
 
 func (e *execution) capabilities() (component.Capabilities, error) {
@@ -216,19 +235,31 @@ func (g *Generator) existsFile(name string) bool {
 	return ok
 }
 
-// listFiles returns the files whose paths match a pattern of [path.Match], in order.
+// listFiles returns the files whose paths match a pattern, such as "parts/**.{yaml,json}", in order.
 func (g *Generator) listFiles(pattern string) ([]string, error) {
-	out := []string{}
-	for _, name := range slices.Sorted(maps.Keys(g.files)) {
-		match, err := path.Match(pattern, name)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", pattern, err)
-		}
-		if match {
-			out = append(out, name)
+	matcher, err := glob.Compile(pattern, '/')
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", pattern, err)
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.files)), func(name string) bool { return !matcher.Match(name) }), nil
+}
+
+// pointed returns what pointers point to: texts have no addresses.
+func pointed(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		out[i] = arg
+		if v := reflect.ValueOf(arg); v.Kind() == reflect.Pointer {
+			if _, prints := arg.(fmt.Stringer); prints && !v.IsNil() {
+				continue
+			}
+			out[i] = nil
+			if !v.IsNil() {
+				out[i] = v.Elem().Interface()
+			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 func required(message string, value any) (any, error) {
@@ -243,8 +274,12 @@ func toYAML(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
+// fromYAML decodes YAML, in which integers stay integers. What is in it is not in its errors.
 func fromYAML[T any](text string) (T, error) {
 	var out T
-	err := yaml.Unmarshal([]byte(text), &out)
-	return out, err
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return out, rendering.OneLine(err)
+	}
+	return out, json.Unmarshal(data, &out)
 }

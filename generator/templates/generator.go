@@ -23,14 +23,14 @@ import (
 // Options of a [Generator]. The zero value is ready to use.
 type Options struct {
 	// Suffix is what the names of templates end in, such as ".tpl". It is cut off, so that deployment.yaml.tpl has
-	// objects. Empty means that each file that has objects is a template, and each whose name ends in .tpl.
+	// objects. Empty means that each YAML file is a template, and each whose name ends in .tpl; with Build, every file.
 	Suffix string
 	// Left and Right enclose actions. Empty means {{ and }}.
 	Left, Right string
 	// Functions are added to those of templates, and have priority. They must return the same for the same arguments.
 	Functions template.FuncMap
 	// Build makes the objects of the files that were rendered, by their paths in the folder. Nil means that they are in
-	// YAML files. Use it to build a kustomization from templates; see kustomize.Build.
+	// YAML files. Use it to build a kustomization from templates; see kustomize.Files.
 	Build func(files map[string]string) (component.Set, error)
 }
 

@@ -7,7 +7,6 @@ import (
 	"path"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
@@ -20,8 +19,8 @@ type Parameters struct {
 	generator *Generator
 }
 
-// NewParameters reads a template from a file of fsys. Its data are the parameters that it is given, and its output is the
-// YAML of those that it returns. It has the functions of the package, without a component.
+// NewParameters reads a template from a file of fsys. Its data are the parameters that it is given, with Namespace
+// and Name, and its output is the YAML of those that it returns. It has the functions of the package, without a component.
 func NewParameters(fsys fs.FS, file string) (*Parameters, error) {
 	text, err := fs.ReadFile(fsys, file)
 	if err != nil {
@@ -46,13 +45,17 @@ func (p *Parameters) transform(namespace, name string, parameters component.Unst
 	if err != nil {
 		return nil, err
 	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	data["Namespace"], data["Name"] = namespace, name
 	text, err := p.generator.run(context.Background(), Request{namespace, name, data}, p.file) //nolint:forbidigo // it asks nobody
 	if err != nil {
 		return nil, err
 	}
-	var out values
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		return nil, rendering.Undecoded(p.file, text, text, err)
+	out, err := fromYAML[values](text)
+	if err != nil {
+		return nil, rendering.Undecoded(p.file, 1, err)
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,12 +49,15 @@ func (g *Generator) render(ctx context.Context, r Request) (component.Set, error
 		for line, document := range documents(files[name]) {
 			u, err := rendering.Decode(document)
 			if err != nil {
-				return component.Set{}, rendering.Undecoded(name, files[name], document, err)
+				if !strings.Contains(err.Error(), "line ") { // the parser counts blank lines
+					line += blank(document)
+				}
+				return component.Set{}, rendering.Undecoded(name, line, err)
 			}
 			if u == nil {
 				continue
 			}
-			err = objects.Add(u, fmt.Sprintf("%s:%d", name, line), func(u *unstructured.Unstructured) { set.Add(u) })
+			err = objects.Add(u, fmt.Sprintf("%s:%d", name, line+blank(document)), func(u *unstructured.Unstructured) { set.Add(u) })
 			if err != nil {
 				return component.Set{}, err
 			}
@@ -99,38 +103,46 @@ func (e *execution) file(name string) (string, error) {
 	if err != nil {
 		return "", rendering.OneLine(err)
 	}
-	if line := missing(text); line > 0 {
-		return "", fmt.Errorf("%s:%d, as rendered: a value is missing; set it, or use the function default or required", name, line)
-	}
 	return text, nil
 }
 
-// missing returns the line in which a value is printed that is not there, or 0.
-func missing(text string) int {
-	before, _, found := strings.Cut(text, "<no value>")
-	if !found {
-		return 0
+// missing finds what is printed for a value that is not there, in a map and in a pointer.
+var missing = regexp.MustCompile(`<no value>|<nil>`)
+
+// complete refuses an output in which a value is missing.
+func complete(name, text string) error {
+	at := missing.FindStringIndex(text)
+	if at == nil {
+		return nil
 	}
-	return strings.Count(before, "\n") + 1
+	return fmt.Errorf("%s:%d, as rendered: it has %s, which is printed for a value that is missing; set it, or use the function default or required",
+		name, strings.Count(text[:at[0]], "\n")+1, text[at[0]:at[1]])
 }
+
+// separator begins a document. What follows in the line is part of it.
+var separator = regexp.MustCompile(`^---(?:\s|$)`)
 
 // documents returns the documents of a file with the lines in which they begin.
 func documents(text string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
-		first, line := 1, 1
+		first, line := 1, 0
 		var document strings.Builder
 		for part := range strings.SplitAfterSeq(text, "\n") {
-			if strings.HasPrefix(part, "---") && strings.TrimSpace(strings.TrimLeft(part, "-")) == "" {
+			line++
+			if separator.MatchString(part) {
 				if !yield(first, document.String()) {
 					return
 				}
 				document.Reset()
-				first = line + 1
-			} else {
-				document.WriteString(part)
+				first, part = line, part[len("---"):]
 			}
-			line++
+			document.WriteString(part)
 		}
 		yield(first, document.String())
 	}
+}
+
+// blank returns how many blank lines a document begins with.
+func blank(document string) int {
+	return strings.Count(document[:len(document)-len(strings.TrimLeft(document, " \t\r\n"))], "\n")
 }

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fluxcd/pkg/envsubst"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/generator/internal/rendering"
 )
 
 // Substitution is an [ObjectTransformer] that replaces variables in objects, such as ${DOMAIN} and ${DOMAIN:=example.org},
@@ -18,7 +20,8 @@ import (
 // replicas: ${REPLICAS}. A text that looks like a number, such as the value of a label, needs quotes in the value of the
 // variable. Values can change the structure of an object, so they must not come from users of the kind.
 //
-// A variable without a value and without a default is an error. $${DOMAIN} is ${DOMAIN}.
+// A variable without a value and without a default is an error. $${DOMAIN} is ${DOMAIN}, and in an object with a variable
+// $$ is $ everywhere. Objects without one stay as they are.
 type Substitution struct {
 	// Variables are the values by names.
 	Variables map[string]string
@@ -50,10 +53,17 @@ func (s Substitution) Replace(obj client.Object) (client.Object, error) {
 	if s.Match != nil && !s.Match(obj) {
 		return obj, nil
 	}
-	named := fmt.Sprintf("%s %s", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName())
-	text, err := yaml.Marshal(obj)
+	before, err := rendering.Plain(obj)
+	if err != nil {
+		return nil, err
+	}
+	named := before.GetKind() + " " + before.GetName()
+	text, err := yaml.Marshal(before.Object)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", named, err)
+	}
+	if !strings.Contains(string(text), "${") {
+		return obj, nil
 	}
 	var missing string
 	replaced, err := envsubst.Eval(string(text), func(name string) (string, bool) {
@@ -63,24 +73,17 @@ func (s Substitution) Replace(obj client.Object) (client.Object, error) {
 		}
 		return value, ok
 	})
-	if err != nil {
-		if missing != "" {
-			return nil, fmt.Errorf("%s: the variable %s has no value", named, missing)
-		}
+	switch {
+	case err != nil && missing != "":
+		return nil, fmt.Errorf("%s: the variable %s has no value", named, missing)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", named, err)
 	}
-	if replaced == string(text) {
-		return obj, nil
-	}
-	document, err := yaml.YAMLToJSON([]byte(replaced))
-	if err != nil {
-		return nil, fmt.Errorf("%s: with the values of its variables it is no YAML: %w", named, err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(document); err != nil {
-		return nil, fmt.Errorf("%s: with the values of its variables it is no object: %w", named, err)
-	}
-	if u.GetName() == "" {
+	u, err := rendering.Decode(replaced)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: with the values of its variables: %w", named, rendering.OneLine(err))
+	case u == nil || u.GetName() == "":
 		return nil, errors.New(named + ": with the values of its variables it has no name")
 	}
 	return u, nil

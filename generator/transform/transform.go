@@ -125,7 +125,8 @@ func (g *Transformable) AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // MergeMaps returns a copy of x with y over it. Maps that are in both are merged, everything else is as in y, also null.
-// Neither x nor y is changed, and the result shares no map and no list with them. Each may be nil.
+// Neither x nor y is changed, and the result shares no map[string]any and no []any with them.
+// Each may be nil.
 func MergeMaps(x, y map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range x {

@@ -130,11 +130,20 @@ func TestSubstitution(t *testing.T) {
 	for text, want := range map[string]string{
 		"${MISSING}": "Thing a: the variable MISSING has no value",
 		"${HOST":     "Thing a: ",
-		"${OPEN}":    "Thing a: with the values of its variables it is no YAML: ",
+		"${OPEN}":    "Thing a: with the values of its variables: ",
 	} {
 		if _, err := s.Replace(object(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %s", text, err, want)
 		}
+	}
+	for _, text := range []string{"$$", "no variable"} {
+		if out, err := s.Replace(object(text)); err != nil || out.(*unstructured.Unstructured).Object["spec"] != text {
+			t.Errorf("%s became %v, %v", text, out, err)
+		}
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}, StringData: map[string]string{"a": "${HOST}"}}
+	if out, err := s.Replace(secret); err != nil || out.GetObjectKind().GroupVersionKind().Kind != "Secret" {
+		t.Errorf("an object without TypeMeta: %v, %v", out, err)
 	}
 	left := object("${MISSING}")
 	left.SetLabels(map[string]string{"substitute": "no"})

@@ -31,19 +31,20 @@ func OneLine(err error) error {
 	} {
 		text = strings.ReplaceAll(text, noise, "")
 	}
+	text = regexp.MustCompile(`invalid map key: .*`).ReplaceAllString(text, "a key is no text") // it prints values
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-longest/2:], "")
 	}
 	return errors.New(text)
 }
 
-// Undecoded says that a document of a file with this text could not be decoded. The parser counts the lines of the document.
-func Undecoded(file, text, document string, err error) error {
+// Undecoded says that a document could not be decoded, which begins in a line of a file; 0 if that is not known. The parser
+// counts the lines of the document.
+func Undecoded(file string, line int, err error) error {
 	message := strings.TrimPrefix(OneLine(err).Error(), "yaml: ")
 	if message != OneLine(err).Error() {
 		message = "it is no YAML: " + message
 	}
-	line := LineOf(text, document)
 	if m := regexp.MustCompile(`line (\d+): `).FindStringSubmatch(message); m != nil && line > 0 {
 		n, _ := strconv.Atoi(m[1]) // it is digits
 		line, message = line+n-1, strings.Replace(message, m[0], "", 1)

@@ -7,19 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 )
 
-// Decode decodes a document. It returns nil for one that is empty.
+// follows finds the end of a document that another one follows.
+var follows = regexp.MustCompile(`(?m)^(?:\.\.\.|---)(?:\s+(?:#.*)?)?$[\s\S]*^[^\s#.-]`)
+
+// Decode decodes a document. It returns nil for one that is empty. Errors do not contain what is in it, which may be secret.
 func Decode(document string) (*unstructured.Unstructured, error) {
 	text, err := yaml.YAMLToJSON([]byte(document))
 	if err != nil {
 		return nil, err
+	}
+	if follows.MatchString(strings.TrimLeft(strings.TrimPrefix(document, "---"), " \t\r\n")) {
+		return nil, errors.New("another document follows in it; begin each with a line that is ---")
 	}
 	var head struct {
 		APIVersion any `json:"apiVersion"`
@@ -30,16 +42,30 @@ func Decode(document string) (*unstructured.Unstructured, error) {
 	case string(text) == "null", string(text) == "{}":
 		return nil, nil //nolint:nilnil // nothing is there, and nothing is wrong
 	case err != nil, head.APIVersion == nil, head.Kind == nil:
-		return nil, errors.New("it is no object: it lacks apiVersion or kind")
+		return nil, errLacksKind
 	}
 	if _, ok := head.Metadata.(map[string]any); !ok && head.Metadata != nil {
 		return nil, errors.New("it is no object: its metadata are no map")
 	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(text); err != nil {
-		return nil, err
+	var content map[string]any
+	if err := utiljson.Unmarshal(text, &content); err != nil {
+		return nil, errors.New("it is no object")
 	}
-	return u, texts(u)
+	u := &unstructured.Unstructured{Object: content}
+	return u, check(u)
+}
+
+var errLacksKind = errors.New("it is no object: it lacks apiVersion or kind")
+
+// check refuses an object whose kind is no text, and labels and annotations that are none.
+func check(u *unstructured.Unstructured) error {
+	if u.GetAPIVersion() == "" || u.GetKind() == "" {
+		return errLacksKind
+	}
+	if _, err := schema.ParseGroupVersion(u.GetAPIVersion()); err != nil {
+		return fmt.Errorf("it is no object: its apiVersion is %q", u.GetAPIVersion())
+	}
+	return texts(u)
 }
 
 // texts refuses labels and annotations that are no texts, which the API server refuses, too. Null counts as absent, as
@@ -78,6 +104,9 @@ func (o Objects) Add(u *unstructured.Unstructured, where string, add func(*unstr
 		return fmt.Errorf("%s: it is no list of objects: %w", where, err)
 	}
 	for _, u := range objects {
+		if err := check(u); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
 		if u.GetName() == "" {
 			return fmt.Errorf("%s: the %s has no metadata.name", where, u.GetKind())
 		}
@@ -96,7 +125,7 @@ func KeyOf(kind schema.GroupKind, namespace, name string) string {
 	return strings.Join([]string{kind.String(), namespace, name}, " ")
 }
 
-// Each returns an object, or those of a list.
+// Each returns an object, or those of a list, which may have lists.
 func Each(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if !u.IsList() {
 		return []*unstructured.Unstructured{u}, nil
@@ -105,9 +134,33 @@ func Each(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*unstructured.Unstructured, len(list.Items))
+	var out []*unstructured.Unstructured
 	for i := range list.Items {
-		out[i] = &list.Items[i]
+		below, err := Each(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, below...)
 	}
 	return out, nil
+}
+
+// Plain returns a copy of an object without its type in Go. Objects of the kinds of Kubernetes need no TypeMeta.
+func Plain(obj client.Object) (*unstructured.Unstructured, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.DeepCopy(), nil
+	}
+	kind := obj.GetObjectKind().GroupVersionKind()
+	if known, err := apiutil.GVKForObject(obj, scheme.Scheme); err == nil {
+		kind = known
+	} else if kind.Empty() {
+		return nil, fmt.Errorf("%T %s: set its TypeMeta, so that its kind is known: %w", obj, obj.GetName(), err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", kind.Kind, obj.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	return u, nil
 }
