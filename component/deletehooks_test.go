@@ -190,3 +190,51 @@ func TestNilBesideDeleteHook(t *testing.T) {
 	b.create()
 	b.failed("is nil; return no object instead")
 }
+
+// TestDeleteHookThatHangs: the status says how to go on without it, also when its time is over.
+func TestDeleteHookThatHangs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t).withTasks()
+	hook := b.on("pre-delete", "before")
+	annotate(hook, b.key("timeout"), "1s")
+	b.create(configMap("plain", "1"), hook)
+	b.ready()
+	b.delete()
+	wayOut := "; to go on without hooks, set " + b.key("skip-delete-hooks") + `: "true" on the component`
+	b.await("late", func(o *bundle.Bundle) bool {
+		return o.Status.State == component.StateDeleting && reasonOf(o) == "Timeout" &&
+			containsAll(o.Status.Message, []string{"pre-delete hooks: Task " + b.namespace + "/before is not ready after 1s: it ", wayOut})
+	})
+	b.finish("before", true)
+	b.gone()
+}
+
+// TestDeleteHooksOfForeignSecret: hooks whose Secret lost its owner are not skipped.
+func TestDeleteHooksOfForeignSecret(t *testing.T) {
+	t.Parallel()
+	b := newBench(t).withTasks()
+	b.create(configMap("plain", "1"), b.on("pre-delete", "before"))
+	b.ready()
+	b.stop()
+	secret := &corev1.Secret{}
+	if err := b.admin.Get(t.Context(), client.ObjectKeyFromObject(b.secret("a-delete-hooks")), secret); err != nil {
+		t.Fatal(err)
+	}
+	owner := secret.Annotations[b.key("owner-id")]
+	patch := func(value string) {
+		t.Helper()
+		b.patch("v1", "Secret", "a-delete-hooks", `{"metadata":{"annotations":{"`+b.key("owner-id")+`":`+value+`}}}`)
+	}
+	patch("null")
+	b.delete()
+	b.start()
+	b.blocked(component.StateDeleting, "set its annotation "+b.key("owner-id")+` back to "`+owner+`"`, b.key("skip-delete-hooks"))
+	b.live("plain")
+	patch(`"` + owner + `"`)
+	b.stop()
+	b.start()
+	b.stage(api.DeletionStagePreDelete, "before")
+	b.finish("before", true)
+	b.gone()
+	b.absent(b.secret("a-delete-hooks"))
+}

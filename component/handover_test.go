@@ -127,6 +127,22 @@ func (f *family) handedOver() {
 	}
 }
 
+// TestHandoverOfOldOwner: an object whose owner annotation is that of component-operator-runtime moves as well.
+func TestHandoverOfOldOwner(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, time.Hour)
+	f.stop()
+	owner, _, _ := strings.Cut(f.moved.Annotations[f.key("owner-id")], "@")
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, f.key("owner-id"), owner)
+	if err := f.admin.Patch(t.Context(), f.live("moved"), client.RawPatch(types.MergePatchType, []byte(body)), client.FieldOwner(f.operator)); err != nil {
+		t.Fatal(err)
+	}
+	f.gain()
+	f.lose()
+	f.start()
+	f.settled()
+}
+
 // TestHandover: an object moves from one component to another.
 func TestHandover(t *testing.T) {
 	t.Parallel()

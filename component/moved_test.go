@@ -137,6 +137,79 @@ func TestMoved(t *testing.T) {
 	})
 }
 
+// TestOldOwnerOfACopy: only an object that component-operator-runtime recorded is the component's own by its old owner
+// annotation. One that was made by hand is neither overwritten nor deleted.
+func TestOldOwnerOfACopy(t *testing.T) {
+	t.Parallel()
+	copied := func(b *bench, owner string) {
+		kept := configMap("kept", "precious", b.key("owner-id"), owner)
+		kept.Namespace = b.namespace
+		if err := b.admin.Create(t.Context(), kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("made by trimtab", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.create(configMap("one", "1"))
+		b.ready()
+		owner, _, _ := strings.Cut(b.live("one").Annotations[b.key("owner-id")], "@")
+		copied(b, owner)
+		b.change(configMap("one", "1"), configMap("kept", "new", b.key("adoption-policy"), "never"))
+		b.failed("ConfigMap " + b.namespace + "/kept exists and has the owner annotation of this component, which did not make it; set " + b.key("adoption-policy") + ": always to adopt it")
+		b.delete()
+		b.gone()
+		if now := b.live("kept").Data["value"]; now != "precious" {
+			t.Errorf("it was overwritten with %q", now)
+		}
+	})
+	t.Run("recorded without its UID", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t)
+		s.options.Finalizer = &s.operator
+		s.left([]client.Object{configMap("one", "1")}, []client.Object{configMap("kept", "1")})
+		live := s.configMap("kept")
+		if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+			t.Fatal(err)
+		}
+		again := s.configMap("kept")
+		again.Labels, again.Annotations, again.Data = live.Labels, live.Annotations, map[string]string{"value": "precious"}
+		if err := s.admin.Delete(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.admin.Create(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		s.start()
+		s.await("ready", func(p *product.Product) bool { return p.Status.State == component.StateReady && len(p.Status.Inventory) == 1 })
+		s.delete()
+		testenv.Gone(t, s.admin, s.named("a"), "deleted")
+		if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(again), again); err != nil {
+			t.Errorf("a copy made by hand: %v", err)
+		}
+	})
+}
+
+// TestMovedOnce: an object that is never written again keeps its content, and becomes the component's own.
+func TestMovedOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.options.Finalizer = &s.operator
+	uids := s.left([]client.Object{configMap("one", "1", s.operator+"/reconcile-policy", "once")}, nil)
+	one := s.configMap("one")
+	if err := s.admin.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"2"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	uid := s.await("exists", func(*product.Product) bool { return true }).UID
+	one = testenv.Wait(t, s.admin, one, "its owner has a UID", func(m *corev1.ConfigMap) bool {
+		return strings.HasSuffix(m.Annotations[s.operator+"/owner-id"], "@"+string(uid)+" /ConfigMap/"+s.namespace+"/one")
+	})
+	if one.UID != uids["one"] || one.Data["value"] != "2" {
+		t.Errorf("UID %s, value %q; want %s and 2", one.UID, one.Data["value"], uids["one"])
+	}
+}
+
 // crdOf names a definition.
 func crdOf(name string) *unstructured.Unstructured {
 	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name, nil)
