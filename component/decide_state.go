@@ -178,6 +178,11 @@ func concludeDeletion(s situation) conclusion {
 			State: StateDeleting, Reason: reasonDeletionProcessing, Message: "all dependents are gone", Ready: metav1.ConditionUnknown,
 			Reconciling: true, Next: nextRelease,
 		}
+	case s.Late != "": // a delete hook
+		return conclusion{
+			State: StateDeleting, Reason: reasonTimeout, Message: s.Late, Ready: metav1.ConditionUnknown,
+			Warning: true, Reconciling: true, Next: nextEvent, After: s.Again,
+		}
 	}
 	return conclusion{
 		State: StateDeleting, Reason: cmp.Or(s.Reason, reasonDeletionProcessing), Message: s.Waiting, Ready: metav1.ConditionUnknown, Reconciling: true,

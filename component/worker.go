@@ -313,7 +313,7 @@ func (p *pass[T]) cleanup(ctx context.Context) (situation, error) {
 		p.warn("DeleteHooksSkipped", []string{result.HooksSkipped})
 	}
 	s.Blocked, s.Reason, s.Ready, s.Waiting, s.Again = result.Blocked, result.Reason, result.Ready, result.Waiting, result.Again
-	s.Skipped = result.Skipped
+	s.Skipped, s.Late = result.Skipped, result.Late
 	if result.Err != nil || !result.Ready {
 		return s, p.lost(result.Err)
 	}

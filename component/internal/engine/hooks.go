@@ -226,9 +226,14 @@ const skippedText = "delete hooks are skipped, because their namespace or the Se
 // read finds the hooks of the stage in the Secret. It is gone before the last stage only if others have deleted it.
 func (h *deleteHooks) read(ctx context.Context) {
 	live, err := h.Target.Client.Get(ctx, ref(*h.secret))
-	gone := apierrors.IsNotFound(err) || err == nil && (live.GetDeletionTimestamp() != nil || !h.mine(h.ownerOf(live), h.secret.Key()))
+	gone := apierrors.IsNotFound(err) || err == nil && (live.GetDeletionTimestamp() != nil)
+	foreign := err == nil && !h.mine(h.ownerOf(live), h.secret.Key())
 	switch {
-	case gone && h.secret.Digest == "": // it was never there
+	case foreign && !gone && h.secret.Digest != "":
+		h.blocked = fmt.Sprintf("%s has another owner annotation than the component gave it, so the delete hooks in it do not run; set its annotation %s back to %q, or %s",
+			ref(*h.secret), desired.OwnerKey(h.Name), desired.OwnerAnnotation(h.c.Owner, string(h.c.UID), h.secret.Key()), h.wayOut())
+		return
+	case (gone || foreign) && h.secret.Digest == "": // it was never there
 		h.stage = api.DeletionStageRest
 		return
 	case gone:
@@ -309,7 +314,10 @@ func (h *deleteHooks) genuine(ctx context.Context, data []byte) (bool, error) {
 		return err == nil, err
 	}
 	rendered, err := h.render(ctx)
-	return err == nil && same(rendered, stored[0].Item.Digest), nil
+	if err != nil {
+		return false, fmt.Errorf("%s is not as the component has recorded it, and whether the component stored it is not known: render: %w", ref(*h.secret), err)
+	}
+	return same(rendered, stored[0].Item.Digest), nil
 }
 
 // hold keeps what must not be deleted in the stage.
@@ -355,7 +363,10 @@ func (h *deleteHooks) conclude(r Result) Result {
 		r.Blocked = fmt.Sprintf("%s: %s; delete it to have it run again, or %s to go on without hooks", h.title(), r.Failed, h.wayOut())
 		r.Again = h.recheck()
 	case r.Blocked == "":
-		r.Waiting = h.title() + ": " + r.Waiting
+		r.Waiting = fmt.Sprintf("%s: %s; to go on without hooks, %s", h.title(), r.Waiting, h.wayOut())
+	}
+	if r.Late != "" {
+		r.Late = fmt.Sprintf("%s: %s; to go on without hooks, %s", h.title(), r.Late, h.wayOut())
 	}
 	if h.stage == api.DeletionStageSkipped && r.Waiting != "" {
 		r.Waiting = skippedText + "; " + r.Waiting
