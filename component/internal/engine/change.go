@@ -161,6 +161,9 @@ func (p *pass) refusal(m *member, owner string) string {
 	if owner == "" {
 		return fmt.Sprintf("exists and has no owner; set %s/adoption-policy: if-unowned to adopt it", p.Name)
 	}
+	if owner == p.c.Owner {
+		return fmt.Sprintf("exists and has the owner annotation of this component, which did not make it; set %s/adoption-policy: always to adopt it", p.Name)
+	}
 	id, uid, _, _ := desired.ParseOwner(owner)
 	if p.namesake(owner) {
 		return fmt.Sprintf("exists and belongs to an earlier component of this name with UID %s; if that component was restored from a backup as this one, "+

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -82,6 +83,8 @@ func (p *pass) performUpdate(ctx context.Context, m *member) error {
 	switch {
 	case m.mayExpire() && m.corrects():
 		return p.expire(ctx, m)
+	case m.once() && p.known(m):
+		return p.claim(ctx, m)
 	case m.ended() && m.corrects(): // it has still done its work
 		return p.correct(ctx, m, p.update)
 	case m.item.Digest == "": // it was created, and that was not recorded
@@ -91,6 +94,28 @@ func (p *pass) performUpdate(ctx context.Context, m *member) error {
 	}
 	m.completed = false
 	return p.correct(ctx, m, p.update)
+}
+
+// known reports whether the object of a member is known to exist.
+func (p *pass) known(m *member) bool {
+	_, found := p.Target.Cache.Get(liveKey(m.item))
+	return found
+}
+
+// claim makes an object that is never written again the component's, and leaves its content as it is. Its owner was an
+// earlier component, or component-operator-runtime wrote it.
+func (p *pass) claim(ctx context.Context, m *member) error {
+	seen, _ := p.Target.Cache.Get(liveKey(m.item))
+	live, err := p.Target.Client.Patch(ctx, ref(m.item), map[string]any{"metadata": map[string]any{
+		"uid": string(seen.UID), "resourceVersion": seen.Version,
+		"annotations": map[string]any{desired.OwnerKey(p.Name): desired.OwnerAnnotation(p.c.Owner, string(p.c.UID), m.item.Key())},
+	}})
+	if err != nil {
+		return fmt.Errorf("make it the component's: %w", err)
+	}
+	p.Target.Cache.Note(live)
+	m.item.UID, m.did = string(live.GetUID()), Updated
+	return nil
 }
 
 // release gives up an object: it stays, without our label, annotations, finalizer and field ownership.

@@ -102,8 +102,10 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 	switch {
 	case found && m.mayExpire() && !changed && p.modeOf(m) == api.ModeFull:
 		return graph.NeedsUpdate
-	case m.item.ReconcilePolicy == api.ReconcilePolicyOnce && m.item.Digest != "" && found:
+	case found && m.once() && live.Owner == desired.OwnerAnnotation(p.c.Owner, string(p.c.UID), m.item.Key()):
 		return graph.NoChange
+	case found && m.once():
+		return graph.NeedsUpdate // of its owner alone
 	case !found && !changed:
 		return graph.NoChange // nothing but its absence
 	case !found:
@@ -114,6 +116,11 @@ func (p *pass) change(m *member, live projection.Object, found bool) graph.Chang
 		return graph.NeedsUpdate
 	}
 	return graph.NoChange
+}
+
+// once reports whether a member has been written and is never written again.
+func (m *member) once() bool {
+	return m.item.ReconcilePolicy == api.ReconcilePolicyOnce && m.item.Digest != ""
 }
 
 func parseFingerprint(text string) (fingerprint.Print, string) {
@@ -134,9 +141,11 @@ func (p *pass) ownsRead(m *member, live metav1.Object) bool {
 }
 
 // ownsAs is owns for an owner annotation and a UID. That of component-operator-runtime, with which the operator may have
-// been built before, is the owner alone: it has neither the UID of the component nor the key of the object.
+// been built before, is the owner alone: it has neither the UID of the component nor the key of the object. It counts if
+// the inventory has the object: with this UID, or with a digest and no UID, which only component-operator-runtime records.
 func (p *pass) ownsAs(m *member, annotation string, uid types.UID) bool {
-	return p.mine(annotation, m.item.Key()) || annotation == p.c.Owner && (m.item.UID == "" || m.item.UID == string(uid))
+	recorded := m.item.UID == string(uid) || m.item.UID == "" && m.item.Digest != ""
+	return p.mine(annotation, m.item.Key()) || annotation == p.c.Owner && recorded
 }
 
 // mine reports whether an owner annotation says that an object with a key is the component's own. That of an

@@ -191,7 +191,7 @@ func (p *pass) reassign(ctx context.Context, m *member, from, to Claim) (bool, e
 		if err != nil {
 			return false, fmt.Errorf("hand over %s: %w", ref(m.item), err)
 		}
-		ours := p.ownerOf(live) == desired.OwnerAnnotation(from.Owner, from.UID, key) || from == p.self() && p.mine(p.ownerOf(live), key)
+		ours := p.ownerOf(live) == desired.OwnerAnnotation(from.Owner, from.UID, key) || from == p.self() && p.ownsRead(m, live)
 		if !ours || live.GetDeletionTimestamp() != nil {
 			return false, nil
 		}
@@ -237,7 +237,7 @@ func (p *pass) withdraw(ctx context.Context, m *member) (own bool) {
 	}
 	id, uid, key, _ := desired.ParseOwner(p.ownerOf(now))
 	switch {
-	case p.mine(p.ownerOf(now), m.item.Key()):
+	case p.ownsRead(m, now):
 		p.Target.Cache.Note(now)
 		return true
 	case now.GetAnnotations()[handedKey(p.Name)] == p.c.Owner && p.sibling(id) && key == m.item.Key() && p.wrote(now):
@@ -265,8 +265,8 @@ func (p *pass) nudge() {
 		if m.wanted == nil || m.refused == "" || !found {
 			continue
 		}
-		id, _, own, ok := desired.ParseOwner(live.Owner)
-		if !ok || !p.sibling(id) || graph.Key(own) != key || woken[id] {
+		id, uid, own, _ := desired.ParseOwner(live.Owner)
+		if !p.sibling(id) || uid != "" && graph.Key(own) != key || woken[id] { // without a UID: of component-operator-runtime
 			continue
 		}
 		woken[id] = true

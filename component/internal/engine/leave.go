@@ -95,11 +95,12 @@ func (p *pass) wrote(o metav1.Object) bool {
 
 // inspect looks at members that are to go and do not have the UID that is recorded. An object that
 // somebody else created again is not deleted, even if it got our annotations by being copied. One that the
-// operator itself created again carries its mark in managedFields, which a copy made by hand does not.
+// operator itself created again carries its mark in managedFields, which a copy made by hand does not. So does one of
+// which no UID is recorded.
 func (p *pass) inspect(ctx context.Context) {
 	for _, m := range p.members {
 		live, found := p.Target.Cache.Get(liveKey(m.item))
-		if m.wanted != nil || !found || m.item.UID == "" || m.item.UID == string(live.UID) || !p.owns(m, live) {
+		if m.wanted != nil || !found || m.item.UID == string(live.UID) || !p.owns(m, live) {
 			continue
 		}
 		now, err := p.Target.Client.Get(ctx, ref(m.item))

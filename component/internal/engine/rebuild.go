@@ -58,7 +58,7 @@ func (p *pass) rebuild(ctx context.Context, objects []desired.Object, strict boo
 	}
 	for key, live := range p.Target.Cache.OwnedBy(p.c.Owner) {
 		if _, _, own, _ := desired.ParseOwner(live.Owner); !p.mine(live.Owner, own) {
-			continue // of an earlier component of this name
+			continue // of an earlier component of this name; the old form of the annotation does not tell
 		}
 		p.found = append(p.found, p.itemOf(key, live, versions[key.GroupKind], wanted))
 	}
