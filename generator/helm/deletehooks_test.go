@@ -79,7 +79,7 @@ func TestDeleteHooksAreKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site{namespace: "parting"}
+	s := site{namespace: "parting", grace: -1}
 	options := s.componentOptions()
 	options.Name = "parting.helm.test"
 	sweep := componenttest.Sweep[*product.Product]{

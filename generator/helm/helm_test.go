@@ -86,8 +86,10 @@ type site struct {
 	options   helm.Options
 	// requeue is the time between two passes without an event; zero means the default. seen gets a token for each pass.
 	requeue time.Duration
-	kinds   []schema.GroupVersionKind
-	seen    chan struct{}
+	// grace is that of handovers; negative means none, which is what newSite sets.
+	grace time.Duration
+	kinds []schema.GroupVersionKind
+	seen  chan struct{}
 	// renderings counts how often the chart was rendered.
 	renderings atomic.Int64
 }
@@ -129,7 +131,7 @@ func newSite(t *testing.T) *site {
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, product.CRDs)
 	counted, requests := testenv.Requests(cfg)
-	s := &site{t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme), namespace: testenv.Namespace(t, cfg), stop: func() {}, seen: make(chan struct{})}
+	s := &site{t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme), namespace: testenv.Namespace(t, cfg), stop: func() {}, grace: -1, seen: make(chan struct{})}
 	s.operator = s.namespace + ".helm.test"
 	return s
 }
@@ -176,7 +178,7 @@ func (s *site) start(files map[string]string) {
 }
 
 func (s *site) componentOptions() component.Options[*product.Product] {
-	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: -1, PruneLimit: 1, RequeueInterval: s.requeue, Kinds: s.kinds}
+	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: s.grace, PruneLimit: 1, RequeueInterval: s.requeue, Kinds: s.kinds}
 	o.Loop.Name = s.namespace
 	o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 	return o

@@ -207,7 +207,7 @@ func TestHooksAreKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site{namespace: "sweep"}
+	s := site{namespace: "sweep", grace: -1}
 	options := s.componentOptions()
 	options.Name = "hooks.helm.test"
 	componenttest.CrashSweep(t, componenttest.Sweep[*product.Product]{

@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +37,7 @@ import (
 //	Secret of Helm -> first revision, as Helm has installed it -> the Secrets are the component's, and Helm sees them no more
 //
 // As long as the chart and the values are those of the release, the first revision is the manifest that Helm has stored.
-// The chart is not rendered, so nothing can come out otherwise: nothing restarts, no hook runs, and no password is drawn.
+// The chart is rendered for the names of its objects only, so nothing can come out otherwise: nothing restarts, no hook runs, and no password is drawn.
 // The objects keep what Helm has written on them about its release. So Helm can have them back.
 
 // Values of the annotation.
@@ -50,8 +49,9 @@ const (
 
 // Names in objects of Helm.
 const (
-	releaseType  = "helm.sh/release.v1" // of Secrets
-	releaseKey   = "release"            // of their data
+	releaseType  = "helm.sh/release.v1"  // of Secrets
+	releaseKey   = "release"             // of their data
+	secretPrefix = "sh.helm.release.v1." // of their names
 	ownerLabel   = "owner"
 	ownedByHelm  = "helm"
 	ownedByUs    = "trimtab"
@@ -66,7 +66,9 @@ type taken struct {
 	namespace, name, mode string
 
 	secrets []corev1.Secret // in the order of their versions
-	last    *release.Release
+	// recorded are the dependents of the component, by their keys.
+	recorded map[string]bool
+	last     *release.Release
 	// stored: the component is as Helm has stored it in the last version.
 	stored bool
 }
@@ -81,7 +83,7 @@ func (g *Generator) taking(ctx context.Context, r *Release) (*taken, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &taken{namespace: r.Namespace, name: r.Name, mode: owner.GetAnnotations()[annotation]}
+	t := &taken{namespace: r.Namespace, name: r.Name, mode: owner.GetAnnotations()[annotation], recorded: map[string]bool{}}
 	switch t.mode {
 	case "":
 		return nil, nil //nolint:nilnil // nothing is taken over, and nothing is wrong
@@ -89,13 +91,18 @@ func (g *Generator) taking(ctx context.Context, r *Release) (*taken, error) {
 	default:
 		return nil, fmt.Errorf("the annotation %s is %q; it must be %q, %q or %q", annotation, t.mode, takeUnchanged, takeUpgrade, giveBack)
 	}
+	if c, ok := owner.(component.Object); ok {
+		for _, item := range c.GetStatus().Inventory {
+			t.recorded[item.Key()] = true
+		}
+	}
 	if err := t.find(ctx, annotation); err != nil {
 		return nil, err
 	}
 	first := r.Revision == 1
 	r.Revision += int64(t.last.Version)
 	if !first {
-		return t, nil
+		return t, t.late(annotation)
 	}
 	difference, err := g.difference(t.last, r.Values)
 	switch {
@@ -114,6 +121,35 @@ func (g *Generator) taking(ctx context.Context, r *Release) (*taken, error) {
 func annotationOf(ctx context.Context) (string, error) {
 	operator, err := component.ReconcilerNameFromContext(ctx)
 	return operator + "/" + api.SuffixHelmRelease, err
+}
+
+// late returns an error if the component has other objects than those of a release that it has not taken over yet.
+func (t *taken) late(annotation string) error {
+	last := t.secrets[len(t.secrets)-1]
+	if t.mode != takeUnchanged || last.Labels[ownerLabel] != ownedByHelm || t.recorded[secretKey(last.Namespace, last.Name)] {
+		return nil
+	}
+	return fmt.Errorf("the component was Ready before it took over version %d of the Helm release %s/%s, so that cannot stay unchanged; remove the annotation %s, or set it to %q",
+		t.last.Version, t.namespace, t.name, annotation, takeUpgrade)
+}
+
+// complete returns an error if the last version that the component has recorded is gone. With the one before, it would
+// go back to what that one has.
+func (t *taken) complete(annotation string, last int) error {
+	prefix := secretKey(t.namespace, secretPrefix+t.name+".v")
+	for _, key := range slices.Sorted(maps.Keys(t.recorded)) {
+		text, is := strings.CutPrefix(key, prefix)
+		if version, err := strconv.Atoi(text); is && err == nil && version > last {
+			return fmt.Errorf("the Secret %s/%s%s.v%d, in which Helm has stored the release, is gone; restore it, or remove the annotation %s to go on without the release",
+				t.namespace, secretPrefix, t.name, version, annotation)
+		}
+	}
+	return nil
+}
+
+// secretKey is the key of a Secret in an inventory.
+func secretKey(namespace, name string) string {
+	return api.InventoryItem{Kind: "Secret", Namespace: namespace, Name: name}.Key()
 }
 
 // find reads the release.
@@ -142,9 +178,13 @@ func (t *taken) find(ctx context.Context, annotation string) error {
 	}
 	slices.SortFunc(t.secrets, func(a, b corev1.Secret) int { return cmp.Compare(version(a), version(b)) })
 	last := t.secrets[len(t.secrets)-1]
-	var err error
+	err := t.complete(annotation, version(last))
+	if err != nil {
+		return err
+	}
 	if t.last, err = readRelease(last.Data[releaseKey]); err != nil {
-		return fmt.Errorf("the Secret %s/%s, which has version %d of the Helm release, cannot be read: %w", last.Namespace, last.Name, version(last), err)
+		return fmt.Errorf("the Secret %s/%s, which has version %d of the Helm release, cannot be read: %w; restore it, or remove the annotation %s",
+			last.Namespace, last.Name, version(last), err, annotation)
 	}
 	if status := t.last.Info.Status; t.visible() && t.mode != giveBack && status != helmcommon.StatusDeployed {
 		return fmt.Errorf("version %d of the Helm release %s/%s is not deployed, but %s; mend it with Helm before it is taken over",
@@ -160,6 +200,9 @@ func (t *taken) visible() bool {
 
 // readRelease decodes what Helm has stored.
 func readRelease(stored []byte) (*release.Release, error) {
+	if len(stored) == 0 {
+		return nil, fmt.Errorf("it has no data %q", releaseKey)
+	}
 	packed, err := base64.StdEncoding.DecodeString(string(stored))
 	if err != nil {
 		return nil, err
@@ -398,52 +441,5 @@ func (o *output) addSecrets() {
 			"apiVersion": "v1", "kind": "Secret", "type": releaseType,
 			"metadata": map[string]any{"namespace": s.Namespace, "name": s.Name, "labels": map[string]any{ownerLabel: owner}},
 		}}).Wave(o.last + 1).Policies(api.Policies{AdoptionPolicy: api.AdoptionPolicyIfUnowned, UpdatePolicy: api.UpdatePolicySsaMerge, DeletePolicy: policy})
-	}
-}
-
-// unclaimed returns an error if what a new component is about to create belongs to a Helm release. It is asked once: hooks
-// of installations would run before the first object of the release is met.
-func unclaimed(ctx context.Context, r *Release, set *component.Set) error {
-	owner, err := component.ComponentFromContext(ctx)
-	if err != nil {
-		return err
-	}
-	c, ok := owner.(component.Object)
-	if !ok || r.Revision != 1 || r.taken != nil {
-		return nil
-	}
-	if s := c.GetStatus(); len(s.Inventory) > 0 || s.CompactInventory != "" || len(s.InventoryShards) > 0 {
-		return nil
-	}
-	annotation, err := annotationOf(ctx)
-	if err != nil {
-		return err
-	}
-	objects, err := set.Annotated("", nil)
-	if err != nil {
-		return err
-	}
-	first := slices.IndexFunc(objects, func(o client.Object) bool {
-		return o.GetAnnotations()[release.HookAnnotation] == "" && o.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition"
-	})
-	target, err := component.ClientFromContext(ctx)
-	if first < 0 || err != nil {
-		return nil //nolint:nilerr // there is nobody to ask
-	}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(objects[first].GetObjectKind().GroupVersionKind())
-	key := client.ObjectKey{Namespace: cmp.Or(objects[first].GetNamespace(), r.Namespace), Name: objects[first].GetName()}
-	if err := target.Get(ctx, key, live); err != nil {
-		return nil //nolint:nilerr // whoever creates it reports what is wrong
-	}
-	switch of := api.HelmReleaseOf(live.GetAnnotations()); {
-	case of == "", live.GetAnnotations()[strings.TrimSuffix(annotation, api.SuffixHelmRelease)+"owner-id"] != "":
-		return nil
-	case of == r.Namespace+"/"+r.Name:
-		return fmt.Errorf("the %s %s belongs to the Helm release %s; to take it over, set the annotation %s: %s on the component",
-			live.Kind, key, of, annotation, takeUnchanged)
-	default:
-		return fmt.Errorf("the %s %s belongs to the Helm release %s; choose another name, or remove its annotation %s",
-			live.Kind, key, of, api.AnnotationHelmReleaseName)
 	}
 }

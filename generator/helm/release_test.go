@@ -215,7 +215,7 @@ func takeover(t *testing.T, cfg *rest.Config, story story) componenttest.Sweep[*
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site{namespace: story.operator, operator: story.operator}
+	s := site{namespace: story.operator, operator: story.operator, grace: -1}
 	version := func(annotation, values string) *product.Product {
 		p := withValues(values)
 		p.Annotations = map[string]string{story.operator + "/" + api.SuffixHelmRelease: annotation}

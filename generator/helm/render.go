@@ -72,6 +72,9 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	if err != nil {
 		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
 	}
+	if err := g.genuine(ctx, &r, &set); err != nil {
+		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
+	}
 	d.keep(&set)
 	return set, unclaimed(ctx, &r, &set)
 }

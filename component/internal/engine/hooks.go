@@ -211,6 +211,7 @@ func (p *pass) deleteHooks(ctx context.Context) *deleteHooks {
 	case h.stage == api.DeletionStageRest || h.stage == api.DeletionStageSkipped:
 	case h.secret == nil && h.stage == "" && !lost: // there are none
 	case h.secret == nil, lost, // the inventory was lost, and with it what the Secret must have
+		h.stage == "" && leavingPhase(h.secret.Phase), // the hooks are no longer rendered: they do not belong to what is deleted
 		p.c.WithoutHooks, policy == api.DeletePolicyOrphan, policy == api.DeletePolicyOrphanOnDelete:
 		h.stage = api.DeletionStageRest
 	default:
