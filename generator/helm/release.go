@@ -37,7 +37,8 @@ import (
 //	Secret of Helm -> first revision, as Helm has installed it -> the Secrets are the component's, and Helm sees them no more
 //
 // As long as the chart and the values are those of the release, the first revision is the manifest that Helm has stored.
-// The chart is rendered for the names of its objects only, so nothing can come out otherwise: nothing restarts, no hook runs, and no password is drawn.
+// The chart is rendered only for the names of its objects, so nothing can come out otherwise: nothing restarts, no hook
+// runs, and no password is drawn.
 // The objects keep what Helm has written on them about its release. So Helm can have them back.
 
 // Values of the annotation.

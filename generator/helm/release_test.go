@@ -132,7 +132,8 @@ func TestReleaseIsRefused(t *testing.T) {
 			`/a is not deployed, but pending-upgrade; mend it with Helm before it is taken over`,
 		},
 		"no release": {"the annotation may be wrong", "unchanged", `{}`, nil, "none", `no Secret has the type helm.sh/release.v1 and the label name=a; remove the annotation`},
-		"nonsense":   {"somebody may have edited it", "unchanged", `{}`, nil, "AAAA", `which has version 1 of the Helm release, cannot be read: unexpected EOF`},
+		"nonsense":   {"somebody may have edited it", "unchanged", `{}`, nil, "AAAA", `which has version 1 of the Helm release, cannot be read: unexpected EOF; restore it, or remove the annotation `},
+		"no data":    {"somebody may have copied it", "unchanged", `{}`, nil, "empty", `cannot be read: it has no data "release"; restore it, or remove the annotation `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,6 +141,9 @@ func TestReleaseIsRefused(t *testing.T) {
 			data := stored(t, files, `{}`, test.change)
 			if test.data != "" {
 				data = []byte(test.data)
+			}
+			if test.data == "empty" {
+				data = nil
 			}
 			if test.data != "none" {
 				if err := s.admin.Create(t.Context(), secretOf(s.namespace, 1, data)); err != nil {
