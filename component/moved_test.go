@@ -181,7 +181,9 @@ func TestOldOwnerOfACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.start()
-		s.await("ready", func(p *product.Product) bool { return p.Status.State == component.StateReady && len(p.Status.Inventory) == 1 })
+		s.await("ready", func(p *product.Product) bool {
+			return p.Status.State == component.StateReady && len(p.Status.Inventory) == 1
+		})
 		s.delete()
 		testenv.Gone(t, s.admin, s.named("a"), "deleted")
 		if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(again), again); err != nil {

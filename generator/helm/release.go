@@ -52,7 +52,7 @@ const (
 const (
 	releaseType  = "helm.sh/release.v1"  // of Secrets
 	releaseKey   = "release"             // of their data
-	secretPrefix = "sh.helm.release.v1." // of their names
+	secretPrefix = "sh.helm.release.v1." //nolint:gosec // of their names
 	ownerLabel   = "owner"
 	ownedByHelm  = "helm"
 	ownedByUs    = "trimtab"
