@@ -163,7 +163,7 @@ data:
   minor: {{ gt (atoi kubernetesVersion.Minor) 30 | quote }}
   serves: {{ has "apps/v1/Deployment" apiVersions }}-{{ has "apps/v1/Nothing" apiVersions }}
   found: {{ (lookup "v1" "ConfigMap" namespace "asked").data | default dict | dig "a" "nothing" }}
-  list: {{ len (lookupList "v1" "Secret" namespace).items | quote }}
+  list: {{ len (lookupList "v1" "Secret" namespace) | quote }}
 `)}}, ".", templates.Options{})
 	if err != nil {
 		t.Fatal(err)
