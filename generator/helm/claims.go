@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,11 +40,7 @@ func unclaimed(ctx context.Context, r *Release, set *component.Set) error {
 	if err != nil {
 		return err
 	}
-	target, err := component.ClientFromContext(ctx)
-	if err != nil {
-		return nil //nolint:nilerr // there is nobody to ask
-	}
-	all, err := mayExist(ctx, target, r)
+	all, err := mayExist(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -52,7 +48,7 @@ func unclaimed(ctx context.Context, r *Release, set *component.Set) error {
 		if o.GetAnnotations()[release.HookAnnotation] != "" || o.GetObjectKind().GroupVersionKind().Kind == "CustomResourceDefinition" {
 			continue
 		}
-		if err := free(ctx, target, o, r, annotation); err != nil || !all {
+		if err := free(ctx, o, r, annotation); err != nil || !all {
 			return err
 		}
 	}
@@ -61,40 +57,43 @@ func unclaimed(ctx context.Context, r *Release, set *component.Set) error {
 
 // mayExist reports whether there is a Helm release of the name of r, or the operator may not know. Then any object may be
 // that release's. Otherwise one is asked for those of other releases.
-func mayExist(ctx context.Context, target client.Reader, r *Release) (bool, error) {
-	secrets := &metav1.PartialObjectMetadataList{}
+func mayExist(ctx context.Context, r *Release) (bool, error) {
+	secrets := &unstructured.UnstructuredList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := target.List(ctx, secrets, client.InNamespace(r.Namespace), client.MatchingLabels{ownerLabel: ownedByHelm, "name": r.Name}, client.Limit(1))
+	err := component.LookupList(ctx, r.Namespace, secrets)
 	switch {
 	case apierrors.IsForbidden(err):
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("find the Helm release %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	return len(secrets.Items) > 0, nil
+	return slices.ContainsFunc(secrets.Items, func(s unstructured.Unstructured) bool {
+		labels := s.GetLabels()
+		return s.Object["type"] == releaseType && labels[ownerLabel] == ownedByHelm && labels["name"] == r.Name
+	}), nil
 }
 
 // free returns an error if an object belongs to a Helm release.
-func free(ctx context.Context, target client.Reader, o client.Object, r *Release, annotation string) error {
-	live := &metav1.PartialObjectMetadata{}
+func free(ctx context.Context, o client.Object, r *Release, annotation string) error {
+	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 	key := client.ObjectKey{Namespace: cmp.Or(o.GetNamespace(), r.Namespace), Name: o.GetName()}
-	err := target.Get(ctx, key, live)
+	err := component.Lookup(ctx, key, live)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
 		return nil // whoever creates it reports what is wrong
 	case err != nil:
-		return fmt.Errorf("find out whether the %s %s belongs to a Helm release: %w", live.Kind, key, err)
+		return fmt.Errorf("find out whether the %s %s belongs to a Helm release: %w", live.GetKind(), key, err)
 	}
 	switch of := api.HelmReleaseOf(live.GetAnnotations()); {
 	case of == "", live.GetAnnotations()[strings.TrimSuffix(annotation, api.SuffixHelmRelease)+"owner-id"] != "":
 		return nil
 	case of == r.Namespace+"/"+r.Name:
 		return fmt.Errorf("the %s %s belongs to the Helm release %s; to take it over, set the annotation %s: %s on the component",
-			live.Kind, key, of, annotation, takeUnchanged)
+			live.GetKind(), key, of, annotation, takeUnchanged)
 	default:
 		return fmt.Errorf("the %s %s belongs to the Helm release %s; choose another name, or remove its annotation %s",
-			live.Kind, key, of, api.AnnotationHelmReleaseName)
+			live.GetKind(), key, of, api.AnnotationHelmReleaseName)
 	}
 }
 

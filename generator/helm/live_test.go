@@ -286,7 +286,7 @@ func TestSteady(t *testing.T) {
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: "{{ $.Release.Name }}-{{ . }}"}
-data: {version: "{{ $.Capabilities.KubeVersion.Major }}", text: {{ $.Values | toJson | quote }}}
+data: {text: {{ $.Values | toJson | quote }}}
 {{ end }}`,
 	})
 	s.create(`{"n": 200}`)
