@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -19,27 +20,29 @@ type Transformer[T Object] func(ctx context.Context, r RenderRequest[T], set *Se
 //
 // A transformer must do the same each time it is called for the same component, as renderers must.
 func Chain[T Object](r Renderer[T], transformers ...Transformer[T]) Renderer[T] {
-	return chain[T]{around{r}, r, transformers}
-}
-
-type chain[T Object] struct {
-	around
-
-	renderer     Renderer[T]
-	transformers []Transformer[T]
-}
-
-func (c chain[T]) Render(ctx context.Context, r RenderRequest[T]) (Set, error) {
-	set, err := c.renderer.Render(ctx, r)
-	if err != nil {
-		return Set{}, err
-	}
-	for _, t := range c.transformers {
-		if err := t(ctx, r, &set); err != nil {
+	return Around(r, func(ctx context.Context, request RenderRequest[T]) (Set, error) {
+		set, err := r.Render(ctx, request)
+		if err != nil {
 			return Set{}, err
 		}
-	}
-	return set, nil
+		for _, t := range transformers {
+			if err := t(ctx, request, &set); err != nil {
+				return Set{}, err
+			}
+		}
+		return set, nil
+	})
+}
+
+// Around returns a [Renderer] that calls render, and has the version, the permissions and the types of r. It is for
+// functions that call r and do something before or after.
+func Around[T Object](r Renderer[T], render RenderFunc[T]) Renderer[T] {
+	return decorated[T]{around{r}, render}
+}
+
+type decorated[T Object] struct {
+	around
+	RenderFunc[T]
 }
 
 // Objects returns the objects of the set, without those that are made later; see [From]. Functions are no objects.
@@ -63,7 +66,7 @@ func (s *Set) Each(f func(client.Object) (client.Object, error)) error {
 			build := d.build
 			d.build = func(observed client.Object) (client.Object, error) {
 				obj, err := build(observed)
-				if err != nil || isNil(obj) {
+				if err != nil || desired.IsNil(obj) {
 					return obj, err
 				}
 				return f(obj)
@@ -73,7 +76,7 @@ func (s *Set) Each(f func(client.Object) (client.Object, error)) error {
 		if d.isFunction() {
 			continue
 		}
-		if isNil(d.object) {
+		if desired.IsNil(d.object) {
 			return fmt.Errorf("object %d of the set is nil; leave it out", i+1)
 		}
 		obj, _ := d.object.DeepCopyObject().(client.Object)
@@ -81,7 +84,7 @@ func (s *Set) Each(f func(client.Object) (client.Object, error)) error {
 		if err != nil {
 			return err
 		}
-		d.object, out[d] = changed, isNil(changed)
+		d.object, out[d] = changed, desired.IsNil(changed)
 	}
 	s.remove(out)
 	return nil

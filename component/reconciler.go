@@ -33,7 +33,7 @@ type ReconcilerOptions struct {
 
 	// Kinds are the kinds of dependents, for the generated role. See [Options].
 	Kinds []schema.GroupVersionKind
-	// ManagedTypes are types whose objects count as managed by all components. See [Options].
+	// ManagedTypes are types that dependents add to the API. See [Options].
 	ManagedTypes []api.TypeInfo
 	// Kubeconfigs says what the kubeconfigs of components may contain. See [Options].
 	Kubeconfigs KubeconfigOptions

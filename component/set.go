@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,13 +99,7 @@ func (d *Dependent) absent() bool {
 	if d.from == nil {
 		return false
 	}
-	return isNil(d.object)
-}
-
-// isNil reports whether there is no object, or a pointer to none.
-func isNil(obj client.Object) bool {
-	v := reflect.ValueOf(obj)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+	return desired.IsNil(d.object)
 }
 
 // After applies the object when the others are ready, and deletes it before them. The annotation is

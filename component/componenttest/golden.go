@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/component"
-	"github.com/trimtab-dev/trimtab/internal/golden"
 )
 
 // UpdateGolden is the environment variable that makes [Golden] write its files instead of comparing them. Any
@@ -32,7 +31,7 @@ const UpdateGolden = "UPDATE_GOLDEN"
 // wrote a new file fails, so that nobody forgets to read it.
 func Golden[T component.Object](t testing.TB, r component.Renderer[T], c T, file string, add ...func(*runtime.Scheme) error) {
 	t.Helper()
-	set, err := r.Render(golden.With(t.Context()), component.RenderRequest[T]{Component: c, NamespacedName: client.ObjectKeyFromObject(c)})
+	set, err := Fixed(r).Render(t.Context(), component.RenderRequest[T]{Component: c, NamespacedName: client.ObjectKeyFromObject(c)})
 	if err != nil {
 		t.Fatalf("render: %v", err)
 	}

@@ -327,7 +327,7 @@ func TestTakeover(t *testing.T) {
 	if err := w.uninstall(); err != nil {
 		t.Fatal("helm uninstall:", err)
 	}
-	// What Helm keeps: what it is told to, a claim of a StatefulSet, and what its hooks have left.
+	// Helm keeps objects with the policy keep, the claims of a StatefulSet, and what its hooks created.
 	w.left("helm uninstall", "Job migrate", "Job seed", "PersistentVolumeClaim data-db-0", "PersistentVolumeClaim kept", "Secret once")
 }
 
