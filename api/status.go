@@ -32,6 +32,11 @@ type Status struct {
 	// +optional
 	HandledReconcile string `json:"handledReconcile,omitempty"`
 
+	// LastPass describes the last pass to an operator that starts later. It is set only if the controller of the kind
+	// has a revision, see loop.Options.Revision, and the last pass succeeded.
+	// +optional
+	LastPass *LastPass `json:"lastPass,omitempty"`
+
 	// Conditions always include Ready; Reconciling and Stalled are present only while they
 	// are true. Ready refers to the spec of its own observedGeneration, which may be older
 	// than the current one. Conditions set by other programs are preserved.
@@ -39,6 +44,19 @@ type Status struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// LastPass lets an operator that starts see which objects need no pass.
+//
+// +k8s:deepcopy-gen=true
+type LastPass struct {
+	// Inputs is a hash of what the pass worked on: the generation, labels, annotations and owner references of the
+	// object, and the revision of the controller.
+	Inputs string `json:"inputs"`
+
+	// Next is after how long the pass asked for the next one. It is unset if it did not ask.
+	// +optional
+	Next *metav1.Duration `json:"next,omitempty"`
 }
 
 // Object is a kind that has a [Status].

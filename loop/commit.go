@@ -62,6 +62,34 @@ func (p *pass[T]) completeSpec(ctx context.Context, spec map[string]any) error {
 	return nil
 }
 
+// narrow drops the changes of the author that are not to be written.
+func (p *pass[T]) narrow(m WriteMode) error {
+	changed := p.run.Obj
+	switch m {
+	case WriteChanges:
+		return nil
+	case WriteStatus:
+		p.restore()
+		with, err := p.c.fields.withStatusOf(changed, p.run.Obj)
+		if err != nil {
+			return err
+		}
+		p.run.Obj, _ = with.(T)
+		return nil
+	case WriteMetadata:
+		p.restore()
+		p.run.Obj.SetLabels(changed.GetLabels())
+		p.run.Obj.SetAnnotations(changed.GetAnnotations())
+		p.run.Obj.SetOwnerReferences(changed.GetOwnerReferences())
+	case WriteNothing:
+		p.restore()
+	default:
+		p.restore()
+		return fmt.Errorf("the outcome has the unknown %s; use one of the constants of package loop", m)
+	}
+	return nil
+}
+
 // commit writes what the pass changed: at most one metadata patch and one status write.
 func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 	changed, err := p.c.fields.specChanged(p.base, p.run.Obj)
@@ -141,6 +169,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	s, ok := reporting(p.run.Obj)
 	write := status[T]{object: &p.object, desired: p.run.Obj}
 	if !ok {
+		p.observe(v)
 		return write.patch(ctx, p.base, write.lock())
 	}
 	observed, _ := reporting(p.base)
@@ -175,6 +204,18 @@ func (p *pass[T]) complete(s, observed *api.Status, r conditions.Report) {
 		s.HandledReconcile = token
 	}
 	s.State, s.Message = r.State, r.Message
+	s.LastPass = p.lastPass(r)
+}
+
+// observe sets status.observedGeneration of a kind of which the loop sets that alone.
+func (p *pass[T]) observe(v verdict) {
+	if !p.c.observes {
+		return
+	}
+	observed := p.c.fields.observedGeneration(p.run.Obj)
+	if *observed = *p.c.fields.observedGeneration(p.base); v.succeeded {
+		*observed = p.base.GetGeneration()
+	}
 }
 
 // mergedIn reports whether an object that has the conditions in list has all that Merge would return for
@@ -239,10 +280,12 @@ func appliedBy(obj client.Object, owner string) (generation int64, ours bool) {
 	if !ok {
 		return 0, false
 	}
-	for _, m := range obj.GetManagedFields() {
-		if m.Manager != owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:appliedGeneration"`) {
-			return 0, false
-		}
-	}
-	return credible(s.AppliedGeneration, obj.GetGeneration()), true
+	return credible(s.AppliedGeneration, obj.GetGeneration()), writtenAlone(obj, owner, `"f:appliedGeneration"`)
+}
+
+// writtenAlone reports whether nobody but owner wrote a field. It may err on the side of false.
+func writtenAlone(obj client.Object, owner, field string) bool {
+	return !slices.ContainsFunc(obj.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager != owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), field)
+	})
 }

@@ -48,6 +48,7 @@ type Controller[T client.Object] struct {
 	sink      trace.Sink
 	passes    passCounter
 	terms     Terms
+	observes  bool // the loop sets status.observedGeneration of a kind without the common status
 	// sharers replaces [Run.Sharing] where there is no cache.
 	sharers func(ctx context.Context, key string) ([]T, error)
 }
@@ -129,7 +130,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
-	own := source.Kind(mgr.GetCache(), cached.New[T](), countEvents(c), newsFilter(c.memory, c.options, c.finalizer))
+	own := source.Kind(mgr.GetCache(), cached.New[T](), countEvents(c), newsFilter(c))
 	if err := ctrl.Watch(own); err != nil {
 		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
 	}
@@ -170,7 +171,18 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
 	c.events = mgr.GetEventRecorder(c.name)
 	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
+	c.observe()
 	return nil
+}
+
+// observe decides whether the loop sets status.observedGeneration of the kind.
+func (c *Controller[T]) observe() {
+	if _, common := reporting(cached.New[T]()); common || c.options.Generation != ObservedGeneration {
+		return
+	}
+	if c.observes = c.fields.observed != nil; !c.observes {
+		c.log.Info("the kind has no status.observedGeneration; changes of the generation are seen while the operator runs", "kind", c.gvk.Kind)
+	}
 }
 
 // Longest returns the object whose pass has been running for the longest time, and when that pass began.
@@ -189,6 +201,9 @@ func (c *Controller[T]) check(name string) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}
+	if _, common := reporting(cached.New[T]()); c.options.Revision != "" && !common {
+		return fmt.Errorf("options of controller %s: Revision needs a kind with api.Status; embed it in the status of %T, or leave Revision empty", name, *new(T))
+	}
 	return c.options.check(name)
 }
 
@@ -203,11 +218,18 @@ func (o Options[T]) check(name string) error {
 	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
 		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))
 	}
+	if o.Revision != "" && o.Generation == EveryChange {
+		problems = append(problems, errors.New("Options.Revision cannot be combined with EveryChange, "+
+			"because nothing tells which changes came while no operator ran; leave one of them out"))
+	}
 	for n, s := range o.Sources {
 		if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			problems = append(problems, fmt.Errorf("source %d of Options.Sources is nil; leave it out", n))
 		} else if err := s.Check(); err != nil {
 			problems = append(problems, err)
+		} else if o.Revision != "" && len(s.Watches()) == 0 {
+			problems = append(problems, fmt.Errorf("source %d of Options.Sources, a %T, does not watch Kubernetes, so that what happens while no operator runs is missed; "+
+				"leave Options.Revision empty to reconcile all objects at the start", n, s))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

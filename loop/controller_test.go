@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -158,22 +160,28 @@ type controllerTest struct {
 // newControllerTest starts a controller of r, whose requests pass through wrap.
 func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe], wrap ...transport.WrapperFunc) *controllerTest {
 	t.Helper()
+	w := newNamespace(t, wrap...)
+	w.start(r, o)
+	return w
+}
+
+// newNamespace makes a controllerTest without a controller.
+func newNamespace(t *testing.T, wrap ...transport.WrapperFunc) *controllerTest {
+	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, probe.CRDs)
-	admin := testenv.Client(t, cfg, probe.AddToScheme)
+	admin := testenv.Client(t, cfg, probe.AddToScheme, clientgoscheme.AddToScheme)
 	counted, requests := testenv.Requests(cfg)
 	for _, f := range wrap {
 		counted.Wrap(f)
 	}
-	w := &controllerTest{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
-	w.start(r, o)
-	return w
+	return &controllerTest{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
 }
 
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := probe.AddToScheme(s); err != nil {
+	if err := errors.Join(probe.AddToScheme(s), clientgoscheme.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -181,6 +189,15 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 // start runs a manager with one controller of r until the test ends or w.stop is called.
 func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) {
+	w.t.Helper()
+	if a, ok := r.(interface{ sink() trace.Sink }); ok {
+		o.Trace = a.sink()
+	}
+	w.manage(loop.New(r, o).SetupWithManager)
+}
+
+// manage runs a manager with a controller until the test ends or w.stop is called.
+func (w *controllerTest) manage(setup func(ctrl.Manager) error) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
 		Scheme: scheme(w.t), Logger: w.log,
@@ -191,10 +208,7 @@ func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if a, ok := r.(interface{ sink() trace.Sink }); ok {
-		o.Trace = a.sink()
-	}
-	if err := loop.New(r, o).SetupWithManager(mgr); err != nil {
+	if err := setup(mgr); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())

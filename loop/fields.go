@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,6 +29,9 @@ type fields struct {
 	// but metadata and the type.
 	status int
 	spec   []int
+	// observed is the path of status.observedGeneration, nil if there is none. The status and what is embedded in it are
+	// structs and no pointers.
+	observed []int
 }
 
 // fieldsOf returns the fields of a type that is a pointer to a struct. It knows none of a type that
@@ -46,12 +50,38 @@ func fieldsOf(t reflect.Type) fields {
 			return fields{}
 		case !field.IsExported():
 		case or(name, field.Name) == "status":
-			f.status = i
+			f.status, f.observed = i, observedIn(field)
 		default:
 			f.spec = append(f.spec, i)
 		}
 	}
 	return f
+}
+
+// observedIn returns the path of observedGeneration in a status.
+func observedIn(status reflect.StructField) []int {
+	if status.Type.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(status.Type) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "observedGeneration" || field.Type.Kind() != reflect.Int64 {
+			continue
+		}
+		for parent := range field.Index {
+			if status.Type.FieldByIndex(field.Index[:parent+1]).Type.Kind() == reflect.Pointer {
+				return nil
+			}
+		}
+		return append(slices.Clone(status.Index), field.Index...)
+	}
+	return nil
+}
+
+// observedGeneration returns the field status.observedGeneration of obj, which has it.
+func (f fields) observedGeneration(obj client.Object) *int64 {
+	observed, _ := reflect.ValueOf(obj).Elem().FieldByIndex(f.observed).Addr().Interface().(*int64)
+	return observed
 }
 
 // equal reports whether two objects have equal values in a field.

@@ -25,24 +25,46 @@ var ownAnnotations = []string{
 // newsFilter drops updates of the object itself that call for no pass. The loop writes status, its
 // finalizer and annotations that are not watched, so all its own writes are dropped, and so is a status
 // that another wrote.
-func newsFilter[T client.Object](m *memory, o Options[T], finalizer string) predicate.TypedPredicate[T] {
-	watched := slices.Concat(ownAnnotations, o.WakeOn)
+func newsFilter[T client.Object](c *Controller[T]) predicate.TypedPredicate[T] {
+	watched := slices.Concat(ownAnnotations, c.options.WakeOn)
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 			if statusChanged(e.ObjectOld, e.ObjectNew) {
-				m.statusWritten(e.ObjectNew)
+				c.memory.statusWritten(e.ObjectNew)
 			}
 			switch {
 			case e.ObjectOld.GetUID() != e.ObjectNew.GetUID(),
 				e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration(),
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero(),
-				lost(e.ObjectOld, e.ObjectNew, finalizer),
-				annotationChanged(e.ObjectOld, e.ObjectNew, watched):
+				lost(e.ObjectOld, e.ObjectNew, c.finalizer),
+				annotationChanged(e.ObjectOld, e.ObjectNew, watched),
+				c.contentChanged(e.ObjectOld, e.ObjectNew),
+				c.setBack(e.ObjectOld, e.ObjectNew):
 				return true
 			}
-			return o.Generation == EveryChange && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+			return c.options.Generation == EveryChange && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 		},
 	}
+}
+
+// contentChanged reports whether an object of a kind without generations has changed.
+func (c *Controller[T]) contentChanged(before, after T) bool {
+	if after.GetGeneration() != 0 || before.GetResourceVersion() == after.GetResourceVersion() {
+		return false
+	}
+	changed, err := c.fields.specChanged(before, after)
+	return changed || err != nil
+}
+
+// setBack reports whether another client made the status say that the present generation is not applied.
+func (c *Controller[T]) setBack(before, after T) bool {
+	if c.observes {
+		return *c.fields.observedGeneration(after) < min(*c.fields.observedGeneration(before), after.GetGeneration())
+	}
+	a, ours := reporting(before)
+	b, _ := reporting(after)
+	return ours && b.AppliedGeneration < min(a.AppliedGeneration, after.GetGeneration()) &&
+		(b.AppliedGeneration == 0 || !writtenAlone(after, string(c.fieldOwner()), `"f:appliedGeneration"`))
 }
 
 // statusChanged reports whether our part of the status differs. Conditions of others are
@@ -83,6 +105,9 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 func (h counted[T]) Create(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
 	key := client.ObjectKeyFromObject(e.Object)
+	if e.IsInInitialList && h.c.memory.leads() && h.c.resume(e.Object, q) {
+		return
+	}
 	if !h.c.memory.stand(key, q) {
 		h.c.memory.event(key)
 		h.TypedEventHandler.Create(ctx, e, q)

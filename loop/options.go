@@ -37,6 +37,14 @@ type Options[T client.Object] struct {
 	// Generation says which updates of the object itself cause a pass.
 	Generation GenerationMode
 
+	// Revision identifies the code of the Reconciler, for example the version of the operator. If it is set, an object
+	// whose last pass succeeded is not reconciled when the operator starts, unless the object or the Revision has
+	// changed since, or a source wakes it. Its next pass is spread over [Options.MaxInterval], or the time that the last
+	// pass asked for by [After]. Change Revision whenever objects have to be reconciled again, because nothing else
+	// tells. Empty means that all objects are reconciled when the operator starts. It needs a kind with [api.Status],
+	// and sources that watch Kubernetes: what others have to say while no operator runs would be missed.
+	Revision string
+
 	// WakeOn are keys of annotations whose change causes a pass, besides trimtab's own.
 	WakeOn []string
 
@@ -61,10 +69,17 @@ type Options[T client.Object] struct {
 type GenerationMode int
 
 const (
-	// GenerationAware means only a change of the generation, that is, of the spec.
+	// GenerationAware means a change of the generation, that is, of the spec. For kinds without generations, such as
+	// ConfigMap, it means a change of anything but metadata and status. A status that another client sets back to an
+	// earlier appliedGeneration causes a pass, too.
 	GenerationAware GenerationMode = iota
 	// EveryChange means any update, including those of labels, annotations and status.
 	EveryChange
+	// ObservedGeneration is like GenerationAware. In addition, the loop sets status.observedGeneration of a kind that
+	// has this field but not [api.Status]. It does so after each pass that succeeded and whose status is written, as the
+	// Java Operator SDK did before version 5. It is not for kinds whose status belongs to another controller, such as
+	// Deployment. Without the field it is GenerationAware, which is logged at the start.
+	ObservedGeneration
 )
 
 // Need is a permission on one kind.

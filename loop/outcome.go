@@ -16,7 +16,35 @@ type Outcome struct {
 	err    error
 	deps   []Dep
 	low    bool
+	writes WriteMode
 }
+
+// WriteMode says which changes to r.Obj the loop writes at the end of a pass. What is reported is written in
+// any case if it changed: conditions, state and message, and the generations.
+type WriteMode int
+
+const (
+	// WriteChanges means what the author changed: first metadata, then the status, each in a request of its own.
+	WriteChanges WriteMode = iota
+	// WriteNothing means that all changes are dropped.
+	WriteNothing
+	// WriteStatus means that changes outside the status are dropped, those of the spec included.
+	WriteStatus
+	// WriteMetadata means that changes outside the metadata are dropped. If labels, annotations or owner references
+	// changed, a successful pass does not write the status at all: the next pass does, which follows at once or when
+	// [After] or [Again] says.
+	WriteMetadata
+)
+
+// String returns the name of the constant.
+func (m WriteMode) String() string {
+	if m < 0 || int(m) >= len(writeModes) {
+		return fmt.Sprintf("WriteMode(%d)", int(m))
+	}
+	return writeModes[m]
+}
+
+var writeModes = [...]string{"WriteChanges", "WriteNothing", "WriteStatus", "WriteMetadata"}
 
 type outcomeKind int
 
@@ -92,6 +120,10 @@ func (o Outcome) Because(reason string) Outcome { o.reason = reason; return o }
 // for polls that nobody waits for.
 func (o Outcome) LowPriority() Outcome { o.low = true; return o }
 
+// Writing returns the outcome with a choice of what is written. Without it, everything that the author
+// changed is written. The Java Operator SDK has the same choice in its UpdateControl.
+func (o Outcome) Writing(m WriteMode) Outcome { o.writes = m; return o }
+
 // Err returns the error of a failed outcome, and nil for any other.
 func (o Outcome) Err() error { return o.err }
 
@@ -132,6 +164,9 @@ func (o Outcome) String() string {
 	}
 	if o.low {
 		text += ".LowPriority()"
+	}
+	if o.writes != WriteChanges {
+		text += ".Writing(" + o.writes.String() + ")"
 	}
 	return text
 }

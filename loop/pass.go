@@ -105,6 +105,8 @@ type pass[T client.Object] struct {
 	stateSet   bool
 	// state is the state as the trace has it.
 	state string
+	// next is after how long the author asked for the next pass, zero if not.
+	next time.Duration
 }
 
 const (
@@ -196,12 +198,35 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 
 // finish commits an outcome and says when the object comes again.
 func (p *pass[T]) finish(ctx context.Context, o Outcome, handled ErrorOutcome) ending {
+	err := p.narrow(o.writes)
+	if err != nil {
+		o = Fail(err)
+	}
 	next := p.schedule(o, handled)
-	if err := p.commit(ctx, verdictOf(o, next.never, p.retry)); err != nil {
+	p.next = o.after
+	v := verdictOf(o, next.never, p.retry)
+	if o.writes == WriteMetadata && !v.spoken && len(metadataChanges(p.base, p.run.Obj)) > 0 {
+		return p.finishLater(ctx, o, next)
+	}
+	if err := p.commit(ctx, v); err != nil {
 		return p.commitFailed(err, next)
 	}
 	return next
 }
+
+// finishLater writes the metadata alone. The status is left to the next pass.
+func (p *pass[T]) finishLater(ctx context.Context, o Outcome, next ending) ending {
+	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
+		return p.metadataFailed(ctx, err)
+	}
+	if o.kind == kindDone {
+		next.after, next.low = soon, false
+	}
+	return next
+}
+
+// soon is the delay of a pass that is due at once. Zero would mean none.
+const soon = time.Millisecond
 
 // cleanup lets the author clean up, and removes the finalizer once that is done.
 func (p *pass[T]) cleanup(ctx context.Context) ending {

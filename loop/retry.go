@@ -18,12 +18,17 @@ type Retry struct {
 	// Jitter prolongs each delay by up to this fraction of it. Zero means 0.1; a negative value
 	// means none.
 	Jitter float64
+	// Next is a policy of your own, in place of Initial, Multiplier, Max and Jitter. It returns the delay before the
+	// retry with that number, from 1, after err, or false if err is not to be retried before the next event. A delay
+	// of zero or less means at once. It is called after each failure and must return at once. Nil means that there
+	// is none, and so does a panic.
+	Next func(retry int, err error) (time.Duration, bool)
 }
 
 // RetryInfo says which retry a pass is.
 type RetryInfo struct {
 	// Attempt is the number of the retry, from 1. It is 0 if the pass is not a retry.
 	Attempt int
-	// Last reports whether no retry follows if this pass fails.
+	// Last reports whether no retry follows if this pass fails. It knows of [Retry.Attempts] and not of [Retry.Next].
 	Last bool
 }

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,48 @@ func TestRetry(t *testing.T) {
 		}
 		if n := h.count("reconcile"); n != 2 {
 			t.Errorf("%d calls, want the first and the one retry", n)
+		}
+	})
+}
+
+// noteTaker is an author that looks at failures and has nothing to clean up.
+type noteTaker struct {
+	*author
+	onError func(ctx context.Context, r *run, err error) loop.ErrorOutcome
+}
+
+func (n noteTaker) OnError(ctx context.Context, r *run, err error) loop.ErrorOutcome {
+	c := n.note("onError", r)
+	defer n.done(c)
+	return n.onError(ctx, r, err)
+}
+
+// TestErrorStatusWakes proves when the status that an error handler writes is news.
+func TestErrorStatusWakes(t *testing.T) {
+	t.Parallel()
+	t.Run("002-52 only if every change is", func(t *testing.T) {
+		t.Parallel()
+		for mode, want := range map[loop.GenerationMode]int{loop.GenerationAware: 1, loop.EveryChange: 2} {
+			t.Run(fmt.Sprint(want), func(t *testing.T) {
+				t.Parallel()
+				h := noteTaker{
+					author: newAuthor(func(context.Context, *run) loop.Outcome { return loop.Fail(errBroken) }),
+					onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
+						r.Obj.Status.Note = err.Error()
+						return loop.NoRetry()
+					},
+				}
+				w := newControllerTest(t, h, options{Generation: mode})
+				w.create("a")
+				w.await("a", "the handler's note", func(p *probe.Probe) bool { return p.Status.Note == errBroken.Error() })
+				for h.count("onError") < want {
+					w.next(h.author)
+				}
+				w.quiet(h.author, time.Second)
+				if n := h.count("onError"); n != want {
+					t.Errorf("the handler was called %d times, want %d", n, want)
+				}
+			})
 		}
 	})
 }

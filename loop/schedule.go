@@ -48,7 +48,11 @@ func (c *Controller[T]) policy(v *vanished) Retry {
 
 // schedule notes the outcome in the ladder and says when the object comes again.
 func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
+	own := max(o.after, handled.after)
 	policy := p.c.options.Retry
+	if o.Retried() && handled.kind != errorNoRetry {
+		policy, own = p.ask(policy, o.err, own)
+	}
 	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval(p.key)}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
@@ -74,7 +78,7 @@ func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 			if handled.kind == errorNoRetry {
 				policy.Attempts = -1
 			}
-			wait, retried := r.ladder.failed(time.Now(), policy, max(o.after, handled.after), p.share)
+			wait, retried := r.ladder.failed(time.Now(), policy, own, p.share)
 			if next.never = !retried; retried {
 				next.after = wait
 			}
@@ -83,10 +87,30 @@ func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 	return next
 }
 
+// ask asks the author's own policy for the delay after err, unless the author has said it.
+func (p *pass[T]) ask(policy Retry, err error, own time.Duration) (Retry, time.Duration) {
+	if policy.Next == nil || own > 0 {
+		return policy, own
+	}
+	more := true
+	if crash := p.call("Retry.Next", func() { own, more = policy.Next(p.retry.Attempt+1, err) }); crash != nil {
+		return policy, 0
+	}
+	if !more && p.vanished == nil {
+		policy.Attempts = -1
+	}
+	return policy, max(own, soon)
+}
+
 func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 	next := ending{outcome: "Keep", after: p.c.options.maxInterval(p.key)}
 	if p.vanished != nil && (next.after == 0 || next.after > unheardOf) {
 		next.after = unheardOf
+	}
+	var own time.Duration
+	policy := p.c.policy(p.vanished)
+	if o.kind == cleanupFailed {
+		policy, own = p.ask(policy, o.err, 0)
 	}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
@@ -95,7 +119,7 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 			next.after = o.after
 		case cleanupFailed:
 			next.outcome, next.err = "Fail", o.err
-			wait, retried := r.ladder.failed(time.Now(), p.c.policy(p.vanished), 0, p.share)
+			wait, retried := r.ladder.failed(time.Now(), policy, own, p.share)
 			if next.never = !retried; retried {
 				next.after = wait
 			}

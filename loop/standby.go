@@ -13,11 +13,14 @@ import (
 
 // begin is run by the manager when this process becomes the leader, at once if there is no election. It
 // queues the objects that came before.
-func (c *Controller[T]) begin(context.Context) error {
+func (c *Controller[T]) begin(ctx context.Context) error {
 	c.memory.lead()
-	waiting := c.memory.takeStandby()
+	waiting, woken := c.memory.takeStandby()
 	keys := slices.SortedFunc(maps.Keys(waiting), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
+		if !woken[key] && c.resumeCached(ctx, key, waiting[key]) {
+			continue
+		}
 		c.memory.event(key)
 		req := reconcile.Request{NamespacedName: key}
 		if q, ok := waiting[key].(priorityqueue.PriorityQueue[reconcile.Request]); ok {
@@ -62,10 +65,18 @@ func (m *memory) fall(key types.NamespacedName) bool {
 	return true
 }
 
-func (m *memory) takeStandby() map[types.NamespacedName]queue {
+// leads reports whether this process is the leader.
+func (m *memory) leads() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	waiting := m.standby
-	m.standby = nil
-	return waiting
+	return m.leading
+}
+
+// takeStandby returns the objects that came before this process led, and those that sources woke meanwhile.
+func (m *memory) takeStandby() (map[types.NamespacedName]queue, map[types.NamespacedName]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	waiting, woken := m.standby, m.woken
+	m.standby, m.woken = nil, nil
+	return waiting, woken
 }

@@ -175,6 +175,58 @@ func TestEventsDuringCalls(t *testing.T) {
 	})
 }
 
+// TestPolicies proves how delays are chosen.
+func TestPolicies(t *testing.T) {
+	const s = time.Second
+	t.Run("002-39 initial delay, multiplier, longest delay and attempts, or a policy of one's own", func(t *testing.T) {
+		generic := Options[*probe.Probe]{Retry: Retry{Initial: 2 * s, Multiplier: 3, Max: 10 * s, Attempts: 4, Jitter: -1}}
+		wind(t, generic, failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "after 2 s, 6 s and twice 10 s",
+				at(0, 0, false), at(2*s, 1, false), at(8*s, 2, false), at(18*s, 3, false), at(28*s, 4, true))
+		})
+		type asked struct {
+			Retry int
+			Err   string
+		}
+		var calls []asked
+		own := Options[*probe.Probe]{Retry: Retry{Next: func(retry int, err error) (time.Duration, bool) {
+			calls = append(calls, asked{retry, err.Error()})
+			return time.Duration(5-retry) * s, retry < 4
+		}}}
+		wind(t, own, failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "after 4 s, 3 s and 2 s", at(0, 0, false), at(4*s, 1, false), at(7*s, 2, false), at(9*s, 3, false))
+			text := errPump.Error()
+			if diff := cmp.Diff([]asked{{1, text}, {2, text}, {3, text}, {4, text}}, calls); diff != "" {
+				t.Errorf("what the policy was asked (-want +got):\n%s", diff)
+			}
+		})
+	})
+	t.Run("a policy that says 0 means at once, and Attempts limits it", func(t *testing.T) {
+		o := Options[*probe.Probe]{Retry: Retry{Attempts: 2, Next: func(int, error) (time.Duration, bool) { return 0, true }}}
+		wind(t, o, failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "three", at(0, 0, false), at(0, 1, false), at(0, 2, true))
+		})
+	})
+	t.Run("a policy that panics is none", func(t *testing.T) {
+		o := every(2*s, 1)
+		o.Retry.Next = func(int, error) (time.Duration, bool) { panic("policy") }
+		wind(t, o, failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "as without it", at(0, 0, false), at(2*s, 1, true))
+		})
+	})
+	t.Run("what the author says goes before the policy", func(t *testing.T) {
+		o := Options[*probe.Probe]{Retry: Retry{Attempts: 1, Next: func(int, error) (time.Duration, bool) { return time.Minute, true }}}
+		wind(t, o, inTurn(FailAfter(errPump, 3*s)), nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "after 3 s", at(0, 0, false), at(3*s, 1, true))
+		})
+	})
+}
+
 // TestErrorHandler proves what an author may decide about a failure.
 func TestErrorHandler(t *testing.T) {
 	const s = time.Second

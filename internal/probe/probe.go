@@ -1,5 +1,5 @@
-// Package probe defines a kind for tests of the loop. The kind has no meaning of its own: each
-// test brings the controller it needs.
+// Package probe defines kinds for tests of the loop. They have no meaning of their own: each test
+// brings the controller it needs.
 //
 // +kubebuilder:object:generate=true
 // +groupName=probe.trimtab.dev
@@ -19,7 +19,7 @@ import (
 // GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "probe.trimtab.dev", Version: "v1"}
 
-// CRDs contains the CustomResourceDefinition of Probe.
+// CRDs contains the CustomResourceDefinitions of the kinds.
 //
 //go:embed crds
 var CRDs embed.FS
@@ -68,9 +68,64 @@ type ProbeList struct {
 	Items           []Probe `json:"items"`
 }
 
+// Gauge is a kind with status.observedGeneration and without the common status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+type Gauge struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ProbeSpec   `json:"spec,omitempty"`
+	Status GaugeStatus `json:"status,omitempty"`
+}
+
+// GaugeStatus has the generation of the last pass that succeeded.
+type GaugeStatus struct {
+	PlainStatus `json:",inline"`
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// GaugeList is a list of Gauge.
+//
+// +kubebuilder:object:root=true
+type GaugeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Gauge `json:"items"`
+}
+
+// Plain is a kind whose status has no generation.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+type Plain struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ProbeSpec   `json:"spec,omitempty"`
+	Status PlainStatus `json:"status,omitempty"`
+}
+
+// PlainStatus has what an author writes.
+type PlainStatus struct {
+	// +optional
+	Note string `json:"note,omitempty"`
+}
+
+// PlainList is a list of Plain.
+//
+// +kubebuilder:object:root=true
+type PlainList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Plain `json:"items"`
+}
+
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Probe{}, &ProbeList{})
+	s.AddKnownTypes(GroupVersion, &Probe{}, &ProbeList{}, &Gauge{}, &GaugeList{}, &Plain{}, &PlainList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

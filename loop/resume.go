@@ -1,0 +1,107 @@
+package loop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/conditions"
+	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/spread"
+)
+
+// inputs stands for what a pass over obj works on. All metadata that a pass can write are part of it, so that a process that
+// starts repeats a pass whose status was never written.
+func (c *Controller[T]) inputs(obj client.Object) (string, error) {
+	data, err := json.Marshal([]any{
+		c.options.Revision, obj.GetGeneration(), obj.GetLabels(), obj.GetAnnotations(), obj.GetOwnerReferences(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode what the pass worked on: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// lastPass is what the status says about this pass for a process that starts later.
+func (p *pass[T]) lastPass(r conditions.Report) *api.LastPass {
+	if p.c.options.Revision == "" || !r.Applied {
+		return nil
+	}
+	inputs, err := p.c.inputs(p.base)
+	if err != nil {
+		p.log.Error(err, "the next process will reconcile the object when it starts")
+		return nil
+	}
+	last := &api.LastPass{Inputs: inputs}
+	if p.next > 0 {
+		last.Next = &metav1.Duration{Duration: p.next}
+	}
+	return last
+}
+
+// settled reports whether the last pass over obj succeeded, and nothing that it worked on has changed since. The
+// status says so, and it counts only if nobody else wrote that.
+func (c *Controller[T]) settled(obj T) bool {
+	s, ok := reporting(obj)
+	if !ok || c.options.Revision == "" || s.LastPass == nil {
+		return false
+	}
+	inputs, err := c.inputs(obj)
+	return err == nil && s.LastPass.Inputs == inputs && obj.GetDeletionTimestamp().IsZero() &&
+		(c.finalizer == "" || controllerutil.ContainsFinalizer(obj, c.finalizer)) &&
+		meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady) &&
+		writtenAlone(obj, string(c.fieldOwner()), `"f:lastPass"`)
+}
+
+// resume takes an object over from the process before this one, if no pass over it is due. It puts the object into q for
+// its next pass, some time in the interval, so that not all come at once.
+func (c *Controller[T]) resume(obj T, q queue) bool {
+	if !c.settled(obj) {
+		return false
+	}
+	key := client.ObjectKeyFromObject(obj)
+	s, _ := reporting(obj)
+	ready := meta.FindStatusCondition(s.Conditions, api.ConditionReady)
+	c.memory.with(key, func(r *remembered) {
+		r.meet(obj.GetUID())
+		r.shown = shown{news: newsOf(s.State, s.Conditions), message: s.Message, kind: c.gvk.Kind, state: s.State, reason: ready.Reason}
+		r.shown.count()
+	})
+	within := c.options.maxInterval(key)
+	if next := s.LastPass.Next; next != nil && (within == 0 || next.Duration < within) {
+		within = next.Duration
+	}
+	if within <= 0 {
+		return true
+	}
+	after := max(time.Duration(spread.Share(key, 0)*float64(within)), soon)
+	req := reconcile.Request{NamespacedName: key}
+	if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		pq.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(lowPriority)}, req)
+		return true
+	}
+	q.AddAfter(req, after)
+	return true
+}
+
+// resumeCached is resume for an object in the cache.
+func (c *Controller[T]) resumeCached(ctx context.Context, key types.NamespacedName, q queue) bool {
+	if c.options.Revision == "" {
+		return false
+	}
+	obj := cached.New[T]()
+	return c.client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy) == nil && c.resume(obj, q)
+}
