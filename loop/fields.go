@@ -80,7 +80,7 @@ func observedIn(status reflect.StructField) []int {
 
 // observedGeneration returns the field status.observedGeneration of obj, which has it.
 func (f fields) observedGeneration(obj client.Object) *int64 {
-	observed, _ := reflect.ValueOf(obj).Elem().FieldByIndex(f.observed).Addr().Interface().(*int64)
+	observed, _ := reflect.TypeAssert[*int64](reflect.ValueOf(obj).Elem().FieldByIndex(f.observed).Addr())
 	return observed
 }
 
