@@ -95,16 +95,35 @@ func (w *clockwork) called(method string, r *Run[*probe.Probe]) {
 // is not nil.
 func wind(t *testing.T, o Options[*probe.Probe], reconcile func(*Run[*probe.Probe]) Outcome, onError func(*Run[*probe.Probe]) ErrorOutcome, play func(w *clockwork)) {
 	t.Helper()
+	windUp(t, o, func(w *clockwork) Reconciler[*probe.Probe] {
+		author := scripted{w, reconcile}
+		if onError != nil {
+			return scriptedHandler{author, onError}
+		}
+		return author
+	}, play)
+}
+
+// windWrapped is wind for an ordinary reconciler, which has no handler of errors.
+func windWrapped(t *testing.T, o Options[*probe.Probe], do func(*Run[*probe.Probe]) Outcome, _ func(*Run[*probe.Probe]) ErrorOutcome, play func(w *clockwork)) {
+	t.Helper()
+	windUp(t, o, func(w *clockwork) Reconciler[*probe.Probe] {
+		ordinary := Wrap[*probe.Probe](reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			o := do(nil)
+			return reconcile.Result{RequeueAfter: o.Delay()}, o.Err()
+		}))
+		return scripted{w, func(r *Run[*probe.Probe]) Outcome { return ordinary.Reconcile(t.Context(), r) }}
+	}, play)
+}
+
+// windUp is wind for the author that of returns.
+func windUp(t *testing.T, o Options[*probe.Probe], of func(*clockwork) Reconciler[*probe.Probe], play func(w *clockwork)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &clockwork{t: t, start: time.Now()}
 		w.probe = &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u", Generation: 1}}
-		author := scripted{w, reconcile}
-		var r Reconciler[*probe.Probe] = author
-		if onError != nil {
-			r = scriptedHandler{author, onError}
-		}
 		o.Trace = w
-		w.c = New(r, o)
+		w.c = New(of(w), o)
 		w.wire()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

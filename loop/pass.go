@@ -59,8 +59,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	case err != nil:
 		return reconcile.Result{}, c.unhandled(req.NamespacedName, fmt.Errorf("read %s %s: %w", c.gvk.Kind, req, err))
 	case !found:
-		c.memory.drop(req.NamespacedName)
-		return reconcile.Result{}, nil
+		return c.reconcileAbsent(ctx, req.NamespacedName)
 	}
 	return c.reconcile(ctx, obj)
 }
@@ -80,6 +79,8 @@ func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result,
 	switch {
 	case obj.GetDeletionTimestamp().IsZero():
 		end = p.reconcile(ctx)
+	case c.wraps():
+		end = p.reconcileDeletion(ctx)
 	case c.finalizer == "" || !controllerutil.ContainsFinalizer(obj, c.finalizer):
 		end = p.hold(ctx)
 	default:

@@ -54,7 +54,13 @@ func at(d time.Duration, attempt int, last bool) visited {
 
 // TestTimelines plays how events, retries and appointments interplay (Java Operator SDK), on the
 // real queue: linear retry of 2 s, at most 3.
-func TestTimelines(t *testing.T) {
+func TestTimelines(t *testing.T) { timelines(t, wind) }
+
+// TestTimelinesOfWrapped plays the same with an ordinary reconciler.
+func TestTimelinesOfWrapped(t *testing.T) { timelines(t, windWrapped) }
+
+func timelines(t *testing.T, wind func(*testing.T, Options[*probe.Probe], func(*Run[*probe.Probe]) Outcome, func(*Run[*probe.Probe]) ErrorOutcome, func(*clockwork))) {
+	t.Helper()
 	const s = time.Second
 	policy := every(2*s, 3)
 	t.Run("002-46 success cancels what is pending", func(t *testing.T) {
