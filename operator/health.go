@@ -20,6 +20,8 @@ type health struct {
 	mu    sync.Mutex
 	live  map[string]healthz.Checker
 	ready map[string]healthz.Checker
+	// standby says what a ready process waits for; empty means that it works. It may be nil.
+	standby func() string
 }
 
 func newHealth() *health {
@@ -62,7 +64,20 @@ func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]he
 		_, _ = w.Write([]byte(strings.Join(problems, "")))
 		return
 	}
-	_, _ = w.Write([]byte("ok\n"))
+	note := ""
+	h.mu.Lock()
+	if h.standby != nil {
+		note = h.standby()
+	}
+	h.mu.Unlock()
+	_, _ = w.Write([]byte("ok\n" + note))
+}
+
+// sayStandby has answers include what a process that works on nothing waits for.
+func (h *health) sayStandby(what func() string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.standby = what
 }
 
 // watched is a controller that knows how long its running passes have taken.

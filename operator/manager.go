@@ -271,6 +271,7 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	asking, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { p.access.watch(asking) })
+	wg.Go(func() { p.standBy(asking, mgr.Elected()) })
 	defer wg.Wait()
 	defer cancel()
 	err := p.await(ctx, mgr)
@@ -282,6 +283,37 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 		return fmt.Errorf("stopped while passes were still running after %s; the next process repeats them", p.settings.shutdownTimeout)
 	}
 	return fmt.Errorf("run the manager: %w", err)
+}
+
+// standBy says while another replica leads that this one is warm and waits, and when it takes over.
+func (p *process) standBy(ctx context.Context, elected <-chan struct{}) {
+	select {
+	case <-p.started:
+	case <-ctx.Done():
+		return
+	}
+	lease := p.target.namespace + "/" + p.design.terms.Installation
+	select {
+	case <-elected:
+		return
+	case <-time.After(time.Second): // the first replica is the leader at once
+	case <-ctx.Done():
+		return
+	}
+	p.health.sayStandby(func() string {
+		select {
+		case <-elected:
+			return ""
+		default:
+			return "standing by: another replica holds the lease " + lease + "\n"
+		}
+	})
+	p.log.Info("standing by with synced caches until the lease is free", "lease", lease)
+	select {
+	case <-elected:
+		p.log.Info("took over", "lease", lease)
+	case <-ctx.Done():
+	}
 }
 
 // await is like mgr.Start, but also returns when ctx ends while the caches are syncing:

@@ -1,0 +1,90 @@
+package operator_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/testenv"
+)
+
+// passes returns when the passes began of which the trace of a process tells.
+func (o *running) passes(t *testing.T) []time.Time {
+	t.Helper()
+	var out []time.Time
+	for line := range strings.Lines(o.out()) {
+		var r struct {
+			Time  time.Time `json:"time"`
+			Event string    `json:"event"`
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		if r.Event == "start" {
+			out = append(out, r.Time)
+		}
+	}
+	return out
+}
+
+// TestFailover: a replica that stands by is warm and says so. It works on nothing until the lease is its own, at once if the
+// leader hands it over, and after its end if the leader was killed.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	in := install(t, "failover", nil)
+	leader := startOperator(t, in, "--greeting", "first")
+	leader.awaitReady(t)
+	const many = 20
+	for n := range many {
+		testenv.Wait(t, in.client, in.probe(t, fmt.Sprintf("p%d", n)), "the leader to greet", greeted)
+	}
+	follower := startOperator(t, in, "--greeting", "second")
+	follower.await(t, "/readyz", "ok\nstanding by: another replica holds the lease "+in.namespace+"/failover", http.StatusOK)
+	if n := len(follower.passes(t)); n != 0 {
+		t.Errorf("a follower began %d passes", n)
+	}
+
+	killed := time.Now()
+	if err := leader.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-leader.ended
+	follower.awaitTrace(t, `"event":"start"`)
+	first, lease := follower.passes(t)[0], in.lease(t)
+	t.Logf("the first pass began %.1f s after the leader was killed, %.3f s after the lease was taken",
+		first.Sub(killed).Seconds(), first.Sub(lease.Spec.AcquireTime.Time).Seconds())
+	if first.Before(lease.Spec.AcquireTime.Truncate(time.Microsecond)) || *lease.Spec.LeaseTransitions != 1 {
+		t.Errorf("the first pass began at %s, and the lease is %+v", first, lease.Spec)
+	}
+	all := func(note string) {
+		t.Helper()
+		for n := range many {
+			name := fmt.Sprintf("p%d", n)
+			testenv.Wait(t, in.client, &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: name}}, "the new leader to greet", func(p *probe.Probe) bool { return p.Status.Note == note+", "+name })
+		}
+	}
+	all("second")
+
+	third := startOperator(t, in, "--greeting", "third")
+	third.await(t, "/readyz", "standing by", http.StatusOK)
+	stopped := time.Now()
+	follower.stop(t, 0)
+	third.awaitTrace(t, `"event":"start"`)
+	first = third.passes(t)[0]
+	t.Logf("the first pass began %.1f s after the leader was told to stop", first.Sub(stopped).Seconds())
+	if last := follower.passes(t); first.Before(last[len(last)-1]) {
+		t.Errorf("two replicas worked at a time: one until %s, the other from %s", last[len(last)-1], first)
+	}
+	if log := follower.log(); !strings.Contains(log, "took over") {
+		t.Errorf("the log does not say that the replica took over:\n%s", log)
+	}
+	all("third")
+	third.stop(t, 0)
+}
