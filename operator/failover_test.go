@@ -76,6 +76,9 @@ func TestFailover(t *testing.T) {
 	third.await(t, "/readyz", "standing by", http.StatusOK)
 	stopped := time.Now()
 	follower.stop(t, 0)
+	if holder := in.lease(t).Spec.HolderIdentity; holder != nil && *holder == *lease.Spec.HolderIdentity {
+		t.Errorf("the lease is still held by %s, which ended; others wait until it runs out", *holder)
+	}
 	third.awaitTrace(t, `"event":"start"`)
 	first = third.passes(t)[0]
 	t.Logf("the first pass began %.1f s after the leader was told to stop", first.Sub(stopped).Seconds())
