@@ -103,12 +103,12 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			}
 			needs = append(needs, Need{GroupVersionKind: watched, Verbs: []string{"list", "watch"}})
 		}
-		for _, obj := range s.Keeps() {
-			kept, err := apiutil.GVKForObject(obj, scheme)
+		for _, need := range s.Needs() {
+			of, err := apiutil.GVKForObject(need.Of, scheme)
 			if err != nil {
 				return nil, err
 			}
-			needs = append(needs, Need{GroupVersionKind: kept, Verbs: []string{"patch"}})
+			needs = append(needs, Need{GroupVersionKind: of, Verbs: need.Verbs})
 		}
 	}
 	return append(needs, c.options.Needs...), nil
@@ -140,7 +140,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	}
 	for n, s := range c.options.Sources {
 		target := trigger.Target[T]{
-			Name: fmt.Sprintf("%s-source-%d", c.name, n), Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
+			Name: fmt.Sprintf("%s-source-%d", c.name, n), Controller: c.name, Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
 		}
 		if err := s.Attach(target); err != nil {
 			return fmt.Errorf("set up controller %s: %w", c.name, err)
