@@ -167,4 +167,3 @@ func TestSourcesRefused(t *testing.T) {
 		}
 	}
 }
-
