@@ -120,7 +120,10 @@ func (p *Poll[T, V]) Attach(target Target[T]) (err error) {
 		return err
 	}
 	if p.FetchAll != nil {
-		return target.Manager.Add(manager.RunnableFunc(p.pollAll)) // it runs once this process leads
+		return target.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error { // it runs once this process leads
+			p.pollAll(ctx)
+			return nil
+		}))
 	}
 	each := newSchedule(target, p.poll)
 	if err := each.watch(p.appears, p.goes); err != nil {
@@ -134,12 +137,12 @@ func (p *Poll[T, V]) Attach(target Target[T]) (err error) {
 }
 
 // pollAll polls all objects at once until ctx ends.
-func (p *Poll[T, V]) pollAll(ctx context.Context) error {
+func (p *Poll[T, V]) pollAll(ctx context.Context) {
 	failures := 0
 	for {
 		values, err := fetch(ctx, p.timeout(), "FetchAll", p.FetchAll)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // being stopped is not a failure
+			return
 		}
 		p.mu.Lock()
 		p.err = err
@@ -157,7 +160,7 @@ func (p *Poll[T, V]) pollAll(ctx context.Context) error {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

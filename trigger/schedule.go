@@ -49,7 +49,9 @@ func (s *schedule[T]) watch(appears func(T) bool, goes func(types.NamespacedName
 				met(e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], _ queue) { goes(client.ObjectKeyFromObject(e.Object)) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], _ queue) {
+			goes(client.ObjectKeyFromObject(e.Object))
+		},
 	})
 	return s.target.Watch(source.Func(func(ctx context.Context, q queue) error {
 		s.queue = workqueue.NewTypedDelayingQueue[types.NamespacedName]()
