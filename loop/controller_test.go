@@ -154,10 +154,20 @@ type controllerTest struct {
 	namespace string
 	stop      func()
 	log       logr.Logger
+	// lease is the name of the lease by which processes elect a leader; empty means that there is no election.
+	lease string
 }
 
 // newControllerTest starts a controller of r, whose requests pass through wrap.
 func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe], wrap ...transport.WrapperFunc) *controllerTest {
+	t.Helper()
+	w := newNamespaceTest(t, wrap...)
+	w.start(r, o)
+	return w
+}
+
+// newNamespaceTest makes a namespace in which no controller runs yet.
+func newNamespaceTest(t *testing.T, wrap ...transport.WrapperFunc) *controllerTest {
 	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, probe.CRDs)
@@ -166,9 +176,7 @@ func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Opt
 	for _, f := range wrap {
 		counted.Wrap(f)
 	}
-	w := &controllerTest{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
-	w.start(r, o)
-	return w
+	return &controllerTest{t: t, admin: admin, cfg: counted, requests: requests, namespace: testenv.Namespace(t, cfg), log: logr.Discard()}
 }
 
 func scheme(t *testing.T) *runtime.Scheme {
@@ -186,6 +194,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe]) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
+		LeaderElection: w.lease != "", LeaderElectionID: w.lease, LeaderElectionNamespace: w.namespace, RetryPeriod: new(100 * time.Millisecond),
 		Scheme: scheme(w.t), Logger: w.log,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},

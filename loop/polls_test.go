@@ -138,10 +138,11 @@ func TestPolls(t *testing.T) {
 			w.delete()
 			w.gone()
 			after := s.fetched("a")
-			for stopped := false; !stopped; { // once the process knows
+			for range 20 { // until the process knows
 				after = s.fetched("a")
-				more("b", 3)
-				stopped = s.fetched("a") == after
+				if more("b", 3); s.fetched("a") == after {
+					break
+				}
 			}
 			more("b", 10)
 			if now := s.fetched("a"); now != after {

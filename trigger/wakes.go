@@ -91,11 +91,15 @@ func (w *wakes[T]) addAll(ctx context.Context) {
 	}
 }
 
-// forget drops the key of an object that is gone.
-func (w *wakes[T]) forget(key types.NamespacedName) {
+// drop forgets the key of an object that is not known to exist, because there are too many. Instead, every object
+// is woken.
+func (w *wakes[T]) drop(key types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.waiting, key)
+	if _, waits := w.waiting[key]; waits {
+		delete(w.waiting, key)
+		w.every = true
+	}
 }
 
 // all returns the names of all objects, as the cache has them.
