@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -194,6 +195,33 @@ func TestPollFails(t *testing.T) {
 	for now := range passes {
 		if now.value == 5 && now.err == nil {
 			break
+		}
+	}
+}
+
+// TestCron: objects have schedules, and one of them is invalid.
+func TestCron(t *testing.T) {
+	t.Parallel()
+	c := &trigger.Cron[*probe.Probe]{Of: func(p *probe.Probe) string { return p.Spec.Needs }}
+	a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+		if err := c.Err(r.Obj); err != nil {
+			return loop.Terminal("InvalidSchedule", err)
+		}
+		return loop.Done()
+	})
+	w := newControllerTest(t, a, options{Sources: []trigger.Source[*probe.Probe]{c}})
+	w.create("wrong", func(p *probe.Probe) { p.Spec.Needs = "every day" })
+	told := w.await("wrong", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
+	if m := condition(told, "Stalled").Message; !strings.Contains(m, `schedule "every day"`) {
+		t.Errorf("message %q does not say what is wrong", m)
+	}
+	w.next(a)
+	w.create("never")
+	w.next(a)
+	w.create("often", func(p *probe.Probe) { p.Spec.Needs = "@every 1s" })
+	for range 3 {
+		if got := w.next(a); got.Name != "often" {
+			t.Errorf("woken: %s, want often", got.Name)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -49,6 +50,9 @@ func (d *desk) GetScheme() *runtime.Scheme { return d.scheme }
 func (d *desk) GetClient() client.Client {
 	return fake.NewClientBuilder().WithScheme(d.scheme).WithObjects(configMap("a"), configMap("b")).Build()
 }
+
+// GetCache returns none: a test calls what would be called by its informers.
+func (d *desk) GetCache() cache.Cache { return nil }
 
 func (d *desk) Add(r manager.Runnable) error {
 	d.runs = append(d.runs, r)
