@@ -203,6 +203,9 @@ func (o Options[T]) check(name string) error {
 	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
 		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))
 	}
+	if l := o.RateLimit; l.Passes < 0 || l.Per < 0 || (l.Passes > 0) != (l.Per > 0) {
+		problems = append(problems, fmt.Errorf("a rate limit of %d passes per %s is none; set both, or leave both zero for no limit", l.Passes, l.Per))
+	}
 	for n, s := range o.Sources {
 		if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			problems = append(problems, fmt.Errorf("source %d of Options.Sources is nil; leave it out", n))
