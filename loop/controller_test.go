@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
@@ -156,6 +157,8 @@ type controllerTest struct {
 	log       logr.Logger
 	// lease is the name of the lease by which processes elect a leader; empty means that there is no election.
 	lease string
+	// manager changes the manager of the controllers that are started; nil leaves it as it is.
+	manager func(manager.Manager) manager.Manager
 }
 
 // newControllerTest starts a controller of r, whose requests pass through wrap.
@@ -205,6 +208,9 @@ func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*
 	}
 	if a, ok := r.(interface{ sink() trace.Sink }); ok {
 		o.Trace = a.sink()
+	}
+	if w.manager != nil {
+		mgr = w.manager(mgr)
 	}
 	if err := loop.New(r, o).SetupWithManager(mgr); err != nil {
 		w.t.Fatal(err)

@@ -4,13 +4,21 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -96,6 +104,87 @@ func TestSources(t *testing.T) {
 		}
 		if after := reads(); len(after) != before {
 			t.Errorf("listing the controller's own objects cost requests: %v", after[before:])
+		}
+	})
+}
+
+// checked is a manager whose readiness a test asks for.
+type checked struct {
+	manager.Manager
+	ready map[string]healthz.Checker
+}
+
+func (c checked) AddReadyzCheck(name string, check healthz.Checker) error {
+	c.ready[name] = check
+	return nil
+}
+
+// TestOtherCluster: objects of another cluster wake those of this one, and nothing here waits for that cluster.
+func TestOtherCluster(t *testing.T) {
+	t.Parallel()
+	type setUp struct {
+		w     *controllerTest
+		a     *author
+		ready map[string]healthz.Checker
+	}
+	with := func(t *testing.T, change func(*rest.Config)) (setUp, string) {
+		t.Helper()
+		a := newAuthor(nil)
+		w := newNamespaceTest(t)
+		other := rest.CopyConfig(w.cfg)
+		there := testenv.Namespace(t, w.cfg)
+		change(other)
+		c, err := cluster.New(other, func(o *cluster.Options) {
+			o.Scheme, o.Logger = scheme(t), logr.Discard()
+			o.Cache.DefaultNamespaces = map[string]cache.Config{there: {}}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := settingsOfA()
+		s.Name, s.InCluster = "theirs", c
+		s.Wakes = func(*corev1.ConfigMap) []types.NamespacedName {
+			return []types.NamespacedName{{Namespace: w.namespace, Name: "a"}}
+		}
+		all := map[string]healthz.Checker{}
+		w.manager = func(m manager.Manager) manager.Manager {
+			if err := m.Add(c); err != nil {
+				t.Fatal(err)
+			}
+			return checked{m, all}
+		}
+		o := options{Sources: []trigger.Source[*probe.Probe]{s}}
+		w.start(a, o)
+		if verbs := verbsFor(t, o, "ConfigMap"); verbs != "" {
+			t.Errorf("a source in another cluster has the operator %s ConfigMaps in its own", verbs)
+		}
+		w.create("a")
+		w.await("a", "to be Ready", ready)
+		return setUp{w, a, all}, there
+	}
+	t.Run("a change there causes a call here", func(t *testing.T) {
+		t.Parallel()
+		s, there := with(t, func(*rest.Config) {})
+		if !poll.Until(func() bool { return s.ready["source-theirs"](nil) == nil }) {
+			t.Fatalf("the other cluster has not synced: %v", s.ready["source-theirs"](nil))
+		}
+		s.w.drain(s.a)
+		s.w.settings("unrelated", "", "red")
+		here := s.w.namespace
+		s.w.namespace = there
+		s.w.settings("settings", "", "red")
+		s.w.namespace = here
+		if c := s.w.next(s.a); c.Name != "a" {
+			t.Errorf("woken: %s, want a", c.Name)
+		}
+		s.w.quiet(s.a, 300*time.Millisecond)
+	})
+	t.Run("a cluster that is away does not hold up this one, and readiness tells", func(t *testing.T) {
+		t.Parallel()
+		s, _ := with(t, func(c *rest.Config) { c.Host, c.Dial = "https://127.0.0.1:1", nil })
+		err := s.ready["source-theirs"](nil)
+		if err == nil || !strings.Contains(err.Error(), "has not been read completely yet") {
+			t.Errorf("readiness: %v", err)
 		}
 	})
 }
