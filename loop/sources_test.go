@@ -169,7 +169,8 @@ func TestOtherCluster(t *testing.T) {
 			t.Fatalf("the other cluster has not synced: %v", s.ready["source-theirs"](nil))
 		}
 		s.w.drain(s.a)
-		s.w.settings("unrelated", "", "red")
+		s.w.settings("settings", "", "red")
+		s.w.quiet(s.a, 500*time.Millisecond) // this cluster is not the one that the source watches
 		here := s.w.namespace
 		s.w.namespace = there
 		s.w.settings("settings", "", "red")
@@ -177,7 +178,6 @@ func TestOtherCluster(t *testing.T) {
 		if c := s.w.next(s.a); c.Name != "a" {
 			t.Errorf("woken: %s, want a", c.Name)
 		}
-		s.w.quiet(s.a, 300*time.Millisecond)
 	})
 	t.Run("a cluster that is away does not hold up this one, and readiness tells", func(t *testing.T) {
 		t.Parallel()

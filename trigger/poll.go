@@ -28,7 +28,7 @@ type Poll[T client.Object, V any] struct {
 	Every time.Duration
 	// Fetch returns the value of one object. obj is the cache's own and must not be changed. It is called when the
 	// object appears or its spec changes, and then at intervals that start at different times for different
-	// objects, until the object is gone.
+	// objects, until the object is gone. Objects that a loop.Selector leaves to others are polled, too.
 	Fetch func(ctx context.Context, obj T) (V, error)
 	// FetchAll returns the values of all objects. One that it omits has no value any more. Exactly one of Fetch
 	// and FetchAll is required.
