@@ -46,6 +46,9 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		}
 	}()
 	c.memory.lead()
+	if !c.terms.Watches(req.Namespace) { // a source woke it, and there is no such object for this operator
+		return reconcile.Result{}, nil
+	}
 	if wait := c.limited(req.NamespacedName); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}

@@ -143,9 +143,8 @@ func TestOtherCluster(t *testing.T) {
 		}
 		s := settingsOfA()
 		s.Name, s.InCluster = "theirs", c
-		s.Wakes = func(*corev1.ConfigMap) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: w.namespace, Name: "a"}}
-		}
+		key := types.NamespacedName{Namespace: w.namespace, Name: "a"}
+		s.Wakes = func(*corev1.ConfigMap) []types.NamespacedName { return []types.NamespacedName{key} }
 		all := map[string]healthz.Checker{}
 		w.manager = func(m manager.Manager) manager.Manager {
 			if err := m.Add(c); err != nil {
@@ -171,10 +170,8 @@ func TestOtherCluster(t *testing.T) {
 		s.w.drain(s.a)
 		s.w.settings("settings", "", "red")
 		s.w.quiet(s.a, 500*time.Millisecond) // this cluster is not the one that the source watches
-		here := s.w.namespace
 		s.w.namespace = there
 		s.w.settings("settings", "", "red")
-		s.w.namespace = here
 		if c := s.w.next(s.a); c.Name != "a" {
 			t.Errorf("woken: %s, want a", c.Name)
 		}
