@@ -104,12 +104,12 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			}
 			needs = append(needs, Need{GroupVersionKind: watched, Verbs: []string{"list", "watch"}})
 		}
-		for _, obj := range s.Keeps() {
-			kept, err := apiutil.GVKForObject(obj, scheme)
+		for _, need := range s.Needs() {
+			of, err := apiutil.GVKForObject(need.Of, scheme)
 			if err != nil {
 				return nil, err
 			}
-			needs = append(needs, Need{GroupVersionKind: kept, Verbs: []string{"patch"}})
+			needs = append(needs, Need{GroupVersionKind: of, Verbs: need.Verbs})
 		}
 	}
 	return append(needs, c.options.Needs...), nil
@@ -141,7 +141,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	}
 	for n, s := range c.options.Sources {
 		target := trigger.Target[T]{
-			Name: fmt.Sprintf("%s-source-%d", c.name, n), Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
+			Name: fmt.Sprintf("%s-source-%d", c.name, n), Controller: c.name, Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
 		}
 		if err := s.Attach(target); err != nil {
 			return fmt.Errorf("set up controller %s: %w", c.name, err)
@@ -222,13 +222,16 @@ func (o Options[T]) check(name string) error {
 		problems = append(problems, errors.New("Options.Revision cannot be combined with EveryChange, "+
 			"because nothing tells which changes came while no operator ran; leave one of them out"))
 	}
+	if l := o.RateLimit; l.Passes < 0 || l.Per < 0 || (l.Passes > 0) != (l.Per > 0) {
+		problems = append(problems, fmt.Errorf("a rate limit of %d passes per %s is none; set both, or leave both zero for no limit", l.Passes, l.Per))
+	}
 	for n, s := range o.Sources {
 		if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			problems = append(problems, fmt.Errorf("source %d of Options.Sources is nil; leave it out", n))
 		} else if err := s.Check(); err != nil {
 			problems = append(problems, err)
 		} else if o.Revision != "" && len(s.Watches()) == 0 {
-			problems = append(problems, fmt.Errorf("source %d of Options.Sources, a %T, does not watch Kubernetes, so that what happens while no operator runs is missed; "+
+			problems = append(problems, fmt.Errorf("source %d of Options.Sources, a %T, does not watch the cluster, so that what happens while no operator runs is missed; "+
 				"leave Options.Revision empty to reconcile all objects at the start", n, s))
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
@@ -155,18 +156,22 @@ type controllerTest struct {
 	namespace string
 	stop      func()
 	log       logr.Logger
+	// lease is the name of the lease by which processes elect a leader; empty means that there is no election.
+	lease string
+	// manager changes the manager of the controllers that are started; nil leaves it as it is.
+	manager func(manager.Manager) manager.Manager
 }
 
 // newControllerTest starts a controller of r, whose requests pass through wrap.
 func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Options[*probe.Probe], wrap ...transport.WrapperFunc) *controllerTest {
 	t.Helper()
-	w := newNamespace(t, wrap...)
+	w := newNamespaceTest(t, wrap...)
 	w.start(r, o)
 	return w
 }
 
-// newNamespace makes a controllerTest without a controller.
-func newNamespace(t *testing.T, wrap ...transport.WrapperFunc) *controllerTest {
+// newNamespaceTest makes a namespace in which no controller runs yet.
+func newNamespaceTest(t *testing.T, wrap ...transport.WrapperFunc) *controllerTest {
 	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, probe.CRDs)
@@ -200,6 +205,7 @@ func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*
 func (w *controllerTest) manage(setup func(ctrl.Manager) error) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
+		LeaderElection: w.lease != "", LeaderElectionID: w.lease, LeaderElectionNamespace: w.namespace, RetryPeriod: new(100 * time.Millisecond),
 		Scheme: scheme(w.t), Logger: w.log,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
@@ -207,6 +213,9 @@ func (w *controllerTest) manage(setup func(ctrl.Manager) error) {
 	})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.manager != nil {
+		mgr = w.manager(mgr)
 	}
 	if err := setup(mgr); err != nil {
 		w.t.Fatal(err)

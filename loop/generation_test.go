@@ -129,7 +129,7 @@ func TestGenerationInStatus(t *testing.T) {
 		t.Run("observedGeneration alone", func(t *testing.T) {
 			t.Parallel()
 			c := newCounter[*probe.Gauge](nil)
-			w := newNamespace(t)
+			w := newNamespaceTest(t)
 			w.manage(loop.New(c, loop.Options[*probe.Gauge]{Generation: loop.ObservedGeneration}).SetupWithManager)
 			createAs(t, w, gaugeNamed("a"))
 			patchAs(t, w, gaugeNamed("a"), false, `{"spec":{"size":2}}`)
@@ -149,7 +149,7 @@ func TestGenerationInStatus(t *testing.T) {
 		t.Parallel()
 		var log logged
 		c := newCounter[*probe.Plain](nil)
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		w.log = funcr.New(func(_, args string) { log.add(args) }, funcr.Options{})
 		w.manage(loop.New(c, loop.Options[*probe.Plain]{Generation: loop.ObservedGeneration}).SetupWithManager)
 		for n := range 3 {
@@ -187,7 +187,7 @@ func TestGenerationInStatus(t *testing.T) {
 			}
 			return loop.Done()
 		})
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		w.manage(loop.New(c, loop.Options[*probe.Gauge]{Generation: loop.ObservedGeneration, Retry: linear(-1)}).SetupWithManager)
 		createAs(t, w, gaugeNamed("a"))
 		awaitGauge(t, w, 1)
@@ -221,7 +221,7 @@ func TestGenerationInMemory(t *testing.T) {
 	t.Run("002-35 metadata is no news, the spec is, and a restart is for all", func(t *testing.T) {
 		t.Parallel()
 		c := newCounter[*probe.Plain](nil)
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		w.manage(loop.New(c, loop.Options[*probe.Plain]{}).SetupWithManager)
 		for n := range 50 {
 			createAs(t, w, plainNamed(fmt.Sprintf("p%d", n)))

@@ -30,6 +30,7 @@ type remembered struct {
 	// uid is the object's; a later object of the same name starts again.
 	uid    types.UID
 	ladder ladder
+	window window
 	// unwritten counts passes in a row whose result could not be written.
 	unwritten int
 	// conflicts counts passes in a row that worked on an old copy.

@@ -12,6 +12,7 @@ var (
 	passes     = counter("trimtab_passes_total", "Passes over objects.", "controller", "outcome")
 	writes     = counter("trimtab_writes_total", "Writes to the controller's own objects.", "controller", "target", "result")
 	overBudget = counter("trimtab_budget_exceeded_total", "Passes that wrote more often than they may.", "controller")
+	limited    = counter("trimtab_rate_limited_total", "Passes put off because the object was reconciled often enough.", "controller")
 	staleSkips = counter("trimtab_stale_skips_total", "Passes put off because the cache lagged behind what the API server is known to have.", "controller")
 	vanishings = counter("trimtab_vanished_total", "Objects that went past their finalizer, by what became of them.", "controller", "reason")
 	liveReads  = counter("trimtab_live_fallback_total", "Reads past a cache that lags, or may lag.", "controller")
@@ -28,7 +29,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
 func registerMetrics() {
-	for _, c := range []prometheus.Collector{passes, writes, overBudget, staleSkips, liveReads, vanishings, unwritable, objects} {
+	for _, c := range []prometheus.Collector{passes, writes, overBudget, limited, staleSkips, liveReads, vanishings, unwritable, objects} {
 		if err := metrics.Registry.Register(c); err != nil {
 			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
 				panic("loop: register metrics: " + err.Error())

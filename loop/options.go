@@ -34,6 +34,9 @@ type Options[T client.Object] struct {
 	// 10 hours. A negative value means no limit.
 	MaxInterval time.Duration
 
+	// RateLimit limits how often one object is reconciled. The zero value sets no limit.
+	RateLimit RateLimit
+
 	// Generation says which updates of the object itself cause a pass.
 	Generation GenerationMode
 
@@ -62,6 +65,15 @@ type Options[T client.Object] struct {
 	// Trace receives the trace of all passes. Nil means the sink of the process under operator.Main,
 	// and otherwise none.
 	Trace trace.Sink
+}
+
+// RateLimit is how many passes over one object may begin within a time, whatever causes them. What comes meanwhile causes one
+// pass at the end of it.
+type RateLimit struct {
+	// Passes is the number of passes. Zero means that there is no limit.
+	Passes int
+	// Per is the time. It is required if Passes is set.
+	Per time.Duration
 }
 
 // GenerationMode says which updates of an object cause a pass. A new deletion timestamp, the removal of

@@ -46,6 +46,12 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		}
 	}()
 	c.memory.lead()
+	if !c.terms.Watches(req.Namespace) { // a source woke it, and there is no such object for this operator
+		return reconcile.Result{}, nil
+	}
+	if wait := c.limited(req.NamespacedName); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	// A pass under way when the process is told to stop finishes; its deadline bounds it.
 	ctx = context.WithoutCancel(ctx)
 	if result, err, done := c.undo(ctx, req.NamespacedName); !done {
@@ -124,7 +130,7 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 	c.memory.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
 		r.meet(obj.GetUID())
 		info = r.ladder.start(started, c.policy(v))
-		r.started = started
+		r.started, r.window = started, r.window.began(started, c.options.RateLimit)
 	})
 	p := c.passOver(obj, info, logf.FromContext(ctx))
 	p.vanished = v

@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 	once := options{Revision: "1", MaxInterval: -1}
 	t.Run("002-34 what has not changed is not", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		converge(t, w, once, nil)
 		c := newCounter[*probe.Probe](nil)
 		w.requests.Reset()
@@ -72,7 +72,7 @@ func TestRestart(t *testing.T) {
 	})
 	t.Run("002-34 an appointment is kept", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		converge(t, w, once, func(r *run) loop.Outcome {
 			if r.Obj.Name == "p3" {
 				return loop.After(3 * time.Second)
@@ -90,7 +90,7 @@ func TestRestart(t *testing.T) {
 	})
 	t.Run("every object is visited within the interval", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		often := options{Revision: "1", MaxInterval: 4 * time.Second}
 		converge(t, w, options{Revision: "1", MaxInterval: time.Hour}, nil)
 		c := newCounter[*probe.Probe](nil)
@@ -99,7 +99,7 @@ func TestRestart(t *testing.T) {
 	})
 	t.Run("without a revision all are", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		converge(t, w, options{}, nil)
 		c := newCounter[*probe.Probe](nil)
 		w.start(c, options{})
@@ -144,7 +144,7 @@ func TestRestartVisits(t *testing.T) {
 				}
 				return loop.Done()
 			}
-			w := newNamespace(t)
+			w := newNamespaceTest(t)
 			w.start(cleaner{author: newAuthor(nil)}, options{Revision: "1"})
 			w.create("a")
 			w.await("a", "to be Ready", ready)
@@ -171,7 +171,7 @@ func TestRestartVisits(t *testing.T) {
 				return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
 			},
 		}}}
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		w.start(newCounter[*probe.Probe](nil), refers)
 		w.create("a", func(p *probe.Probe) { p.Spec.Needs = "config" })
 		w.create("b")

@@ -36,6 +36,19 @@ func (e ending) result() (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: e.after}, nil
 }
 
+// limited returns for how long an object is not to be reconciled, because that was done often enough.
+func (c *Controller[T]) limited(key types.NamespacedName) time.Duration {
+	if c.options.RateLimit.Passes == 0 {
+		return 0
+	}
+	var wait time.Duration
+	c.memory.with(key, func(r *remembered) { wait = r.window.wait(time.Now(), c.options.RateLimit) })
+	if wait > 0 {
+		limited.WithLabelValues(c.name).Inc()
+	}
+	return wait
+}
+
 // policy is how failures are retried. No event can come that would let a vanished object be
 // tried again after the last attempt, so there is no last one.
 func (c *Controller[T]) policy(v *vanished) Retry {

@@ -20,7 +20,7 @@ func TestWellKnownKinds(t *testing.T) {
 	t.Parallel()
 	t.Run("002-38 a Deployment and an Ingress", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		deployments := newCounter(func(r *loop.Run[*appsv1.Deployment]) loop.Outcome {
 			r.Obj.Annotations = with(r.Obj.Annotations, "example.org/audited", r.Obj.Spec.Template.Spec.Containers[0].Image)
 			return loop.Done()
@@ -75,7 +75,7 @@ func TestWellKnownKinds(t *testing.T) {
 	})
 	t.Run("kinds without generations", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		c := newCounter(func(r *loop.Run[*corev1.ConfigMap]) loop.Outcome {
 			if strings.HasPrefix(r.Obj.Name, "kube-") { // one that Kubernetes puts into each namespace
 				return loop.Done()

@@ -111,7 +111,7 @@ func TestWrap(t *testing.T) {
 	t.Parallel()
 	t.Run("its life", func(t *testing.T) {
 		t.Parallel()
-		w, o := newNamespace(t), &ordinary{}
+		w, o := newNamespaceTest(t), &ordinary{}
 		wrapInto(w, o, loop.Options[*probe.Plain]{})
 		createAs(t, w, plainNamed("a"))
 		noted := func(size int) {
@@ -147,7 +147,7 @@ func TestWrap(t *testing.T) {
 			apierrors.NewConflict(schema.GroupResource{Resource: "plains"}, "a", errBroken),
 			nil,
 		}
-		w, o := newNamespace(t), &ordinary{}
+		w, o := newNamespaceTest(t), &ordinary{}
 		o.fail = func(p *probe.Plain) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -179,7 +179,7 @@ func TestWrap(t *testing.T) {
 	})
 	t.Run("a kind with the common status gets its conditions from the loop", func(t *testing.T) {
 		t.Parallel()
-		w := newNamespace(t)
+		w := newNamespaceTest(t)
 		var mu sync.Mutex
 		fail := true
 		w.manage(loop.New(loop.Wrap[*probe.Probe](reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {

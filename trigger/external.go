@@ -5,13 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 )
 
@@ -36,8 +34,8 @@ func (e External[T]) Check() error {
 // Watches implements [Source]: nothing in the cluster.
 func (External[T]) Watches() []client.Object { return nil }
 
-// Keeps implements [Source].
-func (External[T]) Keeps() []client.Object { return nil }
+// Needs implements [Source].
+func (External[T]) Needs() []Need { return nil }
 
 // Attach implements [Source].
 func (e External[T]) Attach(target Target[T]) error {
@@ -51,15 +49,6 @@ func (e External[T]) Attach(target Target[T]) error {
 		})
 		return nil
 	}))
-}
-
-// all returns the names of all objects, as the cache has them.
-func (t Target[T]) all(ctx context.Context) []types.NamespacedName {
-	found, err := t.objects().All(ctx)
-	if err != nil && ctx.Err() == nil {
-		t.Log.Error(err, "cannot list the objects to wake; their next passes will see what happened")
-	}
-	return cached.Keys(found)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

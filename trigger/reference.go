@@ -69,10 +69,10 @@ func (r Reference[T]) Watches() []client.Object {
 	return kinds
 }
 
-// Keeps implements [Source].
-func (r Reference[T]) Keeps() []client.Object {
+// Needs implements [Source].
+func (r Reference[T]) Needs() []Need {
 	if r.Keep {
-		return []client.Object{r.To}
+		return []Need{{Of: r.To, Verbs: []string{"patch"}}}
 	}
 	return nil
 }

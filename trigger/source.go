@@ -19,9 +19,8 @@ type Source[T client.Object] interface {
 	// Watches returns an empty object of each kind that the source watches in the cluster of the
 	// operator, which therefore needs permission to list and watch them.
 	Watches() []client.Object
-	// Keeps returns an empty object of each kind that the source puts finalizers on, for which the operator
-	// needs permission to patch it.
-	Keeps() []client.Object
+	// Needs returns the permissions that the operator needs for the source besides those to list and watch.
+	Needs() []Need
 	// Attach connects the source to target. It is called once, before the manager starts and after
 	// Check has returned nil.
 	Attach(target Target[T]) error
@@ -29,10 +28,20 @@ type Source[T client.Object] interface {
 	source(T)
 }
 
+// Need is a permission that a source needs in the cluster of the operator.
+type Need struct {
+	// Of is an empty object of the kind.
+	Of client.Object
+	// Verbs are those of RBAC, such as get and patch.
+	Verbs []string
+}
+
 // Target is the controller whose objects a source wakes.
 type Target[T client.Object] struct {
 	// Name is a name for the source that is unique in the manager.
 	Name string
+	// Controller is the controller's name.
+	Controller string
 	// Manager runs the controller.
 	Manager manager.Manager
 	// Log is the controller's logger.

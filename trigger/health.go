@@ -1,0 +1,119 @@
+package trigger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/internal/plain"
+)
+
+// Metrics have the controller and the source as labels.
+var (
+	up = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trimtab_source_up", Help: "1 if a source works, 0 if it has not synced yet or keeps failing.",
+	}, []string{"controller", "source"})
+	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trimtab_source_failures_total", Help: "Failed calls of a source, such as polls.",
+	}, []string{"controller", "source"})
+	received = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trimtab_source_events_total", Help: "Events that a source received, by what became of them.",
+	}, []string{"controller", "source", "result"})
+)
+
+// registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
+func registerMetrics() {
+	for _, c := range []prometheus.Collector{up, failures, received} {
+		if err := metrics.Registry.Register(c); err != nil {
+			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
+				panic("trigger: register metrics: " + err.Error())
+			}
+		}
+	}
+}
+
+// health is how a source is. The log says when it starts to fail and when it works again; /readyz names it
+// while it does not work.
+type health struct {
+	controller, source string
+	log                logr.Logger
+	// tolerated is how many failures in a row do not make the process unready.
+	tolerated int
+
+	mu     sync.Mutex
+	err    error
+	failed int // in a row
+}
+
+// tolerated is how many calls of a source may fail in a row before /readyz says so.
+const tolerated = 2
+
+var errNotSynced = errors.New("has not been read completely yet")
+
+// attachHealth has /readyz of the target's manager name the source while it does not work. name is the author's
+// for it, and may be empty. at is its health at first.
+func attachHealth[T client.Object](target Target[T], name string, tolerated int, at error) (*health, error) {
+	registerMetrics()
+	h := &health{controller: target.Controller, source: cmp.Or(name, target.Name), tolerated: tolerated, err: at}
+	h.log = target.Log.WithValues("source", h.source)
+	h.gauge(at == nil)
+	if at != nil {
+		h.failed = tolerated + 1
+	}
+	if err := target.Manager.AddReadyzCheck("source-"+h.source, h.check); err != nil {
+		return nil, fmt.Errorf("report whether source %s works: %w", h.source, err)
+	}
+	return h, nil
+}
+
+// works notes a success.
+func (h *health) works() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil && h.failed > 0 {
+		h.log.V(1).Info("the source works", "after", h.failed)
+	}
+	h.err, h.failed = nil, 0
+	h.gauge(true)
+}
+
+// fails notes a failure. The first of a row is logged.
+func (h *health) fails(err error) {
+	failures.WithLabelValues(h.controller, h.source).Inc()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed == 0 {
+		h.log.Error(err, "the source failed; it is tried again", "stack", guard.Stack(err))
+	}
+	h.err = err
+	h.failed++
+	h.gauge(h.failed <= h.tolerated)
+}
+
+// check is the source's part of /readyz.
+func (h *health) check(*http.Request) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed <= h.tolerated {
+		return nil
+	}
+	return errors.New(plain.Error(h.err))
+}
+
+func (h *health) gauge(works bool) {
+	value := 0.0
+	if works {
+		value = 1
+	}
+	up.WithLabelValues(h.controller, h.source).Set(value)
+}
+
+func (h *health) count(result string) { received.WithLabelValues(h.controller, h.source, result).Inc() }
