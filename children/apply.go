@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -221,10 +222,5 @@ func (p *pass[T]) seize(ctx context.Context, r ref, live *unstructured.Unstructu
 
 // holds reports whether an object has a finalizer.
 func holds(obj client.Object, finalizer string) bool {
-	for _, f := range obj.GetFinalizers() {
-		if f == finalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(obj.GetFinalizers(), finalizer)
 }

@@ -32,7 +32,7 @@ type Child[T client.Object] struct {
 func Named[T, C client.Object](name string, desired func(owner T) C) Child[T] {
 	c := Child[T]{name: name}
 	if t := reflect.TypeFor[C](); t.Kind() == reflect.Pointer {
-		c.kind, _ = reflect.New(t.Elem()).Interface().(client.Object)
+		c.kind, _ = reflect.TypeAssert[client.Object](reflect.New(t.Elem()))
 	}
 	if desired != nil {
 		c.desired = func(owner T) client.Object {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,9 +80,9 @@ func (w *wiring[T]) place(m *unstructured.Unstructured, c Child[T], owner owning
 
 // mark puts on a child what it is found by.
 func (w *wiring[T]) mark(m *unstructured.Unstructured, c Child[T], owner owning) error {
-	m.SetLabels(with(m.GetLabels(), w.names.owner(), string(owner.uid), w.names.child(), c.name))
+	m.SetLabels(with(m.GetLabels(), map[string]string{w.names.owner(): string(owner.uid), w.names.child(): c.name}))
 	if c.unreachable(w.settings) {
-		m.SetAnnotations(with(m.GetAnnotations(), w.names.owner(), reference(owner.NamespacedName, client.ObjectKeyFromObject(m))))
+		m.SetAnnotations(with(m.GetAnnotations(), map[string]string{w.names.owner(): reference(owner.NamespacedName, client.ObjectKeyFromObject(m))}))
 	} else {
 		if metav1.GetControllerOf(m) != nil {
 			return fmt.Errorf("child %q: its function sets an owner reference with controller: true, and so does its set; leave it out", c.name)
@@ -99,18 +100,16 @@ func (w *wiring[T]) mark(m *unstructured.Unstructured, c Child[T], owner owning)
 		return fmt.Errorf("child %q: %w", c.name, err)
 	}
 	sum := sha256.Sum256(text)
-	m.SetAnnotations(with(m.GetAnnotations(), w.names.digest(), base64.RawURLEncoding.EncodeToString(sum[:16])))
+	m.SetAnnotations(with(m.GetAnnotations(), map[string]string{w.names.digest(): base64.RawURLEncoding.EncodeToString(sum[:16])}))
 	return nil
 }
 
-// with returns a map with more pairs.
-func with(m map[string]string, pairs ...string) map[string]string {
+// with returns a map with more in it.
+func with(m, more map[string]string) map[string]string {
 	if m == nil {
-		m = map[string]string{}
+		return more
 	}
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
-	}
+	maps.Copy(m, more)
 	return m
 }
 

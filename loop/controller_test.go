@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -173,7 +175,7 @@ func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Opt
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := probe.AddToScheme(s); err != nil {
+	if err := errors.Join(probe.AddToScheme(s), clientgoscheme.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
 	return s
