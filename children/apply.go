@@ -166,7 +166,7 @@ func (p *pass[T]) write(r ref, live, m *unstructured.Unstructured, repair bool, 
 	p.memory.begin(r)
 	answer, err := send()
 	if err != nil {
-		if p.memory.end(r, nil) {
+		if p.memory.end(r, nil, "") {
 			p.waker.Objects(p.owner.NamespacedName)
 		}
 		return nil, err
@@ -183,7 +183,7 @@ func (p *pass[T]) write(r ref, live, m *unstructured.Unstructured, repair bool, 
 	if repair {
 		w.repairs = []time.Time{time.Now()}
 	}
-	if p.memory.end(r, w) {
+	if p.memory.end(r, w, "") {
 		p.waker.Objects(p.owner.NamespacedName)
 	}
 	p.run.Log().V(1).Info("applied a child", "verb", verb, "child", r.String(), "version", w.version)

@@ -114,16 +114,28 @@ func (m *memory) begin(ref apply.Ref) {
 	delete(m.claims, ref)
 }
 
-// end notes the answer to a write, or nil if there is none. It reports whether something else happened to the object
-// meanwhile.
-func (m *memory) end(ref apply.Ref, w *written) (more bool) {
+// end notes the answer to a write: what the object is now, nil if that is not known. ended is its UID if it is gone. It
+// reports whether something else happened to the object meanwhile.
+func (m *memory) end(ref apply.Ref, w *written, ended types.UID) (more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	seen := false
 	for _, e := range m.writing[ref] {
-		more = more || w == nil || !w.echo(e)
+		switch {
+		case ended != "" && e.after == "":
+			seen = true
+		case w == nil || !w.echo(e):
+			more = true
+		}
 	}
 	delete(m.writing, ref)
-	if w != nil {
+	switch {
+	case ended != "":
+		delete(m.written, ref)
+		if !seen {
+			m.ended[ended] = true
+		}
+	case w != nil:
 		if old := m.written[ref]; old != nil && old.uid == w.uid {
 			w.repairs = append(old.repairs, w.repairs...)
 		}
@@ -151,14 +163,6 @@ func (m *memory) claimed(ref apply.Ref) (types.NamespacedName, bool) {
 	defer m.mu.Unlock()
 	owner, ok := m.claims[ref]
 	return owner, ok
-}
-
-// finished notes that the API server said that an object is gone.
-func (m *memory) finished(ref apply.Ref, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ended[uid] = true
-	delete(m.written, ref)
 }
 
 // news reports whether an event about an object is more than an echo of our own write. before is nil for a new object,

@@ -129,9 +129,9 @@ func (o orphans[T]) Reconcile(ctx context.Context, r orphan) (reconcile.Result, 
 		return reconcile.Result{}, err
 	}
 	if ok {
-		_, err = o.delete(ctx, k.refOf(r.NamespacedName), obj)
+		_, err = o.delete(ctx, k.refOf(r.NamespacedName), owner, obj)
 	} else {
-		_, err = o.release(ctx, k.refOf(r.NamespacedName), obj)
+		_, err = o.release(ctx, k.refOf(r.NamespacedName), owner, obj)
 	}
 	return reconcile.Result{}, err
 }

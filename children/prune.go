@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,7 +44,7 @@ func (p *pass[T]) prune(ctx context.Context) {
 
 // remove deletes a child that is not wanted any more.
 func (p *pass[T]) remove(ctx context.Context, r ref, obj client.Object) {
-	gone, err := p.delete(ctx, r, obj)
+	gone, err := p.delete(ctx, r, p.owner.NamespacedName, obj)
 	switch {
 	case err != nil:
 		p.fail("ChildNotDeleted", fmt.Errorf("delete %s, which is not wanted any more: %w", r, err))
@@ -52,36 +54,36 @@ func (p *pass[T]) remove(ctx context.Context, r ref, obj client.Object) {
 }
 
 // delete deletes a child and then removes our finalizer from it. It reports whether the child is gone.
-func (w *wiring[T]) delete(ctx context.Context, r ref, obj client.Object) (gone bool, err error) {
+func (w *wiring[T]) delete(ctx context.Context, r ref, owner types.NamespacedName, obj client.Object) (gone bool, err error) {
 	if obj.GetDeletionTimestamp() == nil {
-		live, err := w.client.Delete(ctx, r, obj.GetUID(), "")
-		if apierrors.IsConflict(err) { // the name has another object by now
+		live, err := w.part(r, owner, obj, func() (*unstructured.Unstructured, error) { return w.client.Delete(ctx, r, obj.GetUID(), "") })
+		switch {
+		case apierrors.IsConflict(err): // the name has another object by now
 			return true, nil
-		}
-		if err != nil {
+		case err != nil:
 			return false, err
-		}
-		if live == nil {
-			w.memory.finished(r, obj.GetUID())
+		case live == nil:
 			return true, nil
 		}
 		obj = live
 	}
-	return w.release(ctx, r, obj)
+	return w.release(ctx, r, owner, obj)
 }
 
 // release removes our finalizer from a child. It reports whether the child is gone.
-func (w *wiring[T]) release(ctx context.Context, r ref, obj client.Object) (gone bool, err error) {
+func (w *wiring[T]) release(ctx context.Context, r ref, owner types.NamespacedName, obj client.Object) (gone bool, err error) {
 	for holds(obj, w.names.finalizer()) {
 		rest := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == w.names.finalizer() })
-		live, err := w.client.Patch(ctx, r, map[string]any{"metadata": map[string]any{
-			"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": rest,
-		}})
+		live, err := w.part(r, owner, obj, func() (*unstructured.Unstructured, error) {
+			return w.client.Patch(ctx, r, map[string]any{"metadata": map[string]any{
+				"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": rest,
+			}})
+		})
 		switch {
 		case apierrors.IsNotFound(err):
 			return true, nil
 		case err == nil:
-			return live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0, nil
+			return live == nil, nil
 		case !apierrors.IsConflict(err):
 			return false, err
 		}
@@ -96,6 +98,26 @@ func (w *wiring[T]) release(ctx context.Context, r ref, obj client.Object) (gone
 		obj = now
 	}
 	return false, nil
+}
+
+// part sends a write that may end a child, and notes the answer, so that it wakes nobody. It returns nil if the child is
+// gone.
+func (w *wiring[T]) part(r ref, owner types.NamespacedName, obj client.Object, send func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	w.memory.begin(r)
+	live, err := send()
+	var now *written
+	var ended types.UID
+	switch {
+	case err != nil:
+	case live == nil || live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0:
+		live, ended = nil, obj.GetUID()
+	default:
+		now = &written{uid: live.GetUID(), version: live.GetResourceVersion(), before: obj.GetResourceVersion(), at: time.Now()}
+	}
+	if w.memory.end(r, now, ended) {
+		w.waker.Objects(owner)
+	}
+	return live, err
 }
 
 // cleanup releases protected children and deletes those that garbage collection does not reach. The lists are read from
@@ -121,7 +143,7 @@ func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
 			if !w.names.belongs(child, uid) {
 				continue
 			}
-			gone, err := w.leave(ctx, k.refOf(client.ObjectKeyFromObject(child)), child, uid, holds(obj, metav1.FinalizerOrphanDependents))
+			gone, err := w.leave(ctx, k.refOf(client.ObjectKeyFromObject(child)), client.ObjectKeyFromObject(obj), child, uid, holds(obj, metav1.FinalizerOrphanDependents))
 			if err != nil {
 				return loop.CleanupFailed(fmt.Errorf("clean up %s: %w", k.refOf(client.ObjectKeyFromObject(child)), err))
 			}
@@ -138,10 +160,10 @@ func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
 
 // leave gives up a child whose owner is deleted, and reports whether there is nothing to wait for. Garbage collection
 // deletes what has an owner reference, and nothing is deleted if whoever deletes the owner wants to keep what it owns.
-func (w *wiring[T]) leave(ctx context.Context, r ref, child client.Object, owner types.UID, orphan bool) (done bool, err error) {
+func (w *wiring[T]) leave(ctx context.Context, r ref, key types.NamespacedName, child client.Object, owner types.UID, orphan bool) (done bool, err error) {
 	if orphan || controlled(child, owner) {
-		_, err = w.release(ctx, r, child)
+		_, err = w.release(ctx, r, key, child)
 		return true, err
 	}
-	return w.delete(ctx, r, child)
+	return w.delete(ctx, r, key, child)
 }
