@@ -2,8 +2,10 @@
 // instruction, and nothing is leaked, duplicated or lost. When an object is not Ready, its status says
 // why. This package contains no code. Its example is a complete operator.
 //
-// There are three kinds of operators. They share the loop, the conditions and the binary:
+// There are four kinds of operators. They share the loop, the conditions and the binary:
 //
+//   - A custom resource has a few Kubernetes objects as children. You write a function for each, and package
+//     children keeps them as described.
 //   - A custom resource stands for a set of Kubernetes objects. You write a Renderer, and package component
 //     keeps the objects as rendered.
 //   - A custom resource stands for something outside the cluster. You write a Driver, and package external
@@ -56,7 +58,7 @@
 // # Where to look next
 //
 //   - docs/first-operator.md has every command from an empty folder to the first Ready object.
-//   - docs/components.md describes operators of Kubernetes objects.
+//   - docs/children.md and docs/components.md describe operators of Kubernetes objects.
 //   - The example below, samples/folder and samples/guestbook are small but complete operators.
 //   - Package operator makes the binary, which prints its own CRDs, roles and manifests.
 //   - Package api defines what ends up in your CRDs: status, conditions, annotations.

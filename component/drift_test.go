@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint/fingerprinttest"
 	"github.com/trimtab-dev/trimtab/internal/bundle"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint/fingerprinttest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 

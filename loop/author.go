@@ -32,7 +32,7 @@ func (p *pass[T]) returned(method string, err error) error {
 
 // selected reports whether the object is this controller's to work on.
 func (p *pass[T]) selected(ctx context.Context) (is bool, err error) {
-	s, ok := p.c.author.(Selector[T])
+	s, ok := as[Selector[T]](p.c.author)
 	if !ok {
 		return true, nil
 	}
@@ -42,7 +42,7 @@ func (p *pass[T]) selected(ctx context.Context) (is bool, err error) {
 
 // prepare lets the author prepare the object for the write that adds the finalizer.
 func (p *pass[T]) prepare(ctx context.Context) error {
-	preparer, ok := p.c.author.(Preparer[T])
+	preparer, ok := as[Preparer[T]](p.c.author)
 	if !ok {
 		return nil
 	}

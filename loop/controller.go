@@ -39,6 +39,7 @@ type Controller[T client.Object] struct {
 	// The fields below are set by SetupWithManager.
 	name      string
 	finalizer string // empty if the author has nothing to clean up
+	unneeded  string // a finalizer that objects may have and do not need any more; usually empty
 	gvk       schema.GroupVersionKind
 	scheme    *runtime.Scheme
 	client    client.Client
@@ -134,7 +135,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err := ctrl.Watch(own); err != nil {
 		return fmt.Errorf("watch %s: %w", c.gvk.Kind, err)
 	}
-	if indexer, ok := c.author.(Indexer[T]); ok {
+	if indexer, ok := as[Indexer[T]](c.author); ok {
 		if err := c.watchSharing(mgr, ctrl, indexer); err != nil {
 			return err
 		}
@@ -172,6 +173,9 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	c.events = mgr.GetEventRecorder(c.name)
 	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
 	c.observe()
+	if c.finalizer != "" {
+		c.log.Info("objects get a finalizer", "kind", c.gvk.Kind, "finalizer", c.finalizer, "because", c.why())
+	}
 	return nil
 }
 
@@ -191,13 +195,20 @@ func (c *Controller[T]) Longest() (types.NamespacedName, time.Time) { return c.m
 
 // check returns every problem of the reconciler and of the options at once.
 func (c *Controller[T]) check(name string) error {
-	err := errors.Join(c.options.Problem, capability.Interfaces{
+	known := capability.Interfaces{
 		Required: reflect.TypeFor[Reconciler[T]](),
 		Optional: []reflect.Type{
 			reflect.TypeFor[Cleaner[T]](), reflect.TypeFor[ErrorHandler[T]](), reflect.TypeFor[Preparer[T]](),
-			reflect.TypeFor[Selector[T]](), reflect.TypeFor[Indexer[T]](),
+			reflect.TypeFor[Selector[T]](), reflect.TypeFor[Indexer[T]](), reflect.TypeFor[Decorator[T]](),
 		},
-	}.Check(c.author))
+	}
+	author, err := c.author, c.options.Problem
+	if w, ok := author.(Decorator[T]); ok {
+		author = w.Unwrap()
+	}
+	if author != nil {
+		err = errors.Join(err, known.Check(author))
+	}
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}

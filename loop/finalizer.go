@@ -16,10 +16,36 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/cached"
 )
 
+// Finalizer returns the finalizer that the controller puts on objects of kind gvk, whose resource is plural, and why
+// they need it, as the end of a sentence: "because ...". Both are empty if they need none.
+func (c *Controller[T]) Finalizer(gvk schema.GroupVersionKind, plural string) (name, why string) {
+	name, why = plural+"."+gvk.Group+"/finalizer", "the controller cleans up before an object is deleted"
+	if w, ok := c.author.(Decorator[T]); ok {
+		name, why = w.Finalizer(gvk)
+	}
+	if _, ok := c.author.(Cleaner[T]); !ok || why == "" {
+		return "", ""
+	}
+	return or(c.options.Finalizer, name), why
+}
+
+// why returns why objects need the finalizer.
+func (c *Controller[T]) why() string {
+	_, why := c.Finalizer(c.gvk, "")
+	return why
+}
+
 // finalizerName returns the finalizer's name, empty if the author has nothing to clean up.
 func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error) {
 	if _, ok := c.author.(Cleaner[T]); !ok {
 		return "", nil
+	}
+	if w, ok := c.author.(Decorator[T]); ok {
+		name, why := w.Finalizer(c.gvk)
+		if name = or(c.options.Finalizer, name); why == "" {
+			c.unneeded, name = name, ""
+		}
+		return name, nil
 	}
 	if c.options.Finalizer != "" {
 		return c.options.Finalizer, nil
@@ -28,7 +54,23 @@ func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("the API server does not serve %s; install its CRD first: %w", c.gvk.GroupKind(), err)
 	}
-	return mapping.Resource.Resource + "." + mapping.Resource.Group + "/finalizer", nil
+	name, _ := c.Finalizer(c.gvk, mapping.Resource.Resource)
+	return name, nil
+}
+
+// dropUnneeded removes a finalizer that an earlier version of the operator needed.
+func (p *pass[T]) dropUnneeded(ctx context.Context) error {
+	if p.c.unneeded == "" || !controllerutil.ContainsFinalizer(p.base, p.c.unneeded) {
+		return nil
+	}
+	want := p.copy()
+	controllerutil.RemoveFinalizer(want, p.c.unneeded)
+	p.budget++
+	if err := p.patchMetadata(ctx, want); err != nil {
+		return err
+	}
+	p.restore()
+	return nil
 }
 
 // ensureFinalizer puts the finalizer on, together with what the author prepares, before

@@ -81,6 +81,9 @@ func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result,
 	case !selected:
 		return p.close(ending{outcome: notSelected, after: c.options.maxInterval(p.key), low: true})
 	}
+	if err := p.dropUnneeded(ctx); err != nil {
+		return p.close(p.writeFailed(err))
+	}
 	var end ending
 	switch {
 	case obj.GetDeletionTimestamp().IsZero():
@@ -197,7 +200,7 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 		return p.metadataFailed(ctx, outcome.err)
 	}
 	var handled ErrorOutcome
-	if h, ok := p.c.author.(ErrorHandler[T]); ok && outcome.failed() {
+	if h, ok := as[ErrorHandler[T]](p.c.author); ok && outcome.failed() {
 		handled = p.callOnError(ctx, h, outcome.err)
 	}
 	return p.finish(ctx, outcome, handled)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -56,6 +57,34 @@ type Indexer[T client.Object] interface {
 	// return quickly, because it is called for every version of obj. [Run.Sharing] returns the objects that share a key. When one
 	// of them is deleted or no longer has the key, the others are reconciled.
 	IndexKeys(obj T) []string
+}
+
+// Decorator is implemented by a [Reconciler] that adds something to another one, as package children does. Its
+// Cleanup is called only if objects have the finalizer.
+type Decorator[T client.Object] interface {
+	Cleaner[T]
+	// Unwrap returns the other one, or nil. Optional interfaces that the Decorator does not implement are looked for
+	// there.
+	Unwrap() Reconciler[T]
+	// Finalizer returns the finalizer of objects of kind gvk, unless [Options.Finalizer] names one, and why they need
+	// it, as the end of a sentence: "because ...". Without a reason they do not need it, and it is removed from objects
+	// that have it from an earlier version of the operator.
+	Finalizer(gvk schema.GroupVersionKind) (name, why string)
+}
+
+// as returns the author of a controller, or whom it wraps, as a value with an optional interface.
+func as[I any, T client.Object](r Reconciler[T]) (found I, ok bool) {
+	for r != nil {
+		if found, ok = r.(I); ok {
+			return found, true
+		}
+		w, is := r.(Decorator[T])
+		if !is {
+			break
+		}
+		r = w.Unwrap()
+	}
+	return found, false
 }
 
 // Outdated returns the error of a pass whose copy of the object is outdated. If [Fail] or

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -113,6 +114,9 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 		m.Args = append(slices.Clone(m.Args), fromSecrets...)
 		deployment, err := d.deployment(m, s)
 		if err != nil {
+			return nil, err
+		}
+		if err := d.explain(deployment); err != nil {
 			return nil, err
 		}
 		mountAll(o.Name, mounted, &deployment.Spec.Template.Spec)
@@ -215,6 +219,34 @@ func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(election, m.Namespace), Rules: electionRules(name)},
 		&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(election, m.Namespace), RoleRef: role("Role", election), Subjects: subjects},
 	), nil
+}
+
+// AnnotationFinalizers is on the Deployment that [Manifests] returns. It says for each kind which finalizer its objects
+// get, and why, one per line. Objects of other kinds get none.
+const AnnotationFinalizers = "trimtab.dev/finalizers"
+
+// explain has a Deployment say which finalizers the operator writes, so that a change of that shows before an upgrade.
+func (d *design) explain(deployment *appsv1.Deployment) error {
+	var lines []string
+	for i, c := range d.controllers {
+		f, ok := c.(interface {
+			Finalizer(gvk schema.GroupVersionKind, plural string) (name, why string)
+		})
+		if !ok {
+			continue
+		}
+		resource, err := d.resources.of(d.kinds[i])
+		if err != nil {
+			return err
+		}
+		if name, why := f.Finalizer(d.kinds[i], resource.Resource); name != "" {
+			lines = append(lines, fmt.Sprintf("%s: %s, because %s", d.kinds[i].Kind, name, why))
+		}
+	}
+	if len(lines) > 0 {
+		deployment.Annotations = map[string]string{AnnotationFinalizers: strings.Join(lines, "\n")}
+	}
+	return nil
 }
 
 // electionRules are the permissions for leader election. RBAC cannot restrict a create to a name.

@@ -17,7 +17,7 @@ func ranks() map[string]int {
 		"conditions": 1, "health": 1, "trigger": 1,
 		"loop":     2,
 		"node":     3,
-		"external": 4, "component": 4,
+		"external": 4, "component": 4, "children": 4,
 		"operator": 5, "generator": 5,
 		"samples": 6,
 		".":       7, "cmd": 7,

@@ -427,12 +427,12 @@ func orderMutants() []mutant {
 		},
 		{
 			what: "finalizers of others are taken over",
-			file: "component/internal/apply/ownership.go", old: "o.taken(withoutFinalizers(set))", mutated: "o.taken(set)",
+			file: "internal/apply/ownership.go", old: "o.taken(withoutFinalizers(set))", mutated: "o.taken(set)",
 			scenario: "component-orders", invariants: []string{"I1"}, token: "failed@21+until@6",
 		},
 		{
 			what: "deletes have no preconditions",
-			file: "component/internal/apply/client.go", old: "		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: only,\n", mutated: "		PropagationPolicy: new(metav1.DeletePropagationBackground),\n",
+			file: "internal/apply/client.go", old: "		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: only,\n", mutated: "		PropagationPolicy: new(metav1.DeletePropagationBackground),\n",
 			scenario: "component-hooks", invariants: []string{"I10"}, token: "replaced@13",
 		},
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // ownedField is a field that a controller, or the API server, writes by design. It is left to that

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // TestOwnedFields: what controllers own by design is not in the manifest that is applied.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // What the annotations of an object can set, as the end of their names.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/graph"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // cannot says what went wrong with an attempt to do something to an object.

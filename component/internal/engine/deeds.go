@@ -3,8 +3,8 @@ package engine
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/graph"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // What was done to a dependent. The names are those of component-operator-runtime's events.

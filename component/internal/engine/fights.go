@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/graph"
+	"github.com/trimtab-dev/trimtab/internal/apply"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // A fight is more than mostCorrections of one object by the same other writer within fightWindow. After

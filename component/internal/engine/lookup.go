@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/component/internal/target"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // Looks reads from the target for a renderer. The renderer is called again when what it read changes.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // TestOutlines: what is remembered of rendered objects is all but their manifests.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/graph"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // rejectedFor is how long a manifest is not sent again that the API server calls invalid, if nothing changes, and

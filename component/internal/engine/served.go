@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/api"
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // discovery is when an object is tried again whose kind is not served although its definition is ready: API

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/component/internal/desired"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // TestKept: whatever an object is like, what is stored of it is all of it.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
 	"github.com/trimtab-dev/trimtab/component/internal/rules"
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // Key names an object. Its version does not matter: an object is the same one in all of them.

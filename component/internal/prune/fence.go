@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 const (

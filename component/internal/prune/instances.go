@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // pageSize is how many objects are listed at a time, and mostNamed how many a message names.

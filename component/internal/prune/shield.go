@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // Shield is an admission policy that refuses to delete the CustomResourceDefinitions of an operator's components,

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 )
 
 // Watcher watches objects until one of them is gone. The zero value watches nothing before it is started.

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/trimtab-dev/trimtab/component/internal/apply"
 	"github.com/trimtab-dev/trimtab/component/internal/projection"
 	"github.com/trimtab-dev/trimtab/component/internal/prune"
+	"github.com/trimtab-dev/trimtab/internal/apply"
 	"github.com/trimtab-dev/trimtab/internal/clusterid"
 )
 

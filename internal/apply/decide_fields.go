@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 // fields is a set of fields as managedFields has it: elements such as "f:spec" with what is owned below

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
 )
 
 func TestFieldSets(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint"
-	"github.com/trimtab-dev/trimtab/component/internal/fingerprint/fingerprinttest"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint"
+	"github.com/trimtab-dev/trimtab/internal/fingerprint/fingerprinttest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 

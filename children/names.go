@@ -1,0 +1,61 @@
+package children
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// names are the keys of labels, annotations and finalizers of one controller.
+type names struct{ prefix string }
+
+// namesOf returns the names of a controller of a kind. name is the controller's.
+func namesOf(name string, kind schema.GroupKind) names {
+	if name == "" {
+		name = strings.ToLower(kind.Kind)
+	}
+	return names{strings.TrimSuffix(name+"."+kind.Group, ".")}
+}
+
+// owner is the label with the UID of the owner, and the annotation with its name on a child without owner reference.
+func (n names) owner() string { return n.prefix + "/owner" }
+
+// child is the label with the name of the child.
+func (n names) child() string { return n.prefix + "/child" }
+
+// digest is the annotation that identifies what was applied last.
+func (n names) digest() string { return n.prefix + "/digest" }
+
+// finalizer is on protected children, and on owners that need one.
+func (n names) finalizer() string { return n.prefix + "/children" }
+
+// reference is the value of the annotation: who owns a child, and which object it is. A copy of the child under another
+// name is no child.
+func reference(owner, child types.NamespacedName) string {
+	return owner.String() + " " + child.String()
+}
+
+// referred returns the owner that the annotation of a child names.
+func (n names) referred(obj client.Object) (types.NamespacedName, bool) {
+	owner, self, ok := strings.Cut(obj.GetAnnotations()[n.owner()], " ")
+	namespace, name, split := strings.Cut(owner, "/")
+	if !ok || !split || self != client.ObjectKeyFromObject(obj).String() {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, true
+}
+
+// belongs reports whether an object is a child of the owner with that UID, beyond doubt.
+func (n names) belongs(obj client.Object, owner types.UID) bool {
+	_, referred := n.referred(obj)
+	return obj.GetLabels()[n.owner()] == string(owner) && (controlled(obj, owner) || referred)
+}
+
+// controlled reports whether an owner reference says that the owner with that UID controls an object.
+func controlled(obj client.Object, owner types.UID) bool {
+	c := metav1.GetControllerOfNoCopy(obj)
+	return c != nil && c.UID == owner
+}
