@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -24,6 +25,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/capability"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
+	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/trace"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -43,6 +45,7 @@ type Controller[T client.Object] struct {
 	scheme    *runtime.Scheme
 	client    client.Client
 	live      client.Reader
+	clientset clientset
 	events    events.EventRecorder
 	log       logr.Logger
 	sink      trace.Sink
@@ -168,8 +171,11 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return err
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
+	c.clientset.make = func() (kubernetes.Interface, error) {
+		return kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	}
 	c.events = mgr.GetEventRecorder(c.name)
-	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
+	c.log = safelog.Logger(mgr.GetLogger()).WithName(logs.Name(c.name))
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
+	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -154,11 +155,7 @@ func (p *pass[T]) begin() {
 
 // logger adds the identity of obj, as it was read, to a logger.
 func (c *Controller[T]) logger(l logr.Logger, obj T) logr.Logger {
-	return l.WithName("Controllers").WithName(c.name).WithValues(
-		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
-		"resource.name", obj.GetName(), "resource.namespace", obj.GetNamespace(),
-		"resource.resourceVersion", obj.GetResourceVersion(), "resource.generation", obj.GetGeneration(),
-		"resource.uid", obj.GetUID())
+	return logs.About(l.WithName(logs.Name(c.name)), c.gvk, obj)
 }
 
 // into returns the context of the pass's calls.
