@@ -60,7 +60,7 @@ func newLateBody(from io.ReadCloser, lag time.Duration) io.ReadCloser {
 			<-time.After(time.Until(c.due))
 			in.Write(c.data) //nolint:errcheck // its reader may have gone
 		}
-		in.Close() //nolint:errcheck // it returns none
+		in.Close()
 	}()
 	return lateBody{Reader: out, Closer: from}
 }
