@@ -143,7 +143,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	}
 	for n, s := range c.options.Sources {
 		target := trigger.Target[T]{
-			Name: fmt.Sprintf("%s-source-%d", c.name, n), Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
+			Name: fmt.Sprintf("%s-source-%d", c.name, n), Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.sourceEvent,
 		}
 		if err := s.Attach(target); err != nil {
 			return fmt.Errorf("set up controller %s: %w", c.name, err)

@@ -121,6 +121,7 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 	started := time.Now()
 	c.memory.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
 		r.meet(obj.GetUID())
+		c.begun(r, obj, started)
 		info = r.ladder.start(started, c.policy(v))
 		r.started = started
 	})
@@ -246,11 +247,7 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 			r.unwritten, r.conflicts = 0, 0
 		}
 	})
-	passes.WithLabelValues(p.c.name, end.outcome).Inc()
-	if p.writes > p.budget {
-		overBudget.WithLabelValues(p.c.name).Inc()
-		p.log.Info("the pass wrote more often than its budget allows", "writes", p.writes, "budget", p.budget)
-	}
+	p.measure(end)
 	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started), Err: plain.Error(end.err)}
 	if log := p.log.V(1); log.Enabled() {
 		log.Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)

@@ -18,7 +18,7 @@ func (c *Controller[T]) begin(context.Context) error {
 	waiting := c.memory.takeStandby()
 	keys := slices.SortedFunc(maps.Keys(waiting), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		c.memory.event(key)
+		c.event(key, causeCreated)
 		req := reconcile.Request{NamespacedName: key}
 		if q, ok := waiting[key].(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 			q.AddWithOpts(priorityqueue.AddOpts{Priority: new(lowPriority)}, req)
