@@ -49,6 +49,7 @@ type Controller[T client.Object] struct {
 	events    events.EventRecorder
 	log       logr.Logger
 	sink      trace.Sink
+	spans     trace.Spans
 	passes    passCounter
 	terms     Terms
 	// sharers replaces [Run.Sharing] where there is no cache.
@@ -71,6 +72,9 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 		c.sink = sink
 	}
 }
+
+// SpansTo opens a span of spans for each pass. Call it before SetupWithManager.
+func (c *Controller[T]) SpansTo(spans trace.Spans) { c.spans = spans }
 
 // Govern sets the operator's terms. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }

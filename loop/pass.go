@@ -99,6 +99,9 @@ type pass[T client.Object] struct {
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
 	started  time.Time
+	start    trace.Start
+	// endSpan closes the span of the pass; nil if there is none.
+	endSpan func(trace.End)
 
 	// What the author said of the object, by methods of Run.
 	conditions conditions.Set
@@ -148,10 +151,11 @@ func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T
 
 // begin notes the start in the trace.
 func (p *pass[T]) begin() {
-	p.trace.Emit(trace.Start{
+	p.start = trace.Start{
 		Generation: p.base.GetGeneration(), ResourceVersion: p.base.GetResourceVersion(),
 		Attempt: p.retry.Attempt, Deleting: !p.base.GetDeletionTimestamp().IsZero(), Vanished: p.vanished != nil,
-	})
+	}
+	p.trace.Emit(p.start)
 }
 
 // logger adds the identity of obj, as it was read, to a logger.
@@ -159,9 +163,14 @@ func (c *Controller[T]) logger(l logr.Logger, obj T) logr.Logger {
 	return logs.About(l.WithName(logs.Name(c.name)), c.gvk, obj)
 }
 
-// into returns the context of the pass's calls.
+// into returns the context of the pass's calls, with a span if there are any.
 func (p *pass[T]) into(ctx context.Context) context.Context {
-	return trace.Into(logf.IntoContext(ctx, p.log), p.trace)
+	ctx = trace.Into(logf.IntoContext(ctx, p.log), p.trace)
+	if p.c.spans != nil {
+		o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
+		_ = p.call("Open of the spans", func() { ctx, p.endSpan = p.c.spans.Open(ctx, p.c.name, o, p.start) }) // logged
+	}
+	return ctx
 }
 
 // restore gives the author a fresh copy of the object as the server has it.
@@ -253,6 +262,9 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 		log.Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)
 	}
 	p.trace.Emit(event)
+	if p.endSpan != nil {
+		_ = p.call("the end of a span", func() { p.endSpan(event) }) // logged
+	}
 	if err := p.trace.Err(); err != nil {
 		p.log.Error(err, "a sink of the trace failed; the pass did not")
 	}
