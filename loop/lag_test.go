@@ -2,15 +2,20 @@ package loop_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -153,6 +158,43 @@ func TestStatusConflict(t *testing.T) {
 			t.Errorf("status %+v does not follow from the fresh copy", got.Status)
 		}
 		w.quiet(a, time.Second)
+	})
+}
+
+// TestStatusBody: what the loop sends of a status is its own.
+func TestStatusBody(t *testing.T) {
+	t.Parallel()
+	t.Run("003-16 the request has the fields of the controller, and none that others wrote", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+			r.Obj.Status.Note = fmt.Sprint(r.Obj.Spec.Size)
+			return loop.Done()
+		})
+		w := newControllerTest(t, a, options{})
+		w.create("a")
+		w.next(a)
+		w.addCondition(metav1.Condition{Type: "Theirs", Status: "True", Reason: "Because", LastTransitionTime: metav1.Now()})
+		w.requests.Reset()
+		w.resize(2)
+		w.next(a)
+		sent := w.requests.Writes("probes", w.namespace, "a")
+		if len(sent) != 1 || sent[0].Verb != "apply" || sent[0].Subresource != "status" {
+			t.Fatalf("sent %v, want one apply of the status", sent)
+		}
+		var body map[string]any
+		if err := json.Unmarshal(sent[0].Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		status, _ := body["status"].(map[string]any)
+		if diff := cmp.Diff([]string{"apiVersion", "kind", "metadata", "status"}, slices.Sorted(maps.Keys(body))); diff != "" {
+			t.Errorf("fields (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"appliedGeneration", "conditions", "message", "note", "observedGeneration", "state"}, slices.Sorted(maps.Keys(status))); diff != "" {
+			t.Errorf("fields of the status (-want +got):\n%s", diff)
+		}
+		if strings.Contains(string(sent[0].Body), "Theirs") || condition(w.get("a"), "Theirs") == nil {
+			t.Errorf("the condition of another is in the body, or is gone: %s", sent[0].Body)
+		}
 	})
 }
 

@@ -166,11 +166,15 @@ func (c *Controller[T]) logger(l logr.Logger, obj T) logr.Logger {
 // into returns the context of the pass's calls, with a span if there are any.
 func (p *pass[T]) into(ctx context.Context) context.Context {
 	ctx = trace.Into(logf.IntoContext(ctx, p.log), p.trace)
-	if p.c.spans != nil {
-		o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
-		_ = p.call("Open of the spans", func() { ctx, p.endSpan = p.c.spans.Open(ctx, p.c.name, o, p.start) }) // logged
+	if p.c.spans == nil {
+		return ctx
 	}
-	return ctx
+	inSpan := ctx
+	o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
+	if err := p.call("Open of the spans", func() { inSpan, p.endSpan = p.c.spans.Open(ctx, p.c.name, o, p.start) }); err != nil {
+		return ctx
+	}
+	return inSpan
 }
 
 // restore gives the author a fresh copy of the object as the server has it.

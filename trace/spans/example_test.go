@@ -1,9 +1,8 @@
 package spans_test
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	oteltrace "go.opentelemetry.io/otel/trace"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace/spans"

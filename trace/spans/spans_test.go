@@ -71,7 +71,7 @@ func (s *span) SetAttributes(all ...attribute.KeyValue) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	for _, a := range all {
-		s.values[a.Key] = a.Value.Emit()
+		s.values[a.Key] = a.Value.String()
 	}
 }
 
