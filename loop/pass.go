@@ -169,9 +169,14 @@ func (p *pass[T]) into(ctx context.Context) context.Context {
 	if p.c.spans == nil {
 		return ctx
 	}
-	inSpan := ctx
-	o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
-	if err := p.call("Open of the spans", func() { inSpan, p.endSpan = p.c.spans.Open(ctx, p.c.name, o, p.start) }); err != nil {
+	const open = "Open of the spans"
+	inSpan, err := guard.Call(code, open, func() (context.Context, error) {
+		o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
+		inside, end := p.c.spans.Open(ctx, p.c.name, o, p.start)
+		p.endSpan = end
+		return inside, nil
+	})
+	if p.returned(open, err) != nil {
 		return ctx
 	}
 	return inSpan
