@@ -2,46 +2,31 @@ package component
 
 import (
 	"cmp"
-	"errors"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/component/internal/engine"
+	"github.com/trimtab-dev/trimtab/internal/metric"
 )
 
-// Metrics carry the operator's name and closed sets as labels, never an object's name.
 var (
-	operations = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trimtab_dependent_operations_total", Help: "Requests that changed dependents of components, or were to change them.",
-	}, []string{"operator", "operation", "result"})
-	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trimtab_dependent_errors_total", Help: "Requests for dependents of components that failed, by the reason of the API server.",
-	}, []string{"operator", "reason"})
-	dependents = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trimtab_dependents", Help: "Dependents of components by their health.",
-	}, []string{"operator", "status"})
-	clients = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trimtab_component_clients", Help: "Clusters and identities beside the operator's own with which it works on dependents.",
-	}, []string{"operator"})
-	clientsCreated = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trimtab_component_clients_created_total", Help: "Clients that were made for clusters and identities beside the operator's own.",
-	}, []string{"operator"})
+	operations     = metric.DependentOperations.CounterVec()
+	failures       = metric.DependentErrors.CounterVec()
+	dependents     = metric.Dependents.GaugeVec()
+	clients        = metric.Clients.GaugeVec()
+	clientsCreated = metric.ClientsCreated.CounterVec()
 )
 
 // registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
 func registerMetrics() {
-	for _, c := range []prometheus.Collector{operations, failures, dependents, clients, clientsCreated} {
-		if err := metrics.Registry.Register(c); err != nil {
-			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
-				panic("component: register metrics: " + err.Error())
-			}
-		}
-	}
+	metric.Registered(operations)
+	metric.Registered(failures)
+	metric.Registered(dependents)
+	metric.Registered(clients)
+	metric.Registered(clientsCreated)
 }
 
 // count counts what was done to a dependent.

@@ -29,3 +29,25 @@ func ExampleReport_Merge() {
 	// Insured True Paid 12:00:00
 	// Ready True Full 13:00:00
 }
+
+// The remedy and the severity of a condition follow from its reason. The parent shows its worst child.
+func ExampleReasons() {
+	reasons := conditions.Reasons{
+		"SecretMissing": {Severity: conditions.Error, Remedy: "create it, or change spec.secretName"},
+		"DatabaseBusy":  {Severity: conditions.Warning},
+	}
+	fmt.Println(reasons.Check())
+
+	var set conditions.Set
+	set.False("InputReady", "SecretMissing", reasons.Explain("SecretMissing", "the Secret db does not exist"))
+	set.False("DatabaseReady", "DatabaseBusy", "the database answers late")
+	child := append(set.All(), reasons.Summary("Ready", set.All()))
+
+	parent := reasons.Mirror("PlacementReady", conditions.Child{Name: "PlacementAPI placement", Conditions: child})
+	fmt.Println(parent.Type, parent.Status, parent.Reason)
+	fmt.Println(parent.Message)
+	// Output:
+	// <nil>
+	// PlacementReady False SecretMissing
+	// PlacementAPI placement: the Secret db does not exist; create it, or change spec.secretName
+}

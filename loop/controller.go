@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -24,6 +25,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/capability"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
+	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/trace"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -44,9 +46,11 @@ type Controller[T client.Object] struct {
 	scheme    *runtime.Scheme
 	client    client.Client
 	live      client.Reader
+	clientset clientset
 	events    events.EventRecorder
 	log       logr.Logger
 	sink      trace.Sink
+	spans     trace.Spans
 	passes    passCounter
 	terms     Terms
 	observes  bool // the loop sets status.observedGeneration of a kind without the common status
@@ -70,6 +74,9 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 		c.sink = sink
 	}
 }
+
+// SpansTo opens a span of spans for each pass. Call it before SetupWithManager.
+func (c *Controller[T]) SpansTo(spans trace.Spans) { c.spans = spans }
 
 // Govern sets the operator's terms. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
@@ -142,7 +149,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	}
 	for n, s := range c.options.Sources {
 		target := trigger.Target[T]{
-			Name: fmt.Sprintf("%s-source-%d", c.name, n), Controller: c.name, Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.memory.event,
+			Name: fmt.Sprintf("%s-source-%d", c.name, n), Controller: c.name, Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.sourceEvent,
 		}
 		if err := s.Attach(target); err != nil {
 			return fmt.Errorf("set up controller %s: %w", c.name, err)
@@ -170,8 +177,11 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return err
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
+	c.clientset.make = func() (kubernetes.Interface, error) {
+		return kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	}
 	c.events = mgr.GetEventRecorder(c.name)
-	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
+	c.log = safelog.Logger(mgr.GetLogger()).WithName(logs.Name(c.name))
 	c.observe()
 	if c.finalizer != "" {
 		c.log.Info("objects get a finalizer", "kind", c.gvk.Kind, "finalizer", c.finalizer, "because", c.why())

@@ -80,6 +80,7 @@ func (o *object[T]) remember(r conditions.Report, observed *api.Status, least bo
 	var before shown
 	o.c.memory.with(o.key, func(k *remembered) {
 		before = k.shown
+		o.c.reported(k, r)
 		if !before.counted(now) {
 			k.shown.forget()
 			now.count()
@@ -108,7 +109,7 @@ func (o *object[T]) tell(r conditions.Report, before shown) {
 
 // complain reports a status that the API server does not take, once for each object.
 func (o *object[T]) complain(err error, reason string) {
-	unwritable.WithLabelValues(o.c.name, reason).Inc()
+	unwritable.WithLabelValues(o.c.name, o.c.gvk.Kind, reason).Inc()
 	var known bool
 	o.c.memory.with(o.key, func(r *remembered) { known, r.unwritable = r.unwritable, true })
 	if !known {

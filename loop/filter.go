@@ -109,7 +109,7 @@ func (h counted[T]) Create(ctx context.Context, e event.TypedCreateEvent[T], q q
 		return
 	}
 	if !h.c.memory.stand(key, q) {
-		h.c.memory.event(key)
+		h.c.event(key, causeCreated)
 		h.TypedEventHandler.Create(ctx, e, q)
 	}
 }
@@ -122,7 +122,7 @@ func (h counted[T]) Update(ctx context.Context, e event.TypedUpdateEvent[T], q q
 	if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // deleted and created again in a gap of the watch
 		h.c.gone(e.ObjectOld, false)
 	}
-	h.c.memory.event(key)
+	h.c.event(key, causeUpdated)
 	h.TypedEventHandler.Update(ctx, e, q)
 }
 
@@ -132,6 +132,6 @@ func (h counted[T]) Delete(ctx context.Context, e event.TypedDeleteEvent[T], q q
 		return
 	}
 	h.c.gone(e.Object, !e.DeleteStateUnknown)
-	h.c.memory.event(key)
+	h.c.event(key, causeDeleted)
 	h.TypedEventHandler.Delete(ctx, e, q)
 }

@@ -148,7 +148,7 @@ func (o *object[T]) removeFinalizer(ctx context.Context) error {
 // is as it is.
 func (o *object[T]) finalizersChanged(ctx context.Context) bool {
 	now := cached.New[T]()
-	liveReads.WithLabelValues(o.c.name).Inc()
+	liveReads.WithLabelValues(o.c.name, o.c.gvk.Kind).Inc()
 	err := o.c.live.Get(ctx, o.key, now)
 	return err != nil || now.GetUID() != o.base.GetUID() || !slices.Equal(now.GetFinalizers(), o.base.GetFinalizers())
 }

@@ -147,7 +147,7 @@ func TestGenerationInStatus(t *testing.T) {
 	})
 	t.Run("002-29 the kind decides at the start", func(t *testing.T) {
 		t.Parallel()
-		var log logged
+		var log logLines
 		c := newCounter[*probe.Plain](nil)
 		w := newNamespaceTest(t)
 		w.log = funcr.New(func(_, args string) { log.add(args) }, funcr.Options{})
@@ -278,20 +278,20 @@ func awaitGauge(t *testing.T, w *controllerTest, generation int64) {
 	testenv.Wait(t, w.admin, liveGauge(t, w), why, func(g *probe.Gauge) bool { return g.Status.ObservedGeneration == generation })
 }
 
-// logged collects lines of a log.
-type logged struct {
+// logLines collects lines of a log.
+type logLines struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (l *logged) add(line string) {
+func (l *logLines) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, line)
 }
 
 // count returns how many lines contain text.
-func (l *logged) count(text string) int {
+func (l *logLines) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0

@@ -73,7 +73,8 @@ type remembered struct {
 	// unwritable: an event says that the status cannot be written.
 	unwritable bool
 	// started is when the pass under way began; zero when none is.
-	started time.Time
+	started  time.Time
+	measured measured
 }
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*memory)(nil)
@@ -104,6 +105,7 @@ func (r *remembered) meet(uid types.UID) {
 	if r.uid != uid {
 		r.uid, r.gone, r.unwritable, r.applied, r.recalled = uid, false, false, nil, false
 		r.shown.forget()
+		r.measured.generation = 0
 		r.startAgain()
 	}
 }
@@ -123,7 +125,11 @@ func (m *memory) event(key types.NamespacedName) bool {
 		m.woken[key] = true
 		return false
 	}
-	m.of(key).ladder.event()
+	r := m.of(key)
+	r.ladder.event()
+	if r.measured.queued.IsZero() {
+		r.measured.queued = time.Now()
+	}
 	return true
 }
 
@@ -137,6 +143,7 @@ func (m *memory) drop(key types.NamespacedName) {
 		return
 	}
 	r.shown.forget()
+	r.measured.queued = time.Time{}
 	if len(r.vanished) == 0 && (r.uid == "" || r.gone) {
 		delete(m.objects, key)
 	}

@@ -150,6 +150,6 @@ func (o *object[T]) wrote(verb, subresource string, fields []string, version str
 	} else {
 		o.c.memory.wrote(o.base, version)
 	}
-	writes.WithLabelValues(o.c.name, or(subresource, "metadata"), result).Inc()
+	writes.WithLabelValues(o.c.name, o.c.gvk.Kind, or(subresource, "metadata"), result).Inc()
 	o.trace.Emit(e)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/guard"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
+	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -108,6 +109,9 @@ type pass[T client.Object] struct {
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
 	started  time.Time
+	start    trace.Start
+	// endSpan closes the span of the pass; nil if there is none.
+	endSpan func(trace.End)
 
 	// What the author said of the object, by methods of Run.
 	conditions conditions.Set
@@ -132,6 +136,7 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 	started := time.Now()
 	c.memory.with(client.ObjectKeyFromObject(obj), func(r *remembered) {
 		r.meet(obj.GetUID())
+		c.begun(r, obj, started)
 		info = r.ladder.start(started, c.policy(v))
 		r.started, r.window = started, r.window.began(started, c.options.RateLimit)
 	})
@@ -158,24 +163,35 @@ func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T
 
 // begin notes the start in the trace.
 func (p *pass[T]) begin() {
-	p.trace.Emit(trace.Start{
+	p.start = trace.Start{
 		Generation: p.base.GetGeneration(), ResourceVersion: p.base.GetResourceVersion(),
 		Attempt: p.retry.Attempt, Deleting: !p.base.GetDeletionTimestamp().IsZero(), Vanished: p.vanished != nil,
-	})
+	}
+	p.trace.Emit(p.start)
 }
 
 // logger adds the identity of obj, as it was read, to a logger.
 func (c *Controller[T]) logger(l logr.Logger, obj T) logr.Logger {
-	return l.WithName("Controllers").WithName(c.name).WithValues(
-		"resource.apiVersion", c.gvk.GroupVersion().String(), "resource.kind", c.gvk.Kind,
-		"resource.name", obj.GetName(), "resource.namespace", obj.GetNamespace(),
-		"resource.resourceVersion", obj.GetResourceVersion(), "resource.generation", obj.GetGeneration(),
-		"resource.uid", obj.GetUID())
+	return logs.About(l.WithName(logs.Name(c.name)), c.gvk, obj)
 }
 
-// into returns the context of the pass's calls.
+// into returns the context of the pass's calls, with a span if there are any.
 func (p *pass[T]) into(ctx context.Context) context.Context {
-	return trace.Into(logf.IntoContext(ctx, p.log), p.trace)
+	ctx = trace.Into(logf.IntoContext(ctx, p.log), p.trace)
+	if p.c.spans == nil {
+		return ctx
+	}
+	const open = "Open of the spans"
+	inSpan, err := guard.Call(code, open, func() (context.Context, error) {
+		o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
+		inside, end := p.c.spans.Open(ctx, p.c.name, o, p.start)
+		p.endSpan = end
+		return inside, nil
+	})
+	if p.returned(open, err) != nil {
+		return ctx
+	}
+	return inSpan
 }
 
 // restore gives the author a fresh copy of the object as the server has it.
@@ -284,16 +300,15 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 			r.unwritten, r.conflicts = 0, 0
 		}
 	})
-	passes.WithLabelValues(p.c.name, end.outcome).Inc()
-	if p.writes > p.budget {
-		overBudget.WithLabelValues(p.c.name).Inc()
-		p.log.Info("the pass wrote more often than its budget allows", "writes", p.writes, "budget", p.budget)
-	}
+	p.measure(end)
 	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started), Err: plain.Error(end.err)}
 	if log := p.log.V(1); log.Enabled() {
 		log.Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)
 	}
 	p.trace.Emit(event)
+	if p.endSpan != nil {
+		_ = p.call("the end of a span", func() { p.endSpan(event) }) // logged
+	}
 	if err := p.trace.Err(); err != nil {
 		p.log.Error(err, "a sink of the trace failed; the pass did not")
 	}

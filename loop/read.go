@@ -37,7 +37,7 @@ func (c *Controller[T]) read(ctx context.Context, key types.NamespacedName) (obj
 		return obj, true, nil
 	}
 	if lag < staleLimit {
-		staleSkips.WithLabelValues(c.name).Inc()
+		staleSkips.WithLabelValues(c.name, c.gvk.Kind).Inc()
 		return obj, true, staleError{lag}
 	}
 	obj, found, err = c.readLive(ctx, key)
@@ -87,7 +87,7 @@ func (c *Controller[T]) readCached(ctx context.Context, key types.NamespacedName
 
 // readLive reads past the cache.
 func (c *Controller[T]) readLive(ctx context.Context, key types.NamespacedName) (T, bool, error) {
-	liveReads.WithLabelValues(c.name).Inc()
+	liveReads.WithLabelValues(c.name, c.gvk.Kind).Inc()
 	obj := cached.New[T]()
 	err := c.live.Get(ctx, key, obj)
 	return obj, err == nil, client.IgnoreNotFound(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/conditions"
@@ -24,6 +25,13 @@ func (r *Run[T]) Client() client.Client { return r.pass.c.client }
 // Live returns a reader that bypasses the cache. Each read is a request to the API server. It is for the
 // rare case in which acting on a stale copy would do harm.
 func (r *Run[T]) Live() client.Reader { return r.pass.c.live }
+
+// Clientset returns a clientset of client-go, for what [Run.Client] cannot do, such as reading the log of a Pod. why says
+// what that is, and is logged when the controller first gives it. Nothing that is read through a clientset comes from the
+// cache, and the permissions must be listed in [Options.Needs]. The error is that of making it. A [Standalone] pass has none.
+func (r *Run[T]) Clientset(why string) (kubernetes.Interface, error) {
+	return r.pass.c.clientset.get(r.pass.log, why)
+}
 
 // Terms returns the operator's settings.
 func (r *Run[T]) Terms() Terms { return r.pass.c.terms }

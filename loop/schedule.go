@@ -44,7 +44,7 @@ func (c *Controller[T]) limited(key types.NamespacedName) time.Duration {
 	var wait time.Duration
 	c.memory.with(key, func(r *remembered) { wait = r.window.wait(time.Now(), c.options.RateLimit) })
 	if wait > 0 {
-		limited.WithLabelValues(c.name).Inc()
+		limited.WithLabelValues(c.name, c.gvk.Kind).Inc()
 	}
 	return wait
 }

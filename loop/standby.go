@@ -21,7 +21,7 @@ func (c *Controller[T]) begin(ctx context.Context) error {
 		if !woken[key] && c.resumeCached(ctx, key, waiting[key]) {
 			continue
 		}
-		c.memory.event(key)
+		c.event(key, causeCreated)
 		req := reconcile.Request{NamespacedName: key}
 		if q, ok := waiting[key].(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 			q.AddWithOpts(priorityqueue.AddOpts{Priority: new(lowPriority)}, req)

@@ -69,7 +69,7 @@ func (c *Controller[T]) gone(last T, seen bool) {
 
 // reportGone counts an object that vanished and records an event about it.
 func (c *Controller[T]) reportGone(last T, kind, reason, note string) {
-	vanishings.WithLabelValues(c.name, reason).Inc()
+	vanishings.WithLabelValues(c.name, c.gvk.Kind, reason).Inc()
 	c.events.Eventf(last, nil, kind, reason, "Cleanup", "%s", note)
 }
 

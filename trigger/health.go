@@ -8,36 +8,24 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/internal/metric"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
-// Metrics have the controller and the source as labels.
 var (
-	up = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trimtab_source_up", Help: "1 if a source works, 0 if it has not synced yet or keeps failing.",
-	}, []string{"controller", "source"})
-	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trimtab_source_failures_total", Help: "Failed calls of a source, such as polls.",
-	}, []string{"controller", "source"})
-	received = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trimtab_source_events_total", Help: "Events that a source received, by what became of them.",
-	}, []string{"controller", "source", "result"})
+	up       = metric.SourceUp.GaugeVec()
+	failures = metric.SourceFailures.CounterVec()
+	received = metric.SourceEvents.CounterVec()
 )
 
 // registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
 func registerMetrics() {
-	for _, c := range []prometheus.Collector{up, failures, received} {
-		if err := metrics.Registry.Register(c); err != nil {
-			if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); !already {
-				panic("trigger: register metrics: " + err.Error())
-			}
-		}
-	}
+	metric.Registered(up)
+	metric.Registered(failures)
+	metric.Registered(received)
 }
 
 // health is how a source is. The log says when it starts to fail and when it works again; /readyz names it

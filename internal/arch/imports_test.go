@@ -13,7 +13,7 @@ import (
 // reaches through it counts as its own.
 func ranks() map[string]int {
 	return map[string]int{
-		"api": 0, "trace": 0, "graph": 0,
+		"api": 0, "trace": 0, "graph": 0, "logs": 0, "patch": 0, "crdcheck": 0,
 		"conditions": 1, "health": 1, "trigger": 1,
 		"loop":     2,
 		"node":     3,
@@ -147,6 +147,7 @@ func confined(t *tree) []string {
 	homes := map[string][]string{
 		"helm.sh/helm": {"generator/helm"}, "github.com/Masterminds/sprig": {"generator/helm", "generator/templates"},
 		"sigs.k8s.io/kustomize": {"generator/kustomize"}, "github.com/fluxcd/pkg/envsubst": {"generator/transform"},
+		"go.opentelemetry.io/otel": {"trace/spans"},
 	}
 	var findings []string
 	for _, p := range t.packages {

@@ -1,5 +1,5 @@
 // Command gen writes what is generated in this repository: deep copies, CRDs and the methods of components of
-// the API packages, the code that documents show, the list of what each public package exports
+// the API packages, the code that documents show, dashboard and alerts, the list of what each public package exports
 // (api.txt), and copies of code that cannot be imported. With -check it writes nothing and fails
 // if a file is not what gen would have written.
 //
@@ -57,6 +57,11 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
+	monitors, err := monitoring()
+	if err != nil {
+		return err
+	}
+	maps.Copy(want, monitors)
 	maps.Copy(want, docs)
 	maps.Copy(want, copied)
 	maps.Copy(want, lists)

@@ -1,39 +1,21 @@
 package engine
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/internal/metric"
 )
 
-// newCallsTotal returns the counter of external API calls. Its labels are closed sets.
+// newCallsTotal returns the counter of external API calls.
 func newCallsTotal() *prometheus.CounterVec {
-	return registered(prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trimtab_external_calls_total", Help: "Calls of external APIs, by what they came to: ok, Missing or the class of the error.",
-	}, []string{"kind", "op", "class"}))
+	return metric.Registered(metric.ExternalCalls.CounterVec())
 }
 
 // newLeftBehind returns the gauge of abandoned calls, on which to alert where a driver may ignore
 // its deadline.
 func newLeftBehind() *prometheus.GaugeVec {
-	return registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trimtab_external_calls_left_behind", Help: "Calls of drivers that have not returned although their time is over.",
-	}, []string{"kind"}))
-}
-
-// registered returns c, or the collector that is already registered: the controllers of one
-// process share it.
-func registered[C prometheus.Collector](c C) C {
-	err := metrics.Registry.Register(c)
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if before, ok := already.ExistingCollector.(C); ok {
-			return before
-		}
-	}
-	return c
+	return metric.Registered(metric.LeftBehind.GaugeVec())
 }
 
 // count counts a call that was answered.

@@ -24,8 +24,10 @@ import (
 type Helpdesk struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              HelpdeskSpec        `json:"spec,omitempty"`
-	Status            api.ComponentStatus `json:"status,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec   HelpdeskSpec        `json:"spec,omitempty"`
+	Status api.ComponentStatus `json:"status,omitempty"`
 }
 
 // HelpdeskSpec has the values of the chart that users may set.

@@ -24,8 +24,10 @@ import (
 type Guestbook struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              GuestbookSpec       `json:"spec,omitempty"`
-	Status            api.ComponentStatus `json:"status,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec   GuestbookSpec       `json:"spec,omitempty"`
+	Status api.ComponentStatus `json:"status,omitempty"`
 }
 
 // GuestbookSpec is the desired state of a guestbook.

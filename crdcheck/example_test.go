@@ -1,0 +1,38 @@
+package crdcheck_test
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trimtab-dev/trimtab/crdcheck"
+)
+
+// Who leaves spec.tls out gets no port.
+func ExampleDefaults() {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := yaml.Unmarshal([]byte(`
+metadata: {name: shops.example.org}
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            properties:
+              tls:
+                type: object
+                properties:
+                  port: {type: integer, default: 443}
+`), crd)
+	fmt.Println(err)
+	fmt.Println(crdcheck.Defaults(crd))
+	// Output:
+	// <nil>
+	// CRD shops.example.org, version v1: spec.tls gets no defaults when it is left out, and {"port":443} when it is {}; add default: {} (+kubebuilder:default={})
+}

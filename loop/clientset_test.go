@@ -1,0 +1,36 @@
+package loop
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TestClientset: a clientset is made once, again after a failure, and not without a reason or a manager.
+func TestClientset(t *testing.T) {
+	t.Parallel()
+	var none clientset
+	if _, err := none.get(logr.Discard(), "reads logs"); err == nil {
+		t.Error("a pass without a manager has a clientset")
+	}
+	made := 0
+	c := clientset{make: func() (kubernetes.Interface, error) {
+		if made++; made == 1 {
+			return nil, errors.New("no certificate")
+		}
+		return &kubernetes.Clientset{}, nil
+	}}
+	if _, err := c.get(logr.Discard(), ""); err == nil || made > 0 {
+		t.Errorf("without a reason: %v", err)
+	}
+	for i, fails := range []bool{true, false, false} {
+		if set, err := c.get(logr.Discard(), "reads logs"); (err != nil) != fails || (set == nil) != fails {
+			t.Errorf("call %d: %v, %v", i+1, set, err)
+		}
+	}
+	if made != 2 {
+		t.Errorf("made %d times, want twice", made)
+	}
+}

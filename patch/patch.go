@@ -1,0 +1,183 @@
+// Package patch writes what a reconciler of controller-runtime changed in its object, and nothing else.
+//
+// [From] takes a copy of the object before the work begins, and [Snapshot.Write] sends what has changed
+// since: a merge patch of the object and one of its status, each only if it is needed. A Reconciler of
+// package loop does not need this package, because the loop writes. Start with the example of From.
+package patch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Snapshot is an object as it was before a reconciler changed it. Make one with [From].
+type Snapshot[T client.Object] struct {
+	// Lock has a write fail with a conflict if anybody else has written to the object since the snapshot.
+	// The default overwrites the fields that changed and leaves all others as they are. It may write the status to
+	// an object that was created again under the same name meanwhile; a lock does not.
+	Lock bool
+	// Owner is the field manager of the writes. Empty means that of the client.
+	Owner string
+
+	before T
+}
+
+// From returns a snapshot of obj, which the caller may change from now on.
+func From[T client.Object](obj T) *Snapshot[T] { return &Snapshot[T]{before: clone(obj)} }
+
+// Changes returns the top-level fields of obj, such as metadata and status, that differ from the snapshot, sorted. What
+// the API server alone sets in metadata does not count. It is empty if there is nothing to write.
+func (s *Snapshot[T]) Changes(obj T) ([]string, error) {
+	changes, err := s.changes(obj)
+	return slices.Sorted(maps.Keys(changes)), err
+}
+
+// Write sends what changed in obj since the snapshot, in at most two requests: one for the object, then one for its
+// status. If nothing changed, it sends none. After a success, obj is what the API server answered and the snapshot is
+// a copy of that, so Write can be called again. If only the status failed, obj keeps it, and another Write sends it.
+//
+// An object that was deleted, even if one of the same name exists, is not an error: there is nothing to write to. A write may take 5 seconds after the end of ctx, so that a deadline that was exceeded can be reported.
+func (s *Snapshot[T]) Write(ctx context.Context, c client.Client, obj T) error {
+	changes, err := s.changes(obj)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
+	defer cancel()
+	status, withStatus := changes["status"]
+	delete(changes, "status")
+	if len(changes) > 0 {
+		answer, err := s.send(ctx, c, changes, false)
+		if err != nil {
+			return s.failed(ctx, c, err, false)
+		}
+		if !withStatus {
+			s.took(obj, answer)
+			return nil
+		}
+		// The answer has the old status: it must not get into obj.
+		obj.SetResourceVersion(answer.GetResourceVersion())
+		s.before = answer
+	}
+	if !withStatus {
+		return nil
+	}
+	answer, err := s.send(ctx, c, map[string]any{"status": status}, true)
+	if err != nil {
+		return s.failed(ctx, c, err, true)
+	}
+	s.took(obj, answer)
+	return nil
+}
+
+// writeTime is how long a Write may take.
+const writeTime = 5 * time.Second
+
+// served are the fields of metadata that only the API server sets.
+var served = []string{
+	"resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
+}
+
+// changes returns the merge patch from the snapshot to obj.
+func (s *Snapshot[T]) changes(obj T) (map[string]any, error) {
+	data, err := client.MergeFrom(s.before).Data(obj)
+	if err != nil {
+		return nil, fmt.Errorf("compute what changed in %s: %w", describe(obj), err)
+	}
+	changes := map[string]any{}
+	if err := json.Unmarshal(data, &changes); err != nil {
+		return nil, fmt.Errorf("compute what changed in %s: %w", describe(obj), err)
+	}
+	delete(changes, "apiVersion")
+	delete(changes, "kind")
+	if metadata, is := changes["metadata"].(map[string]any); is {
+		for _, field := range served {
+			delete(metadata, field)
+		}
+		if len(metadata) == 0 {
+			delete(changes, "metadata")
+		}
+	}
+	return changes, nil
+}
+
+// send sends a patch, and returns the answer. The UID in it keeps it from an object that was created again; for a status
+// the API server ignores that.
+func (s *Snapshot[T]) send(ctx context.Context, c client.Client, changes map[string]any, status bool) (T, error) {
+	metadata, _ := changes["metadata"].(map[string]any)
+	guarded := map[string]any{}
+	maps.Copy(guarded, metadata)
+	if !status {
+		guarded["uid"] = s.before.GetUID()
+	}
+	if s.Lock {
+		guarded["resourceVersion"] = s.before.GetResourceVersion()
+	}
+	changes = maps.Clone(changes)
+	if len(guarded) > 0 {
+		changes["metadata"] = guarded
+	}
+	answer := clone(s.before)
+	data, err := json.Marshal(changes)
+	if err != nil {
+		return answer, err
+	}
+	body := client.RawPatch(types.MergePatchType, data)
+	switch {
+	case status && s.Owner != "":
+		err = c.Status().Patch(ctx, answer, body, client.FieldOwner(s.Owner))
+	case status:
+		err = c.Status().Patch(ctx, answer, body)
+	case s.Owner != "":
+		err = c.Patch(ctx, answer, body, client.FieldOwner(s.Owner))
+	default:
+		err = c.Patch(ctx, answer, body)
+	}
+	return answer, err
+}
+
+// took makes an answer both the snapshot and obj.
+func (s *Snapshot[T]) took(obj, answer T) {
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(clone(answer)).Elem())
+	s.before = answer
+}
+
+// failed explains an error of a write. It is nil if the object is gone.
+func (s *Snapshot[T]) failed(ctx context.Context, c client.Client, err error, status bool) error {
+	what := "write " + describe(s.before)
+	if status {
+		what = "write the status of " + describe(s.before)
+	}
+	missing := apierrors.IsNotFound(err)
+	if missing && !status {
+		return nil
+	}
+	if missing || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		now := clone(s.before)
+		switch get := c.Get(ctx, client.ObjectKeyFromObject(s.before), now); {
+		case apierrors.IsNotFound(get), get == nil && now.GetUID() != s.before.GetUID():
+			return nil
+		case missing && get == nil && now.GetDeletionTimestamp().IsZero():
+			return fmt.Errorf("%s, which exists: %w; add the status subresource to its CRD (spec.versions[].subresources: {status: {}})", what, err)
+		}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func describe(obj client.Object) string {
+	return reflect.TypeOf(obj).Elem().Name() + " " + client.ObjectKeyFromObject(obj).String()
+}
+
+func clone[T client.Object](obj T) T {
+	copied, _ := obj.DeepCopyObject().(T)
+	return copied
+}
