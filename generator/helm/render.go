@@ -76,7 +76,10 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
 	}
 	d.keep(&set)
-	return set, unclaimed(ctx, &r, &set)
+	if err := unclaimed(ctx, &r, &set); err != nil {
+		return component.Set{}, err
+	}
+	return set, g.announce(ctx, r.taken)
 }
 
 // execute renders the chart.
