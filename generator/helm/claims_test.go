@@ -153,6 +153,30 @@ func (s *site) recorded() []eventsv1.Event {
 	return all.Items
 }
 
+// TestTakeoverLosesMost: what an upgrade adds, and the Secrets of the release, make up for nothing that it would delete.
+func TestTakeoverLosesMost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.guarded = true
+	s.released(1, stored(t, single(), `{}`, func(r *release.Release) {
+		r.Chart.Metadata.Version = "0.9.0"
+		r.Manifest += configMap("one", "") + configMap("two", "")
+	}), "plain", "one", "two")
+	files := single()
+	files["templates/new.yaml"] = configMap("three", "") + configMap("four", "") + configMap("five", "") + strings.ReplaceAll(configMap("six", ""), ".Values.a", "randAlpha 5")
+	s.start(files)
+	s.createAs("upgrade", `{}`)
+	p := s.says("2 of 9 dependents are no longer rendered, and are kept; set " + s.operator + "/allow-prune: ")
+	for _, name := range []string{"one", "two", "five"} {
+		if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, &corev1.ConfigMap{}); err != nil {
+			t.Error(err)
+		}
+	}
+	s.patch(s.product(), fmt.Sprintf(`{"metadata":{"annotations":{"%s/allow-prune":"%d"}}}`, s.operator, p.Generation))
+	testenv.Gone(t, s.admin, &corev1.ConfigMap{ObjectMeta: s.named("two")}, "what may be deleted")
+	s.ready()
+}
+
 // TestTakeoverLosesTheRelease: without the version that it took over, a component does not go back to the one before.
 func TestTakeoverLosesTheRelease(t *testing.T) {
 	t.Parallel()

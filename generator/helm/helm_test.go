@@ -89,7 +89,9 @@ type site struct {
 	// grace is that of handovers; negative means none, which is what newSite sets.
 	grace time.Duration
 	kinds []schema.GroupVersionKind
-	seen  chan struct{}
+	// guarded components cannot lose most of their dependents at a time.
+	guarded bool
+	seen    chan struct{}
 	// renderings counts how often the chart was rendered.
 	renderings atomic.Int64
 }
@@ -179,6 +181,9 @@ func (s *site) start(files map[string]string) {
 
 func (s *site) componentOptions() component.Options[*product.Product] {
 	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: s.grace, PruneLimit: 1, RequeueInterval: s.requeue, Kinds: s.kinds}
+	if s.guarded {
+		o.PruneLimit = 0
+	}
 	o.Loop.Name = s.namespace
 	o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 	return o
