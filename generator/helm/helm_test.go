@@ -135,6 +135,7 @@ func newSite(t *testing.T) *site {
 	counted, requests := testenv.Requests(cfg)
 	s := &site{t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme), namespace: testenv.Namespace(t, cfg), stop: func() {}, grace: -1, seen: make(chan struct{})}
 	s.operator = s.namespace + ".helm.test"
+	runJobs(t, s.admin, s.namespace, nil)
 	return s
 }
 
