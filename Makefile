@@ -16,8 +16,8 @@ HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... .
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
 # Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. They are tested
 # without it, and with it those that are about several goroutines. make deep tests all with it.
-BIG     := ./external ./component
-RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
+BIG     := ./external ./component ./generator/helm
+RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|Random|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # The server of NATS has a data race of its own when its users are changed, so this is tested without -race.

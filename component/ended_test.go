@@ -175,7 +175,9 @@ func TestPurgedLater(t *testing.T) {
 	}
 	live := func() *unstructured.Unstructured { return b.in(object("batch/v1", "Job", "migrate", nil)) }
 	b.create(job("1"), task("slow"))
-	b.await("created", func(o *bundle.Bundle) bool { return phase(o, "migrate") == api.PhaseUpdating || phase(o, "migrate") == api.PhaseCreating })
+	b.await("created", func(o *bundle.Bundle) bool {
+		return phase(o, "migrate") == api.PhaseUpdating || phase(o, "migrate") == api.PhaseCreating
+	})
 	b.status(live(), jobCompleted)
 	b.await("recorded", func(o *bundle.Bundle) bool { return phase(o, "migrate") == api.PhaseCompleting })
 	b.waiting("Task " + b.namespace + "/slow")
