@@ -47,7 +47,7 @@ test: cluster ## the whole suite, in two lanes; much of it with -race where a C 
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... then \
 			env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
-		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component then \
+		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component ./generator/helm then \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS))") then \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG)
