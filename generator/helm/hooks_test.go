@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -71,6 +72,7 @@ func TestHooks(t *testing.T) {
 func hooksRunOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.requeue = 20 * time.Millisecond
 	s.start(hooked())
 	s.create(`{"a": 1}`)
 	s.ready()
@@ -96,9 +98,10 @@ func hooksRunOnce(t *testing.T) {
 	}
 
 	s.requests.Reset()
-	s.passes("1")
+	s.rests() // passes of the timer
 	s.start(hooked())
 	s.passes("2")
+	s.rests()
 	if w := s.written("configmaps", "jobs"); len(w) > 0 {
 		t.Errorf("passes and a restart wrote %v", w)
 	}
